@@ -1,0 +1,38 @@
+# make            set up, run every target at quick effort, say where the page is
+# make test       set up, run the tests
+# make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores
+
+EFFORT ?= quick
+CORES ?= 2
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	2>/dev/null && echo $$python && break; done)
+
+.PHONY: reproduce test lint setup clean
+
+reproduce: setup
+	.venv/bin/snakemake --cores $(CORES) --config effort=$(EFFORT)
+	@echo "Done: open results/$(EFFORT)/index.html"
+
+test: setup
+	.venv/bin/python -m pytest
+
+lint: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/snakefmt --check Snakefile workflow
+	.venv/bin/snakemake --lint
+
+setup: .venv/ready
+
+.venv/ready: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { \
+	echo "privclust needs Python 3.11, 3.12 or 3.13 with venv: install one, or name it: make PYTHON=/path/to/python3.12"; \
+	exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:
+	rm -rf results logs benchmarks/out .snakemake

@@ -1,0 +1,112 @@
+"""Printed numbers beside ours, with the uncertainty that decides whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+Z95 = 1.96
+_RESAMPLES = 2000
+STATISTICS: dict[str, Callable[..., np.ndarray]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "std": lambda values, axis: np.std(values, axis=axis, ddof=1),
+}
+PRINTED_COLUMNS = ("target", "experiment", "method", "metric", "statistic", "select", "value")
+
+
+def bootstrap_se(values: np.ndarray, statistic: str) -> float:
+    """Standard error of a statistic over trials, by 2000 resamples of the trials.
+
+    The resamples are drawn from a fixed seed, so that a run gives the same verdicts twice.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_trials,)
+    statistic : {"mean", "median", "std"}
+
+    Returns
+    -------
+    float
+        NaN for fewer than two trials.
+    """
+    if len(values) < 2:
+        return float("nan")
+    rng = np.random.default_rng(0)
+    resamples = values[rng.integers(len(values), size=(_RESAMPLES, len(values)))]
+    return float(np.std(STATISTICS[statistic](resamples, axis=1), ddof=1))
+
+
+def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
+    """Return the trials that meet a condition ``"column=value"``, or all for an empty one.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such column.
+    """
+    if not condition:
+        return trials
+    column, _, value = condition.partition("=")
+    if column not in trials:
+        raise ValueError(f"select: got {condition!r}; the columns are {', '.join(trials)}")
+    return trials[trials[column].astype(str) == value]
+
+
+def decimals(printed: str) -> int:
+    """Return how many digits a printed number has behind the point.
+
+    Examples
+    --------
+    >>> decimals("0.21"), decimals("7.1"), decimals("0")
+    (2, 1, 0)
+    """
+    return len(printed.partition(".")[2])
+
+
+def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put ours beside each printed number.
+
+    Parameters
+    ----------
+    printed : DataFrame
+        Columns `PRINTED_COLUMNS`, the value as text just as it is printed, in per cent.
+    trials : dict of str to DataFrame
+        Trials by experiment; those that are not there give rows without our number.
+
+    Returns
+    -------
+    DataFrame
+        The printed table and: label, n (trials), ours, se, difference, tolerance =
+        max(1.96 se, half a unit of the last printed digit), source.
+    """
+    rows = []
+    for entry in printed.to_dict("records"):
+        head = {**entry, "printed": float(entry["value"])}
+        table = trials.get(entry["experiment"])
+        if table is not None:
+            table = table[table["method"] == entry["method"]]
+            table = select(table, entry["select"])
+        if table is None or table.empty:
+            rows.append(head | {"label": entry["method"], "n": 0, "source": ""})
+            continue
+        values = 100.0 * table[entry["metric"]].to_numpy()
+        ours = float(STATISTICS[entry["statistic"]](values, axis=0)) if len(values) > 1 else np.nan
+        se = bootstrap_se(values, entry["statistic"])
+        rounding = 0.5 * 10.0 ** -decimals(entry["value"])
+        rows.append(
+            head
+            | {
+                "label": table["label"].iloc[0],
+                "n": len(values),
+                "ours": ours,
+                "se": se,
+                "difference": ours - head["printed"],
+                "tolerance": max(Z95 * se, rounding),
+                "source": table["source"].iloc[0],
+            }
+        )
+    columns = ["label", "n", "ours", "se", "difference", "tolerance", "source"]
+    return pd.DataFrame(rows).reindex(columns=[*PRINTED_COLUMNS, "printed", *columns])

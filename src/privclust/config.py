@@ -1,0 +1,136 @@
+"""Config files: reading them, and saying in one line what is wrong with one.
+
+The schemas stand in workflow/schemas. A message names the file, the key, what it got and what it
+may be.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class ConfigError(Exception):
+    """A config file cannot be used; the message is one line."""
+
+
+def load_yaml(path: str | os.PathLike[str]) -> Any:
+    """Read a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing or is not YAML.
+    """
+    import yaml
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{path}: not YAML ({reason})") from None
+
+
+def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
+    """Check a document against a JSON schema.
+
+    Parameters
+    ----------
+    document : object
+        The config.
+    schema : mapping
+        The JSON schema (draft 2020-12).
+    where : str
+        The name of the document, for the message.
+
+    Raises
+    ------
+    ConfigError
+        Naming the first wrong key in the document's order, what it got and what it may be.
+    """
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))
+    if errors:
+        error = jsonschema.exceptions.best_match(errors)
+        raise ConfigError(f"{where}: {_explain(error)}")
+
+
+def load_validated(path: str | os.PathLike[str], schema_path: str | os.PathLike[str]) -> Any:
+    """Read a YAML file and check it against the schema in another YAML file."""
+    document = load_yaml(path)
+    validate(document, load_yaml(schema_path), str(path))
+    return document
+
+
+def load_table(path: str | os.PathLike[str], columns: tuple[str, ...]) -> list[dict[str, str]]:
+    """Read a CSV table that must have the given columns.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing or lacks a column.
+    """
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    missing = [name for name in columns if name not in (reader.fieldnames or [])]
+    if missing:
+        raise ConfigError(
+            f"{path}: lacks the column {missing[0]!r}; it must have {', '.join(columns)}"
+        )
+    return rows
+
+
+def _explain(error: Any) -> str:
+    """Say what a jsonschema error means: the key, what it got, what it may be."""
+    key = ".".join(str(part) for part in error.absolute_path) or "(top level)"
+    got = _short(error.instance)
+    rule, value = error.validator, error.validator_value
+    if rule == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))
+        unknown = sorted(set(error.instance) - set(allowed))
+        return f"{key}: unknown key {unknown[0]!r}; it may have {', '.join(allowed)}"
+    if rule == "required":
+        missing = next(name for name in value if name not in error.instance)
+        return f"{key}: the key {missing!r} is missing; it needs {', '.join(value)}"
+    if rule == "enum":
+        return f"{key}: got {got}; it may be one of {', '.join(map(_short, value))}"
+    if rule == "type":
+        kinds = [value] if isinstance(value, str) else value
+        return f"{key}: got {got}; it may be of type {' or '.join(kinds)}"
+    if rule == "pattern":
+        what = error.schema.get("description", f"text that fits {value}")
+        return f"{key}: got {got}; it may be {what}"
+    bounds = {
+        "minimum": "at least {}",
+        "exclusiveMinimum": "more than {}",
+        "maximum": "at most {}",
+        "minItems": "a list of at least {} entries",
+        "minProperties": "a mapping of at least {} entries",
+        "minLength": "a text of at least {} characters",
+    }
+    if rule in bounds:
+        return f"{key}: got {got}; it may be {bounds[rule].format(value)}"
+    if rule in ("oneOf", "anyOf"):
+        what = error.schema.get("description", "one of the forms in the schema")
+        return f"{key}: got {got}; it may be {what}"
+    return f"{key}: got {got}; {error.message}"
+
+
+def _short(value: Any) -> str:
+    """Print a value in at most 60 characters."""
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,232 @@
+"""Running the tasks of a block, evaluating a method, and summing up an experiment."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privclust import seeds
+
+log = logging.getLogger("privclust")
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """The data of one trial.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The samples.
+    y : ndarray of shape (n_samples,)
+        The true clusters, 0-based.
+    source : str
+        Name of the data; begins with ``"substitute"`` where it stands in for other data.
+    facts : dict
+        What the summary may be split by: texts and whole numbers.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    source: str
+    facts: dict[str, str | int] = field(default_factory=dict)
+
+    @property
+    def n_clusters(self) -> int:
+        """The true number of clusters."""
+        return int(self.y.max()) + 1
+
+
+class TrialStreams:
+    """The random streams of one trial; see `privclust.seeds`."""
+
+    def __init__(self, spec: Mapping[str, Any], point: Mapping[str, Any], trial: int) -> None:
+        self._key = (spec["seed"], spec["paper"], spec["experiment"], point, trial)
+        self._method = spec["method"]["name"]
+
+    def get(self, stream: str) -> np.random.Generator:
+        """Return a fresh generator at the start of a stream."""
+        method = self._method if stream == "noise" else None
+        return seeds.generator(*self._key, stream, method)
+
+
+def load_object(path: str) -> Any:
+    """Import the object that a dotted path names.
+
+    Raises
+    ------
+    ImportError
+        In one line, if there is no such module or name.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ImportError(f"{path}: cannot be imported ({error})") from error
+
+
+def progress(items: Sequence[Any], what: str) -> Iterator[Any]:
+    """Iterate over items and say how far it is: a bar on a terminal, else a line now and then."""
+    if sys.stderr.isatty():
+        from tqdm import tqdm
+
+        yield from tqdm(items, desc=what, leave=False)
+        return
+    last = time.monotonic()
+    for done, item in enumerate(items):
+        yield item
+        if time.monotonic() - last > _SECONDS_BETWEEN_LINES or done + 1 == len(items):
+            log.info("%s: %d of %d", what, done + 1, len(items))
+            last = time.monotonic()
+
+
+def run_block(
+    spec: Mapping[str, Any], dataset: Mapping[str, np.ndarray] | None
+) -> dict[str, np.ndarray]:
+    """Fit one method on the tasks of one block.
+
+    Parameters
+    ----------
+    spec : mapping
+        From `Experiment.fit_spec`.
+    dataset : mapping of str to ndarray or None
+        The prepared data set, where the experiment reads one.
+
+    Returns
+    -------
+    dict of str to ndarray
+        For the i-th task, each array that the fit returned as ``"<i>/<name>"``.
+    """
+    make_data, fit = load_object(spec["data"]), load_object(spec["fit"])
+    estimator = load_object(spec["method"]["estimator"])
+    name = f"{spec['experiment']} {spec['method']['name']}"
+    arrays = {}
+    for index, (point, trial) in enumerate(progress(spec["tasks"], name)):
+        streams = TrialStreams(spec, point, trial)
+        data = make_data(point, trial, streams, dataset)
+        result = fit(estimator, spec["method"]["params"], data, streams)
+        arrays.update({f"{index:05d}/{key}": value for key, value in result.items()})
+    return arrays
+
+
+def evaluate_method(
+    spec: Mapping[str, Any],
+    blocks: Iterable[Mapping[str, np.ndarray]],
+    dataset: Mapping[str, np.ndarray] | None,
+) -> dict[str, np.ndarray]:
+    """Compute the metrics of one method from its fits.
+
+    Parameters
+    ----------
+    spec : mapping
+        From `Experiment.evaluate_spec`.
+    blocks : iterable of mapping
+        The arrays of each block, in order.
+    dataset : mapping of str to ndarray or None
+        The prepared data set, where the experiment reads one.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Columns with one entry per task: ``"point/<name>"``, ``"trial"``, ``"fact/<name>"``,
+        ``"value/<name>"``; and metrics that are arrays as ``"array/<task>/<name>"``.
+    """
+    evaluate = load_object(spec["evaluate"])
+    rows, arrays = [], {}
+    for fit_spec, fitted in zip(spec["fits"], blocks, strict=True):
+        make_data = load_object(fit_spec["data"])
+        for index, (point, trial) in enumerate(fit_spec["tasks"]):
+            streams = TrialStreams(fit_spec, point, trial)
+            data = make_data(point, trial, streams, dataset)
+            prefix = f"{index:05d}/"
+            outputs = {k.removeprefix(prefix): v for k, v in fitted.items() if k.startswith(prefix)}
+            values = evaluate(data, outputs)
+            row = {f"point/{key}": value for key, value in point.items()}
+            row |= {"trial": trial, "fact/source": data.source}
+            row |= {f"fact/{key}": value for key, value in data.facts.items()}
+            for key, value in values.items():
+                if np.ndim(value):
+                    arrays[f"array/{len(rows):05d}/{key}"] = np.asarray(value)
+                else:
+                    row[f"value/{key}"] = float(value)
+            rows.append(row)
+    columns = {key: np.asarray([row[key] for row in rows]) for key in rows[0]}
+    return columns | arrays
+
+
+def trials_table(label: str, method: str, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Return the metrics of one method as a table with one row per trial."""
+    table = {"method": method, "label": label}
+    for key, column in columns.items():
+        if key.startswith("array/"):
+            continue
+        table[key.split("/", 1)[-1]] = (
+            np.char.decode(column, "utf-8") if column.dtype.kind == "S" else column
+        )
+    return pd.DataFrame(table)
+
+
+def metric_names(columns: Iterable[str]) -> list[str]:
+    """Return the names of the metrics among the columns of a metrics artefact."""
+    return [key.removeprefix("value/") for key in columns if key.startswith("value/")]
+
+
+def summary_table(
+    trials: pd.DataFrame,
+    metrics: Sequence[str],
+    point_names: Sequence[str],
+    groups: Sequence[Sequence[str]],
+) -> pd.DataFrame:
+    """Sum up trials per method, grid point and group.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        The tables of all methods, from `trials_table`.
+    metrics : sequence of str
+        The columns to sum up.
+    point_names : sequence of str
+        The axes of the grid.
+    groups : sequence of sequence of str
+        Further splits by facts; the split by nothing comes first.
+
+    Returns
+    -------
+    DataFrame
+        Columns: method, label, the axes, the facts (``"all"`` where not split), metric, n, mean,
+        median, std (n - 1 in the denominator), se = std / sqrt(n), min, max.
+    """
+    facts = sorted({fact for group in groups for fact in group})
+    rows = []
+    for group in [(), *groups]:
+        keys = ["method", "label", *point_names, *group]
+        for values, part in trials.groupby(keys, sort=False, dropna=False):
+            head = dict.fromkeys(facts, "all") | dict(zip(keys, values, strict=True))
+            rows.extend(head | {"metric": name} | _statistics(part[name]) for name in metrics)
+    order = ["method", "label", *point_names, *facts, "metric", "n"]
+    return pd.DataFrame(rows)[[*order, "mean", "median", "std", "se", "min", "max"]]
+
+
+def _statistics(values: pd.Series) -> dict[str, float]:
+    """Sum up one metric; a spread needs two values."""
+    n = len(values)
+    std = float(values.std(ddof=1)) if n > 1 else float("nan")
+    return {
+        "n": n,
+        "mean": float(values.mean()),
+        "median": float(values.median()),
+        "std": std,
+        "se": std / np.sqrt(n),
+        "min": float(values.min()),
+        "max": float(values.max()),
+    }

@@ -1,0 +1,231 @@
+"""The figures and tables of "Multi-Task Learning for Subspace Segmentation" (ICML 2015)."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+
+from privclust.comparison import Z95, compare
+from privclust.figures.style import (
+    RC,
+    Drawing,
+    Results,
+    method_styles,
+    new_figure,
+    note_sources,
+)
+
+_ORDER = ["MTSC", "SSC", "LRR", "CASS", "LSR", "SBL"]
+_SWEEPS = (
+    ("n_per_subspace", {"dimension": 13, "n_subspaces": 4}, "points per subspace, n"),
+    ("dimension", {"n_per_subspace": 16, "n_subspaces": 4}, "subspace dimension, d"),
+    ("n_subspaces", {"dimension": 11, "n_per_subspace": 16}, "number of subspaces, K"),
+)
+_METRICS = (
+    ("l2_error", "l2 error (eq. 19)"),
+    ("segmentation_error", "segmentation error"),
+)
+_SMALLEST_SHOWN = 1e-4
+
+
+def fig1(results: Results) -> Drawing:
+    """Figure 1: l2 and segmentation error as n, d and K vary, with 95 % bands."""
+    (experiment,) = results.summaries
+    summary = results.summaries[experiment]
+    labels = _labels(summary)
+    styles = method_styles(labels)
+    figure = new_figure(9.5, 5.8)
+    tables = []
+    with mpl.rc_context(RC):
+        axes = figure.subplots(2, 3, sharey="row")
+        for row, (metric, metric_name) in enumerate(_METRICS):
+            for column, (axis, fixed, axis_name) in enumerate(_SWEEPS):
+                panel = "abcdef"[3 * row + column]
+                part = summary[summary["metric"] == metric]
+                for name, value in fixed.items():
+                    part = part[part[name] == value]
+                part = part.sort_values(axis, kind="stable").assign(panel=panel)
+                tables.append(part)
+                _curves(axes[row, column], part, axis, labels, styles)
+                held = ", ".join(f"{_SYMBOLS[name]}={value}" for name, value in fixed.items())
+                axes[row, column].set_title(f"({panel})  {held}")
+                axes[row, column].set_xlabel(axis_name if row else "")
+            axes[row, 0].set_ylabel(metric_name)
+        handles, names = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=len(labels))
+        trials = int(summary["n"].max())
+        axes[0, 2].annotate(
+            f"mean of {trials} trials, band: 95 %",
+            (1.0, 1.0),
+            xycoords="axes fraction",
+            ha="right",
+            va="top",
+            fontsize=7.5,
+            color="#444444",
+        )
+        note_sources(figure, results.trials)
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+_SYMBOLS = {"dimension": "d", "n_subspaces": "K", "n_per_subspace": "n"}
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: magnitudes of the estimated Z, MTSC beside SSC, points sorted by motion."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    labels = _labels(trials)
+    figure = new_figure(9.2, 5.0)
+    tables = []
+    with mpl.rc_context(RC):
+        axes = figure.subplots(1, len(labels), squeeze=False)[0]
+        for axis, label in zip(axes, labels, strict=True):
+            row = trials[trials["label"] == label].iloc[0]
+            arrays = results.arrays[experiment, row["method"]]
+            magnitudes = arrays["array/00000/sorted_magnitudes"]
+            sizes = arrays["array/00000/motion_sizes"]
+            image = _heat_map(axis, magnitudes, sizes)
+            axis.set_title(
+                f"{label}: l2 error {100 * row['l2_error']:.2f} %, "
+                f"segmentation error {100 * row['segmentation_error']:.2f} %"
+            )
+            tables.append(_entries(label, magnitudes))
+        axes[0].set_ylabel("coefficient of point")
+        bar = figure.colorbar(image, ax=axes, shrink=0.8)
+        bar.set_label("|z| / largest |z| (square-root scale)")
+        figure.suptitle(
+            f"{row['sequence']}, {len(magnitudes)} points sorted by motion", x=0.01, ha="left"
+        )
+        note_sources(figure, results.trials)
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def printed_table(results: Results) -> Drawing:
+    """Tables 1 to 3: the printed numbers beside ours, with 95 % intervals of ours."""
+    printed = results.printed[results.printed["target"] == results.target]
+    table = compare(printed, dict(results.trials))
+    held_out = {
+        name: trials[trials["split"] == "report"] for name, trials in results.trials.items()
+    }
+    report = compare(printed, held_out)
+    table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
+    panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
+    order = [label for label in _ORDER if label in set(table["label"])]
+    figure = new_figure(3.1 * len(panels) + 0.6, 2.9)
+    with mpl.rc_context(RC):
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axis, (statistic, condition) in zip(axes, panels, strict=True):
+            part = table[(table["statistic"] == statistic) & (table["select"] == condition)]
+            _dots(axis, part, order)
+            motions = condition.partition("=")[2]
+            count = int(part["n"].max())
+            axis.set_title(f"{statistic}, {motions} motions ({count} sequences)")
+            axis.set_xlabel(f"{table['metric'].iloc[0].replace('_', ' ')} x 100")
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=3)
+        note_sources(figure, results.trials)
+    return Drawing(figure, table)
+
+
+def checks(results: Results) -> Drawing:
+    """Measured deviations behind the claims of Sections 2 to 4, per property and method."""
+    (experiment,) = results.summaries
+    summary = results.summaries[experiment]
+    summary = summary[summary["n"] > 0]
+    table = summary.pivot_table(
+        index="property", columns="label", values="max", aggfunc="max", dropna=False
+    )
+    table = table.reindex(columns=[label for label in _ORDER if label in table.columns])
+    figure = new_figure(8.6, 0.42 * len(table) + 1.4)
+    with mpl.rc_context(RC):
+        axis = figure.subplots()
+        axis.grid(False)
+        values = np.log10(np.clip(table.to_numpy(dtype=float), 1e-16, None))
+        image = axis.imshow(values, cmap="cividis", vmin=-16, vmax=1, aspect="auto")
+        axis.set_xticks(range(len(table.columns)), list(table.columns))
+        axis.set_yticks(range(len(table)), [name.replace("_", " ") for name in table.index])
+        for (row, column), value in np.ndenumerate(table.to_numpy(dtype=float)):
+            text = "" if np.isnan(value) else f"{value:.1e}"
+            color = "black" if values[row, column] > -6 else "white"
+            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+        figure.colorbar(image, ax=axis, label="log10 of the largest deviation")
+    return Drawing(figure, summary)
+
+
+def _labels(table: pd.DataFrame) -> list[str]:
+    """Return the methods of a table: the paper's order, then any others."""
+    present = list(dict.fromkeys(table["label"]))
+    return [x for x in _ORDER if x in present] + [x for x in present if x not in _ORDER]
+
+
+def _curves(axis: Axes, part: pd.DataFrame, x: str, labels: list[str], styles: dict) -> None:
+    """Draw one panel: a line and a 95 % band per method."""
+    for label in labels:
+        line = part[part["label"] == label]
+        style = styles[label]
+        position, mean, band = line[x], line["mean"], Z95 * line["se"]
+        axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
+        axis.plot(
+            position,
+            mean,
+            color=style.color,
+            marker=style.marker,
+            ls=style.dash,
+            label=label,
+            zorder=3 if label == _ORDER[0] else 2,
+        )
+    axis.set_xticks(sorted(part[x].unique()))
+    axis.set_ylim(bottom=0)
+
+
+def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
+    """Draw a matrix of magnitudes with the borders between motions."""
+    scaled = magnitudes / max(magnitudes.max(), np.finfo(float).tiny)
+    image = axis.imshow(
+        scaled, cmap="magma_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest", rasterized=True
+    )
+    for border in np.cumsum(sizes)[:-1] - 0.5:
+        axis.axhline(border, color="#0072B2", lw=0.8)
+        axis.axvline(border, color="#0072B2", lw=0.8)
+    axis.grid(False)
+    axis.set_xlabel("represented point")
+    return image
+
+
+def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
+    """List the entries of a matrix that are at least 1e-4 of its largest."""
+    rows, columns = np.nonzero(magnitudes >= _SMALLEST_SHOWN * magnitudes.max())
+    return pd.DataFrame(
+        {"label": label, "row": rows, "column": columns, "magnitude": magnitudes[rows, columns]}
+    )
+
+
+def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
+    """Draw printed and own numbers of one statistic, a row per method."""
+    part = part.set_index("label").loc[order]
+    places = np.arange(len(order))[::-1]
+    axis.errorbar(
+        part["ours"],
+        places + 0.12,
+        xerr=Z95 * part["se"],
+        fmt="o",
+        color="#D55E00",
+        capsize=2.5,
+        label="ours, all sequences (95 %)",
+    )
+    axis.plot(
+        part["ours_report_split"],
+        places + 0.12,
+        "|",
+        ms=11,
+        mew=1.6,
+        color="#009E73",
+        label="ours, without the tuning split",
+    )
+    axis.plot(part["printed"], places - 0.12, "D", color="#0072B2", label="printed")
+    axis.set_yticks(places, order)
+    axis.set_ylim(-0.6, len(order) - 0.4)
+    axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))

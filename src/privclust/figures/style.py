@@ -1,0 +1,120 @@
+"""How figures look, and how they are written: same tables, same bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from privclust.artefacts import atomic_path, write_text
+
+# Okabe and Ito's palette: told apart with every common kind of colour blindness.
+PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (4, 1, 1, 1, 1, 1)), (0, (6, 2)), ":")
+
+RC = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "privclust",
+}
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a drawing function gets.
+
+    Attributes
+    ----------
+    target : str
+    trials, summaries : mapping of str to DataFrame
+        The tables of each experiment that the target draws from.
+    arrays : mapping of (experiment, method) to mapping of str to ndarray
+        Metrics that are arrays, as ``"array/<task>/<name>"``.
+    printed : DataFrame
+        The numbers the paper prints; empty where it prints none.
+    """
+
+    target: str
+    trials: Mapping[str, pd.DataFrame]
+    summaries: Mapping[str, pd.DataFrame]
+    arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
+    printed: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and the numbers behind it."""
+
+    figure: Figure
+    table: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """Colour, marker and dash of a method."""
+
+    color: str
+    marker: str
+    dash: object
+
+
+def method_styles(labels: list[str]) -> dict[str, MethodStyle]:
+    """Give each method its colour, marker and dash, by its place in the list."""
+    return {
+        label: MethodStyle(
+            PALETTE[index % len(PALETTE)],
+            MARKERS[index % len(MARKERS)],
+            DASHES[index % len(DASHES)],
+        )
+        for index, label in enumerate(labels)
+    }
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure in the house style; sizes in inches."""
+    with mpl.rc_context(RC):
+        return Figure(figsize=(width, height), layout="constrained")
+
+
+def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write below a figure which data it shows if substitutes stand in for the paper's data."""
+    sources = sorted({source for table in tables.values() for source in table["source"]})
+    substitutes = [source for source in sources if source.startswith("substitute")]
+    if substitutes:
+        figure.supxlabel(
+            "Not comparable with the paper: " + "; ".join(substitutes), fontsize=8, color="#b00000"
+        )
+
+
+def save(
+    drawing: Drawing,
+    svg: str | os.PathLike[str],
+    png: str | os.PathLike[str],
+    table: str | os.PathLike[str],
+) -> None:
+    """Write a drawing as SVG and PNG, and its numbers as CSV, each whole or not at all."""
+    with mpl.rc_context(RC):
+        with atomic_path(svg) as temporary:
+            drawing.figure.savefig(temporary, format="svg", metadata={"Date": None})
+        with atomic_path(png) as temporary:
+            drawing.figure.savefig(temporary, format="png", metadata={"Software": None})
+    write_text(table, drawing.table.to_csv(index=False, float_format="%.6g"))

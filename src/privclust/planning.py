@@ -1,0 +1,233 @@
+"""The whole plan of a run, read from the config files: data sets, experiments and targets.
+
+The workflow reads it each time it starts, in every job too, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from privclust.config import ConfigError, load_validated, load_yaml, validate
+from privclust.datasets.fetch import resolve_mirror
+from privclust.datasets.registry import DataError, Dataset, load_datasets
+from privclust.experiments.plan import Experiment, experiments_of
+
+DEFAULT_MIRROR = "../shared/data"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure or table: a rule that can be named on the command line.
+
+    Attributes
+    ----------
+    name, paper : str
+        Its name, and the paper it belongs to.
+    kind : {"figure", "table"}
+    title : str
+        What it shows.
+    where : str
+        Where it stands in the paper.
+    ours : bool
+        Whether the paper has no such figure or table: it is evidence of our own.
+    experiments : tuple of str
+        What it draws from.
+    draw : str
+        Dotted path of the drawing function.
+    """
+
+    name: str
+    paper: str
+    kind: str
+    title: str
+    where: str
+    ours: bool
+    experiments: tuple[str, ...]
+    draw: str
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that decides the drawing besides its tables, as JSON values."""
+        return {
+            "target": self.name,
+            "paper": self.paper,
+            "draw": self.draw,
+            "experiments": list(self.experiments),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run consists of.
+
+    Attributes
+    ----------
+    effort : str
+    mirror : Path or None
+        Where data is looked for before any address.
+    datasets : dict of str to Dataset
+        Those that some experiment reads.
+    papers : dict of str to dict
+        Title, citation and config file of each paper.
+    experiments : dict of str to Experiment
+    targets : dict of str to Target
+    """
+
+    effort: str
+    mirror: Path | None
+    substitutes: bool
+    datasets: dict[str, Dataset]
+    papers: dict[str, dict[str, str]]
+    experiments: dict[str, Experiment]
+    targets: dict[str, Target]
+    paper_values_folder: Path
+
+    def paper_values(self, paper: str) -> list[str]:
+        """Return the file of a paper's printed numbers, in a list that is empty without one."""
+        path = self.paper_values_folder / f"{paper}.csv"
+        return [str(path)] if path.is_file() else []
+
+    def fetch_spec(self, name: str) -> dict[str, Any]:
+        """Return what decides where a data set is fetched from, without absolute paths.
+
+        Whether the mirror has the file is part of it, so that a substitute gives way to the data
+        once they are there.
+        """
+        dataset = self.datasets[name]
+        in_mirror = any(
+            source.kind == "mirror"
+            and self.mirror is not None
+            and (self.mirror / source.location).exists()
+            for source in dataset.sources
+        )
+        return {
+            "dataset": name,
+            "file": dataset.file,
+            "content_sha256": dataset.content_sha256,
+            "sources": [[s.kind, s.location, s.sha256] for s in dataset.sources],
+            "in_mirror": in_mirror,
+            "substitutes": self.substitutes,
+        }
+
+    def fetch_code(self, name: str) -> list[str]:
+        """Return the dotted paths of the code that fetches and verifies a data set."""
+        digest = self.datasets[name].content_digest
+        return ["privclust.datasets.fetch", *([digest] if digest else [])]
+
+    def prepare_spec(self, name: str) -> dict[str, Any]:
+        """Return what decides the content of a prepared data set."""
+        dataset = self.datasets[name]
+        substitute = dataset.substitute
+        return {
+            "dataset": name,
+            "reader": dataset.reader,
+            "substitute": None
+            if substitute is None
+            else {"generator": substitute.generator, "parameters": dict(substitute.parameters)},
+        }
+
+    def prepare_code(self, name: str) -> list[str]:
+        """Return the dotted paths of the code that prepares a data set."""
+        dataset = self.datasets[name]
+        substitute = [dataset.substitute.generator] if dataset.substitute else []
+        return [dataset.reader, *substitute]
+
+    def verdicts_spec(self) -> dict[str, Any]:
+        """Return whose trials decide the claims, in the order of the tables, as JSON values."""
+        return {"experiments": list(self.experiments)}
+
+    def page_spec(self) -> dict[str, Any]:
+        """Return what the page says besides tables and figures, as JSON values."""
+        return {
+            "effort": self.effort,
+            "papers": self.papers,
+            "targets": {name: asdict(target) for name, target in self.targets.items()},
+        }
+
+
+def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str]) -> Plan:
+    """Read and check all config files.
+
+    Parameters
+    ----------
+    config : mapping
+        The content of config/config.yaml with what the command line changed.
+    schemas : str
+        The folder of the schemas.
+    environ : mapping
+        The environment, for PRIVCLUST_DATA_MIRROR.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ConfigError
+        In one line: the file, the key, what it got and what it may be.
+    """
+    folder = Path(schemas)
+    validate(dict(config), load_yaml(folder / "config.schema.yaml"), "config")
+    try:
+        mirror = resolve_mirror(config["mirror"], environ, DEFAULT_MIRROR)
+        datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    papers, experiments, targets = {}, {}, {}
+    for path in config["papers"]:
+        document = load_validated(path, folder / "paper.schema.yaml")
+        paper = document["paper"]
+        papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
+        found = experiments_of(document, config["effort"], config["seed"], path)
+        _add(experiments, found, f"{path}: experiments")
+        _add(targets, _targets_of(document, path), f"{path}: targets")
+    used = {e.name: e.dataset for e in experiments.values() if e.dataset}
+    for name, dataset in used.items():
+        if dataset not in datasets:
+            raise ConfigError(
+                f"experiments.{name}.dataset: got {dataset!r}; it may be one of "
+                f"{', '.join(sorted(datasets))} (defined in {config['datasets']})"
+            )
+    return Plan(
+        effort=config["effort"],
+        mirror=mirror,
+        substitutes=config["substitutes"],
+        datasets={name: datasets[name] for name in sorted(set(used.values()))},
+        papers=papers,
+        experiments=experiments,
+        targets=targets,
+        paper_values_folder=Path(config["paper_values"]),
+    )
+
+
+def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
+    """Return the targets of one paper, whose experiments must be its own."""
+    targets = {}
+    for name, entry in document["targets"].items():
+        for experiment in entry["experiments"]:
+            if experiment not in document["experiments"]:
+                raise ConfigError(
+                    f"{path}: targets.{name}.experiments: got {experiment!r}; it may be one of "
+                    f"{', '.join(document['experiments'])}"
+                )
+        targets[name] = Target(
+            name=name,
+            paper=document["paper"],
+            kind=entry["kind"],
+            title=entry["title"],
+            where=entry["where"],
+            ours=entry.get("ours", False),
+            experiments=tuple(entry["experiments"]),
+            draw=entry["draw"],
+        )
+    return targets
+
+
+def _add(known: dict[str, Any], found: Mapping[str, Any], where: str) -> None:
+    """Join two mappings, where a name may stand only once: names become file names."""
+    for name in found:
+        if name in known:
+            raise ConfigError(f"{where}: the name {name!r} stands in another paper's file already")
+    known.update(found)

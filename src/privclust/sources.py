@@ -1,0 +1,145 @@
+"""Which source files a piece of the package depends on, read from its import statements.
+
+Snakemake does not see that an imported module was edited. Each rule therefore lists the modules
+behind the classes and functions it calls as inputs. They are found without importing anything:
+import statements are parsed, and a name that a package's ``__init__`` re-exports is followed to
+the module that defines it, so that a method depends on its own module and not on its neighbours.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_PACKAGE = "privclust"
+
+
+def source_files(dotted_paths: Iterable[str]) -> list[str]:
+    """Return the sorted source files that the named objects depend on.
+
+    Parameters
+    ----------
+    dotted_paths : iterable of str
+        Modules, classes or functions, such as ``"privclust.segmentation.SSC"``. Below this
+        package the whole chain of imports is followed; of any other package only the named
+        module's own file counts.
+
+    Returns
+    -------
+    list of str
+        Paths of files, relative to the working folder where they lie below it.
+
+    Raises
+    ------
+    ValueError
+        If no module for a path can be found.
+    """
+    pending = [_defining_module(path) for path in dotted_paths]
+    seen: set[str] = set()
+    while pending:
+        module = pending.pop()
+        if module in seen:
+            continue
+        seen.add(module)
+        if module.split(".")[0] == _PACKAGE:
+            pending.extend(_imports(module))
+    files = {_file(module) for module in seen}
+    return sorted(_relative(file) for file in files)
+
+
+def _defining_module(path: str) -> str:
+    """Return the module that defines the object a dotted path names."""
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        module = ".".join(parts[:end])
+        if _find(module) is None:
+            continue
+        rest = parts[end:]
+        return _follow(module, rest[0]) if rest else module
+    raise ValueError(f"{path}: no module of that name is on the Python path")
+
+
+def _follow(module: str, name: str) -> str:
+    """Follow a name through re-exports to the module that defines it."""
+    for imported, names in _import_statements(module):
+        if name in names:
+            submodule = f"{imported}.{names[name]}"
+            if _find(submodule) is not None:
+                return submodule
+            return _follow(imported, names[name]) if imported != module else module
+    return module
+
+
+def _imports(module: str) -> list[str]:
+    """Return the modules of this package that a module needs."""
+    needed = []
+    for imported, names in _import_statements(module):
+        if imported.split(".")[0] != _PACKAGE:
+            continue
+        if not names:
+            needed.append(imported)
+        needed.extend(_defining_module(f"{imported}.{name}") for name in names.values())
+    return needed
+
+
+@functools.cache
+def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
+    """Return (imported module, {local name: its name there}) for each import in a module."""
+    file = _file(module)
+    statements = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            statements.extend((alias.name, {}) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(module, node, is_package=file.name == "__init__.py")
+            statements.append((base, {a.asname or a.name: a.name for a in node.names}))
+    return statements
+
+
+def _absolute(module: str, node: ast.ImportFrom, is_package: bool) -> str:
+    """Return the absolute name of the module in a ``from ... import``."""
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    parts = parts[: len(parts) - node.level + (1 if is_package else 0)]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+@functools.cache
+def _find(module: str) -> Path | None:
+    """Return the file of a module without importing it or its parents."""
+    first, *rest = module.split(".")
+    if first == _PACKAGE:
+        folder = Path(__file__).parent
+    else:
+        spec = importlib.util.find_spec(first)
+        if spec is None or spec.origin is None:
+            return None
+        folder = Path(spec.origin).parent
+        if not spec.submodule_search_locations:
+            return None if rest else Path(spec.origin)
+    base = folder.joinpath(*rest)
+    for file in (base / "__init__.py", base.with_suffix(".py")):
+        if file.is_file():
+            return file
+    return None
+
+
+def _file(module: str) -> Path:
+    """Return the file of a module that is known to exist."""
+    file = _find(module)
+    if file is None:
+        raise ValueError(f"{module}: no module of that name; sys.path is {sys.path}")
+    return file
+
+
+def _relative(file: Path) -> str:
+    """Return a path relative to the working folder where that is possible."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd().resolve()))
+    except ValueError:
+        return str(file)

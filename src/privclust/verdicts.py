@@ -1,0 +1,191 @@
+"""Claims of the papers, judged by our results.
+
+A claim's check names an experiment, a metric and a comparison; the tolerance of each comparison
+is its own standard error (95 %), never a number picked to pass. Verdicts:
+
+``reproduced``
+    every comparison of the claim holds.
+``partly``
+    some hold; or none is contradicted, but the trials are too few to settle them all.
+``not reproduced``
+    no comparison holds, or at least as many are contradicted as hold.
+``not comparable``
+    a substitute stood in for the paper's data.
+``not run``
+    no result for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privclust.comparison import Z95, compare, select
+
+VERDICTS = ("reproduced", "partly", "not reproduced", "not comparable", "not run")
+COLUMNS = ("id", "paper", "target", "where", "claim", "verdict", "decided_by", "tolerance", "data")
+
+
+def judge(
+    claims: list[Mapping[str, Any]],
+    trials: Mapping[str, pd.DataFrame],
+    printed: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return a verdict for each claim; a claim on printed numbers gives one for each number.
+
+    Parameters
+    ----------
+    claims : list of mapping
+        The entries of config/claims.yaml.
+    trials : mapping of str to DataFrame
+        The trials of each experiment that was run.
+    printed : DataFrame
+        The numbers the papers print; see `privclust.comparison.PRINTED_COLUMNS`.
+
+    Returns
+    -------
+    DataFrame
+        Columns `COLUMNS`.
+    """
+    rows: list[dict[str, str]] = []
+    for claim in claims:
+        head = {key: claim[key] for key in ("id", "paper", "target", "where", "claim")}
+        check = claim["check"]
+        if check["kind"] == "printed":
+            rows.extend(_judge_printed(head, printed, trials))
+            continue
+        table = trials.get(check["experiment"])
+        if table is not None and "select" in check:
+            table = select(table, check["select"])
+        rows.append(head | _judge_comparisons(check, table))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _judge_printed(
+    head: Mapping[str, str], printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame]
+) -> list[dict[str, str]]:
+    """Judge each printed number of a target on its own."""
+    entries = compare(printed[printed["target"] == head["target"]], dict(trials))
+    rows = []
+    for entry in entries.to_dict("records"):
+        name = f"{entry['label']} {entry['statistic']} {entry['metric']}".replace("_", " ")
+        row = {
+            **head,
+            "id": f"{head['id']}/{entry['method']}/{entry['statistic']}/{entry['select']}",
+            "claim": f"{name}, {entry['select'].replace('_', ' ')}: {entry['value']}",
+            "data": entry["source"],
+            "decided_by": "",
+            "tolerance": "",
+        }
+        if not entry["n"]:
+            row["verdict"] = "not run"
+        else:
+            row["decided_by"] = f"ours {entry['ours']:.3g} on {entry['n']} sequences"
+            row["tolerance"] = f"{entry['tolerance']:.2g} (95 % of ours, or rounding)"
+            agrees = abs(entry["difference"]) <= entry["tolerance"]
+            verdict = "reproduced" if agrees else "not reproduced"
+            row["verdict"] = "not comparable" if _substituted(entry["source"]) else verdict
+        rows.append(row)
+    return rows
+
+
+def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> dict[str, str]:
+    """Judge a claim that is a set of comparisons, each of which holds, fails or stays open."""
+    methods = {check["method"], *check.get("against", [])}
+    if table is None or not methods <= set(table["method"]):
+        return {"verdict": "not run", "decided_by": "", "tolerance": "", "data": ""}
+    results, decided_by = _CHECKS[check["kind"]](check, table)
+    held, failed = results.count("holds"), results.count("fails")
+    if not results:
+        return {"verdict": "not run", "decided_by": "no value", "tolerance": "", "data": ""}
+    if held == len(results):
+        verdict = "reproduced"
+    elif failed == 0 or held > failed:
+        verdict = "partly"
+    else:
+        verdict = "not reproduced"
+    sources = sorted(set(table["source"]))
+    if any(map(_substituted, sources)):
+        verdict = "not comparable"
+    counts = f"{held} of {len(results)} comparisons hold, {failed} are contradicted; "
+    return {
+        "verdict": verdict,
+        "decided_by": counts + decided_by,
+        "tolerance": _TOLERANCES[check["kind"]].format(**check),
+        "data": "; ".join(sources),
+    }
+
+
+def _lowest(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare a method with others, trial by trial, at each point: is its mean the lowest?"""
+    results, worst = [], None
+    for point, part in _points(check, table):
+        wide = part.pivot_table(index="trial", columns="method", values=check["metric"])
+        for other in check["against"]:
+            gain = (wide[other] - wide[check["method"]]).dropna()
+            mean, half = float(gain.mean()), Z95 * float(gain.std(ddof=1)) / np.sqrt(len(gain))
+            results.append("holds" if mean > half else "fails" if mean < -half else "open")
+            if worst is None or mean < worst[0]:
+                worst = (mean, half, f"{other} at {point}" if point else other)
+    return results, f"smallest gain {worst[0]:.4f} +- {worst[1]:.4f} (over {worst[2]})"
+
+
+def _below(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare a method's mean at each point with a bound."""
+    results, largest = [], None
+    for point, part in _points(check, table):
+        values = part.loc[part["method"] == check["method"], check["metric"]]
+        mean, half = float(values.mean()), Z95 * float(values.std(ddof=1)) / np.sqrt(len(values))
+        bound = check["bound"]
+        results.append(
+            "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
+        )
+        if largest is None or mean > largest[0]:
+            largest = (mean, half, point)
+    return results, f"largest mean {largest[0]:.4f} +- {largest[1]:.4f} at {largest[2]}"
+
+
+def _at_most(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare the largest value over all trials with a bound."""
+    values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
+    results = ["holds" if value <= check["bound"] else "fails" for value in values]
+    return results, f"largest of {len(values)} trials {values.max():.3g}"
+
+
+def _at_least(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare the smallest value over all trials with a bound."""
+    values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
+    results = ["holds" if value >= check["bound"] else "fails" for value in values]
+    return results, f"smallest of {len(values)} trials {values.min():.3g}"
+
+
+_CHECKS: dict[str, Callable[..., tuple[list[str], str]]] = {
+    "lowest": _lowest,
+    "below": _below,
+    "at_most": _at_most,
+    "at_least": _at_least,
+}
+_TOLERANCES = {
+    "lowest": "paired difference against 1.96 standard errors",
+    "below": "mean with 1.96 standard errors against {bound}",
+    "at_most": "{bound}: {reason}",
+    "at_least": "{bound}: {reason}",
+}
+
+
+def _points(check: Mapping[str, Any], table: pd.DataFrame):
+    """Split a table by the grid axes of a check; without any it is one point."""
+    axes = check.get("by", [])
+    if not axes:
+        yield "", table
+        return
+    for values, part in table.groupby(axes, sort=True):
+        yield ", ".join(f"{a}={v}" for a, v in zip(axes, values, strict=True)), part
+
+
+def _substituted(source: str) -> bool:
+    """Say whether a source stands in for the paper's data."""
+    return str(source).startswith("substitute")

@@ -1,0 +1,146 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import numpy as np
+import pytest
+
+from privclust import artefacts
+from privclust.artefacts import ArtefactError
+
+
+@pytest.fixture
+def arrays():
+    rng = np.random.default_rng(0)
+    return {
+        "numbers": rng.standard_normal((30, 7)),
+        "group/whole": np.arange(5),
+        "scalar": np.float64(2.5),
+        "empty": np.zeros((0, 3)),
+        "flags": np.array([True, False]),
+        "names": np.array(["a", "Müller"]),
+    }
+
+
+def test_round_trip_keeps_arrays_parameters_and_inputs(tmp_path, arrays):
+    path = tmp_path / "sub" / "a.h5"
+    digest = artefacts.write(path, "fit", arrays, {"k": [1, None]}, {"dataset": "abc"})
+    found = artefacts.read(path, "fit", {"k": [1, None]})
+    assert found.digest == digest
+    assert found.inputs == {"dataset": "abc"}
+    assert set(found.arrays) == set(arrays)
+    np.testing.assert_array_equal(found.arrays["numbers"], arrays["numbers"])
+    assert found.arrays["scalar"] == 2.5
+    assert found.arrays["empty"].shape == (0, 3)
+    assert found.arrays["names"][1].decode() == "Müller"
+    assert "numpy" in found.versions
+
+
+def test_same_content_gives_same_bytes_in_any_order_and_at_any_time(tmp_path, arrays):
+    first, second = tmp_path / "1.h5", tmp_path / "2.h5"
+    artefacts.write(first, "fit", arrays, {"a": 1, "b": 2})
+    os.utime(first, (0, 0))
+    artefacts.write(second, "fit", dict(reversed(arrays.items())), {"b": 2, "a": 1})
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_header_names_no_path_host_or_time(tmp_path, arrays):
+    path = tmp_path / "a.h5"
+    artefacts.write(path, "fit", arrays, {})
+    content = path.read_bytes()
+    assert str(tmp_path).encode() not in content
+    assert os.uname().nodename.encode() not in content
+
+
+@pytest.mark.parametrize("position", [0.02, 0.3, 0.6, 0.97])
+def test_truncated_file_is_refused(tmp_path, arrays, position):
+    path = tmp_path / "a.h5"
+    artefacts.write(path, "fit", arrays, {})
+    content = path.read_bytes()
+    path.write_bytes(content[: int(position * len(content))])
+    with pytest.raises(ArtefactError, match="delete it and run again"):
+        artefacts.read(path, "fit")
+
+
+def test_every_flipped_bit_that_changes_content_is_refused(tmp_path, arrays):
+    path = tmp_path / "a.h5"
+    artefacts.write(path, "fit", arrays, {"k": 1})
+    content = path.read_bytes()
+    good = artefacts.read(path, "fit")
+    rng = np.random.default_rng(1)
+    refused = 0
+    for position in rng.integers(len(content), size=200):
+        broken = bytearray(content)
+        broken[position] ^= 1 << int(rng.integers(8))
+        path.write_bytes(broken)
+        try:
+            found = artefacts.read(path, "fit")
+        except ArtefactError:
+            refused += 1
+            continue
+        assert found.parameters == good.parameters
+        for name, array in good.arrays.items():
+            np.testing.assert_array_equal(found.arrays[name], array)
+    assert refused > 100
+
+
+def test_changed_array_is_refused(tmp_path, arrays):
+    path = tmp_path / "a.h5"
+    artefacts.write(path, "fit", arrays, {})
+    with h5py.File(path, "r+") as file:
+        file["group/whole"][0] = 9
+    with pytest.raises(ArtefactError, match="digest"):
+        artefacts.read(path, "fit")
+
+
+def test_missing_foreign_and_wrong_files_are_named(tmp_path, arrays):
+    with pytest.raises(ArtefactError, match=r"no such artefact"):
+        artefacts.read(tmp_path / "none.h5", "fit")
+    foreign = tmp_path / "foreign.h5"
+    with h5py.File(foreign, "w") as file:
+        file["x"] = 1
+    with pytest.raises(ArtefactError, match=r"foreign\.h5: not a whole artefact"):
+        artefacts.read(foreign, "fit")
+    path = tmp_path / "a.h5"
+    artefacts.write(path, "fit", arrays, {"k": 1})
+    with pytest.raises(ArtefactError, match="holds a 'fit' artefact, not a 'metrics'"):
+        artefacts.read(path, "metrics")
+    with pytest.raises(ArtefactError, match="made with k = 1, not 2"):
+        artefacts.read(path, "fit", {"k": 2})
+
+
+def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, arrays):
+    path = tmp_path / "a.h5"
+    artefacts.write(path, "fit", arrays, {})
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match="'bad'"):
+        artefacts.write(path, "fit", {"bad": np.array([object()])}, {})
+    with pytest.raises(RuntimeError), artefacts.atomic_path(path) as temporary:
+        temporary.write_bytes(b"half")
+        raise RuntimeError
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_killed_writer_leaves_no_file_under_the_name(tmp_path):
+    script = textwrap.dedent(
+        """
+        import os, signal, sys
+        from privclust import artefacts
+        with artefacts.atomic_path(sys.argv[1]) as temporary:
+            temporary.write_bytes(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    path = tmp_path / "a.h5"
+    done = subprocess.run([sys.executable, "-c", script, path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not path.exists()
+
+
+def test_not_a_number_has_no_canonical_json():
+    with pytest.raises(ValueError, match="JSON"):
+        artefacts.canonical_json({"a": float("nan")})

@@ -1,0 +1,126 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privclust.config import ConfigError, load_table, load_validated, load_yaml
+from privclust.planning import load_plan
+
+ROOT = Path(__file__).parents[1]
+SCHEMAS = ROOT / "workflow" / "schemas"
+
+
+@pytest.fixture
+def config(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    return load_yaml("config/config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("effort", "fast", "config: effort: got \"fast\"; it may be one of \"quick\", \"paper\""),
+        ("seed", -1, "config: seed: got -1; it may be at least 0"),
+        ("seed", "x", "config: seed: got \"x\"; it may be of type integer"),
+        ("papers", [], "config: papers: got []; it may be a list of at least 1 entries"),
+        ("efort", "quick", "unknown key 'efort'; it may have"),
+        ("mirror", "/no/such/folder", "/no/such/folder"),
+        ("papers", ["config/papers/none.yaml"], "config/papers/none.yaml: cannot be read"),
+    ],
+)
+def test_bad_config_names_key_value_and_choices(config, key, value, message):
+    config[key] = value
+    with pytest.raises(ConfigError) as caught:
+        load_plan(config, str(SCHEMAS), {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def edited_paper(tmp_path, edit):
+    """Write the mtsc config with one change."""
+    document = load_yaml(ROOT / "config" / "papers" / "mtsc.yaml")
+    edit(document)
+    path = tmp_path / "mtsc.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda d: d.pop("methods"), "the key 'methods' is missing"),
+        (lambda d: d["methods"]["ssc"].update({"class": "SSC"}), "a dotted path such as"),
+        (lambda d: d["methods"].pop("ssc"), "got 'ssc'; it may be one of"),
+        (
+            lambda d: d["targets"]["mtsc_fig1"].update(experiments=["none"]),
+            "targets.mtsc_fig1.experiments: got 'none'; it may be one of",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_hopkins155"].update(dataset="none"),
+            "got 'none'; it may be one of hopkins155",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(trials=0),
+            "trials: got 0; it may be",
+        ),
+    ],
+)
+def test_bad_paper_config_names_key_value_and_choices(config, tmp_path, edit, message):
+    config["papers"] = [edited_paper(tmp_path, edit)]
+    with pytest.raises(ConfigError) as caught:
+        load_plan(config, str(SCHEMAS), {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_may_stand_in_one_paper_only(config):
+    config["papers"] *= 2
+    with pytest.raises(ConfigError, match="stands in another paper's file already"):
+        load_plan(config, str(SCHEMAS), {})
+
+
+def test_every_claim_names_a_target_and_methods_that_exist(config):
+    plan = load_plan(config, str(SCHEMAS), {})
+    claims = load_validated(config["claims"], SCHEMAS / "claims.schema.yaml")
+    assert len({claim["id"] for claim in claims}) == len(claims)
+    for claim in claims:
+        assert claim["target"] in plan.targets
+        check = claim["check"]
+        if check["kind"] != "printed":
+            experiment = plan.experiments[check["experiment"]]
+            assert {check["method"], *check.get("against", [])} <= set(experiment.methods)
+
+
+def test_every_printed_number_names_an_experiment_and_a_method(config):
+    plan = load_plan(config, str(SCHEMAS), {})
+    for paper in plan.papers:
+        for path in plan.paper_values(paper):
+            for row in load_table(path, ("target", "experiment", "method", "value")):
+                assert row["experiment"] in plan.targets[row["target"]].experiments
+                assert row["method"] in plan.experiments[row["experiment"]].methods
+                float(row["value"])
+
+
+def test_quick_effort_keeps_every_method_and_three_points_of_every_axis(config):
+    quick = load_plan(config, str(SCHEMAS), {})
+    paper = load_plan({**config, "effort": "paper"}, str(SCHEMAS), {})
+    for name, experiment in paper.experiments.items():
+        fast = quick.experiments[name]
+        assert fast.methods.keys() == experiment.methods.keys()
+        for axis in {key for point in experiment.points for key in point}:
+            values = {point[axis] for point in experiment.points}
+            kept = {point[axis] for point in fast.points}
+            assert kept <= values
+            assert len(kept) >= min(3, len(values))
+
+
+def test_tables_without_a_column_are_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ConfigError, match=r"t\.csv: lacks the column 'c'"):
+        load_table(path, ("a", "c"))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_table(tmp_path / "none.csv", ("a",))
+    path.write_text("a: [1")
+    with pytest.raises(ConfigError, match="not YAML"):
+        load_yaml(path)

@@ -1,0 +1,200 @@
+import os
+
+from privclust.artefacts import canonical_json
+from privclust.config import ConfigError
+from privclust.planning import load_plan
+from privclust.sources import source_files
+
+# Numerical libraries use as many threads as the job was given.
+for variable in (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+):
+    os.environ.setdefault(variable, "1")
+
+try:
+    PLAN = load_plan(config, "workflow/schemas", os.environ)
+except ConfigError as error:
+    raise WorkflowError(str(error))
+
+EFFORTS = ["quick", "paper"]
+DATASETS = sorted(PLAN.datasets)
+PAPERS = sorted(PLAN.papers)
+EXPERIMENTS = sorted(PLAN.experiments)
+METHODS = sorted({m for e in PLAN.experiments.values() for m in e.methods})
+TARGETS = sorted(PLAN.targets)
+RESULTS = f"results/{PLAN.effort}"
+EXPERIMENT = "results/{effort}/{paper}/{experiment}"
+
+
+def code_of(*dotted_paths):
+    """Return the source files behind the named objects: an edit of one reruns the job."""
+    try:
+        return source_files(dotted_paths)
+    except ValueError as error:
+        raise WorkflowError(str(error))
+
+
+def fetch_spec(wildcards):
+    """Return the canonical description of where a data set comes from."""
+    return canonical_json(PLAN.fetch_spec(wildcards.dataset))
+
+
+def fetch_code(wildcards):
+    """Return the sources that decide what is accepted as a data set."""
+    return code_of(*PLAN.fetch_code(wildcards.dataset))
+
+
+def prepare_spec(wildcards):
+    """Return the canonical description of a prepared data set."""
+    return canonical_json(PLAN.prepare_spec(wildcards.dataset))
+
+
+def prepare_code(wildcards):
+    """Return the sources that decide a prepared data set."""
+    return code_of(*PLAN.prepare_code(wildcards.dataset))
+
+
+def experiment_of(wildcards):
+    """Return the plan of the experiment a job belongs to."""
+    return PLAN.experiments[wildcards.experiment]
+
+
+def dataset_of(wildcards):
+    """Return the prepared data set an experiment reads, if it reads one."""
+    name = experiment_of(wildcards).dataset
+    return f"data/prepared/{name}.h5" if name else []
+
+
+def fit_code(wildcards):
+    """Return the sources that decide a fit: data, fitting and the method itself."""
+    experiment = experiment_of(wildcards)
+    method = experiment.methods[wildcards.method]
+    return code_of(experiment.data, experiment.fit, method.estimator)
+
+
+def fit_spec(wildcards):
+    """Return the canonical description of a block's content."""
+    experiment = experiment_of(wildcards)
+    return canonical_json(experiment.fit_spec(wildcards.method, int(wildcards.block)))
+
+
+def blocks_of(wildcards):
+    """Return the fits of one method in an experiment."""
+    numbers = range(experiment_of(wildcards).n_blocks)
+    folder = f"{EXPERIMENT}/fit/{{method}}".format(**wildcards)
+    return [f"{folder}/block_{number:04d}.h5" for number in numbers]
+
+
+def evaluate_code(wildcards):
+    """Return the sources that decide metrics: data and evaluation, not the method."""
+    experiment = experiment_of(wildcards)
+    return code_of(experiment.data, experiment.evaluate)
+
+
+def evaluate_spec(wildcards):
+    """Return the canonical description of a method's metrics."""
+    return canonical_json(experiment_of(wildcards).evaluate_spec(wildcards.method))
+
+
+def metrics_of(wildcards):
+    """Return the metrics of all methods of an experiment."""
+    folder = f"{EXPERIMENT}/metrics".format(**wildcards)
+    return [f"{folder}/{method}.h5" for method in experiment_of(wildcards).methods]
+
+
+def summary_spec(wildcards):
+    """Return the canonical description of an experiment's summary."""
+    return canonical_json(experiment_of(wildcards).summary_spec())
+
+
+def experiments_of_target(target):
+    """Return the folders of the experiments a target draws from."""
+    entry = PLAN.targets[target]
+    return [f"{RESULTS}/{entry.paper}/{name}" for name in entry.experiments]
+
+
+def target_inputs(wildcards, file):
+    """Return one file of each experiment of a target."""
+    return [f"{folder}/{file}" for folder in experiments_of_target(wildcards.target)]
+
+
+def target_trials(wildcards):
+    """Return the trial tables a target draws from."""
+    return target_inputs(wildcards, "trials.csv")
+
+
+def target_summaries(wildcards):
+    """Return the summaries a target draws from."""
+    return target_inputs(wildcards, "summary.csv")
+
+
+def target_metrics(wildcards):
+    """Return the metrics a target draws from."""
+    entry = PLAN.targets[wildcards.target]
+    return [
+        f"{folder}/metrics/{method}.h5"
+        for name, folder in zip(
+            entry.experiments, experiments_of_target(wildcards.target)
+        )
+        for method in PLAN.experiments[name].methods
+    ]
+
+
+def target_code(wildcards):
+    """Return the sources that decide a drawing."""
+    return code_of(PLAN.targets[wildcards.target].draw)
+
+
+def target_spec(wildcards):
+    """Return the canonical description of a target."""
+    return canonical_json(PLAN.targets[wildcards.target].spec())
+
+
+def printed_values(wildcards):
+    """Return the table of printed numbers of a target's paper, where there is one."""
+    return PLAN.paper_values(PLAN.targets[wildcards.target].paper)
+
+
+def target_files(target, *suffixes):
+    """Return the files that a target is made of."""
+    return [f"{RESULTS}/targets/{target}/{target}.{suffix}" for suffix in suffixes]
+
+
+def all_trials():
+    """Return the trial tables of all experiments."""
+    return [
+        f"{RESULTS}/{e.paper}/{name}/trials.csv" for name, e in PLAN.experiments.items()
+    ]
+
+
+def all_printed_values():
+    """Return the tables of printed numbers of all papers."""
+    return [file for paper in PAPERS for file in PLAN.paper_values(paper)]
+
+
+def all_target_files(suffix):
+    """Return one file of each target."""
+    return [file for target in TARGETS for file in target_files(target, suffix)]
+
+
+def verdicts_spec():
+    """Return what decides verdicts besides tables."""
+    return canonical_json(PLAN.verdicts_spec())
+
+
+def page_spec():
+    """Return what the page says besides tables and figures."""
+    return canonical_json(PLAN.page_spec())
+
+
+def memory(wildcards, attempt):
+    """Return the memory of a job in MB: twice as much at each new attempt."""
+    return 1500 * 2 ** (attempt - 1)
+
+
+def runtime(wildcards, attempt):
+    """Return the time of a job in minutes: twice as much at each new attempt."""
+    return 30 * 2 ** (attempt - 1)

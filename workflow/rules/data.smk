@@ -1,0 +1,43 @@
+rule fetch:
+    input:
+        code=fetch_code,
+    output:
+        folder=directory("data/raw/{dataset}"),
+    log:
+        "logs/fetch/{dataset}.log",
+    benchmark:
+        "benchmarks/out/fetch/{dataset}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        spec=fetch_spec,
+    message:
+        "Fetching {wildcards.dataset}"
+    script:
+        "../scripts/fetch.py"
+
+
+rule prepare:
+    input:
+        folder="data/raw/{dataset}",
+        code=prepare_code,
+    output:
+        dataset="data/prepared/{dataset}.h5",
+    log:
+        "logs/prepare/{dataset}.log",
+    benchmark:
+        "benchmarks/out/prepare/{dataset}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        spec=prepare_spec,
+    message:
+        "Preparing {wildcards.dataset}"
+    script:
+        "../scripts/prepare.py"

@@ -1,0 +1,41 @@
+rule draw:
+    input:
+        trials=target_trials,
+        summaries=target_summaries,
+        metrics=target_metrics,
+        printed=printed_values,
+        code=target_code,
+    output:
+        svg=report(
+            "results/{effort}/targets/{target}/{target}.svg",
+            caption="../report/target.rst",
+            category="Targets",
+            labels={"target": "{target}"},
+        ),
+        png="results/{effort}/targets/{target}/{target}.png",
+        table="results/{effort}/targets/{target}/{target}.csv",
+    log:
+        "logs/{effort}/draw/{target}.log",
+    benchmark:
+        "benchmarks/out/{effort}/draw/{target}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        spec=target_spec,
+    message:
+        "Drawing {wildcards.target}"
+    script:
+        "../scripts/draw.py"
+
+
+for item in TARGETS:
+
+    rule:
+        name:
+            item
+        input:
+            target_files(item, "svg", "png", "csv"),
+        localrule: True

@@ -1,0 +1,46 @@
+rule evaluate:
+    input:
+        dataset=dataset_of,
+        blocks=blocks_of,
+        code=evaluate_code,
+    output:
+        metrics="results/{effort}/{paper}/{experiment}/metrics/{method}.h5",
+    log:
+        "logs/{effort}/{paper}/{experiment}/evaluate/{method}.log",
+    benchmark:
+        "benchmarks/out/{effort}/{paper}/{experiment}/evaluate/{method}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        spec=evaluate_spec,
+    message:
+        "Evaluating {wildcards.method} in {wildcards.experiment}"
+    script:
+        "../scripts/evaluate.py"
+
+
+rule summarise:
+    input:
+        metrics=metrics_of,
+        code=code_of("privclust.experiments.runner"),
+    output:
+        trials="results/{effort}/{paper}/{experiment}/trials.csv",
+        summary="results/{effort}/{paper}/{experiment}/summary.csv",
+    log:
+        "logs/{effort}/{paper}/{experiment}/summarise.log",
+    benchmark:
+        "benchmarks/out/{effort}/{paper}/{experiment}/summarise.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        spec=summary_spec,
+    message:
+        "Summing up {wildcards.experiment}"
+    script:
+        "../scripts/summarise.py"

@@ -1,0 +1,33 @@
+"""Draw one target from its tables."""
+
+import json
+from pathlib import Path
+
+import job
+import pandas as pd
+
+from privclust import artefacts
+from privclust.experiments.runner import load_object
+from privclust.figures.style import Results, save
+
+job.start(snakemake)
+spec = json.loads(snakemake.params.spec)
+arrays = {}
+for path in snakemake.input.metrics:
+    artefact = artefacts.read(path, "metrics")
+    found = {k: v for k, v in artefact.arrays.items() if k.startswith("array/")}
+    arrays[artefact.parameters["experiment"], Path(path).stem] = found
+results = Results(
+    target=spec["target"],
+    trials=dict(zip(spec["experiments"], map(pd.read_csv, snakemake.input.trials), strict=True)),
+    summaries=dict(
+        zip(spec["experiments"], map(pd.read_csv, snakemake.input.summaries), strict=True)
+    ),
+    arrays=arrays,
+    printed=pd.concat(
+        [pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed]
+        or [pd.DataFrame()]
+    ),
+)
+drawing = load_object(spec["draw"])(results)
+save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.table)

@@ -1,0 +1,19 @@
+"""Fetch one data set, or leave a receipt that a substitute takes its place."""
+
+import os
+
+import job
+
+from privclust.datasets.fetch import fetch, resolve_mirror
+from privclust.datasets.registry import load_datasets
+from privclust.planning import DEFAULT_MIRROR
+
+job.start(snakemake)
+config = snakemake.config
+datasets = load_datasets(config["datasets"], "workflow/schemas/datasets.schema.yaml")
+fetch(
+    datasets[snakemake.wildcards.dataset],
+    snakemake.output.folder,
+    mirror=resolve_mirror(config["mirror"], os.environ, DEFAULT_MIRROR),
+    allow_substitutes=config["substitutes"],
+)

@@ -1,0 +1,20 @@
+"""Parse one fetched data set, or generate its substitute, into one artefact."""
+
+import job
+
+from privclust import artefacts
+from privclust.datasets.fetch import load
+from privclust.datasets.registry import load_datasets
+
+log = job.start(snakemake)
+name = snakemake.wildcards.dataset
+datasets = load_datasets(snakemake.config["datasets"], "workflow/schemas/datasets.schema.yaml")
+arrays, receipt = load(datasets[name], snakemake.input.folder)
+source = f"substitute for {name}" if receipt.kind == "substitute" else name
+artefacts.write(
+    snakemake.output.dataset,
+    "dataset",
+    arrays,
+    {"dataset": name, "source": source},
+)
+log.info("%s: prepared from %s", name, source)

@@ -1,0 +1,19 @@
+"""Judge every claim by the trials of this run."""
+
+import json
+
+import job
+import pandas as pd
+
+from privclust import artefacts
+from privclust.config import load_validated
+from privclust.verdicts import judge
+
+job.start(snakemake)
+spec = json.loads(snakemake.params.spec)
+claims = load_validated(snakemake.input.claims, "workflow/schemas/claims.schema.yaml")
+trials = dict(zip(spec["experiments"], map(pd.read_csv, snakemake.input.trials), strict=True))
+printed = pd.concat([pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed])
+printed["select"] = printed["select"].fillna("")
+verdicts = judge(claims, trials, printed)
+artefacts.write_text(snakemake.output.verdicts, verdicts.to_csv(index=False))
