@@ -19,9 +19,9 @@ def config(monkeypatch):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("effort", "fast", "config: effort: got \"fast\"; it may be one of \"quick\", \"paper\""),
+        ("effort", "fast", 'config: effort: got "fast"; it may be one of "quick", "paper"'),
         ("seed", -1, "config: seed: got -1; it may be at least 0"),
-        ("seed", "x", "config: seed: got \"x\"; it may be of type integer"),
+        ("seed", "x", 'config: seed: got "x"; it may be of type integer'),
         ("papers", [], "config: papers: got []; it may be a list of at least 1 entries"),
         ("efort", "quick", "unknown key 'efort'; it may have"),
         ("mirror", "/no/such/folder", "/no/such/folder"),

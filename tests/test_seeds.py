@@ -34,7 +34,9 @@ def test_every_part_of_the_key_matters():
 
 
 def test_streams_of_different_trials_are_uncorrelated():
-    draws = np.stack([generator(*KEY[:4], trial, "data").standard_normal(2000) for trial in range(20)])
+    draws = np.stack(
+        [generator(*KEY[:4], trial, "data").standard_normal(2000) for trial in range(20)]
+    )
     correlations = np.corrcoef(draws)[np.triu_indices(20, 1)]
     # 190 correlations of standard error 1 / sqrt(2000): beyond 4.5 of them once in 1000 runs
     assert np.abs(correlations).max() < 4.5 / np.sqrt(2000)

@@ -34,7 +34,7 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"{path}: not YAML ({reason})") from None
 
@@ -96,8 +96,10 @@ def load_table(path: str | os.PathLike[str], columns: tuple[str, ...]) -> list[d
 
 def _explain(error: Any) -> str:
     """Say what a jsonschema error means: the key, what it got, what it may be."""
-    key = ".".join(str(part) for part in error.absolute_path) or "(top level)"
-    got = _short(error.instance)
+    key = ""
+    for part in error.absolute_path:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}"
+    key = key.lstrip(".") or "(top level)"
     rule, value = error.validator, error.validator_value
     if rule == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))
@@ -106,28 +108,22 @@ def _explain(error: Any) -> str:
     if rule == "required":
         missing = next(name for name in value if name not in error.instance)
         return f"{key}: the key {missing!r} is missing; it needs {', '.join(value)}"
-    if rule == "enum":
-        return f"{key}: got {got}; it may be one of {', '.join(map(_short, value))}"
-    if rule == "type":
-        kinds = [value] if isinstance(value, str) else value
-        return f"{key}: got {got}; it may be of type {' or '.join(kinds)}"
-    if rule == "pattern":
-        what = error.schema.get("description", f"text that fits {value}")
-        return f"{key}: got {got}; it may be {what}"
-    bounds = {
-        "minimum": "at least {}",
-        "exclusiveMinimum": "more than {}",
-        "maximum": "at most {}",
-        "minItems": "a list of at least {} entries",
-        "minProperties": "a mapping of at least {} entries",
-        "minLength": "a text of at least {} characters",
-    }
-    if rule in bounds:
-        return f"{key}: got {got}; it may be {bounds[rule].format(value)}"
-    if rule in ("oneOf", "anyOf"):
-        what = error.schema.get("description", "one of the forms in the schema")
-        return f"{key}: got {got}; it may be {what}"
-    return f"{key}: got {got}; {error.message}"
+    if rule == "dependentRequired":
+        return f"{key}: {error.message}; give both or neither"
+    choices = ", ".join(map(_short, value)) if rule == "enum" else ""
+    kinds = [value] if isinstance(value, str) else value if rule == "type" else []
+    may_be = {
+        "enum": f"one of {choices}",
+        "type": f"of type {' or '.join(kinds)}",
+        "minimum": f"at least {value}",
+        "exclusiveMinimum": f"more than {value}",
+        "maximum": f"at most {value}",
+        "minItems": f"a list of at least {value} entries",
+        "minProperties": f"a mapping of at least {value} entries",
+        "minLength": f"a text of at least {value} characters",
+    }.get(rule, error.message)
+    may_be = error.schema.get("description", may_be)
+    return f"{key}: got {_short(error.instance)}; it may be {may_be}"
 
 
 def _short(value: Any) -> str:

@@ -172,9 +172,9 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     validate(dict(config), load_yaml(folder / "config.schema.yaml"), "config")
     try:
         mirror = resolve_mirror(config["mirror"], environ, DEFAULT_MIRROR)
-        datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
     except DataError as error:
         raise ConfigError(str(error)) from None
+    datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
     papers, experiments, targets = {}, {}, {}
     for path in config["papers"]:
         document = load_validated(path, folder / "paper.schema.yaml")

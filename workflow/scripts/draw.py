@@ -7,7 +7,7 @@ import job
 import pandas as pd
 
 from privclust import artefacts
-from privclust.experiments.runner import load_object
+from privclust.dotted import load_object
 from privclust.figures.style import Results, save
 
 job.start(snakemake)

@@ -12,7 +12,7 @@ from privclust.artefacts import ArtefactError
 from privclust.config import ConfigError
 from privclust.datasets.registry import DataError
 
-EXPECTED = (ArtefactError, ConfigError, DataError, ImportError)
+EXPECTED = (ArtefactError, ConfigError, DataError)
 
 
 def start(snakemake):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import sys
 import time
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privclust import seeds
+from privclust.dotted import load_object
 
 log = logging.getLogger("privclust")
 
@@ -58,21 +58,6 @@ class TrialStreams:
         """Return a fresh generator at the start of a stream."""
         method = self._method if stream == "noise" else None
         return seeds.generator(*self._key, stream, method)
-
-
-def load_object(path: str) -> Any:
-    """Import the object that a dotted path names.
-
-    Raises
-    ------
-    ImportError
-        In one line, if there is no such module or name.
-    """
-    module, _, name = path.rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ImportError(f"{path}: cannot be imported ({error})") from error
 
 
 def progress(items: Sequence[Any], what: str) -> Iterator[Any]:

@@ -1,0 +1,12 @@
+"""Data sets: what is known of each, fetching and checking it, its reader, and generated data.
+
+================  ==============================================================================
+module            what
+================  ==============================================================================
+``registry``      config/datasets.yaml as frozen dataclasses; :class:`DataError`
+``fetch``         source -> verified file and receipt -> arrays
+``hopkins155``    reader of the Hopkins 155 motion segmentation benchmark; ``Sequence``
+``motion``        generated motion sequences, the declared substitute for Hopkins 155
+``synthetic``     points on random subspaces
+================  ==============================================================================
+"""

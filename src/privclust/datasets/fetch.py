@@ -1,0 +1,449 @@
+"""From a data set's sources to a verified file with a receipt, and from there to arrays.
+
+A data set's folder holds the raw file and ``receipt.json``, which says where the file came from.
+A receipt that is there fits the file: it is removed before the file is replaced and written after.
+Where no source can be had the folder holds no file, and the receipt names the substitute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import logging
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from privclust.artefacts import atomic_path, write_text
+from privclust.datasets.network import unreachable, why_failed, worth_retrying
+from privclust.datasets.registry import DataError, Dataset, Source
+from privclust.dotted import load_object
+
+RECEIPT = "receipt.json"
+MIRROR_VARIABLE = "PRIVCLUST_DATA_MIRROR"
+
+_CHUNK = 1 << 17
+_LOG_EVERY = 10_000_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Where the content of a data set's folder came from.
+
+    Nothing in it depends on the clock, the machine or a local path.
+
+    Attributes
+    ----------
+    dataset : str
+        The data set's name.
+    kind : {"mirror", "url", "substitute"}
+        Kind of source.
+    source : str
+        The source in words; for a substitute what it is and why it is not comparable.
+    location : str
+        Path relative to the mirror directory, address, or dotted path of the generator.
+    file : str or None
+        Name of the raw file; None for a substitute, as the next two.
+    sha256 : str or None
+        The file's checksum.
+    bytes : int or None
+        The file's size.
+    """
+
+    dataset: str
+    kind: str
+    source: str
+    location: str
+    file: str | None = None
+    sha256: str | None = None
+    bytes: int | None = None
+
+    @property
+    def is_substitute(self) -> bool:
+        """Whether generated data take the data set's place."""
+        return self.kind == "substitute"
+
+
+class _Unavailable(Exception):
+    """A source does not have the file or does not give it; the next one may."""
+
+
+def resolve_mirror(
+    config_value: str | os.PathLike[str] | None,
+    environ: Mapping[str, str],
+    default: str | os.PathLike[str] | None,
+) -> Path | None:
+    """Return the mirror directory: the configured one, else the environment's, else the default.
+
+    Parameters
+    ----------
+    config_value : path-like or None
+        What config/config.yaml says; None or empty if nothing.
+    environ : mapping of str to str
+        Such as `os.environ`; its ``PRIVCLUST_DATA_MIRROR`` counts unless empty.
+    default : path-like or None
+        Taken if it is a directory.
+
+    Returns
+    -------
+    Path or None
+        None if there is no mirror.
+
+    Raises
+    ------
+    DataError
+        If a mirror was named that is not a directory; the message says where it was named.
+
+    Examples
+    --------
+    >>> resolve_mirror(None, {"PRIVCLUST_DATA_MIRROR": "."}, None)
+    PosixPath('.')
+    """
+    named = (
+        ("mirror in the configuration", config_value),
+        (f"the environment variable {MIRROR_VARIABLE}", environ.get(MIRROR_VARIABLE)),
+    )
+    for where, value in named:
+        if value:
+            path = Path(value).expanduser()
+            if not path.is_dir():
+                raise DataError(
+                    f"{where} is {str(value)!r}, which is not a directory",
+                    "name a directory that exists or leave it out",
+                )
+            return path
+    return Path(default) if default and Path(default).is_dir() else None
+
+
+def fetch(
+    dataset: Dataset,
+    directory: str | os.PathLike[str],
+    mirror: str | os.PathLike[str] | None = None,
+    allow_substitutes: bool = True,
+    timeout: tuple[float, float] = (5.0, 20.0),
+    retries: int = 2,
+) -> Receipt:
+    """Put a data set's verified file and a receipt into a folder.
+
+    Sources are tried in order. A mirror's file that is there but wrong is an error; a source that
+    does not have the file, cannot be reached or gives a wrong one is passed over, and named in
+    the log and in the final message.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to fetch.
+    directory : path-like
+        The data set's folder, made if needed. Gets ``<dataset.file>`` and ``receipt.json``.
+    mirror : path-like or None, default=None
+        Directory of local copies, from `resolve_mirror`.
+    allow_substitutes : bool, default=True
+        Whether the declared substitute may take the data set's place.
+    timeout : (float, float), default=(5.0, 20.0)
+        Seconds to wait for a connection (all addresses are tried at once, so this is also how
+        long a machine without a network waits), and between two pieces of an answer.
+    retries : int, default=2
+        How often a download that broke off or met a passing server error is begun again.
+
+    Returns
+    -------
+    Receipt
+        As written to ``receipt.json``.
+
+    Raises
+    ------
+    DataError
+        If a mirror's file is wrong, the folder cannot be written, or there is neither a source
+        nor an allowed substitute.
+
+    Examples
+    --------
+    >>> sets = load_datasets(
+    ...     "config/datasets.yaml", "workflow/schemas/datasets.schema.yaml"
+    ... )  # doctest: +SKIP
+    >>> fetch(sets["hopkins155"], "data/raw/hopkins155").kind  # doctest: +SKIP
+    'url'
+    """
+    directory = Path(directory)
+    if dataset.content_digest is not None:
+        load_object(dataset.content_digest)  # a wrong path is no source's fault
+    failures: list[str] = []
+    no_route: dict[str, str] | None = None
+    for source in dataset.sources:
+        try:
+            if source.kind == "mirror":
+                return _from_mirror(dataset, source, directory, mirror)
+            if no_route is None:
+                urls = [s.location for s in dataset.sources if s.kind == "url"]
+                no_route = unreachable(urls, timeout[0])
+            if source.location in no_route:
+                raise _Unavailable(no_route[source.location])
+            return _from_url(dataset, source, directory, timeout, retries)
+        except _Unavailable as error:
+            failures.append(f"{source.description} ({source.location}): {error}")
+            log.info("%s: passed over %s", dataset.name, failures[-1])
+        except OSError as error:
+            raise _cannot_write(dataset, directory, error) from error
+    if dataset.substitute is None or not allow_substitutes:
+        raise _nothing_had(dataset, failures)
+    return _substitute(dataset, directory, failures)
+
+
+def load(
+    dataset: Dataset, directory: str | os.PathLike[str]
+) -> tuple[dict[str, np.ndarray], Receipt]:
+    """Return the arrays of a fetched data set, or of its substitute if the receipt says so.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What was fetched.
+    directory : path-like
+        The folder that `fetch` filled.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        In the layout of the data set's reader.
+    receipt : Receipt
+        Where they come from.
+
+    Raises
+    ------
+    DataError
+        If there is no valid receipt, the file is not the one the receipt describes, or it cannot
+        be read.
+    """
+    receipt = read_receipt(directory)
+    if receipt.dataset != dataset.name:
+        raise DataError(f"{directory}: holds {receipt.dataset}, not {dataset.name}", "fetch again")
+    if receipt.is_substitute:
+        if dataset.substitute is None or dataset.substitute.generator != receipt.location:
+            raise DataError(
+                f"{directory}: {receipt.location} is not the substitute that is declared for "
+                f"{dataset.name}",
+                "fetch again",
+            )
+        generator = load_object(dataset.substitute.generator)
+        return generator(**dataset.substitute.parameters), receipt
+    path = Path(directory) / dataset.file
+    if not path.is_file() or _measure(path)[0] != receipt.sha256:
+        raise DataError(f"{path}: missing or changed since it was fetched", "fetch again")
+    return load_object(dataset.reader)(path), receipt
+
+
+def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
+    """Read the receipt that `fetch` left in a folder.
+
+    Raises
+    ------
+    DataError
+        If there is none or it is not one.
+    """
+    path = Path(directory) / RECEIPT
+    try:
+        return Receipt(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no receipt", "fetch the data set first") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: not a receipt ({error})", "fetch again") from error
+
+
+def _from_mirror(
+    dataset: Dataset, source: Source, directory: Path, mirror: str | os.PathLike[str] | None
+) -> Receipt:
+    """Copy the file from the mirror; one that is there but wrong is an error."""
+    if mirror is None:
+        raise _Unavailable("no mirror directory is set")
+    original = Path(mirror) / source.location
+    try:
+        with original.open("rb") as file:
+            return _keep(dataset, source, directory, lambda path: _copy(file, path))
+    except FileNotFoundError:
+        raise _Unavailable(f"not in the mirror directory {mirror}") from None
+    except (DataError, OSError) as error:
+        if isinstance(error, OSError) and error.filename != str(original):
+            raise
+        reason = error.problem if isinstance(error, DataError) else error.strerror
+        raise DataError(
+            f"{dataset.name}: the mirror's file {original} cannot be used: {reason}",
+            "replace it by a whole copy or remove it",
+        ) from error
+
+
+def _copy(file: BinaryIO, path: Path) -> None:
+    """Copy an open file."""
+    with path.open("wb") as copy:
+        shutil.copyfileobj(file, copy, _CHUNK)
+
+
+def _from_url(
+    dataset: Dataset,
+    source: Source,
+    directory: Path,
+    timeout: tuple[float, float],
+    retries: int,
+) -> Receipt:
+    """Download the file, beginning again after passing failures."""
+    import requests
+
+    for attempt in itertools.count():
+        log.info("%s: downloading %s", dataset.name, source.location)
+        try:
+            return _keep(
+                dataset, source, directory, lambda path: _download(source.location, path, timeout)
+            )
+        except requests.RequestException as error:
+            reason = why_failed(error, timeout)
+            if attempt >= retries or not worth_retrying(error):
+                raise _Unavailable(reason) from error
+            log.info("%s: %s; trying again", dataset.name, reason)
+            time.sleep(0.5 * 2**attempt)
+        except DataError as error:
+            raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
+
+
+def _download(url: str, path: Path, timeout: tuple[float, float]) -> None:
+    """Download with a progress bar on a terminal and log lines elsewhere."""
+    from pooch import HTTPDownloader
+
+    progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
+    download = HTTPDownloader(progressbar=progress, chunk_size=_CHUNK, timeout=timeout)
+    download(url=url, output_file=str(path), pooch=None)
+
+
+class _LogProgress:
+    """What pooch takes for a progress bar, as a log line every few megabytes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.total = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count at zero."""
+        self._done = 0
+        self._next = _LOG_EVERY
+
+    def update(self, n_bytes: int) -> None:
+        """Count some bytes more."""
+        self._done += n_bytes
+        if self._done >= self._next:
+            self._next += _LOG_EVERY
+            of_total = f" of {self.total / 1e6:.0f}" if self.total else ""
+            log.info("%s: %.0f%s MB", self.url, self._done / 1e6, of_total)
+
+    def close(self) -> None:
+        """Do nothing: a log has no bar to take away."""
+
+
+def _keep(
+    dataset: Dataset, source: Source, directory: Path, obtain: Callable[[Path], object]
+) -> Receipt:
+    """Obtain the file under a temporary name, verify it, then give it its name and receipt."""
+    with atomic_path(directory / dataset.file) as temporary:
+        obtain(temporary)
+        sha256, size = _measure(temporary)
+        _verify(dataset, source, temporary, sha256)
+        (directory / RECEIPT).unlink(missing_ok=True)
+    receipt = Receipt(
+        dataset=dataset.name,
+        kind=source.kind,
+        source=source.description,
+        location=source.location,
+        file=dataset.file,
+        sha256=sha256,
+        bytes=size,
+    )
+    _write_receipt(directory, receipt)
+    log.info("%s: from %s (%s)", dataset.name, source.description, source.location)
+    return receipt
+
+
+def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
+    """Refuse a file of which neither the checksum nor that of its contents is the expected one."""
+    if source.sha256 is not None and sha256 == source.sha256:
+        return
+    if dataset.content_digest is None:
+        raise DataError(f"its SHA-256 is {sha256}, not {source.sha256}")
+    try:
+        found = load_object(dataset.content_digest)(path)
+    except DataError as error:
+        raise DataError(error.problem.removeprefix(f"{path}: ")) from error
+    if found != dataset.content_sha256:
+        raise DataError(
+            f"the SHA-256 of its contents is {found}, not {dataset.content_sha256}: "
+            "it holds other data or only a part"
+        )
+
+
+def _measure(path: Path) -> tuple[str, int]:
+    """Return the SHA-256 and size of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size
+
+
+def _write_receipt(directory: Path, receipt: Receipt) -> None:
+    """Write the receipt as JSON with one key a line."""
+    write_text(
+        directory / RECEIPT, json.dumps(asdict(receipt), indent=2, ensure_ascii=False) + "\n"
+    )
+
+
+def _substitute(dataset: Dataset, directory: Path, failures: list[str]) -> Receipt:
+    """Leave a receipt for the substitute, and nothing that could be taken for the data set."""
+    assert dataset.substitute is not None
+    log.warning(
+        "%s: NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE: %s Tried: %s",
+        dataset.name,
+        dataset.substitute.description,
+        "; ".join(failures),
+    )
+    receipt = Receipt(
+        dataset=dataset.name,
+        kind="substitute",
+        source=dataset.substitute.description,
+        location=dataset.substitute.generator,
+    )
+    try:
+        (directory / RECEIPT).unlink(missing_ok=True)
+        (directory / dataset.file).unlink(missing_ok=True)
+        _write_receipt(directory, receipt)
+    except OSError as error:
+        raise DataError(
+            f"{dataset.name}: writing to {directory} failed ({error.strerror})"
+        ) from error
+    return receipt
+
+
+def _nothing_had(dataset: Dataset, failures: list[str]) -> DataError:
+    """Say in one line what was tried and what to do."""
+    advice = [
+        f"put {dataset.file} into a mirror directory at {source.location} and name the directory "
+        f"by `mirror` in the configuration or by {MIRROR_VARIABLE}"
+        for source in dataset.sources
+        if source.kind == "mirror"
+    ]
+    advice += ["allow substitutes"] if dataset.substitute is not None else []
+    return DataError(
+        f"{dataset.name} cannot be had; tried: {'; '.join(failures)}",
+        ", or ".join(advice) or "try again later",
+    )
+
+
+def _cannot_write(dataset: Dataset, directory: Path, error: OSError) -> DataError:
+    """Say that the data set's folder does not take the file."""
+    return DataError(
+        f"{dataset.name}: writing to {directory} failed ({error.strerror or error})",
+        "make room or choose another folder",
+    )

@@ -1,0 +1,170 @@
+"""config/datasets.yaml as frozen dataclasses, checked against its schema."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from privclust.config import load_validated
+
+
+class DataError(Exception):
+    """A data set, or what is said about it, cannot be used; the message is one line.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong and with what; line breaks become spaces.
+    advice : str, optional
+        What to do; it follows the problem after a semicolon.
+
+    Attributes
+    ----------
+    problem : str
+        The message without the advice.
+    """
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        self.problem = " ".join(problem.split())
+        super().__init__(f"{self.problem}; {advice}" if advice else self.problem)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place where a data set's file can be had.
+
+    Attributes
+    ----------
+    kind : {"mirror", "url"}
+        A local directory of copies, or an address.
+    location : str
+        Path relative to the mirror directory, or an http(s) address.
+    description : str
+        The source in words, for the receipt and for messages.
+    sha256 : str or None
+        Checksum of the file itself, if known.
+    """
+
+    kind: str
+    location: str
+    description: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class Substitute:
+    """What takes a data set's place where no source can be had.
+
+    Attributes
+    ----------
+    generator : str
+        Dotted path of a function that returns arrays in the reader's layout.
+    parameters : mapping
+        Its keyword arguments.
+    description : str
+        What it is and why results on it are not comparable.
+    """
+
+    generator: str
+    parameters: Mapping[str, Any]
+    description: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One entry of config/datasets.yaml.
+
+    Attributes
+    ----------
+    name : str
+        The entry's key.
+    title, terms, citation : str
+        What it is, what is known of its licence, and what to cite.
+    homepage : str or None
+        Address of a page about it.
+    file : str
+        Name of the raw file, without a folder.
+    reader : str
+        Dotted path of a function ``reader(path) -> dict of str to ndarray``.
+    content_digest : str or None
+        Dotted path of a function ``digest(path) -> str``: a checksum of what the file holds that
+        does not depend on how it is packed.
+    content_sha256 : str or None
+        What that function must return.
+    sources : tuple of Source
+        In the order in which they are tried.
+    substitute : Substitute or None
+        None if nothing may take the data set's place.
+    """
+
+    name: str
+    title: str
+    terms: str
+    citation: str
+    homepage: str | None
+    file: str
+    reader: str
+    content_digest: str | None
+    content_sha256: str | None
+    sources: tuple[Source, ...]
+    substitute: Substitute | None
+
+
+def load_datasets(
+    path: str | os.PathLike[str], schema: str | os.PathLike[str]
+) -> dict[str, Dataset]:
+    """Read and check the file that describes the data sets.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, such as ``config/datasets.yaml``.
+    schema : path-like
+        Its JSON schema, such as ``workflow/schemas/datasets.schema.yaml``.
+
+    Returns
+    -------
+    dict of str to Dataset
+        In the order of the file.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, is not YAML or breaks the schema. The message names the file
+        and the key, and says what stands there and what may.
+
+    Examples
+    --------
+    >>> sets = load_datasets("config/datasets.yaml", "workflow/schemas/datasets.schema.yaml")
+    ... # doctest: +SKIP
+    >>> sets["hopkins155"].file  # doctest: +SKIP
+    'Hopkins155.zip'
+    """
+    entries = load_validated(path, schema)
+    return {name: _dataset(name, entry) for name, entry in entries.items()}
+
+
+def _dataset(name: str, entry: Mapping[str, Any]) -> Dataset:
+    """Turn one checked entry into its dataclass."""
+    substitute = entry.get("substitute")
+    return Dataset(
+        name=name,
+        title=entry["title"],
+        terms=entry["terms"],
+        citation=entry["citation"],
+        homepage=entry.get("homepage"),
+        file=entry["file"],
+        reader=entry["reader"],
+        content_digest=entry.get("content_digest"),
+        content_sha256=entry.get("content_sha256"),
+        sources=tuple(Source(**source) for source in entry["sources"]),
+        substitute=substitute
+        and Substitute(
+            generator=substitute["generator"],
+            parameters=MappingProxyType(dict(substitute.get("parameters", {}))),
+            description=substitute["description"],
+        ),
+    )

@@ -1,0 +1,93 @@
+"""Points on random subspaces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def random_subspaces(
+    n_per_subspace: int,
+    dimension: int,
+    n_subspaces: int,
+    ambient_dimension: int,
+    rng: np.random.Generator,
+    noise: float = 0.0,
+    independent: bool = False,
+    unit_norm: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw points from a union of linear subspaces of uniformly random orientation.
+
+    The simulated data of Y. Wang et al., "Multi-Task Learning for Subspace Segmentation", ICML
+    2015, Section 5: in each subspace iid Gaussian points, mapped into the ambient space by an
+    orthonormal basis. Two subspaces meet only in 0 (are disjoint), with probability 1, if
+    ``2 * dimension <= ambient_dimension``.
+
+    Parameters
+    ----------
+    n_per_subspace : int
+        Points in each subspace, >= 1.
+    dimension : int
+        Dimension of each subspace, 1 .. ambient_dimension.
+    n_subspaces : int
+        Number of subspaces, >= 1.
+    ambient_dimension : int
+        Dimension of the space around them, >= 1.
+    rng : numpy.random.Generator
+        Source of all that is drawn.
+    noise : float, default=0.0
+        Standard deviation of the Gaussian noise that is added to each ambient coordinate, >= 0.
+        With `unit_norm` it is relative to points that have norm 1 before it is added.
+    independent : bool, default=False
+        Whether to insist that the subspaces be independent (the dimension of their sum is the sum
+        of their dimensions). Random subspaces are, with probability 1, if they have room.
+    unit_norm : bool, default=True
+        Whether to scale the points to Euclidean norm 1, as the paper's theory assumes.
+
+    Returns
+    -------
+    X : ndarray of shape (n_subspaces * n_per_subspace, ambient_dimension), float64
+        One point per row (the paper stores them as columns), subspace after subspace.
+    labels : ndarray of shape (n_subspaces * n_per_subspace,), int64
+        Subspace of each point, 0 .. n_subspaces - 1.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or independent subspaces do not fit into the space.
+
+    Examples
+    --------
+    >>> X, labels = random_subspaces(15, 13, 4, 26, np.random.default_rng(0))
+    >>> X.shape, labels[[0, -1]].tolist()
+    ((60, 26), [0, 3])
+    """
+    counts = {
+        "n_per_subspace": n_per_subspace,
+        "dimension": dimension,
+        "n_subspaces": n_subspaces,
+        "ambient_dimension": ambient_dimension,
+    }
+    for name, value in counts.items():
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    if dimension > ambient_dimension:
+        raise ValueError(
+            f"dimension must be at most ambient_dimension = {ambient_dimension}, got {dimension}"
+        )
+    if not (np.isfinite(noise) and noise >= 0):
+        raise ValueError(f"noise must be a finite number >= 0, got {noise!r}")
+    if independent and n_subspaces * dimension > ambient_dimension:
+        raise ValueError(
+            f"{n_subspaces} independent subspaces of dimension {dimension} need an "
+            f"ambient_dimension of at least {n_subspaces * dimension}, got {ambient_dimension}"
+        )
+    bases, _ = np.linalg.qr(rng.normal(size=(n_subspaces, ambient_dimension, dimension)))
+    coefficients = rng.normal(size=(n_subspaces, n_per_subspace, dimension))
+    X = (coefficients @ bases.transpose(0, 2, 1)).reshape(-1, ambient_dimension)
+    if unit_norm:
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+    if noise > 0:
+        X += rng.normal(scale=noise, size=X.shape)
+        if unit_norm:
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.repeat(np.arange(n_subspaces), n_per_subspace)

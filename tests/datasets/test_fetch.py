@@ -1,0 +1,313 @@
+"""Fetching: the mirror, addresses good and bad, the substitute, interruptions."""
+
+import hashlib
+import json
+import logging
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from privclust.config import ConfigError
+from privclust.datasets import fetch as fetching
+from privclust.datasets.fetch import fetch, load, read_receipt, resolve_mirror
+from privclust.datasets.hopkins155 import content_sha256
+from privclust.datasets.registry import DataError
+
+QUICK = {"timeout": (0.5, 0.5), "retries": 0}
+
+
+def _sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def mirror_of(tmp_path):
+    """A mirror directory with some bytes at toy/toy.zip."""
+
+    def make(content):
+        path = tmp_path / "mirror" / "toy" / "toy.zip"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        return tmp_path / "mirror"
+
+    return make
+
+
+def _files(directory):
+    return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+
+
+def _refused(*args, **kwargs):
+    with pytest.raises(DataError) as error:
+        fetch(*args, **kwargs)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_from_the_mirror(make_dataset, mirror_of, small_zip, tmp_path):
+    mirror = mirror_of(small_zip.read_bytes())
+    dataset = make_dataset(("toy/toy.zip", _sha256(small_zip)))
+    receipt = fetch(dataset, tmp_path / "raw", mirror)
+    assert receipt.kind == "mirror"
+    assert receipt.sha256 == _sha256(tmp_path / "raw" / "toy.zip")
+    assert receipt.bytes == small_zip.stat().st_size
+    assert _files(tmp_path / "raw") == ["receipt.json", "toy.zip"]
+    assert read_receipt(tmp_path / "raw") == receipt
+    arrays, loaded = load(dataset, tmp_path / "raw")
+    assert loaded == receipt
+    assert len(arrays["name"]) == 155
+
+
+def test_receipt_is_the_same_anywhere_and_names_no_local_path(
+    make_dataset, mirror_of, small_zip, tmp_path
+):
+    mirror = mirror_of(small_zip.read_bytes())
+    dataset = make_dataset(("toy/toy.zip", _sha256(small_zip)))
+    texts = set()
+    for folder in ("one", "two"):
+        fetch(dataset, tmp_path / folder, mirror)
+        texts.add((tmp_path / folder / "receipt.json").read_text())
+    assert len(texts) == 1
+    assert str(tmp_path) not in texts.pop()
+
+
+def test_other_packing_in_the_mirror_is_accepted_by_its_contents(
+    make_dataset, mirror_of, small_zip, tmp_path
+):
+    mirror = mirror_of(small_zip.read_bytes())
+    assert fetch(make_dataset(("toy/toy.zip", "0" * 64)), tmp_path / "raw", mirror).kind == "mirror"
+
+
+@pytest.mark.parametrize("part", [0, 1000, -10])
+def test_truncated_file_in_the_mirror_is_an_error(
+    make_dataset, mirror_of, small_zip, server, tmp_path, part
+):
+    mirror = mirror_of(small_zip.read_bytes()[:part])
+    dataset = make_dataset(("toy/toy.zip", _sha256(small_zip)), f"{server.url}/good")
+    message = _refused(dataset, tmp_path / "raw", mirror)
+    assert "toy/toy.zip cannot be used" in message
+    assert ("not a zip archive" if part == 0 else "truncated") in message
+    assert ".part" not in message
+    assert message.endswith("; replace it by a whole copy or remove it")
+    assert not server.requests
+    assert _files(tmp_path / "raw") == []
+
+
+def test_wrong_checksum_in_the_mirror_without_a_content_check(
+    make_dataset, mirror_of, small_zip, tmp_path
+):
+    mirror = mirror_of(small_zip.read_bytes())
+    dataset = make_dataset(("toy/toy.zip", "0" * 64), content_digest=None, content_sha256=None)
+    assert f"its SHA-256 is {_sha256(small_zip)}, not {'0' * 64}" in (
+        _refused(dataset, tmp_path / "raw", mirror)
+    )
+
+
+def test_other_contents_in_the_mirror(make_dataset, mirror_of, truths, make_zip, tmp_path):
+    other = make_zip(tmp_path / "o.zip", {"arm": truths["arm"]})
+    message = _refused(make_dataset("toy/toy.zip"), tmp_path / "raw", mirror_of(other.read_bytes()))
+    assert "it holds other data or only a part" in message
+
+
+def test_folder_in_the_files_place_in_the_mirror(make_dataset, tmp_path):
+    (tmp_path / "mirror" / "toy" / "toy.zip").mkdir(parents=True)
+    message = _refused(make_dataset("toy/toy.zip"), tmp_path / "raw", tmp_path / "mirror")
+    assert "cannot be used: Is a directory" in message
+
+
+def test_mirror_without_the_file_goes_on_to_the_address(make_dataset, server, tmp_path):
+    dataset = make_dataset("toy/toy.zip", f"{server.url}/good")
+    (tmp_path / "mirror").mkdir()
+    receipt = fetch(dataset, tmp_path / "raw", tmp_path / "mirror", **QUICK)
+    assert (receipt.kind, receipt.location) == ("url", f"{server.url}/good")
+    assert load(dataset, tmp_path / "raw")[1] == receipt
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("404", "the server answers 404 Not Found"),
+        ("500", "the server answers 503 Service Unavailable"),
+        ("short", "the connection broke off"),
+        ("cut", "what it gave is not the data set: the archive is truncated"),
+        ("html", "what it gave is not the data set: not a zip archive (it starts with b'<htm')"),
+        ("silent", "the server sent nothing for 0.5 s"),
+        ("slow", "the connection broke off"),
+    ],
+)
+def test_bad_answer_is_passed_over_and_named(make_dataset, server, tmp_path, path, reason):
+    bad, good = f"{server.url}/{path}", f"{server.url}/good"
+    message = _refused(make_dataset(bad), tmp_path / "raw", allow_substitutes=False, **QUICK)
+    assert f"({bad}): {reason}" in message
+    assert _files(tmp_path / "raw") == []
+    assert fetch(make_dataset(bad, good), tmp_path / "raw", **QUICK).location == good
+
+
+def test_passing_server_error_is_tried_again(make_dataset, server, tmp_path):
+    receipt = fetch(make_dataset(f"{server.url}/flaky"), tmp_path / "raw", retries=1)
+    assert receipt.kind == "url"
+    assert server.requests == ["/flaky", "/flaky"]
+
+
+def test_missing_file_is_not_asked_for_again(make_dataset, server, tmp_path):
+    fetch(make_dataset(f"{server.url}/404"), tmp_path / "raw", retries=3)
+    assert server.requests == ["/404"]
+
+
+def test_progress_goes_to_the_log_without_a_terminal(
+    make_dataset, server, tmp_path, caplog, monkeypatch, capsys
+):
+    monkeypatch.setattr(fetching, "_LOG_EVERY", 10_000)
+    with caplog.at_level(logging.INFO, "privclust"):
+        fetch(make_dataset(f"{server.url}/good"), tmp_path / "raw", **QUICK)
+    assert any(message.endswith(" MB") for message in caplog.messages)
+    assert capsys.readouterr().err == ""
+
+
+def test_substitute_is_named_loudly(make_dataset, tmp_path, caplog):
+    dataset = make_dataset("toy/toy.zip", "http://127.0.0.1:9/x")
+    receipt = fetch(dataset, tmp_path / "raw", **QUICK)
+    assert receipt.is_substitute
+    assert receipt.source == "generated, not comparable."
+    assert (receipt.file, receipt.sha256, receipt.bytes) == (None, None, None)
+    assert _files(tmp_path / "raw") == ["receipt.json"]
+    (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert "A SUBSTITUTE TAKES ITS PLACE: generated, not comparable." in warning
+    assert "127.0.0.1 refuses the connection" in warning
+    arrays, loaded = load(dataset, tmp_path / "raw")
+    assert loaded.is_substitute
+    assert arrays["name"][0].startswith(b"generated_")
+
+
+def test_nothing_to_be_had_says_what_was_tried_and_what_to_do(make_dataset, tmp_path):
+    dataset = make_dataset("toy/toy.zip", "http://127.0.0.1:9/x")
+    message = _refused(dataset, tmp_path / "raw", allow_substitutes=False, **QUICK)
+    assert "toy cannot be had" in message
+    assert "no mirror directory is set" in message
+    assert "(http://127.0.0.1:9/x): 127.0.0.1 refuses the connection" in message
+    assert "put toy.zip into a mirror directory at toy/toy.zip" in message
+    assert "PRIVCLUST_DATA_MIRROR" in message
+    assert message.endswith(", or allow substitutes")
+    without = replace(dataset, substitute=None)
+    assert "substitute" not in _refused(without, tmp_path / "raw", **QUICK)
+
+
+def test_substitute_removes_what_was_there(make_dataset, mirror_of, small_zip, tmp_path):
+    mirror = mirror_of(small_zip.read_bytes())
+    fetch(make_dataset("toy/toy.zip"), tmp_path / "raw", mirror)
+    assert fetch(make_dataset("toy/toy.zip"), tmp_path / "raw").is_substitute
+    assert _files(tmp_path / "raw") == ["receipt.json"]
+
+
+def test_wrong_dotted_path_is_no_sources_fault(make_dataset, server, tmp_path):
+    dataset = make_dataset(f"{server.url}/good", content_digest="math.nothing")
+    with pytest.raises(ConfigError, match=r"math\.nothing: cannot be imported"):
+        fetch(dataset, tmp_path / "raw", **QUICK)
+
+
+def test_folder_that_cannot_be_written(make_dataset, mirror_of, small_zip, server, tmp_path):
+    (tmp_path / "raw").write_text("a file")
+    mirror = mirror_of(small_zip.read_bytes())
+    for dataset, where in (
+        (make_dataset("toy/toy.zip"), mirror),
+        (make_dataset(f"{server.url}/good"), None),
+        (make_dataset("toy/toy.zip"), None),
+    ):
+        assert "writing to" in _refused(dataset, tmp_path / "raw", where, **QUICK)
+
+
+def test_killed_while_downloading_leaves_nothing_that_is_accepted(make_dataset, server, tmp_path):
+    program = (
+        "import sys; from privclust.datasets.fetch import fetch;"
+        "from privclust.datasets.registry import *;"
+        "fetch(Dataset('toy','t','t','c',None,'toy.zip','math.sqrt',None,None,"
+        "(Source('url',sys.argv[1],'s','0'*64),),None), sys.argv[2], retries=0)"
+    )
+    raw = tmp_path / "raw"
+    process = subprocess.Popen([sys.executable, "-c", program, f"{server.url}/slow", str(raw)])
+    deadline = time.monotonic() + 20
+    while not server.requests and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert server.requests
+    assert _files(raw)
+    assert all(name.startswith(".") and name.endswith(".part") for name in _files(raw))
+    with pytest.raises(DataError, match="there is no receipt; fetch the data set first"):
+        load(make_dataset("toy/toy.zip"), raw)
+
+
+def test_interruption_between_file_and_receipt_leaves_no_receipt(
+    make_dataset, mirror_of, small_zip, tmp_path, monkeypatch
+):
+    mirror = mirror_of(small_zip.read_bytes())
+    dataset = make_dataset("toy/toy.zip")
+    fetch(dataset, tmp_path / "raw", mirror)
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fetching, "_write_receipt", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(dataset, tmp_path / "raw", mirror)
+    assert _files(tmp_path / "raw") == ["toy.zip"]
+
+
+def test_changed_file_is_not_loaded(make_dataset, mirror_of, small_zip, tmp_path):
+    dataset = make_dataset("toy/toy.zip")
+    fetch(dataset, tmp_path / "raw", mirror_of(small_zip.read_bytes()))
+    (tmp_path / "raw" / "toy.zip").write_bytes(b"other")
+    with pytest.raises(DataError, match="missing or changed since it was fetched; fetch again"):
+        load(dataset, tmp_path / "raw")
+    (tmp_path / "raw" / "toy.zip").unlink()
+    with pytest.raises(DataError, match="missing or changed"):
+        load(dataset, tmp_path / "raw")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"a": 1}', "\x00"])
+def test_damaged_receipt(make_dataset, tmp_path, text):
+    (tmp_path / "receipt.json").write_text(text)
+    with pytest.raises(DataError, match="not a receipt"):
+        load(make_dataset("toy/toy.zip"), tmp_path)
+
+
+def test_receipt_of_something_else(make_dataset, tmp_path):
+    dataset = make_dataset("toy/toy.zip")
+    fetch(dataset, tmp_path)
+    with pytest.raises(DataError, match="holds toy, not other"):
+        load(replace(dataset, name="other"), tmp_path)
+    receipt = json.loads((tmp_path / "receipt.json").read_text())
+    (tmp_path / "receipt.json").write_text(json.dumps({**receipt, "location": "a.b"}))
+    with pytest.raises(DataError, match=r"a\.b is not the substitute that is declared for toy"):
+        load(dataset, tmp_path)
+
+
+def test_mirror_is_the_configured_one_then_the_environments_then_the_default(tmp_path):
+    folders = [tmp_path / name for name in "abc"]
+    for folder in folders:
+        folder.mkdir()
+    a, b, c = folders
+    assert resolve_mirror(str(a), {"PRIVCLUST_DATA_MIRROR": str(b)}, c) == a
+    assert resolve_mirror(None, {"PRIVCLUST_DATA_MIRROR": str(b)}, c) == b
+    assert resolve_mirror("", {"PRIVCLUST_DATA_MIRROR": ""}, c) == c
+    assert resolve_mirror(None, {}, tmp_path / "none") is None
+    assert resolve_mirror(None, {}, None) is None
+
+
+def test_named_mirror_that_is_not_there(tmp_path):
+    missing = str(tmp_path / "none")
+    with pytest.raises(DataError, match=r"mirror in the configuration is .*not a directory"):
+        resolve_mirror(missing, {}, tmp_path)
+    with pytest.raises(DataError, match=r"PRIVCLUST_DATA_MIRROR is .*not a directory"):
+        resolve_mirror(None, {"PRIVCLUST_DATA_MIRROR": missing}, tmp_path)
+
+
+def test_real_data_come_from_the_mirror(project_datasets, mirror, tmp_path):
+    dataset = project_datasets["hopkins155"]
+    receipt = fetch(dataset, tmp_path, mirror, allow_substitutes=False)
+    assert receipt.sha256 == dataset.sources[0].sha256
+    assert content_sha256(tmp_path / dataset.file) == dataset.content_sha256

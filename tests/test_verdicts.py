@@ -1,0 +1,137 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust.comparison import PRINTED_COLUMNS, bootstrap_se, compare, select
+from privclust.verdicts import judge
+
+HEAD = {"id": "c", "paper": "p", "target": "t", "where": "w", "claim": "says"}
+
+
+def trials(means, n=50, spread=0.02, source="real", seed=0):
+    """Trials at two points; methods share the noise of a trial, as paired trials do."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for d in (1, 2):
+        common = spread * rng.standard_normal(n)
+        for method, mean in means.items():
+            noise = common + spread / 5 * rng.standard_normal(n)
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "method": method,
+                        "label": method.upper(),
+                        "d": d,
+                        "trial": range(n),
+                        "n_motions": 2,
+                        "source": source,
+                        "error": mean + noise,
+                    }
+                )
+            )
+    return {"e": pd.concat(rows, ignore_index=True)}
+
+
+def verdict(check, tables):
+    """The verdict on one claim."""
+    check = {"experiment": "e", "metric": "error", "method": "a", **check}
+    return judge([{**HEAD, "check": check}], tables, pd.DataFrame()).iloc[0]
+
+
+LOWEST = {"kind": "lowest", "against": ["b", "c"], "by": ["d"]}
+
+
+def test_lowest_is_reproduced_when_every_paired_gain_is_beyond_its_error():
+    row = verdict(LOWEST, trials({"a": 0.10, "b": 0.13, "c": 0.12}))
+    assert row["verdict"] == "reproduced"
+    assert "4 of 4" in row["decided_by"]
+
+
+def test_lowest_is_not_reproduced_when_others_are_lower():
+    assert verdict(LOWEST, trials({"a": 0.2, "b": 0.1, "c": 0.1}))["verdict"] == "not reproduced"
+
+
+def test_lowest_is_partly_reproduced_when_trials_cannot_tell():
+    assert verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.5}))["verdict"] == "partly"
+
+
+def test_as_many_contradicted_as_held_is_not_reproduced():
+    assert verdict(LOWEST, trials({"a": 0.1, "b": 0.0, "c": 0.5}))["verdict"] == "not reproduced"
+
+
+def test_false_alarms_of_lowest_are_rare_when_methods_are_equal():
+    # each of 4 comparisons holds by chance with 2.5 %; all four with less than 2.5 %
+    found = [
+        verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.1}, n=20, seed=seed))["verdict"]
+        for seed in range(100)
+    ]
+    # binomial: more than 8 of 100 at 2.5 % once in 1000 runs
+    assert found.count("reproduced") <= 8
+
+
+def test_below_looks_at_the_mean_with_its_error():
+    tables = trials({"a": 0.1})
+    assert verdict({"kind": "below", "bound": 0.2, "by": ["d"]}, tables)["verdict"] == "reproduced"
+    assert verdict({"kind": "below", "bound": 0.1, "by": ["d"]}, tables)["verdict"] == "partly"
+    assert verdict({"kind": "below", "bound": 0.05}, tables)["verdict"] == "not reproduced"
+
+
+def test_bounds_look_at_every_trial():
+    tables = trials({"a": 0.1}, spread=0.0)
+    at_most = {"kind": "at_most", "reason": "rounding"}
+    assert verdict({**at_most, "bound": 0.1}, tables)["verdict"] == "reproduced"
+    assert verdict({**at_most, "bound": 0.09}, tables)["verdict"] == "not reproduced"
+    at_least = {"kind": "at_least", "reason": "rounding"}
+    assert verdict({**at_least, "bound": 0.1}, tables)["verdict"] == "reproduced"
+    assert verdict({**at_least, "bound": 0.11}, tables)["verdict"] == "not reproduced"
+
+
+def test_substitutes_and_missing_results_are_not_judged():
+    tables = trials({"a": 0.1, "b": 0.13, "c": 0.2}, source="substitute for x")
+    assert verdict(LOWEST, tables)["verdict"] == "not comparable"
+    assert verdict(LOWEST, {})["verdict"] == "not run"
+    assert verdict(LOWEST, trials({"a": 0.1}))["verdict"] == "not run"
+    nothing = trials({"a": np.nan})
+    assert (
+        verdict({"kind": "at_most", "bound": 1.0, "reason": "r"}, nothing)["verdict"] == "not run"
+    )
+
+
+def printed(value, statistic="mean", select=""):
+    """A table of one printed number."""
+    row = ("t", "e", "a", "error", statistic, select, value)
+    return pd.DataFrame([row], columns=list(PRINTED_COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("10.0", "reproduced"), ("10.4", "reproduced"), ("12.0", "not reproduced")],
+)
+def test_printed_numbers_are_judged_by_the_standard_error(value, expected):
+    # 100 trials of standard deviation about 2: standard error 0.2, tolerance 0.4
+    tables = trials({"a": 0.1})
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, printed(value))
+    assert rows["verdict"].tolist() == [expected]
+
+
+def test_printed_numbers_agree_within_rounding():
+    table = trials({"a": 0.0014}, spread=0.0)
+    found = compare(printed("0.1"), table).iloc[0]
+    assert found["ours"] == pytest.approx(0.14)
+    assert found["tolerance"] == pytest.approx(0.05)
+
+
+def test_bootstrap_agrees_with_the_closed_form_for_the_mean():
+    values = np.random.default_rng(0).standard_normal(400)
+    # 2000 resamples: relative error about 1 / sqrt(4000) = 1.6 %
+    assert bootstrap_se(values, "mean") == pytest.approx(values.std() / 20, rel=0.08)
+    assert bootstrap_se(values, "median") == pytest.approx(np.sqrt(np.pi / 2) / 20, rel=0.35)
+    assert bootstrap_se(values, "std") == pytest.approx(1 / np.sqrt(800), rel=0.25)
+    assert np.isnan(bootstrap_se(values[:1], "mean"))
+
+
+def test_select_by_an_unknown_column_is_named():
+    table = trials({"a": 0.1})["e"]
+    assert len(select(table, "d=1")) == 50
+    with pytest.raises(ValueError, match="'x=1'; the columns are"):
+        select(table, "x=1")

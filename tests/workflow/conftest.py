@@ -1,0 +1,121 @@
+"""A copy of the project in a scratch folder, with a small paper in it, to run the workflow in."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DRAWN = ("h5", "csv", "svg", "png", "html")
+
+
+class Project:
+    """A copy of the project and the workflow runs in it."""
+
+    def __init__(self, folder, small=True):
+        self.folder = Path(folder)
+        for name in ("config", "workflow", "src"):  # with the caches of compiled kernels
+            shutil.copytree(ROOT / name, self.folder / name)
+        shutil.copy(ROOT / "Snakefile", self.folder)
+        shutil.copy(ROOT / "environment.yml", self.folder)
+        self.mirror = self.folder / "mirror"
+        self.mirror.mkdir()
+        if small:
+            shutil.copy(ROOT / "tests/workflow/tiny.yaml", self.folder / "config/papers/mtsc.yaml")
+            self.edit("config/config.yaml", r"mirror: null", "mirror: mirror")
+            # no test looks anything up on the network
+            self.edit("config/datasets.yaml", r"https?://", "http://127.0.0.1:9/")
+
+    def edit(self, path, pattern, new):
+        """Replace a pattern in a file, which must be there."""
+        file = self.folder / path
+        text, count = re.subn(pattern, new, file.read_text())
+        assert count, f"{pattern} is not in {path}"
+        file.write_text(text)
+
+    def command(self, *arguments):
+        """The command line of a run."""
+        return [sys.executable, "-m", "snakemake", *map(str, arguments)]
+
+    @property
+    def environment(self):
+        """The environment of a run: the copy's own package, no mirror from outside."""
+        kept = {k: v for k, v in os.environ.items() if k != "PRIVCLUST_DATA_MIRROR"}
+        return {**kept, "PYTHONPATH": str(self.folder / "src")}
+
+    def run(self, *arguments, check=True):
+        """Run Snakemake and return its output, both streams together."""
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if check:
+            assert done.returncode == 0, done.stdout
+            return done.stdout
+        return done
+
+    def start(self, *arguments):
+        """Start Snakemake in a process group of its own."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def results(self):
+        """The bytes of every result, by path."""
+        files = [f for f in (self.folder / "results").rglob("*") if f.suffix[1:] in DRAWN]
+        return {str(file.relative_to(self.folder)): file.read_bytes() for file in files}
+
+    def planned(self, *arguments):
+        """How many jobs of each rule a dry run plans."""
+        output = self.run("-n", "--cores", "1", *arguments)
+        if "Nothing to be done" in output:
+            return {}
+        table = output.rpartition("Job stats:")[2]
+        found = re.findall(r"^(\w+)\s+(\d+)$", table, re.M)
+        return {rule: int(count) for rule, count in found if rule != "total"}
+
+
+@pytest.fixture
+def new_project(tmp_path):
+    """Make copies of the project."""
+    made = []
+
+    def make(small=True):
+        folder = tmp_path / f"project{len(made)}"
+        folder.mkdir()
+        made.append(Project(folder, small))
+        return made[-1]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A copy in which everything was run on two cores; tests must leave it as it is."""
+    project = Project(tmp_path_factory.mktemp("finished"))
+    project.run("--cores", "2")
+    return project
+
+
+@pytest.fixture
+def finished_copy(finished, tmp_path):
+    """A copy of the finished project that a test may change."""
+    folder = tmp_path / "copy"
+    shutil.copytree(finished.folder, folder, symlinks=True)
+    copy = object.__new__(Project)
+    copy.folder, copy.mirror = folder, folder / "mirror"
+    return copy

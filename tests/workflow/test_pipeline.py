@@ -1,0 +1,158 @@
+"""The workflow as a whole: reruns, cores, blocks, kills, bad configs."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def test_run_makes_every_file_and_a_second_run_does_nothing(finished):
+    results = finished.results()
+    for target in ("mtsc_fig1", "mtsc_fig2"):
+        for suffix in ("svg", "png", "csv"):
+            assert results[f"results/quick/targets/{target}/{target}.{suffix}"]
+    assert b"mtsc_fig1" in results["results/quick/index.html"]
+    assert finished.planned() == {}
+
+
+def test_every_job_leaves_a_log_and_a_benchmark(finished):
+    jobs = [path for path in finished.results() if path.endswith(".h5")]
+    logs = list((finished.folder / "logs").rglob("*.log"))
+    benchmarks = list((finished.folder / "benchmarks").rglob("*.tsv"))
+    assert len(logs) == len(benchmarks) > len(jobs)
+    fit = finished.folder / "logs/quick/mtsc/mtsc_synthetic/fit/ssc_0000.log"
+    assert "mtsc_synthetic ssc: 3 of 3" in fit.read_text()
+
+
+def test_one_core_gives_the_same_bytes(finished, new_project):
+    project = new_project()
+    project.run("--cores", "1")
+    assert project.results() == finished.results()
+
+
+def test_other_blocks_give_the_same_metrics_and_figures(finished, new_project):
+    project = new_project()
+    project.edit("config/papers/mtsc.yaml", "block: 3", "block: 2")
+    project.run("--cores", "2")
+    expected = {k: v for k, v in finished.results().items() if "/fit/" not in k}
+    assert {k: v for k, v in project.results().items() if "/fit/" not in k} == expected
+
+
+def test_another_seed_gives_other_results(finished, new_project):
+    project = new_project()
+    project.run("--cores", "2", "--config", "seed=1", "--", "mtsc_fig1")
+    path = "results/quick/mtsc/mtsc_synthetic/trials.csv"
+    assert project.results()[path] != finished.results()[path]
+
+
+def test_named_target_alone(new_project):
+    project = new_project()
+    project.run("--cores", "2", "mtsc_fig1")
+    results = project.results()
+    assert "results/quick/targets/mtsc_fig1/mtsc_fig1.svg" in results
+    assert not any("heat_map" in path or "index" in path for path in results)
+
+
+def test_killed_runs_end_with_the_same_bytes(finished, new_project):
+    project = new_project()
+    clock = random.Random(0)
+    for _ in range(4):
+        run = project.start("--cores", "2", "--rerun-incomplete", "--nolock")
+        time.sleep(clock.uniform(3.0, 9.0))
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        # what stands under an artefact's name is whole, whenever the kill came
+        for path, content in project.results().items():
+            if path.endswith(".h5"):
+                assert content == finished.results()[path]
+    project.run("--cores", "2", "--rerun-incomplete", "--nolock")
+    assert project.results() == finished.results()
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "new", "rules"),
+    [
+        ("src/privclust/figures/mtsc.py", "mean of", "average of", {"draw", "index", "all"}),
+        (
+            "src/privclust/metrics/segmentation.py",
+            "return float\\(\\(y.size",
+            "return float(1.0 * (y.size",
+            {"evaluate", "summarise", "draw", "verdicts", "index", "all"},
+        ),
+        ("src/privclust/page.html.j2", "<h1>", "<h1 >", {"index", "all"}),
+        (
+            "config/claims.yaml",
+            "lowest l2 error",
+            "smallest l2 error",
+            {"verdicts", "index", "all"},
+        ),
+    ],
+)
+def test_an_edit_reruns_what_depends_on_it(finished_copy, path, pattern, new, rules):
+    finished_copy.edit(path, pattern, new)
+    assert set(finished_copy.planned()) == rules
+
+
+def test_an_edited_method_refits_that_method_alone(finished_copy):
+    finished_copy.edit("src/privclust/segmentation/_lsr.py", '^"""', '"""Edited. ')
+    plan = finished_copy.planned()
+    assert plan["fit"] == finished_copy_lsr_jobs(finished_copy)
+    assert "prepare" not in plan
+
+
+def finished_copy_lsr_jobs(project):
+    """How many blocks of LSR there are."""
+    return len(list((project.folder / "results").rglob("fit/lsr/*.h5")))
+
+
+def test_touching_a_source_reruns_nothing(finished_copy):
+    for file in (finished_copy.folder / "src").rglob("*.py"):
+        os.utime(file)
+    assert finished_copy.planned() == {}
+
+
+def test_bad_config_is_one_line_and_not_zero(new_project):
+    project = new_project()
+    done = project.run("-n", "--config", "effort=fast", check=False)
+    assert done.returncode != 0
+    assert 'effort: got "fast"; it may be one of "quick", "paper"' in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_unknown_estimator_is_named(new_project):
+    project = new_project()
+    project.edit("config/papers/mtsc.yaml", "privclust.segmentation.LSR", "nowhere.Method")
+    done = project.run("-n", check=False)
+    assert done.returncode != 0
+    assert "nowhere.Method: no module of that name" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_altered_artefact_is_refused_by_its_reader(finished_copy):
+    block = next((finished_copy.folder / "results").rglob("fit/ssc/block_0000.h5"))
+    content = bytearray(block.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    block.write_bytes(content)
+    done = finished_copy.run("--cores", "1", "mtsc_fig1", check=False)
+    assert done.returncode != 0
+    assert "delete it and run again" in done.stdout
+    block.unlink()
+    finished_copy.run("--cores", "1", "--forcerun", "evaluate", "--", "mtsc_fig1")
+
+
+def test_snakemake_report(finished_copy):
+    finished_copy.run("--report", "report.html")
+    assert (finished_copy.folder / "report.html").stat().st_size > 100_000
+
+
+def test_every_real_target_can_be_planned_at_both_efforts(new_project):
+    project = new_project(small=False)
+    for effort in ("quick", "paper"):
+        for target in ("mtsc_fig1", "mtsc_fig2", "mtsc_tab1", "mtsc_tab2", "mtsc_tab3"):
+            plan = project.planned("--config", f"effort={effort}", "--", target)
+            assert plan["draw"] == 1
+            assert plan[target] == 1
