@@ -50,6 +50,14 @@ def edited_paper(tmp_path, edit):
     [
         (lambda d: d.pop("methods"), "the key 'methods' is missing"),
         (lambda d: d["methods"]["ssc"].update({"class": "SSC"}), "a dotted path such as"),
+        (
+            lambda d: d["methods"]["ssc"].update({"class": "nowhere.Method"}),
+            "methods.ssc.class: nowhere.Method: no module of that name",
+        ),
+        (
+            lambda d: d["methods"]["ssc"].update({"class": "privclust.segmentation.SCC"}),
+            "methods.ssc.class: privclust.segmentation.SCC: the module has no such name",
+        ),
         (lambda d: d["methods"].pop("ssc"), "got 'ssc'; it may be one of"),
         (
             lambda d: d["targets"]["mtsc_fig1"].update(experiments=["none"]),

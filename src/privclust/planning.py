@@ -14,6 +14,7 @@ from privclust.config import ConfigError, load_validated, load_yaml, validate
 from privclust.datasets.fetch import resolve_mirror
 from privclust.datasets.registry import DataError, Dataset, load_datasets
 from privclust.experiments.plan import Experiment, experiments_of
+from privclust.sources import source_files
 
 DEFAULT_MIRROR = "../shared/data"
 
@@ -147,6 +148,16 @@ class Plan:
         }
 
 
+def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config with texts that the command line gave read as YAML, such as ``false``."""
+    import yaml
+
+    return {
+        key: yaml.safe_load(value) if isinstance(value, str) and value else value
+        for key, value in config.items()
+    }
+
+
 def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str]) -> Plan:
     """Read and check all config files.
 
@@ -179,6 +190,7 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     for path in config["papers"]:
         document = load_validated(path, folder / "paper.schema.yaml")
         paper = document["paper"]
+        _check_dotted_paths(document, path)
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
         found = experiments_of(document, config["effort"], config["seed"], path)
         _add(experiments, found, f"{path}: experiments")
@@ -223,6 +235,19 @@ def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
             draw=entry["draw"],
         )
     return targets
+
+
+def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
+    """Refuse dotted paths that lead nowhere, before any job starts."""
+    named = {f"methods.{n}.class": m["class"] for n, m in document["methods"].items()}
+    named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
+    for name, entry in document["experiments"].items():
+        named |= {f"experiments.{name}.{k}": entry[k] for k in ("data", "fit", "evaluate")}
+    for key, dotted in named.items():
+        try:
+            source_files([dotted])
+        except ValueError as error:
+            raise ConfigError(f"{path}: {key}: {error}") from None
 
 
 def _add(known: dict[str, Any], found: Mapping[str, Any], where: str) -> None:

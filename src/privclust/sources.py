@@ -36,7 +36,7 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
     Raises
     ------
     ValueError
-        If no module for a path can be found.
+        If there is no module for a path, or a module of this package lacks the name.
     """
     pending = [_defining_module(path) for path in dotted_paths]
     seen: set[str] = set()
@@ -71,7 +71,22 @@ def _follow(module: str, name: str) -> str:
             if _find(submodule) is not None:
                 return submodule
             return _follow(imported, names[name]) if imported != module else module
+    if module.split(".")[0] == _PACKAGE and name not in _defined_names(module):
+        raise ValueError(f"{module}.{name}: the module has no such name")
     return module
+
+
+@functools.cache
+def _defined_names(module: str) -> frozenset[str]:
+    """Return the names that a module's own statements define."""
+    names: set[str] = set()
+    for node in ast.parse(_file(module).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names.update(target.id for target in targets if isinstance(target, ast.Name))
+    return frozenset(names)
 
 
 def _imports(module: str) -> list[str]:

@@ -46,7 +46,7 @@ def test_substitute_is_declared_everywhere(finished):
     receipt = (finished.folder / "data/raw/hopkins155/receipt.json").read_text()
     assert '"kind": "substitute"' in receipt
     log = (finished.folder / "logs/fetch/hopkins155.log").read_text()
-    assert "substitute" in log
+    assert "A SUBSTITUTE TAKES ITS PLACE" in log
     results = finished.results()
     trials = results["results/quick/mtsc/mtsc_heat_map/trials.csv"].decode()
     assert "substitute for hopkins155" in trials
@@ -58,7 +58,7 @@ def test_wrong_checksum_is_an_error(new_project, archive):
     project = new_project()
     put(project, archive)
     output = fails(project, "mtsc_fig2")
-    assert "sha256" in output.lower()
+    assert "replace it by a whole copy or remove it" in output
     assert not (project.folder / "data/raw/hopkins155").exists()
 
 

@@ -2,7 +2,7 @@ import os
 
 from privclust.artefacts import canonical_json
 from privclust.config import ConfigError
-from privclust.planning import load_plan
+from privclust.planning import load_plan, normalise
 from privclust.sources import source_files
 
 # Numerical libraries use as many threads as the job was given.
@@ -14,6 +14,7 @@ for variable in (
 ):
     os.environ.setdefault(variable, "1")
 
+config.update(normalise(config))
 try:
     PLAN = load_plan(config, "workflow/schemas", os.environ)
 except ConfigError as error:
@@ -31,10 +32,7 @@ EXPERIMENT = "results/{effort}/{paper}/{experiment}"
 
 def code_of(*dotted_paths):
     """Return the source files behind the named objects: an edit of one reruns the job."""
-    try:
-        return source_files(dotted_paths)
-    except ValueError as error:
-        raise WorkflowError(str(error))
+    return source_files(dotted_paths)
 
 
 def fetch_spec(wildcards):

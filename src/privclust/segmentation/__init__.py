@@ -1,0 +1,9 @@
+"""Subspace segmentation: cluster samples by which others they are combinations of."""
+
+from privclust.segmentation._cass import CASS
+from privclust.segmentation._lrr import LRR
+from privclust.segmentation._lsr import LSR
+from privclust.segmentation._mtsc import MTSC, SBL
+from privclust.segmentation._ssc import SSC
+
+__all__ = ["CASS", "LRR", "LSR", "MTSC", "SBL", "SSC"]

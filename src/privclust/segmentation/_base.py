@@ -1,0 +1,127 @@
+"""What all estimators that cluster by self-expression have in common."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import validate_data
+
+from privclust.spectral import estimate_n_clusters, spectral_clustering
+
+_MAX_ESTIMATED_CLUSTERS = 20
+
+
+class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
+    """Cluster by writing each sample as a combination of the others.
+
+    A subclass supplies `_coefficients`, which finds Z with ``X.T ~ X.T @ Z``; the affinity
+    ``|Z| + |Z|.T`` (eq. 3 of the MTSC paper) is then segmented by spectral clustering.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        Number of clusters. None: the largest eigengap of the affinity's normalised Laplacian among
+        the first ``min(20, n_samples // 2)``.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Draws the k-means starts of the spectral clustering; nothing else is random.
+
+    Attributes
+    ----------
+    coefficients_ : ndarray of shape (n_samples, n_samples)
+        Z; column j represents sample j.
+    affinity_matrix_ : ndarray of shape (n_samples, n_samples)
+        ``|Z| + |Z|.T``.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each sample.
+    n_clusters_ : int
+        Number of clusters asked for or estimated.
+    n_iter_ : int
+        Iterations of the solver, where it is iterative.
+    """
+
+    def __init__(self, n_clusters=None, *, random_state=None):
+        self.n_clusters = n_clusters
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Find the coefficients, the affinity and the labels of the samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers, at least two samples.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X is not a finite matrix with at least two samples, `n_clusters` exceeds the number
+            of samples or another parameter is out of its range.
+        """
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        n_samples = X.shape[0]
+        if self.n_clusters is not None:
+            check_integer("n_clusters", self.n_clusters, minimum=1)
+            if self.n_clusters > n_samples:
+                raise ValueError(
+                    f"n_clusters must be at most the number of samples, got n_clusters="
+                    f"{self.n_clusters} for n_samples={n_samples}"
+                )
+        rng = as_generator(self.random_state)
+        coefficients = self._coefficients(np.ascontiguousarray(X.T))
+        if not np.isfinite(coefficients).all():
+            raise ValueError(
+                "the coefficients overflowed: rescale X, whose largest magnitude is "
+                f"{np.abs(X).max():g}, to about 1"
+            )
+        self.coefficients_ = coefficients
+        magnitudes = np.abs(coefficients)
+        self.affinity_matrix_ = magnitudes + magnitudes.T
+        if self.n_clusters is None:
+            most = min(_MAX_ESTIMATED_CLUSTERS, n_samples // 2)
+            self.n_clusters_ = estimate_n_clusters(self.affinity_matrix_, most)
+        else:
+            self.n_clusters_ = int(self.n_clusters)
+        self.labels_ = spectral_clustering(self.affinity_matrix_, self.n_clusters_, rng)
+        return self
+
+    def _coefficients(self, samples: np.ndarray) -> np.ndarray:
+        """Return Z (n, n) for `samples` X.T (d, n): finite, float64, C order, one column a sample.
+
+        Checks the subclass's own parameters first, sets `n_iter_` where the solver is iterative,
+        and warns with `sklearn.exceptions.ConvergenceWarning` where it stops at `max_iter`.
+        """
+        raise NotImplementedError
+
+
+def as_generator(random_state) -> np.random.Generator:
+    """Return a Generator for None, an int, a Generator (itself) or a RandomState (one draw)."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is None or isinstance(random_state, Integral | np.random.Generator):
+        return np.random.default_rng(random_state)
+    raise ValueError(
+        "random_state must be None, an int, a numpy.random.Generator or a RandomState, "
+        f"got {random_state!r}"
+    )
+
+
+def check_integer(name: str, value, *, minimum: int) -> None:
+    """Raise a ValueError unless `value` is an integer of at least `minimum`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
+
+
+def check_real(name: str, value, *, above: float = 0.0, inclusive: bool = False) -> None:
+    """Raise a ValueError unless `value` is finite and above `above` (or equal, if inclusive)."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value)
+    if not is_number or value < above or (value == above and not inclusive):
+        bound = "at least" if inclusive else "greater than"
+        raise ValueError(f"{name} must be a finite number {bound} {above:g}, got {value!r}")

@@ -1,0 +1,209 @@
+"""Correlation-adaptive subspace segmentation."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from privclust.segmentation._base import SelfExpressiveClusterer, check_integer, check_real
+from privclust.segmentation._projections import (
+    largest_magnitude,
+    row_space,
+    spanned_by_others,
+)
+
+_CHECK_EVERY = 5  # iterations between two looks at the duality gaps
+_SMOOTHING_DECAY = 0.5  # of the smoothing, an iteration, until it is small against the tolerance
+
+
+class CASS(SelfExpressiveClusterer):
+    r"""Correlation-adaptive subspace segmentation by the trace lasso (Lu et al.).
+
+    With samples ``x_j`` in the columns of X and ``z_jj = 0``, solves for every sample j
+
+    .. math:: \min_z \tfrac12 \|x_j - X z\|_2^2 + \lambda \|X \mathrm{diag}(z)\|_*
+
+    or, with ``lam=None``, the trace lasso norm (eq. 6 of the MTSC paper) subject to ``x_j = X z``.
+
+    Method: the nuclear norm is the least over positive definite S of
+    ``1/2 sum_k z_k^2 x_k' S^-1 x_k + 1/2 tr S``, reached at ``S = (X diag(z)^2 X')^1/2``. S and z
+    are found in turn, z as a weighted ridge regression in the r coordinates of the range of X; a
+    smoothing of S falls to a level small against `tol`. All columns advance together. At every z
+    the matrix ``M = S^-1 X diag(z)`` and ``nu = x_j - X z`` meet the equalities of the dual
+
+    .. math:: \max_{\nu, M} x_j^T \nu - \tfrac12 \|\nu\|_2^2 \quad\text{subject to}\quad
+              \lambda x_k^T m_k = x_k^T \nu \ (k \neq j), \ \|M\|_2 \leq 1,
+
+    so that dividing both by ``max(1, ||M||_2)`` gives a lower bound: a column is done when its
+    duality gap is at most `tol` times its objective. This guarantee is why the method is
+    preferred here to the alternating direction method of Lu et al., and it is several times faster.
+
+    Memory is of order ``n_samples * r^2``.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default None
+        Number of clusters; None estimates it by the eigengap.
+    lam : float or None, default 1e-3
+        Weight lambda of the trace lasso, positive, in units of data. None asks for equality.
+    tol : float, default 1e-3
+        Largest duality gap of a column relative to its objective.
+    max_iter : int, default 500
+        Largest number of iterations.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
+        For the k-means starts of the spectral clustering.
+
+    Attributes
+    ----------
+    coefficients_ : ndarray of shape (n_samples, n_samples)
+        Z; column j represents sample j.
+    affinity_matrix_, labels_, n_clusters_
+        See `SelfExpressiveClusterer`.
+    n_iter_ : int
+        Iterations until the last column converged.
+    duality_gap_ : float
+        Largest relative duality gap of a column.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a duality gap exceeds `tol` at `max_iter`.
+    UserWarning
+        If ``lam=None`` and samples are not in the span of the others: their coefficients are 0.
+
+    References
+    ----------
+    C. Lu, J. Feng, Z. Lin and S. Yan, "Correlation adaptive subspace segmentation by trace lasso",
+    ICCV 2013, eqs. (8) and (9).
+    E. Grave, G. Obozinski and F. Bach, "Trace lasso: a trace norm regularization for correlated
+    designs", NIPS 2011, section 3 (the variational form).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.segmentation import CASS
+    >>> X = np.kron(np.eye(2), np.array([[1.0], [2.0], [-1.0]]))
+    >>> Z = CASS(n_clusters=2, lam=None, random_state=0).fit(X).coefficients_
+    >>> bool(np.allclose(X.T @ Z, X.T) and np.allclose(Z[:3, 3:], 0.0))
+    True
+    """
+
+    def __init__(self, n_clusters=None, *, lam=1e-3, tol=1e-3, max_iter=500, random_state=None):
+        super().__init__(n_clusters, random_state=random_state)
+        self.lam = lam
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _coefficients(self, samples):
+        if self.lam is not None:
+            check_real("lam", self.lam)
+        check_real("tol", self.tol)
+        check_integer("max_iter", self.max_iter, minimum=1)
+        n_samples = samples.shape[1]
+        scale = largest_magnitude(samples)
+        values, basis = row_space(samples / scale)
+        is_task = np.any(samples != 0.0, axis=0)
+        if self.lam is None:
+            is_task &= spanned_by_others(basis)
+        tasks = np.flatnonzero(is_task)
+        lam = None if self.lam is None else self.lam / scale
+        rows, gaps, self.n_iter_ = _solve(basis * values, tasks, lam, self.tol, self.max_iter)
+        self.duality_gap_ = float(gaps.max(initial=0.0))
+        if self.duality_gap_ > self.tol:
+            warnings.warn(
+                f"{np.count_nonzero(gaps > self.tol)} of {n_samples} columns did not reach "
+                f"tol={self.tol:g} in max_iter={self.max_iter} iterations",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        coefficients = np.zeros((n_samples, n_samples))
+        coefficients[:, tasks] = rows.T
+        return coefficients
+
+
+class _PackedSquares:
+    """Sums of ``w_k x_k x_k'`` and forms ``x_k' A x_k`` for many weights or A in one product."""
+
+    def __init__(self, points):
+        self.rank = points.shape[1]
+        self.lower = np.tril_indices(self.rank)
+        i, j = self.lower
+        self.factor = np.where(i == j, 1.0, np.sqrt(2.0))
+        self.packed = points[:, i] * points[:, j] * self.factor
+
+    def weighted_sums(self, weights):
+        """Return ``sum_k weights[t, k] x_k x_k'``, (tasks, r, r)."""
+        entries = (weights @ self.packed) / self.factor
+        full = np.empty((weights.shape[0], self.rank, self.rank))
+        i, j = self.lower
+        full[:, i, j] = entries
+        full[:, j, i] = entries
+        return full
+
+    def forms(self, matrices):
+        """Return ``x_k' matrices[t] x_k``, (tasks, n), for symmetric matrices."""
+        i, j = self.lower
+        return (matrices[:, i, j] * self.factor) @ self.packed.T
+
+
+def _solve(points, tasks, lam, tol, max_iter):
+    """Solve the columns `tasks` for X' = `points` (n, r).
+
+    Return the coefficients (tasks, n), the relative duality gaps (tasks,) and the iterations.
+    """
+    squares = _PackedSquares(points)
+    solution = np.zeros((tasks.size, points.shape[0]))
+    gaps = np.zeros(tasks.size)
+    rows = np.arange(tasks.size)
+    costs = np.tile((points**2).sum(axis=1), (tasks.size, 1))  # x_k' S^-1 x_k with S = I
+    inverse_s = np.tile(np.eye(points.shape[1]), (tasks.size, 1, 1))
+    iteration = 0
+    while rows.size:
+        iteration += 1
+        z, dual_points = _ridge(points, squares, tasks[rows], costs, lam)
+        spread = squares.weighted_sums(z**2)  # X diag(z)^2 X' = S^2
+        values, vectors = np.linalg.eigh(spread)
+        norms = np.sqrt(np.maximum(values, 0.0)).sum(axis=1)
+        loss = 0.0 if lam is None else 0.5 * lam**2 * (dual_points**2).sum(axis=1)
+        objective = loss + (1.0 if lam is None else lam) * norms
+        if iteration % _CHECK_EVERY == 0 or iteration == max_iter:
+            products = np.einsum("ij,ij->i", points[tasks[rows]], dual_points)
+            bound = _dual_bound(spread, inverse_s, products, loss, lam)
+            gap = (objective - bound) / objective
+            is_open = (gap > tol) & (iteration < max_iter)
+            solution[rows[~is_open]] = z[~is_open]
+            gaps[rows[~is_open]] = gap[~is_open]
+            rows, values, vectors = rows[is_open], values[is_open], vectors[is_open]
+            norms, objective = norms[is_open], objective[is_open]
+        least = tol * objective / (4.0 * points.shape[1] * (1.0 if lam is None else lam))
+        smoothing = np.maximum(least, norms / points.shape[1] * _SMOOTHING_DECAY**iteration)
+        roots = np.sqrt(np.maximum(values, 0.0) + smoothing[:, None] ** 2)
+        inverse_s = (vectors / roots[:, None, :]) @ vectors.transpose(0, 2, 1)
+        costs = squares.forms(inverse_s)
+    return solution, gaps, iteration
+
+
+def _ridge(points, squares, tasks, costs, lam):
+    """Minimise ``1/2 ||x_j - X z||^2 + lam/2 sum_k costs_k z_k^2`` (or subject to equality).
+
+    Return z (tasks, n) and u (tasks, r) with ``x_j - X z = lam u`` and ``costs_k z_k = x_k' u``.
+    """
+    weights = np.divide(1.0, costs, out=np.zeros_like(costs), where=costs > 0.0)
+    weights[np.arange(tasks.size), tasks] = 0.0
+    system = squares.weighted_sums(weights)
+    diagonal = np.einsum("tii->ti", system)
+    if lam is not None:
+        diagonal += lam
+    unit = np.sqrt(diagonal)  # to unit diagonal: directions of little variance keep their digits
+    system /= unit[:, :, None] * unit[:, None, :]
+    u = np.linalg.solve(system, (points[tasks] / unit)[:, :, None])[:, :, 0] / unit
+    return weights * (u @ points.T), u
+
+
+def _dual_bound(spread, inverse_s, products, loss, lam):
+    """Return the value of the dual at (nu, M) / max(1, ||M||_2); `products` are ``x_j' u``."""
+    largest = np.linalg.eigvalsh(inverse_s @ spread @ inverse_s)[:, -1]
+    t = 1.0 / np.sqrt(np.maximum(largest, 1.0))
+    return t * products if lam is None else t * lam * products - t**2 * loss

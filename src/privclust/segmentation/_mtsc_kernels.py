@@ -1,0 +1,192 @@
+"""Compiled kernels of multi-task subspace clustering.
+
+Symmetric D x D matrices, one for each of N tasks, are held *packed*: an array of shape
+(D (D + 1) / 2, N) whose row ``a (a + 1) / 2 + b`` (``b <= a``) holds entry (a, b) of every task.
+Tasks are contiguous, so that one elimination step runs on many tasks at once in vector registers,
+and all the Sigma_j of a fit come from one matrix product with :func:`packed_outer_products`.
+"""
+
+import numpy as np
+from numba import njit
+
+LANES = 32  # tasks eliminated together: wide enough for vector registers, small enough for cache
+
+
+@njit(cache=True)
+def packed_outer_products(X):
+    """Lower triangles of x_n x_n' for all columns of X.
+
+    Parameters
+    ----------
+    X : ndarray of shape (D, N)
+
+    Returns
+    -------
+    ndarray of shape (D (D + 1) / 2, N)
+    """
+    n_rows, n_columns = X.shape
+    P = np.empty((n_rows * (n_rows + 1) // 2, n_columns))
+    row = 0
+    for a in range(n_rows):
+        for b in range(a + 1):
+            for n in range(n_columns):
+                P[row, n] = X[a, n] * X[b, n]
+            row += 1
+    return P
+
+
+@njit(cache=True, fastmath={"contract", "nsz"})
+def _sweep_block(A, log_determinant, n_rows):
+    """Replace packed positive definite matrices by minus their inverses (symmetric elimination)."""
+    lanes = A.shape[1]
+    pivot = np.empty(lanes)
+    column = np.empty((n_rows, lanes))
+    scaled = np.empty(lanes)
+    for lane in range(lanes):
+        log_determinant[lane] = 0.0
+    for k in range(n_rows):
+        k_row = k * (k + 1) // 2
+        for lane in range(lanes):
+            d = A[k_row + k, lane]
+            log_determinant[lane] += np.log(d)
+            pivot[lane] = 1.0 / d
+        for i in range(n_rows):
+            row = k_row + i if i < k else i * (i + 1) // 2 + k
+            for lane in range(lanes):
+                column[i, lane] = A[row, lane]
+        for i in range(n_rows):
+            row = i * (i + 1) // 2
+            if i == k:
+                for j in range(k):
+                    for lane in range(lanes):
+                        A[row + j, lane] = column[j, lane] * pivot[lane]
+                continue
+            for lane in range(lanes):
+                scaled[lane] = column[i, lane] * pivot[lane]
+            for j in range(i + 1):
+                for lane in range(lanes):
+                    A[row + j, lane] -= scaled[lane] * column[j, lane]
+            if i > k:
+                for lane in range(lanes):
+                    A[row + k, lane] = scaled[lane]
+        for lane in range(lanes):
+            A[k_row + k, lane] = -pivot[lane]
+
+
+@njit(cache=True)
+def invert_and_solve(S, noise_variance, X, Y, log_determinant):
+    """Replace each packed Sigma_j - nu I by the packed, doubled inverse of Sigma_j.
+
+    Off-diagonal entries of the inverse come back multiplied by two, so that
+    ``packed_outer_products(X).T @ S`` is the matrix of x_n' Sigma_j^-1 x_n.
+
+    Parameters
+    ----------
+    S : ndarray of shape (D (D + 1) / 2, N)
+        On entry X Gamma_j X' for every task j; overwritten.
+    noise_variance : float
+        nu, positive: added to the diagonals.
+    X : ndarray of shape (D, N)
+        Column j is the right-hand side of task j.
+    Y : ndarray of shape (D, N)
+        Receives Sigma_j^-1 x_j.
+    log_determinant : ndarray of shape (N,)
+        Receives log |Sigma_j|.
+    """
+    n_rows, n_tasks = X.shape
+    block = np.empty((S.shape[0], LANES))
+    block_log_determinant = np.empty(LANES)
+    for start in range(0, n_tasks, LANES):
+        width = min(LANES, n_tasks - start)
+        for row in range(S.shape[0]):
+            for lane in range(LANES):
+                block[row, lane] = S[row, start + lane] if lane < width else 0.0
+        for a in range(n_rows):
+            for lane in range(LANES):
+                block[a * (a + 3) // 2, lane] += noise_variance if lane < width else 1.0
+        _sweep_block(block, block_log_determinant, n_rows)
+        log_determinant[start : start + width] = block_log_determinant[:width]
+        _unpack_block(block, S, X, Y, start, width)
+
+
+@njit(cache=True, fastmath={"contract", "nsz"})
+def _unpack_block(block, S, X, Y, start, width):
+    """Copy -block, doubled off the diagonal, to S and multiply it by the tasks' columns of X."""
+    n_rows = X.shape[0]
+    for a in range(n_rows):
+        for lane in range(width):
+            Y[a, start + lane] = 0.0
+    row = 0
+    for a in range(n_rows):
+        for b in range(a):
+            for lane in range(width):
+                entry = -block[row, lane]
+                S[row, start + lane] = 2.0 * entry
+                Y[a, start + lane] += entry * X[b, start + lane]
+                Y[b, start + lane] += entry * X[a, start + lane]
+            row += 1
+        for lane in range(width):
+            S[row, start + lane] = -block[row, lane]
+            Y[a, start + lane] -= block[row, lane] * X[a, start + lane]
+        row += 1
+
+
+@njit(cache=True)
+def simplex_projection(V):
+    """Replace each row of V by its Euclidean projection on the probability simplex.
+
+    Michelot's algorithm: the threshold is at least max(v) - 1, so only entries above that can stay,
+    and the set of those that stay shrinks until it is consistent.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n_rows, n_columns)
+        Overwritten.
+    """
+    for row in range(V.shape[0]):
+        v = V[row]
+        largest = v[0]
+        for i in range(v.size):
+            largest = max(largest, v[i])
+        threshold = -1.0  # relative to the largest entry, which keeps the sums exact to rounding
+        previous_count = -1
+        while True:
+            total, count = 0.0, 0
+            for i in range(v.size):
+                excess = v[i] - largest
+                if excess > threshold:
+                    total += excess
+                    count += 1
+            if count == previous_count:
+                break
+            previous_count = count
+            threshold = (total - 1.0) / count
+        for i in range(v.size):
+            v[i] = max(v[i] - largest - threshold, 0.0)
+
+
+@njit(cache=True)
+def posterior_moments(gamma, xy, q, X_squared_norms, noise_variance, E):
+    """Second posterior moments E_nj = z_nj^2 + S_nj, with E_jj = 0.
+
+    Parameters
+    ----------
+    gamma : ndarray of shape (N, N)
+        Prior variances; column j belongs to task j.
+    xy, q : ndarray of shape (N, N)
+        x_n' Sigma_j^-1 x_j and x_n' Sigma_j^-1 x_n.
+    X_squared_norms : ndarray of shape (N,)
+        ||x_n||^2.
+    noise_variance : float
+        nu.
+    E : ndarray of shape (N, N)
+        Receives the moments.
+    """
+    for n in range(gamma.shape[0]):
+        for j in range(gamma.shape[1]):
+            g = gamma[n, j]
+            # Sigma_j >= nu I + g x_n x_n' bounds the posterior variance from below
+            floor = g * noise_variance / (noise_variance + g * X_squared_norms[n])
+            mean = g * xy[n, j]
+            E[n, j] = mean * mean + max(g - g * g * q[n, j], floor)
+        E[n, n] = 0.0

@@ -1,0 +1,317 @@
+"""Sparse subspace clustering."""
+
+from __future__ import annotations
+
+import warnings
+
+import numba
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from privclust.segmentation._base import SelfExpressiveClusterer, check_integer, check_real
+from privclust.segmentation._projections import (
+    largest_magnitude,
+    row_space,
+    spanned_by_others,
+)
+
+_RELAXATION = 1.6  # over-relaxation of a step, between 1 (none) and 2
+_CHECK_EVERY = 10  # iterations between two looks at the residuals
+_ADAPT_UNTIL = 200  # iterations after which the penalties stay as they are
+_BALANCE = (
+    2.0  # a penalty moves when one relative residual exceeds the other by this factor squared
+)
+_MAX_CHANGE = 5.0  # ... and by at most this factor
+# Sums may be reordered so that they vectorise; NaN and inf keep their meaning.
+_REORDER = {"reassoc", "contract", "nsz"}
+
+
+class SSC(SelfExpressiveClusterer):
+    r"""Sparse subspace clustering (Elhamifar and Vidal).
+
+    With samples ``x_j`` in the columns of X and ``z_jj = 0``, solves for every sample j
+
+    .. math::
+        \min_z \|z\|_1 + \frac{\lambda_z}{2} \|x_j - X z\|_2^2,
+        \qquad \lambda_z = \alpha / \min_i \max_{k \neq i} |x_i^T x_k|,
+
+    or, with ``alpha=None``, ``min ||z||_1`` subject to ``x_j = X z`` (the convex form of eq. 4 of
+    the MTSC paper). With ``affine=True`` also ``sum(z) = 1``, for subspaces off the origin.
+
+    All columns are solved together by over-relaxed ADMM (Douglas-Rachford form) in the r
+    coordinates of the row space of X: two matrix products of size (n, r, n) and one fused pass an
+    iteration, a penalty for every column, and columns leave as they converge. In these coordinates
+    the noise-free problem depends on the row space only, so the result does not change when X is
+    multiplied by an invertible matrix; the noisy one does not change under orthogonal matrices and
+    scaling.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default None
+        Number of clusters; None estimates it by the eigengap.
+    alpha : float or None, default 800
+        Weight of the data term, positive; in the noisy form 1 is the least for which no
+        coefficient vector of a linear problem vanishes. None asks for equality (noise-free data).
+    affine : bool, default False
+        Whether coefficients sum to one.
+    tol : float, default 2e-3
+        A column has converged when its primal residual relative to the norm of its coefficients
+        and its dual residual relative to the norm of its dual are both at most `tol`.
+    max_iter : int, default 5000
+        Largest number of iterations.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
+        For the k-means starts of the spectral clustering.
+
+    Attributes
+    ----------
+    coefficients_ : ndarray of shape (n_samples, n_samples)
+        Z, with exact zeros; column j represents sample j.
+    affinity_matrix_, labels_, n_clusters_
+        See `SelfExpressiveClusterer`.
+    n_iter_ : int
+        Iterations until the last column converged.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If columns are left unconverged at `max_iter`.
+    UserWarning
+        If ``alpha=None`` and samples are not in the span of the others: their coefficients are 0.
+
+    References
+    ----------
+    E. Elhamifar and R. Vidal, "Sparse subspace clustering: algorithm, theory, and applications",
+    TPAMI 35(11), 2013, eqs. (5), (13), (14), (24).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.segmentation import SSC
+    >>> rng = np.random.default_rng(0)
+    >>> lines = np.repeat(rng.standard_normal((2, 5)), 6, axis=0)
+    >>> X = lines * rng.standard_normal((12, 1))
+    >>> labels = SSC(n_clusters=2, alpha=None, random_state=0).fit_predict(X)
+    >>> bool(np.ptp(labels[:6]) == 0 and np.ptp(labels[6:]) == 0 and labels[0] != labels[6])
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters=None,
+        *,
+        alpha=800.0,
+        affine=False,
+        tol=2e-3,
+        max_iter=5000,
+        random_state=None,
+    ):
+        super().__init__(n_clusters, random_state=random_state)
+        self.alpha = alpha
+        self.affine = affine
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _coefficients(self, samples):
+        if self.alpha is not None:
+            check_real("alpha", self.alpha)
+        check_real("tol", self.tol)
+        check_integer("max_iter", self.max_iter, minimum=1)
+        basis, weights = _data_term(samples, self.alpha, self.affine)
+        n_samples = samples.shape[1]
+        tasks = np.flatnonzero(spanned_by_others(basis[:, np.isinf(weights)]))
+        columns = _Columns(basis, weights, tasks)
+        self.n_iter_, n_open = columns.solve(self.tol, self.max_iter)
+        if n_open:
+            warnings.warn(
+                f"{n_open} of {n_samples} columns did not reach tol={self.tol:g} in "
+                f"max_iter={self.max_iter} iterations",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        coefficients = np.zeros((n_samples, n_samples))
+        coefficients[:, tasks] = columns.solution.T
+        return coefficients
+
+
+def _data_term(samples, alpha, affine):
+    """Return Q (n, q) with orthonormal columns and weights w (q,), inf for equalities.
+
+    The problem of column j is ``min ||z||_1 + 1/2 sum_k w_k (q_k' (z - e_j))^2`` with ``z_j = 0``:
+    with X = U S V' the data term is that of Q = V, w = lambda S^2, and for the affine constraint X
+    is centred (which changes nothing on ``1'z = 1``) and Q has the further column 1/sqrt(n).
+    """
+    samples = samples / largest_magnitude(samples)  # the problem is free of scale
+    n_samples = samples.shape[1]
+    values, basis = row_space(samples, centre=affine)
+    if alpha is None:
+        weights = np.full(values.size, np.inf)
+    else:
+        gram = np.abs(samples.T @ samples)
+        np.fill_diagonal(gram, 0.0)
+        largest = gram.max(axis=1)
+        related = largest[largest > 0.0]  # a sample orthogonal to all others sets no scale
+        weights = alpha / (related.min() if related.size else 1.0) * values**2
+    if affine:
+        basis = np.column_stack([basis, np.full(n_samples, n_samples**-0.5)])
+        weights = np.append(weights, np.inf)
+    return np.ascontiguousarray(basis), weights
+
+
+class _Columns:
+    """The columns that have not converged yet; row i of each array belongs to sample tasks[i].
+
+    One array y carries the iteration (scaled dual u = clip(y, -t, t) with t = 1/penalty, sparse
+    coefficients c = y - u; at the sample's own entry c = 0 and u = y); v = c - u is kept beside it.
+    """
+
+    def __init__(self, basis, weights, tasks):
+        self.basis, self.weights, self.tasks = basis, weights, tasks
+        self.solution = np.zeros((tasks.size, basis.shape[0]))
+        self.rows = np.arange(tasks.size)  # of the solution
+        self.targets = basis[tasks]
+        self.y = self.targets @ basis.T  # the least-norm solution with z_jj left free ...
+        size = np.abs(self.y).mean(axis=1)  # ... tells how large coefficients are
+        self.threshold = np.maximum(size, 1e-12) / 3.0
+        self.y[self.rows, tasks] = 0.0
+        self.v = np.empty_like(self.y)
+        _reflect(self.y, self.v, self.tasks, self.threshold)
+        self._set_shrinkage()
+
+    def solve(self, tol, max_iter):
+        """Iterate; return the number of iterations and of columns still open."""
+        if not self.tasks.size:
+            return 0, 0
+        for iteration in range(1, max_iter + 1):
+            step = ((self.v @ self.basis - self.targets) * self.shrinkage) @ self.basis.T
+            if iteration % _CHECK_EVERY and iteration < max_iter:
+                _advance(self.y, self.v, step, self.tasks, self.threshold)
+                continue
+            primal, dual = self._checked_advance(step)
+            is_open = (primal > tol) | (dual > tol)
+            if not is_open.all():
+                self._retire(is_open)
+                if not self.tasks.size:
+                    return iteration, 0
+            if iteration <= _ADAPT_UNTIL:
+                self._adapt(primal[is_open], dual[is_open])
+        n_open = self.tasks.size
+        self._retire(np.zeros(n_open, dtype=bool))
+        return max_iter, n_open
+
+    def _checked_advance(self, step):
+        """Advance and return the relative primal and dual residuals of each column."""
+        sizes = np.empty((self.tasks.size, 4))
+        _advance_measured(self.y, self.v, step, self.tasks, self.threshold, sizes)
+        primal, dual, coefficients, multipliers = np.sqrt(sizes.T)
+        least_norm = np.linalg.norm(self.targets, axis=1)
+        tiny = np.finfo(np.float64).tiny
+        primal = primal / np.maximum(np.maximum(coefficients, least_norm), tiny)
+        return primal, dual / np.maximum(multipliers, tiny)
+
+    def _retire(self, is_open):
+        """Store the sparse coefficients of the columns that are not open and drop them."""
+        done = ~is_open
+        limit = self.threshold[done][:, None]
+        sparse = self.y[done] - np.clip(self.y[done], -limit, limit)
+        sparse[np.arange(sparse.shape[0]), self.tasks[done]] = 0.0
+        self.solution[self.rows[done]] = sparse
+        for name in ("y", "v", "tasks", "rows", "targets", "threshold"):
+            setattr(self, name, getattr(self, name)[is_open])
+        self._set_shrinkage()
+
+    def _adapt(self, primal, dual):
+        """Move the penalties so that primal and dual residuals fall together."""
+        ratio = np.sqrt(np.maximum(primal, 1e-300) / np.maximum(dual, 1e-300))
+        change = np.clip(ratio, 1.0 / _MAX_CHANGE, _MAX_CHANGE)
+        change[(ratio < _BALANCE) & (ratio > 1.0 / _BALANCE)] = 1.0
+        _rescale(self.y, self.v, self.tasks, self.threshold, 1.0 / change)
+        self.threshold = self.threshold / change
+        self._set_shrinkage()
+
+    def _set_shrinkage(self):
+        """Set w / (w + penalty), 1 for equalities; (columns, q), or 1.0 if all are equalities."""
+        is_equality = np.isinf(self.weights)
+        if is_equality.all():
+            self.shrinkage = 1.0
+        else:
+            w = np.where(is_equality, 1.0, self.weights)
+            loss = w / (w + 1.0 / self.threshold[:, None])
+            self.shrinkage = np.where(is_equality, 1.0, loss)
+
+
+@numba.njit(cache=True, fastmath=_REORDER)
+def _reflect(y, v, tasks, threshold):
+    """Set v = c - u from y."""
+    for i in range(y.shape[0]):
+        t = threshold[i]
+        for k in range(y.shape[1]):
+            v[i, k] = y[i, k] - 2.0 * min(max(y[i, k], -t), t)
+        v[i, tasks[i]] = -y[i, tasks[i]]
+
+
+@numba.njit(cache=True, fastmath=_REORDER)
+def _rescale(y, v, tasks, threshold, factor):
+    """Multiply the scaled duals u by a factor for each column, in y and v."""
+    for i in range(y.shape[0]):
+        f = factor[i]
+        if f == 1.0:
+            continue
+        t = threshold[i]
+        own = f * y[i, tasks[i]]
+        for k in range(y.shape[1]):
+            u = min(max(y[i, k], -t), t)
+            c = y[i, k] - u
+            y[i, k] = c + f * u
+            v[i, k] = c - f * u
+        y[i, tasks[i]] = own
+        v[i, tasks[i]] = -own
+
+
+@numba.njit(cache=True, fastmath=_REORDER)
+def _advance(y, v, step, tasks, threshold):
+    """One step: a = v - step (the projection), y += relaxation * (a - c), then v = c - u."""
+    for i in range(y.shape[0]):
+        t = threshold[i]
+        j = tasks[i]
+        own = y[i, j] + _RELAXATION * (v[i, j] - step[i, j])
+        for k in range(y.shape[1]):
+            value = y[i, k]
+            c = value - min(max(value, -t), t)
+            value += _RELAXATION * (v[i, k] - step[i, k] - c)
+            y[i, k] = value
+            v[i, k] = value - 2.0 * min(max(value, -t), t)
+        y[i, j] = own
+        v[i, j] = -own
+
+
+@numba.njit(cache=True, fastmath=_REORDER)
+def _advance_measured(y, v, step, tasks, threshold, sizes):
+    """As `_advance`; sizes[i] = squared norms of a - c, of the change of c, of c and of u."""
+    for i in range(y.shape[0]):
+        t = threshold[i]
+        j = tasks[i]
+        own = v[i, j] - step[i, j]
+        primal, dual, coefficients, multipliers = own * own, 0.0, 0.0, 0.0
+        own = y[i, j] + _RELAXATION * own
+        y[i, j], v[i, j], step[i, j] = 0.0, 0.0, 0.0  # the loop passes over the own entry
+        for k in range(y.shape[1]):
+            value = y[i, k]
+            c = value - min(max(value, -t), t)
+            gap = v[i, k] - step[i, k] - c
+            primal += gap * gap
+            value += _RELAXATION * gap
+            u = min(max(value, -t), t)
+            change = value - u - c
+            dual += change * change
+            coefficients += (value - u) * (value - u)
+            multipliers += u * u
+            y[i, k] = value
+            v[i, k] = value - 2.0 * u
+        y[i, j] = own
+        v[i, j] = -own
+        sizes[i, 0], sizes[i, 1], sizes[i, 2], sizes[i, 3] = (
+            primal,
+            dual,
+            coefficients,
+            multipliers,
+        )
