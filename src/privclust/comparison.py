@@ -14,11 +14,20 @@ STATISTICS: dict[str, Callable[..., np.ndarray]] = {
     "median": np.median,
     "std": lambda values, axis: np.std(values, axis=axis, ddof=1),
 }
-PRINTED_COLUMNS = ("target", "experiment", "method", "metric", "statistic", "select", "value")
+PRINTED_COLUMNS = (
+    "target",
+    "experiment",
+    "method",
+    "metric",
+    "statistic",
+    "select",
+    "value",
+    "trials",
+)
 
 
-def bootstrap_se(values: np.ndarray, statistic: str) -> float:
-    """Standard error of a statistic over trials, by 2000 resamples of the trials.
+def bootstrap_interval(values: np.ndarray, statistic: str) -> tuple[float, float]:
+    """95 % percentile interval of a statistic over trials, from 2000 resamples of the trials.
 
     The resamples are drawn from a fixed seed, so that a run gives the same verdicts twice.
 
@@ -29,14 +38,15 @@ def bootstrap_se(values: np.ndarray, statistic: str) -> float:
 
     Returns
     -------
-    float
+    low, high : float
         NaN for fewer than two trials.
     """
     if len(values) < 2:
-        return float("nan")
+        return float("nan"), float("nan")
     rng = np.random.default_rng(0)
     resamples = values[rng.integers(len(values), size=(_RESAMPLES, len(values)))]
-    return float(np.std(STATISTICS[statistic](resamples, axis=1), ddof=1))
+    low, high = np.quantile(STATISTICS[statistic](resamples, axis=1), [0.025, 0.975])
+    return float(low), float(high)
 
 
 def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
@@ -72,15 +82,17 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
     Parameters
     ----------
     printed : DataFrame
-        Columns `PRINTED_COLUMNS`, the value as text just as it is printed, in per cent.
+        Columns `PRINTED_COLUMNS`: the value as text just as it is printed, in per cent, and the
+        number of trials it was computed from.
     trials : dict of str to DataFrame
         Trials by experiment; those that are not there give rows without our number.
 
     Returns
     -------
     DataFrame
-        The printed table and: label, n (trials), ours, se, difference, tolerance =
-        max(1.96 se, half a unit of the last printed digit), source.
+        The printed table and: label, n (our trials), ours, its 95 % interval low to high, agrees
+        (whether the printed number lies in the interval, widened by half a unit of its last digit),
+        source.
     """
     rows = []
     for entry in printed.to_dict("records"):
@@ -94,7 +106,7 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
             continue
         values = 100.0 * table[entry["metric"]].to_numpy()
         ours = float(STATISTICS[entry["statistic"]](values, axis=0)) if len(values) > 1 else np.nan
-        se = bootstrap_se(values, entry["statistic"])
+        low, high = bootstrap_interval(values, entry["statistic"])
         rounding = 0.5 * 10.0 ** -decimals(entry["value"])
         rows.append(
             head
@@ -102,11 +114,11 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
                 "label": table["label"].iloc[0],
                 "n": len(values),
                 "ours": ours,
-                "se": se,
-                "difference": ours - head["printed"],
-                "tolerance": max(Z95 * se, rounding),
+                "low": low,
+                "high": high,
+                "agrees": low - rounding <= head["printed"] <= high + rounding,
                 "source": table["source"].iloc[0],
             }
         )
-    columns = ["label", "n", "ours", "se", "difference", "tolerance", "source"]
+    columns = ["label", "n", "ours", "low", "high", "agrees", "source"]
     return pd.DataFrame(rows).reindex(columns=[*PRINTED_COLUMNS, "printed", *columns])

@@ -243,6 +243,10 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
     named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
     for name, entry in document["experiments"].items():
         named |= {f"experiments.{name}.{k}": entry[k] for k in ("data", "fit", "evaluate")}
+        for method, use in entry["methods"].items():
+            for number, step in enumerate(use.get("transforms", [])):
+                key = f"experiments.{name}.methods.{method}.transforms[{number}].class"
+                named[key] = step["class"]
     for key, dotted in named.items():
         try:
             source_files([dotted])

@@ -46,11 +46,20 @@ def motions():
     columns = ["method", "label", "n_motions", "split", "source", "l2_error", "segmentation_error"]
     printed = pd.DataFrame(
         [
-            ("mtsc_tab2", "e", method, "segmentation_error", statistic, "n_motions=2", "1.60")
+            ("mtsc_tab2", "e", method, "segmentation_error", statistic, "n_motions=2", "1.60", 120)
             for method in ("mtsc", "ssc")
             for statistic in ("mean", "median", "std")
         ],
-        columns=["target", "experiment", "method", "metric", "statistic", "select", "value"],
+        columns=[
+            "target",
+            "experiment",
+            "method",
+            "metric",
+            "statistic",
+            "select",
+            "value",
+            "trials",
+        ],
     )
     return Results("mtsc_tab2", {"e": pd.DataFrame(rows, columns=columns)}, {}, {}, printed)
 
@@ -87,7 +96,7 @@ def test_fig2_shows_both_matrices_and_names_the_sequence():
     }
     drawing = mtsc.fig2(Results("mtsc_fig2", {"e": table}, {}, arrays, pd.DataFrame()))
     assert sum(len(axis.images) for axis in drawing.figure.axes[:2]) == 2
-    assert "arm" in drawing.figure._suptitle.get_text()
+    assert "arm" in drawing.figure.axes[0].get_xlabel()
     assert set(drawing.table["label"]) == {"MTSC", "SSC"}
 
 

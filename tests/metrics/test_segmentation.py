@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from privclust.metrics import l2_error, segmentation_error
+from privclust.metrics import l1_error, l2_error, segmentation_error
 
 
 def test_segmentation_error_against_all_permutations():
@@ -40,6 +40,15 @@ def test_l2_error_is_eq_19():
     assert l2_error(z.T, y) != pytest.approx(expected, rel=1e-3)  # columns, not rows
     # the ratio of a column is free of its scale, also where squares under- or overflow
     assert l2_error(z * np.logspace(-250, 250, 9), y) == pytest.approx(expected, rel=1e-13)
+
+
+def test_l1_error_is_the_same_ratio_with_l1_norms():
+    rng = np.random.default_rng(2)
+    z, y = rng.standard_normal((9, 9)), rng.integers(3, size=9)
+    expected = np.mean([1.0 - abs(z[y == y[j], j]).sum() / abs(z[:, j]).sum() for j in range(9)])
+    assert l1_error(z, y) == pytest.approx(expected, rel=1e-13)
+    assert l1_error(z, y) > l2_error(z, y)  # spread-out energy weighs more
+    assert l1_error(np.zeros((4, 4)), [0, 0, 1, 1]) == 1.0
 
 
 def test_l2_error_extremes():

@@ -6,19 +6,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from privclust.metrics import l2_error, segmentation_error
-from privclust.segmentation import SSC
-from privclust.segmentation._mtsc import (
-    MTSC,
-    SBL,
-    Schedule,
-    restart_variances,
-    solve,
-)
+from privclust.segmentation import MTSC, SBL, SSC
 from privclust.segmentation._mtsc_kernels import (
     invert_and_solve,
     packed_outer_products,
     simplex_projection,
 )
+from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -294,6 +288,8 @@ def test_same_bytes_twice():
         {"weight_penalty": 0.0},
         {"weight_penalty_start": -2.0},
         {"n_warmup": 0},
+        {"components_per_cluster": 2},
+        {"components_per_cluster": 0, "n_clusters": 2},
     ],
 )
 def test_bad_parameters(parameters):
@@ -311,6 +307,20 @@ def test_warns_when_not_converged():
     X, _ = subspaces(np.random.default_rng(18), 8, 3, 3, 8)
     with pytest.warns(ConvergenceWarning, match="max_iter=100"):
         SBL(max_iter=100).fit(X.T)
+
+
+def test_components_per_cluster_projects_and_measures_the_noise():
+    rng = np.random.default_rng(20)
+    X, y = subspaces(rng, 30, 3, 3, 15)
+    sigma = 1e-3
+    noisy = X + sigma * rng.standard_normal(X.shape)
+    model = MTSC(3, components_per_cluster=3, noise_start=1e3, noise_variance=1.0, random_state=0)
+    model.fit(noisy.T)
+    assert model.noise_history_[-1] == pytest.approx(sigma**2, rel=0.3)
+    assert segmentation_error(y, model.labels_) == 0.0
+    U = np.linalg.svd(noisy)[0][:, :9]
+    np.testing.assert_allclose(U.T @ noisy @ model.coefficients_, U.T @ noisy, atol=100 * sigma)
+    assert np.isfinite(model.fit(X.T).coefficients_).all()  # nothing left out
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1e150])

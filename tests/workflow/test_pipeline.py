@@ -156,3 +156,11 @@ def test_every_real_target_can_be_planned_at_both_efforts(new_project):
             plan = project.planned("--config", f"effort={effort}", "--", target)
             assert plan["draw"] == 1
             assert plan[target] == 1
+
+
+@pytest.mark.parametrize("profile", ["local", "slurm"])
+def test_profiles_apply(new_project, profile):
+    # a profile that is not found is passed over without a word, so the path is what matters
+    project = new_project()
+    output = project.run("-n", "--workflow-profile", f"workflow/profiles/{profile}", "mtsc_fig1")
+    assert f"Using workflow specific profile workflow/profiles/{profile}" in output

@@ -70,7 +70,8 @@ def fit_code(wildcards):
     """Return the sources that decide a fit: data, fitting and the method itself."""
     experiment = experiment_of(wildcards)
     method = experiment.methods[wildcards.method]
-    return code_of(experiment.data, experiment.fit, method.estimator)
+    transforms = [path for path, _ in method.transforms]
+    return code_of(experiment.data, experiment.fit, method.estimator, *transforms)
 
 
 def fit_spec(wildcards):

@@ -32,12 +32,24 @@ class Method:
         Dotted path of the class.
     params : dict
         Keyword arguments of the class.
+    transforms : tuple of (str, dict)
+        Dotted paths and keyword arguments of the transformers that prepare the samples, in order.
     """
 
     name: str
     label: str
     estimator: str
     params: dict[str, Any]
+    transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that decides what the method does, as JSON values."""
+        return {
+            "name": self.name,
+            "estimator": self.estimator,
+            "params": self.params,
+            "transforms": [list(transform) for transform in self.transforms],
+        }
 
 
 @dataclass(frozen=True)
@@ -90,18 +102,13 @@ class Experiment:
 
     def fit_spec(self, method: str, block: int) -> dict[str, Any]:
         """Return all that decides the content of one block, as JSON values."""
-        chosen = self.methods[method]
         tasks = self.tasks[block * self.block : (block + 1) * self.block]
         return {
             "paper": self.paper,
             "experiment": self.name,
             "data": self.data,
             "fit": self.fit,
-            "method": {
-                "name": chosen.name,
-                "estimator": chosen.estimator,
-                "params": chosen.params,
-            },
+            "method": self.methods[method].spec(),
             "seed": self.seed,
             "tasks": [[self.points[index], trial] for index, trial in tasks],
         }
@@ -189,16 +196,10 @@ def experiments_of(
     found = {}
     for name, entry in document["experiments"].items():
         settings = {**entry, **entry["effort"][effort]}
-        methods = {}
-        for method, params in settings["methods"].items():
-            if method not in document["methods"]:
-                known = ", ".join(sorted(document["methods"]))
-                raise ConfigError(
-                    f"{where}: experiments.{name}.methods: got {method!r}; "
-                    f"it may be one of {known} (defined under methods)"
-                )
-            base = document["methods"][method]
-            methods[method] = Method(method, base["label"], base["class"], dict(params or {}))
+        methods = {
+            method: _method(document["methods"], name, method, use or {}, where)
+            for method, use in settings["methods"].items()
+        }
         found[name] = Experiment(
             paper=document["paper"],
             name=name,
@@ -214,3 +215,23 @@ def experiments_of(
             seed=seed,
         )
     return found
+
+
+def _method(
+    defined: Mapping[str, Any], experiment: str, name: str, use: Mapping[str, Any], where: str
+) -> Method:
+    """Join what a method is with how an experiment uses it."""
+    if name not in defined:
+        raise ConfigError(
+            f"{where}: experiments.{experiment}.methods: got {name!r}; "
+            f"it may be one of {', '.join(sorted(defined))} (defined under methods)"
+        )
+    return Method(
+        name=name,
+        label=defined[name]["label"],
+        estimator=defined[name]["class"],
+        params=dict(use.get("params", {})),
+        transforms=tuple(
+            (step["class"], dict(step.get("params", {}))) for step in use.get("transforms", [])
+        ),
+    )

@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,13 @@ def progress(items: Sequence[Any], what: str) -> Iterator[Any]:
             last = time.monotonic()
 
 
+def prepared(X: np.ndarray, transforms: Iterable[tuple[str, Mapping[str, Any]]]) -> np.ndarray:
+    """Apply a method's transformers, named by dotted paths with their parameters, in order."""
+    for path, params in transforms:
+        X = load_object(path)(**params).fit_transform(X)
+    return X
+
+
 def run_block(
     spec: Mapping[str, Any], dataset: Mapping[str, np.ndarray] | None
 ) -> dict[str, np.ndarray]:
@@ -99,6 +106,7 @@ def run_block(
     for index, (point, trial) in enumerate(progress(spec["tasks"], name)):
         streams = TrialStreams(spec, point, trial)
         data = make_data(point, trial, streams, dataset)
+        data = replace(data, X=prepared(data.X, spec["method"]["transforms"]))
         result = fit(estimator, spec["method"]["params"], data, streams)
         arrays.update({f"{index:05d}/{key}": value for key, value in result.items()})
     return arrays

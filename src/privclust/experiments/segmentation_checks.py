@@ -98,10 +98,11 @@ def _objective_increase(fitted: Fitter, data: TrialData, rng: np.random.Generato
     model = fitted(data.X)
     if not hasattr(model, "objective_history_"):
         return float("nan")
-    history = model.objective_history_
-    same = (np.diff(history["nu"]) == 0.0) & (np.diff(history["beta"]) == 0.0)
-    rises = np.diff(history["objective"])[same]
-    return float(max(rises.max(), 0.0) / np.abs(history["objective"]).max())
+    same = np.diff(model.noise_history_) == 0.0
+    if hasattr(model, "weight_penalty_history_"):
+        same &= np.diff(model.weight_penalty_history_) == 0.0
+    rises = np.diff(model.objective_history_)[same]
+    return float(max(rises.max(), 0.0) / np.abs(model.objective_history_).max())
 
 
 _PROPERTIES: dict[str, Callable[[Fitter, TrialData, np.random.Generator], float]] = {

@@ -20,10 +20,15 @@ from privclust.figures.style import (
 
 _ORDER = ["MTSC", "SSC", "LRR", "CASS", "LSR", "SBL"]
 _SWEEPS = (
-    ("n_per_subspace", {"dimension": 13, "n_subspaces": 4}, "points per subspace, n"),
-    ("dimension", {"n_per_subspace": 16, "n_subspaces": 4}, "subspace dimension, d"),
-    ("n_subspaces", {"dimension": 11, "n_per_subspace": 16}, "number of subspaces, K"),
+    ("n_per_subspace", (15, 20, 25, 30), {"dimension": 13, "n_subspaces": 4}),
+    ("dimension", (9, 10, 11, 12, 13), {"n_per_subspace": 16, "n_subspaces": 4}),
+    ("n_subspaces", (3, 4, 5, 6), {"dimension": 11, "n_per_subspace": 16}),
 )
+_AXIS_NAMES = {
+    "n_per_subspace": ("n", "points per subspace, n"),
+    "dimension": ("d", "subspace dimension, d"),
+    "n_subspaces": ("K", "number of subspaces, K"),
+}
 _METRICS = (
     ("l2_error", "l2 error (eq. 19)"),
     ("segmentation_error", "segmentation error"),
@@ -42,17 +47,17 @@ def fig1(results: Results) -> Drawing:
     with mpl.rc_context(RC):
         axes = figure.subplots(2, 3, sharey="row")
         for row, (metric, metric_name) in enumerate(_METRICS):
-            for column, (axis, fixed, axis_name) in enumerate(_SWEEPS):
+            for column, (axis, values, fixed) in enumerate(_SWEEPS):
                 panel = "abcdef"[3 * row + column]
-                part = summary[summary["metric"] == metric]
+                part = summary[(summary["metric"] == metric) & summary[axis].isin(values)]
                 for name, value in fixed.items():
                     part = part[part[name] == value]
                 part = part.sort_values(axis, kind="stable").assign(panel=panel)
                 tables.append(part)
                 _curves(axes[row, column], part, axis, labels, styles)
-                held = ", ".join(f"{_SYMBOLS[name]}={value}" for name, value in fixed.items())
+                held = ", ".join(f"{_AXIS_NAMES[name][0]}={fixed[name]}" for name in fixed)
                 axes[row, column].set_title(f"({panel})  {held}")
-                axes[row, column].set_xlabel(axis_name if row else "")
+                axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row else "")
             axes[row, 0].set_ylabel(metric_name)
         handles, names = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=len(labels))
@@ -70,15 +75,12 @@ def fig1(results: Results) -> Drawing:
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
-_SYMBOLS = {"dimension": "d", "n_subspaces": "K", "n_per_subspace": "n"}
-
-
 def fig2(results: Results) -> Drawing:
     """Figure 2: magnitudes of the estimated Z, MTSC beside SSC, points sorted by motion."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
     labels = _labels(trials)
-    figure = new_figure(9.2, 5.0)
+    figure = new_figure(9.2, 4.4)
     tables = []
     with mpl.rc_context(RC):
         axes = figure.subplots(1, len(labels), squeeze=False)[0]
@@ -94,10 +96,10 @@ def fig2(results: Results) -> Drawing:
             )
             tables.append(_entries(label, magnitudes))
         axes[0].set_ylabel("coefficient of point")
-        bar = figure.colorbar(image, ax=axes, shrink=0.8)
+        bar = figure.colorbar(image, ax=axes, shrink=0.85)
         bar.set_label("|z| / largest |z| (square-root scale)")
-        figure.suptitle(
-            f"{row['sequence']}, {len(magnitudes)} points sorted by motion", x=0.01, ha="left"
+        axes[0].set_xlabel(
+            f"represented point ({row['sequence']}: {len(magnitudes)} points sorted by motion)"
         )
         note_sources(figure, results.trials)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
@@ -112,6 +114,9 @@ def printed_table(results: Results) -> Drawing:
     }
     report = compare(printed, held_out)
     table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
+    if (printed["metric"] == "l2_error").all():
+        l1_form = compare(printed.assign(metric="l1_error"), dict(results.trials))
+        table = table.assign(ours_l1_norms=l1_form["ours"])
     panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
     order = [label for label in _ORDER if label in set(table["label"])]
     figure = new_figure(3.1 * len(panels) + 0.6, 2.9)
@@ -125,12 +130,12 @@ def printed_table(results: Results) -> Drawing:
             axis.set_title(f"{statistic}, {motions} motions ({count} sequences)")
             axis.set_xlabel(f"{table['metric'].iloc[0].replace('_', ' ')} x 100")
         handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=3)
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
         note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
-def checks(results: Results) -> Drawing:
+def properties(results: Results) -> Drawing:
     """Measured deviations behind the claims of Sections 2 to 4, per property and method."""
     (experiment,) = results.summaries
     summary = results.summaries[experiment]
@@ -148,8 +153,8 @@ def checks(results: Results) -> Drawing:
         axis.set_xticks(range(len(table.columns)), list(table.columns))
         axis.set_yticks(range(len(table)), [name.replace("_", " ") for name in table.index])
         for (row, column), value in np.ndenumerate(table.to_numpy(dtype=float)):
-            text = "" if np.isnan(value) else f"{value:.1e}"
-            color = "black" if values[row, column] > -6 else "white"
+            text = "n/a" if np.isnan(value) else f"{value:.1e}"
+            color = "white" if values[row, column] < -6 else "black"
             axis.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
         figure.colorbar(image, ax=axis, label="log10 of the largest deviation")
     return Drawing(figure, summary)
@@ -207,10 +212,11 @@ def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
     """Draw printed and own numbers of one statistic, a row per method."""
     part = part.set_index("label").loc[order]
     places = np.arange(len(order))[::-1]
+    spread = [part["ours"] - part["low"], part["high"] - part["ours"]]
     axis.errorbar(
         part["ours"],
         places + 0.12,
-        xerr=Z95 * part["se"],
+        xerr=np.clip(spread, 0.0, None),
         fmt="o",
         color="#D55E00",
         capsize=2.5,
@@ -225,6 +231,15 @@ def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
         color="#009E73",
         label="ours, without the tuning split",
     )
+    if "ours_l1_norms" in part:
+        axis.plot(
+            part["ours_l1_norms"],
+            places + 0.12,
+            "x",
+            mew=1.6,
+            color="#000000",
+            label="ours, with l1 norms in place of l2",
+        )
     axis.plot(part["printed"], places - 0.12, "D", color="#0072B2", label="printed")
     axis.set_yticks(places, order)
     axis.set_ylim(-0.6, len(order) - 0.4)

@@ -1,5 +1,5 @@
 """Metrics; pure functions of labels and arrays."""
 
-from privclust.metrics.segmentation import l2_error, segmentation_error
+from privclust.metrics.segmentation import l1_error, l2_error, segmentation_error
 
-__all__ = ["l2_error", "segmentation_error"]
+__all__ = ["l1_error", "l2_error", "segmentation_error"]

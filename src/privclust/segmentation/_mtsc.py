@@ -1,282 +1,23 @@
-r"""Multi-task subspace clustering and its single-task case, sparse Bayesian learning.
+"""Multi-task subspace clustering and its single-task case, sparse Bayesian learning.
 
-The model (Wang, Wipf, Ling, Chen and Wassell, ICML 2015). Samples are the columns x_j of X (D x N)
-and X_j is X with column j set to zero. Task j represents x_j by the other samples:
-
-- eq. (9): x_j = X_j z_j + noise of variance nu in each of the D coordinates;
-- eqs. (10)-(12): z_j is Gaussian with mean zero and covariance Gamma_j, and
-  Gamma_j^-1 = sum_i w_ij Lambda_i^-1, with Lambda_i the diagonal of column i of the variances
-  lambda_ni, and w_j on the probability simplex;
-- eq. (13): the estimate is the posterior mean z_j = Gamma_j X_j' Sigma_j^-1 x_j with
-  Sigma_j = nu I + X_j Gamma_j X_j';
-- eqs. (14)-(16): Lambda and W minimise, with rho(W) = beta ||W||_F^2,
-
-  L = sum_j [ x_j' Sigma_j^-1 x_j + log|Gamma_j^-1 + X_j' X_j / nu|
-              + sum_i w_ij log|Lambda_i| ] + rho(W).
-
-x_j does not depend on z_jj. Entry n = j of task j is therefore left out of every sum below (with
-it, L would be larger by log sum_i w_ij / lambda_ji + sum_i w_ij log lambda_ji >= 0, a looser bound
-on (15)). By the determinant lemma, gamma_nj being the diagonal of Gamma_j,
-
-  L = sum_j [ x_j' Sigma_j^-1 x_j + log|Sigma_j| - D log nu
-              + sum_{n != j} (sum_i w_ij log lambda_ni - log gamma_nj) ] + beta ||W||_F^2.     (16')
-
-Updates. The paper's stood in a supplement that is lost; these follow from (16). Two bounds hold for
-all Lambda and W, with equality at the current ones if z_j is (13) and S_nj the posterior variance
-of z_nj, i.e. entry n of the diagonal of (Gamma_j^-1 + X_j' X_j / nu)^-1:
-
-  x_j' Sigma_j^-1 x_j <= ||x_j - X_j z_j||^2 / nu + sum_n z_nj^2 sum_i w_ij / lambda_ni,
-  log|Gamma_j^-1 + X_j' X_j / nu| <= sum_n S_nj sum_i w_ij / lambda_ni + const,
-
-the second because log|diag(a) + M| is concave in a with gradient S. With E_nj = z_nj^2 + S_nj the
-sum of the bounds depends on the parameters through
-
-  sum_j sum_i w_ij sum_{n != j} (E_nj / lambda_ni + log lambda_ni) + beta ||W||_F^2
-
-and is minimised exactly in Lambda, then exactly in W (Lambda fixed), so that L does not increase:
-
-  E step:  z_nj = gamma_nj x_n' Sigma_j^-1 x_j,  S_nj = gamma_nj - gamma_nj^2 x_n' Sigma_j^-1 x_n;
-  Lambda:  lambda_ni = sum_{j != n} w_ij E_nj / sum_{j != n} w_ij   (kept where no task uses it);
-  W:       w_j = projection of -c_j / (2 beta) on the simplex,
-           c_ij = sum_{n != j} (E_nj / lambda_ni + log lambda_ni).
-
-W = I decouples the tasks: lambda_nj = E_nj, sparse Bayesian learning (Tipping 2001).
-
-What is ours, not the paper's: nu is annealed, since L is rough for small nu; the first iterations
-keep W = I; and the annealing is repeated from the two-step affinity of the last answer, the run
-with the lowest L being kept. With the ideal block-sparse answer as its start L ends far lower than
-from equal variances: what limits the plain descent is its local minima, not L.
-
-Cost. One iteration is four products of an (M x N) with an (N x N) matrix at most, M = r (r + 1) / 2
-with r the rank of X, four N x N products, and N symmetric inverses of order r; memory is
-O(N^2 + r^2 N). L sees X only through its row space: X is replaced by its r principal coordinates.
+The derivation, the updates and what is not in the paper stand at the head of `_mtsc_solver`.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.segmentation._base import SelfExpressiveClusterer, check_integer, check_real
-from privclust.segmentation._mtsc_kernels import (
-    invert_and_solve,
-    packed_outer_products,
-    posterior_moments,
-    simplex_projection,
-)
+from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
 
-__all__ = ["MTSC", "SBL", "Schedule", "Solution", "restart_variances", "solve"]
+__all__ = ["MTSC", "SBL"]
 
-
-@dataclass(frozen=True)
-class Schedule:
-    """What one descent on (16) uses at each iteration.
-
-    Attributes
-    ----------
-    noise_variances : ndarray of shape (n_annealing,)
-        nu, positive; the last value holds from then on.
-    weight_penalties : ndarray of shape (n_annealing,) or None
-        beta, positive; None keeps W = I and leaves rho(W) out (sparse Bayesian learning).
-    n_warmup : int
-        Iterations, at least 1, before W first moves.
-    max_iter : int
-        Largest number of iterations, at least n_annealing.
-    tol : float
-        After the annealing, stop once an iteration lowers L by at most `tol` per coefficient.
-    """
-
-    noise_variances: np.ndarray
-    weight_penalties: np.ndarray | None
-    n_warmup: int = 1
-    max_iter: int = 100
-    tol: float = 0.0
-
-    def at(self, iteration):
-        """Return nu and beta (0 without rho) of an iteration."""
-        step = min(iteration, self.noise_variances.size - 1)
-        beta = 0.0 if self.weight_penalties is None else self.weight_penalties[step]
-        return float(self.noise_variances[step]), float(beta)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Where a descent on (16) ended.
-
-    Attributes
-    ----------
-    coefficients : ndarray of shape (N, N)
-        Z, eq. (13), at the last Lambda and W whose objective was computed.
-    variances : ndarray of shape (N, N)
-        lambda_ni: column i is the diagonal of Lambda_i.
-    weights : ndarray of shape (N, N)
-        w_ij: column j mixes the variances of task j.
-    objective, noise_variances, weight_penalties : ndarray of shape (n_iter,)
-        L at the start of each iteration, for the nu and beta of that iteration.
-    converged : bool
-        Whether the last decrease was at most the tolerance.
-    """
-
-    coefficients: np.ndarray
-    variances: np.ndarray
-    weights: np.ndarray
-    objective: np.ndarray
-    noise_variances: np.ndarray
-    weight_penalties: np.ndarray
-    converged: bool
-
-
-class _EStep:
-    """Posterior moments of all tasks; owns the work arrays of one descent."""
-
-    def __init__(self, X):
-        rank, n_tasks = X.shape
-        self.X = X
-        self.products = packed_outer_products(X)
-        self.inverses = np.empty_like(self.products)
-        self.solved = np.empty((rank, n_tasks))
-        self.log_determinants = np.empty(n_tasks)
-        self.squared_norms = np.einsum("dn,dn->n", X, X)
-        self.cross = np.empty((n_tasks, n_tasks))
-        self.leverage = np.empty((n_tasks, n_tasks))
-        self.moments = np.empty((n_tasks, n_tasks))
-
-    def __call__(self, gamma, noise_variance):
-        """Fill `moments` with E and return the part of (16') that depends on Sigma.
-
-        Entry (j, j) of `gamma` must be zero.
-        """
-        np.matmul(self.products, gamma, out=self.inverses)
-        invert_and_solve(self.inverses, noise_variance, self.X, self.solved, self.log_determinants)
-        np.matmul(self.products.T, self.inverses, out=self.leverage)
-        np.matmul(self.X.T, self.solved, out=self.cross)
-        posterior_moments(
-            gamma, self.cross, self.leverage, self.squared_norms, noise_variance, self.moments
-        )
-        data_term = np.trace(self.cross) + self.log_determinants.sum()
-        return data_term - self.X.size * np.log(noise_variance)
-
-
-def _prior_variances(variances, task_weights):
-    """Return gamma with a zero diagonal and the prior part of (16') without rho.
-
-    `task_weights` has w_j in row j; None stands for the identity.
-    """
-    if task_weights is None:
-        gamma, prior_term = variances.copy(), 0.0
-    else:
-        precisions = (1.0 / variances) @ task_weights.T
-        logs = np.log(variances)
-        own = np.einsum("ji,ji->", task_weights, logs)
-        log_precisions = np.log(precisions)
-        prior_term = task_weights.sum(axis=0) @ logs.sum(axis=0) - own
-        prior_term += log_precisions.sum() - np.trace(log_precisions)
-        gamma = np.reciprocal(precisions, out=precisions)
-    np.fill_diagonal(gamma, 0.0)
-    return gamma, prior_term
-
-
-def _update_variances(moments, variances, task_weights):
-    """Return the minimiser of the bound in Lambda."""
-    if task_weights is None:
-        updated = moments.copy()
-        np.fill_diagonal(updated, np.diagonal(variances))
-        return updated
-    users = task_weights.sum(axis=0) - task_weights  # entry (n, i): sum of w_ij over j != n
-    used = users > 1e-10
-    return np.divide(moments @ task_weights, users, out=variances.copy(), where=used)
-
-
-def _update_weights(moments, variances, weight_penalty):
-    """Return the minimiser of the bound in W, w_j in row j."""
-    logs = np.log(variances)
-    costs = moments.T @ (1.0 / variances)  # row j is c_j
-    costs += logs.sum(axis=0)
-    costs -= logs
-    costs /= -2.0 * weight_penalty
-    simplex_projection(costs)
-    return costs
-
-
-def solve(X, schedule, variances):
-    """Descend on objective (16) from given variances and W = I.
-
-    Parameters
-    ----------
-    X : ndarray of shape (D, N)
-        Samples in columns, D >= 1 and N >= 2.
-    schedule : Schedule
-        Noise variances, weight penalties and stopping rule.
-    variances : ndarray of shape (N, N)
-        Where Lambda starts, positive.
-
-    Returns
-    -------
-    Solution
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.kron(np.eye(2), np.array([[1.0, 2.0, 3.0]]))
-    >>> schedule = Schedule(np.geomspace(1e-1, 1e-6, 50), np.full(50, 1.0), max_iter=50)
-    >>> Z = solve(X, schedule, np.ones((6, 6))).coefficients
-    >>> bool(np.abs(Z[:3, 3:]).max() < 1e-3), bool(np.allclose(X @ Z, X, atol=1e-3))
-    (True, True)
-    """
-    n_samples = X.shape[1]
-    e_step = _EStep(np.ascontiguousarray(X))
-    task_weights, squared_weights = None, float(n_samples)
-    history, decrease_limit, converged = [], schedule.tol * n_samples * (n_samples - 1), False
-    for iteration in range(schedule.max_iter):
-        noise_variance, weight_penalty = schedule.at(iteration)
-        gamma, objective = _prior_variances(variances, task_weights)
-        objective += e_step(gamma, noise_variance) + weight_penalty * squared_weights
-        history.append((objective, noise_variance, weight_penalty))
-        if iteration >= schedule.noise_variances.size:
-            converged = history[-2][0] - objective <= decrease_limit
-        if converged or iteration + 1 == schedule.max_iter:
-            break
-        variances = _update_variances(e_step.moments, variances, task_weights)
-        if weight_penalty > 0.0 and iteration + 1 >= schedule.n_warmup:
-            task_weights = _update_weights(e_step.moments, variances, weight_penalty)
-            squared_weights = np.einsum("ji,ji->", task_weights, task_weights)
-    weights = np.eye(n_samples) if task_weights is None else task_weights.T.copy()
-    return Solution(gamma * e_step.cross, variances, weights, *np.array(history).T, bool(converged))
-
-
-def restart_variances(coefficients, floor):
-    """Start for Lambda from coefficients: the two-step affinity, with the largest entry 1.
-
-    Samples of one subspace that are not linked have neighbours in common; links between subspaces
-    have few. With A = |Z| + |Z|' and P = diag(A 1)^-1/2 A diag(A 1)^-1/2, entry (n, j) is that of
-    P^2 relative to the largest of its column off the diagonal, at least `floor`; the diagonal is 1.
-
-    Parameters
-    ----------
-    coefficients : ndarray of shape (N, N)
-        Z, of any earlier answer.
-    floor : float
-        Between 0 and 1, not 0: what an unlinked sample starts from.
-
-    Returns
-    -------
-    ndarray of shape (N, N)
-    """
-    affinity = np.abs(coefficients)
-    affinity = affinity + affinity.T
-    degrees = affinity.sum(axis=0)
-    degrees[degrees == 0.0] = 1.0
-    affinity /= np.sqrt(degrees)[:, None] * np.sqrt(degrees)
-    two_steps = affinity @ affinity
-    np.fill_diagonal(two_steps, 0.0)
-    largest = two_steps.max(axis=0)
-    two_steps /= np.where(largest > 0.0, largest, 1.0)
-    np.fill_diagonal(two_steps, 1.0)
-    return np.maximum(two_steps, floor)
+_LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
 
 class _EvidenceClusterer(SelfExpressiveClusterer):
@@ -291,20 +32,35 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         check_integer("n_restarts", self.n_restarts, minimum=0)
         check_integer("n_annealing", self.n_annealing, minimum=1)
         check_integer("max_iter", self.max_iter, minimum=self.n_annealing)
+        if self.components_per_cluster is not None:
+            check_integer("components_per_cluster", self.components_per_cluster, minimum=1)
+            if self.n_clusters is None:
+                raise ValueError("components_per_cluster needs n_clusters")
 
-    def _schedule(self):
+    def _schedule(self, noise_unit):
         """Return the schedule of a run; SBL's, with W = I."""
-        noise = np.geomspace(self.noise_start, self.noise_variance, self.n_annealing)
+        noise = noise_unit * np.geomspace(self.noise_start, self.noise_variance, self.n_annealing)
         return Schedule(noise, None, 1, self.max_iter, self.tol)
+
+    def _coordinates(self, samples):
+        """Return X in principal coordinates with mean squared norm 1, and the unit of nu."""
+        n_samples = samples.shape[1]
+        values, basis = row_space(samples / largest_magnitude(samples))
+        noise_unit = 1.0
+        if self.components_per_cluster is not None:
+            n_kept = self.components_per_cluster * self.n_clusters
+            n_left_out = max(min(samples.shape) - n_kept, 1)
+            residual = np.sum(values[n_kept:] ** 2) / n_left_out
+            values, basis = values[:n_kept], basis[:, :n_kept]
+            noise_unit = max(residual / (np.sum(values**2) or 1.0), _LEAST_NOISE_UNIT)
+        X = values[:, None] * basis.T
+        return X * np.sqrt(n_samples) / (np.linalg.norm(values) or 1.0), noise_unit
 
     def _coefficients(self, samples):
         self._check_parameters()
-        n_samples = samples.shape[1]
-        values, basis = row_space(samples / largest_magnitude(samples))
-        X = values[:, None] * basis.T
-        X *= np.sqrt(n_samples) / (np.linalg.norm(values) or 1.0)
-        schedule = self._schedule()
-        variances = np.full((n_samples, n_samples), float(self.prior_variance))
+        X, noise_unit = self._coordinates(samples)
+        schedule = self._schedule(noise_unit)
+        variances = np.full((X.shape[1], X.shape[1]), float(self.prior_variance))
         runs = [solve(X, schedule, variances)]
         for _ in range(self.n_restarts):
             start = restart_variances(runs[-1].coefficients, self.restart_floor)
@@ -343,17 +99,25 @@ class SBL(_EvidenceClusterer):
     ----------
     n_clusters : int or None, default None
         Number of clusters; None estimates it by the eigengap.
-    noise_start, noise_variance : float, default 1e-2, 1e-6
+    noise_start, noise_variance : float, default 3e-2, 1e-6
         First and last noise variance nu of the geometric annealing, positive. For noise-free data
         the last one is a tolerance; for noisy data it is the variance of the noise in a coordinate.
     prior_variance : float, default 1.0
-        lambda_ni at the start, positive.
+        lambda_ni at the start, positive. Far below 1 the first coefficients follow the inner
+        products ``x_n' x_j``, so that near neighbours win: for data whose subspaces are curved or
+        nearly dependent, such as motions (1e-3 there).
     n_restarts : int, default 0
         How often the annealing is repeated from the two-step affinity of the last answer
         (`restart_variances`); the run with the lowest objective is kept.
     restart_floor : float, default 0.2
         Starting variance, relative to `prior_variance`, of samples without a common neighbour in a
         restart; above 0, at most 1.
+    components_per_cluster : int or None, default None
+        None works in all coordinates of the row space of X. Otherwise X is projected on its first
+        ``components_per_cluster * n_clusters`` principal directions (not centred), and
+        `noise_start` and `noise_variance` are in units of the mean squared coordinate that this
+        leaves out, an estimate of the noise: for noisy data of known rank, such as 4 for the
+        trajectories of a rigid motion.
     n_annealing : int, default 100
         Iterations from `noise_start` to `noise_variance`.
     tol : float, default 1e-2
@@ -411,11 +175,12 @@ class SBL(_EvidenceClusterer):
         self,
         n_clusters=None,
         *,
-        noise_start=1e-2,
+        noise_start=3e-2,
         noise_variance=1e-6,
         prior_variance=1.0,
         n_restarts=0,
         restart_floor=0.2,
+        components_per_cluster=None,
         n_annealing=100,
         tol=1e-2,
         max_iter=150,
@@ -427,6 +192,7 @@ class SBL(_EvidenceClusterer):
         self.prior_variance = prior_variance
         self.n_restarts = n_restarts
         self.restart_floor = restart_floor
+        self.components_per_cluster = components_per_cluster
         self.n_annealing = n_annealing
         self.tol = tol
         self.max_iter = max_iter
@@ -439,7 +205,7 @@ class MTSC(_EvidenceClusterer):
     share their prior variances: task j mixes the precisions of all tasks with weights w_j on the
     simplex, which are learnt. Tasks of one subspace come to use the same samples, so that the
     affinity is dense within the clusters and empty between them. Minimises objective (16) of the
-    paper; the updates and what is not in the paper stand at the head of this module.
+    paper from a start and along a path that are ours (the paper's stood in a lost supplement).
 
     Variances are in units of the mean squared norm of the samples, so that X may have any scale.
 
@@ -454,13 +220,15 @@ class MTSC(_EvidenceClusterer):
         beta at the start of a geometric annealing to `weight_penalty`; None keeps beta fixed.
     n_warmup : int, default 1
         Iterations, at least 1, before W first moves from the identity.
-    noise_start, noise_variance : float, default 1e-2, 1e-6
+    noise_start, noise_variance : float, default 3e-2, 1e-6
         See `SBL`.
     prior_variance : float, default 1.0
         See `SBL`.
     n_restarts : int, default 5
         See `SBL`.
     restart_floor : float, default 0.2
+        See `SBL`.
+    components_per_cluster : int or None, default None
         See `SBL`.
     n_annealing, tol, max_iter : default 100, 1e-2, 150
         See `SBL`.
@@ -505,11 +273,12 @@ class MTSC(_EvidenceClusterer):
         weight_penalty=20.0,
         weight_penalty_start=None,
         n_warmup=1,
-        noise_start=1e-2,
+        noise_start=3e-2,
         noise_variance=1e-6,
         prior_variance=1.0,
         n_restarts=5,
         restart_floor=0.2,
+        components_per_cluster=None,
         n_annealing=100,
         tol=1e-2,
         max_iter=150,
@@ -524,6 +293,7 @@ class MTSC(_EvidenceClusterer):
         self.prior_variance = prior_variance
         self.n_restarts = n_restarts
         self.restart_floor = restart_floor
+        self.components_per_cluster = components_per_cluster
         self.n_annealing = n_annealing
         self.tol = tol
         self.max_iter = max_iter
@@ -535,7 +305,9 @@ class MTSC(_EvidenceClusterer):
             check_real("weight_penalty_start", self.weight_penalty_start)
         check_integer("n_warmup", self.n_warmup, minimum=1)
 
-    def _schedule(self):
+    def _schedule(self, noise_unit):
         start = self.weight_penalty_start or self.weight_penalty
         penalties = np.geomspace(start, self.weight_penalty, self.n_annealing)
-        return replace(super()._schedule(), weight_penalties=penalties, n_warmup=self.n_warmup)
+        return replace(
+            super()._schedule(noise_unit), weight_penalties=penalties, n_warmup=self.n_warmup
+        )

@@ -1,0 +1,107 @@
+"""Linear preparations of samples, as scikit-learn transformers."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class PrincipalCoordinates(TransformerMixin, BaseEstimator):
+    """Coordinates of samples in the leading right singular vectors of X, without centring.
+
+    Unlike principal component analysis it keeps linear subspaces through the origin linear, since
+    nothing is subtracted.
+
+    Parameters
+    ----------
+    n_components : int, default 12
+        Number of coordinates, at least 1; all that X has where it has fewer.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_kept, n_features)
+        Orthonormal rows, each with its largest entry positive.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if `n_components` is not a positive integer or X is not a finite matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.preprocessing import PrincipalCoordinates
+    >>> X = np.outer([1.0, 2.0, 3.0], [3.0, 4.0])
+    >>> PrincipalCoordinates(n_components=1).fit_transform(X).ravel()
+    array([ 5., 10., 15.])
+    """
+
+    def __init__(self, n_components=12):
+        self.n_components = n_components
+
+    def fit(self, X, y=None):
+        """Find the leading right singular vectors of X (n_samples, n_features)."""
+        X = validate_data(self, X, dtype=np.float64)
+        count = self.n_components
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+            raise ValueError(f"n_components: got {count!r}; it may be an integer of at least 1")
+        components = np.linalg.svd(X, full_matrices=False)[2][: self.n_components]
+        largest = np.abs(components).argmax(axis=1)
+        signs = np.sign(components[np.arange(len(components)), largest])
+        self.components_ = components * signs[:, None]
+        return self
+
+    def transform(self, X):
+        """Return the coordinates (n_samples, n_kept) of samples (n_samples, n_features)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return X @ self.components_.T
+
+
+class AppendOne(TransformerMixin, BaseEstimator):
+    """Append a constant to every sample, so that affine subspaces become linear ones.
+
+    A coefficient vector that represents such samples exactly sums to one, which is the constraint
+    of eq. (18) of the MTSC paper; with noise the constant's size says how much the constraint
+    weighs.
+
+    Parameters
+    ----------
+    value : float, default 1.0
+        The constant, in the units of X; not 0.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if `value` is 0 or not finite, or X is not a finite matrix.
+
+    Examples
+    --------
+    >>> from privclust.preprocessing import AppendOne
+    >>> AppendOne().fit_transform([[2.0, 3.0]])
+    array([[2., 3., 1.]])
+    """
+
+    def __init__(self, value=1.0):
+        self.value = value
+
+    def fit(self, X, y=None):
+        """Check X (n_samples, n_features) and the constant."""
+        validate_data(self, X, dtype=np.float64)
+        if not isinstance(self.value, Real) or not np.isfinite(self.value) or self.value == 0:
+            raise ValueError(f"value: got {self.value!r}; it may be a finite number other than 0")
+        return self
+
+    def transform(self, X):
+        """Return X with a further column that holds the constant."""
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.column_stack([X, np.full(len(X), float(self.value))])
+
+    def __sklearn_tags__(self):
+        """Say that fitting learns nothing."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags

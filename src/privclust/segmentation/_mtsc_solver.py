@@ -1,0 +1,276 @@
+r"""Descent on the objective of multi-task subspace clustering and sparse Bayesian learning.
+
+The model (Wang, Wipf, Ling, Chen and Wassell, ICML 2015). Samples are the columns x_j of X (D x N)
+and X_j is X with column j set to zero. Task j represents x_j by the other samples:
+
+- eq. (9): x_j = X_j z_j + noise of variance nu in each of the D coordinates;
+- eqs. (10)-(12): z_j is Gaussian with mean zero and covariance Gamma_j, and
+  Gamma_j^-1 = sum_i w_ij Lambda_i^-1, with Lambda_i the diagonal of column i of the variances
+  lambda_ni, and w_j on the probability simplex;
+- eq. (13): the estimate is the posterior mean z_j = Gamma_j X_j' Sigma_j^-1 x_j with
+  Sigma_j = nu I + X_j Gamma_j X_j';
+- eqs. (14)-(16): Lambda and W minimise, with rho(W) = beta ||W||_F^2,
+
+  L = sum_j [ x_j' Sigma_j^-1 x_j + log|Gamma_j^-1 + X_j' X_j / nu|
+              + sum_i w_ij log|Lambda_i| ] + rho(W).
+
+x_j does not depend on z_jj. Entry n = j of task j is therefore left out of every sum below (with
+it, L would be larger by log sum_i w_ij / lambda_ji + sum_i w_ij log lambda_ji >= 0, a looser bound
+on (15)). By the determinant lemma, gamma_nj being the diagonal of Gamma_j,
+
+  L = sum_j [ x_j' Sigma_j^-1 x_j + log|Sigma_j| - D log nu
+              + sum_{n != j} (sum_i w_ij log lambda_ni - log gamma_nj) ] + beta ||W||_F^2.     (16')
+
+Updates. The paper's stood in a supplement that is lost; these follow from (16). Two bounds hold for
+all Lambda and W, with equality at the current ones if z_j is (13) and S_nj the posterior variance
+of z_nj, i.e. entry n of the diagonal of (Gamma_j^-1 + X_j' X_j / nu)^-1:
+
+  x_j' Sigma_j^-1 x_j <= ||x_j - X_j z_j||^2 / nu + sum_n z_nj^2 sum_i w_ij / lambda_ni,
+  log|Gamma_j^-1 + X_j' X_j / nu| <= sum_n S_nj sum_i w_ij / lambda_ni + const,
+
+the second because log|diag(a) + M| is concave in a with gradient S. With E_nj = z_nj^2 + S_nj the
+sum of the bounds depends on the parameters through
+
+  sum_j sum_i w_ij sum_{n != j} (E_nj / lambda_ni + log lambda_ni) + beta ||W||_F^2
+
+and is minimised exactly in Lambda, then exactly in W (Lambda fixed), so that L does not increase:
+
+  E step:  z_nj = gamma_nj x_n' Sigma_j^-1 x_j,  S_nj = gamma_nj - gamma_nj^2 x_n' Sigma_j^-1 x_n;
+  Lambda:  lambda_ni = sum_{j != n} w_ij E_nj / sum_{j != n} w_ij   (kept where no task uses it);
+  W:       w_j = projection of -c_j / (2 beta) on the simplex,
+           c_ij = sum_{n != j} (E_nj / lambda_ni + log lambda_ni).
+
+W = I decouples the tasks: lambda_nj = E_nj, sparse Bayesian learning (Tipping 2001).
+
+What is ours, not the paper's: nu is annealed, since L is rough for small nu; the first iterations
+keep W = I; and the annealing is repeated from the two-step affinity of the last answer, the run
+with the lowest L being kept. With the ideal block-sparse answer as its start L ends far lower than
+from equal variances: what limits the plain descent is its local minima, not L.
+
+Cost. One iteration is two products of M N^2 multiplications, M = D (D + 1) / 2, three of N^3, one
+of D N^2, and N symmetric inverses of order D; memory is O(N^2 + D^2 N). L does not change when X is
+multiplied by an orthogonal matrix, nor, but for a constant, when rows of zeros are left out: the
+estimators replace X by its principal coordinates, so that D is its rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privclust.segmentation._mtsc_kernels import (
+    invert_and_solve,
+    packed_outer_products,
+    posterior_moments,
+    simplex_projection,
+)
+
+__all__ = ["Schedule", "Solution", "restart_variances", "solve"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What one descent on (16) uses at each iteration.
+
+    Attributes
+    ----------
+    noise_variances : ndarray of shape (n_annealing,)
+        nu, positive; the last value holds from then on.
+    weight_penalties : ndarray of shape (n_annealing,) or None
+        beta, positive; None keeps W = I and leaves rho(W) out (sparse Bayesian learning).
+    n_warmup : int
+        Iterations, at least 1, before W first moves.
+    max_iter : int
+        Largest number of iterations, at least n_annealing.
+    tol : float
+        After the annealing, stop once an iteration lowers L by at most `tol` per coefficient.
+    """
+
+    noise_variances: np.ndarray
+    weight_penalties: np.ndarray | None
+    n_warmup: int = 1
+    max_iter: int = 100
+    tol: float = 0.0
+
+    def at(self, iteration):
+        """Return nu and beta (0 without rho) of an iteration."""
+        step = min(iteration, self.noise_variances.size - 1)
+        beta = 0.0 if self.weight_penalties is None else self.weight_penalties[step]
+        return float(self.noise_variances[step]), float(beta)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where a descent on (16) ended.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (N, N)
+        Z, eq. (13), at the last Lambda and W whose objective was computed.
+    variances : ndarray of shape (N, N)
+        lambda_ni: column i is the diagonal of Lambda_i.
+    weights : ndarray of shape (N, N)
+        w_ij: column j mixes the variances of task j.
+    objective, noise_variances, weight_penalties : ndarray of shape (n_iter,)
+        L at the start of each iteration, for the nu and beta of that iteration.
+    converged : bool
+        Whether the last decrease was at most the tolerance.
+    """
+
+    coefficients: np.ndarray
+    variances: np.ndarray
+    weights: np.ndarray
+    objective: np.ndarray
+    noise_variances: np.ndarray
+    weight_penalties: np.ndarray
+    converged: bool
+
+
+class _EStep:
+    """Posterior moments of all tasks; owns the work arrays of one descent."""
+
+    def __init__(self, X):
+        rank, n_tasks = X.shape
+        self.X = X
+        self.products = packed_outer_products(X)
+        self.inverses = np.empty_like(self.products)
+        self.solved = np.empty((rank, n_tasks))
+        self.log_determinants = np.empty(n_tasks)
+        self.squared_norms = np.einsum("dn,dn->n", X, X)
+        self.cross = np.empty((n_tasks, n_tasks))
+        self.leverage = np.empty((n_tasks, n_tasks))
+        self.moments = np.empty((n_tasks, n_tasks))
+
+    def __call__(self, gamma, noise_variance):
+        """Fill `moments` with E and return the part of (16') that depends on Sigma.
+
+        Entry (j, j) of `gamma` must be zero.
+        """
+        np.matmul(self.products, gamma, out=self.inverses)
+        invert_and_solve(self.inverses, noise_variance, self.X, self.solved, self.log_determinants)
+        np.matmul(self.products.T, self.inverses, out=self.leverage)
+        np.matmul(self.X.T, self.solved, out=self.cross)
+        posterior_moments(
+            gamma, self.cross, self.leverage, self.squared_norms, noise_variance, self.moments
+        )
+        data_term = np.trace(self.cross) + self.log_determinants.sum()
+        return data_term - self.X.size * np.log(noise_variance)
+
+
+def _prior_variances(variances, task_weights):
+    """Return gamma with a zero diagonal and the prior part of (16') without rho.
+
+    `task_weights` has w_j in row j; None stands for the identity.
+    """
+    if task_weights is None:
+        gamma, prior_term = variances.copy(), 0.0
+    else:
+        precisions = (1.0 / variances) @ task_weights.T
+        logs = np.log(variances)
+        own = np.einsum("ji,ji->", task_weights, logs)
+        log_precisions = np.log(precisions)
+        prior_term = task_weights.sum(axis=0) @ logs.sum(axis=0) - own
+        prior_term += log_precisions.sum() - np.trace(log_precisions)
+        gamma = np.reciprocal(precisions, out=precisions)
+    np.fill_diagonal(gamma, 0.0)
+    return gamma, prior_term
+
+
+def _update_variances(moments, variances, task_weights):
+    """Return the minimiser of the bound in Lambda."""
+    if task_weights is None:
+        updated = moments.copy()
+        np.fill_diagonal(updated, np.diagonal(variances))
+        return updated
+    users = task_weights.sum(axis=0) - task_weights  # entry (n, i): sum of w_ij over j != n
+    used = users > 1e-10
+    return np.divide(moments @ task_weights, users, out=variances.copy(), where=used)
+
+
+def _update_weights(moments, variances, weight_penalty):
+    """Return the minimiser of the bound in W, w_j in row j."""
+    logs = np.log(variances)
+    costs = moments.T @ (1.0 / variances)  # row j is c_j
+    costs += logs.sum(axis=0)
+    costs -= logs
+    costs /= -2.0 * weight_penalty
+    simplex_projection(costs)
+    return costs
+
+
+def solve(X, schedule, variances):
+    """Descend on objective (16) from given variances and W = I.
+
+    Parameters
+    ----------
+    X : ndarray of shape (D, N)
+        Samples in columns, N >= 2.
+    schedule : Schedule
+        Noise variances, weight penalties and stopping rule.
+    variances : ndarray of shape (N, N)
+        Where Lambda starts, positive.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.kron(np.eye(2), np.array([[1.0, 2.0, 3.0]]))
+    >>> schedule = Schedule(np.geomspace(1e-1, 1e-6, 50), np.full(50, 1.0), max_iter=50)
+    >>> Z = solve(X, schedule, np.ones((6, 6))).coefficients
+    >>> bool(np.abs(Z[:3, 3:]).max() < 1e-3), bool(np.allclose(X @ Z, X, atol=1e-3))
+    (True, True)
+    """
+    n_samples = X.shape[1]
+    e_step = _EStep(np.ascontiguousarray(X))
+    task_weights, squared_weights = None, float(n_samples)
+    history, decrease_limit, converged = [], schedule.tol * n_samples * (n_samples - 1), False
+    for iteration in range(schedule.max_iter):
+        noise_variance, weight_penalty = schedule.at(iteration)
+        gamma, objective = _prior_variances(variances, task_weights)
+        objective += e_step(gamma, noise_variance) + weight_penalty * squared_weights
+        history.append((objective, noise_variance, weight_penalty))
+        if iteration >= schedule.noise_variances.size:
+            converged = history[-2][0] - objective <= decrease_limit
+        if converged or iteration + 1 == schedule.max_iter:
+            break
+        variances = _update_variances(e_step.moments, variances, task_weights)
+        if weight_penalty > 0.0 and iteration + 1 >= schedule.n_warmup:
+            task_weights = _update_weights(e_step.moments, variances, weight_penalty)
+            squared_weights = np.einsum("ji,ji->", task_weights, task_weights)
+    weights = np.eye(n_samples) if task_weights is None else task_weights.T.copy()
+    return Solution(gamma * e_step.cross, variances, weights, *np.array(history).T, bool(converged))
+
+
+def restart_variances(coefficients, floor):
+    """Start for Lambda from coefficients: the two-step affinity, with the largest entry 1.
+
+    Samples of one subspace that are not linked have neighbours in common; links between subspaces
+    have few. With A = |Z| + |Z|' and P = diag(A 1)^-1/2 A diag(A 1)^-1/2, entry (n, j) is that of
+    P^2 relative to the largest of its column off the diagonal, at least `floor`; the diagonal is 1.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (N, N)
+        Z, of any earlier answer.
+    floor : float
+        Between 0 and 1, not 0: what an unlinked sample starts from.
+
+    Returns
+    -------
+    ndarray of shape (N, N)
+    """
+    affinity = np.abs(coefficients)
+    affinity = affinity + affinity.T
+    degrees = affinity.sum(axis=0)
+    degrees[degrees == 0.0] = 1.0
+    affinity /= np.sqrt(degrees)[:, None] * np.sqrt(degrees)
+    two_steps = affinity @ affinity
+    np.fill_diagonal(two_steps, 0.0)
+    largest = two_steps.max(axis=0)
+    two_steps /= np.where(largest > 0.0, largest, 1.0)
+    np.fill_diagonal(two_steps, 1.0)
+    return np.maximum(two_steps, floor)
