@@ -71,12 +71,16 @@ def _invertible_map(fitted: Fitter, data: TrialData, rng: np.random.Generator) -
 
 
 def _column_scaling(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """Growth of the l2 error when points of affine subspaces are scaled: Phi in eq. (17)."""
+    """Growth of the l2 error when points of affine subspaces are scaled: Phi in eq. (17).
+
+    A point's coefficient is multiplied by its scale before the error is taken, so that the error
+    weighs what each point contributes and not the units it is measured in.
+    """
     offsets = rng.standard_normal((data.n_clusters, _AMBIENT)) / np.sqrt(_AMBIENT)
     scales = np.exp(rng.uniform(*np.log(_SCALES), size=len(data.X)))
     equal = fitted(data.X + offsets[data.y]).coefficients_
     scaled = fitted(scales[:, None] * data.X + offsets[data.y]).coefficients_
-    return l2_error(scaled, data.y) - l2_error(equal, data.y)
+    return l2_error(scales[:, None] * scaled, data.y) - l2_error(equal, data.y)
 
 
 def _independent_subspaces(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
