@@ -6,10 +6,11 @@ is its own standard error (95 %), never a number picked to pass. Verdicts:
 ``reproduced``
     every comparison of the claim holds.
 ``partly``
-    some hold; or none is contradicted, but the trials are too few to settle them all; or a printed
-    number agrees, but with ours over a part of the paper's trials.
+    some hold, and more than are contradicted; or a printed number agrees, but with ours over a part
+    of the paper's trials.
 ``not reproduced``
-    no comparison holds, or at least as many are contradicted as hold.
+    no comparison holds (it is contradicted, or the trials cannot tell), or at least as many are
+    contradicted as hold; or a printed number lies outside our 95 % interval.
 ``not comparable``
     a substitute stood in for the paper's data.
 ``not run``
@@ -105,7 +106,7 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
         return {"verdict": "not run", "decided_by": "no value", "tolerance": "", "data": ""}
     if held == len(results):
         verdict = "reproduced"
-    elif failed == 0 or held > failed:
+    elif held > failed:
         verdict = "partly"
     else:
         verdict = "not reproduced"
