@@ -68,6 +68,9 @@ def test_fig1_draws_a_line_per_method_and_panel(synthetic):
     drawing = mtsc.fig1(synthetic)
     axes = drawing.figure.axes
     assert len(axes) == 6
+    assert all(
+        axis.get_ylim()[1] > max(line.get_ydata().max() for line in axis.lines) for axis in axes
+    )
     assert all(len(axis.lines) == len(METHODS) for axis in axes)
     assert set(drawing.table["panel"]) == set("abcdef")
     line = next(line for line in axes[0].lines if line.get_label() == "MTSC")

@@ -59,17 +59,15 @@ def fig1(results: Results) -> Drawing:
                 axes[row, column].set_title(f"({panel})  {held}")
                 axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row else "")
             axes[row, 0].set_ylabel(metric_name)
+            axes[row, 0].set_ylim(bottom=0.0)
         handles, names = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=len(labels))
         trials = int(summary["n"].max())
-        axes[0, 2].annotate(
-            f"mean of {trials} trials, band: 95 %",
-            (1.0, 1.0),
-            xycoords="axes fraction",
-            ha="right",
-            va="top",
-            fontsize=7.5,
-            color="#444444",
+        figure.legend(
+            handles,
+            names,
+            loc="outside upper center",
+            ncols=len(labels),
+            title=f"mean of {trials} trials, band: 95 %",
         )
         note_sources(figure, results.trials)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
@@ -183,7 +181,6 @@ def _curves(axis: Axes, part: pd.DataFrame, x: str, labels: list[str], styles: d
             zorder=3 if label == _ORDER[0] else 2,
         )
     axis.set_xticks(sorted(part[x].unique()))
-    axis.set_ylim(bottom=0)
 
 
 def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
