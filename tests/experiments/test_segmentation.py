@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from privclust.config import ConfigError
 from privclust.datasets.hopkins155 import make_sequences, pack
 from privclust.experiments import evaluation, segmentation, segmentation_checks
 from privclust.experiments.runner import TrialData, TrialStreams, prepared
@@ -31,6 +32,17 @@ def test_trials_of_motions_are_the_sequences_two_motions_first(motions):
     assert found[2].n_clusters == 3
     assert found[0].facts["split"] == found[2].facts["split"] == "tuning"
     assert found[1].facts["split"] == "report"
+
+
+def test_tuning_trials_are_those_of_the_tuning_split(motions):
+    found = [segmentation.tuning_trial({}, t, streams({}, t), motions) for t in range(2)]
+    assert [data.facts["sequence"] for data in found] == ["a_g12", "a"]
+    assert {data.facts["split"] for data in found} == {"tuning"}
+
+
+def test_trial_that_no_sequence_has_is_named(motions):
+    with pytest.raises(ConfigError, match="trials: got 4; it may be 0 to 3, one a sequence"):
+        segmentation.motion_trial({}, 4, streams({}), motions)
 
 
 def test_generated_trials_differ_and_repeat():

@@ -111,6 +111,15 @@ def test_tables_put_ours_beside_the_printed_and_name_substitutes(motions):
     assert "Not comparable" in drawing.figure._supxlabel.get_text()
 
 
+def test_settings_are_drawn_with_their_means_and_intervals(motions):
+    drawing = mtsc.settings(motions)
+    assert len(drawing.figure.axes) == 2
+    assert len(drawing.table) == 2 * len(METHODS)
+    assert drawing.table["n"].eq(12).all()
+    assert (drawing.table["low"] < drawing.table["mean"]).all()
+    assert (drawing.table["mean"] < drawing.table["high"]).all()
+
+
 def test_saved_files_have_the_same_bytes_twice(synthetic, tmp_path):
     for name in ("first", "second"):
         files = [tmp_path / f"{name}.{suffix}" for suffix in ("svg", "png", "csv")]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privclust.datasets.hopkins155 import unpack
+from privclust.config import ConfigError
+from privclust.datasets.hopkins155 import Sequence, unpack
 from privclust.datasets.synthetic import random_subspaces
 from privclust.experiments.runner import TrialData, TrialStreams
 
@@ -61,7 +62,41 @@ def motion_trial(
     dataset : mapping
         The prepared data set and its ``"source"``.
     """
-    sequences = sorted(unpack(dataset), key=lambda s: (s.n_motions, s.name))
+    return _sequence_trial(_ordered(dataset), trial, dataset["source"])
+
+
+def tuning_trial(
+    point: Mapping[str, Any],
+    trial: int,
+    streams: TrialStreams,
+    dataset: Mapping[str, Any],
+) -> TrialData:
+    """Return one motion sequence of the tuning split; see `motion_trial` for the rest.
+
+    Parameters
+    ----------
+    point, streams : object
+        Not used.
+    trial : int
+        The sequence's place among those of the tuning split.
+    dataset : mapping
+        The prepared data set and its ``"source"``.
+    """
+    tuning = [sequence for sequence in _ordered(dataset) if sequence.split == "tuning"]
+    return _sequence_trial(tuning, trial, dataset["source"])
+
+
+def _ordered(dataset: Mapping[str, Any]) -> list[Sequence]:
+    """All sequences, those of two motions first, each sorted by name."""
+    return sorted(unpack(dataset), key=lambda sequence: (sequence.n_motions, sequence.name))
+
+
+def _sequence_trial(sequences: list[Sequence], trial: int, source: str) -> TrialData:
+    """Return a sequence as samples, with the facts that tables are split by."""
+    if trial >= len(sequences):
+        raise ConfigError(
+            f"trials: got {trial}; it may be 0 to {len(sequences) - 1}, one a sequence of {source}"
+        )
     sequence = sequences[trial]
     facts = {
         "sequence": sequence.name,
@@ -69,7 +104,7 @@ def motion_trial(
         "family": sequence.family,
         "split": sequence.split,
     }
-    return TrialData(sequence.trajectories.T, sequence.labels, dataset["source"], facts)
+    return TrialData(sequence.trajectories.T, sequence.labels, source, facts)
 
 
 def fit_segmentation(

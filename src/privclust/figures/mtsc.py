@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
-from privclust.comparison import Z95, compare
+from privclust.comparison import Z95, bootstrap_interval, compare, select
 from privclust.figures.style import (
     RC,
     Drawing,
@@ -133,6 +133,34 @@ def printed_table(results: Results) -> Drawing:
     return Drawing(figure, table)
 
 
+def settings(results: Results) -> Drawing:
+    """Settings of a method beside one another: means with 95 % intervals over trials."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    if "n_motions" in trials:
+        panels = [("segmentation_error", "n_motions=2"), ("segmentation_error", "n_motions=3")]
+    else:
+        panels = [("l2_error", ""), ("segmentation_error", "")]
+    labels = list(dict.fromkeys(trials["label"]))
+    figure = new_figure(7.6, 0.3 * len(labels) + 1.1)
+    tables = []
+    with mpl.rc_context(RC):
+        axes = figure.subplots(1, len(panels), sharey=True)
+        for axis, (metric, condition) in zip(axes, panels, strict=True):
+            part = _means(select(trials, condition), metric).loc[labels]
+            tables.append(part.reset_index().assign(metric=metric, select=condition))
+            places = np.arange(len(labels))[::-1]
+            spread = [part["mean"] - part["low"], part["high"] - part["mean"]]
+            axis.errorbar(part["mean"], places, xerr=spread, fmt="o", color="#0072B2", capsize=2.5)
+            axis.set_yticks(places, labels)
+            axis.set_xlim(left=0.0)
+            what = condition.replace("n_motions=", "motions: ") or "all points"
+            axis.set_title(f"{what} ({part['n'].iloc[0]} trials)")
+            axis.set_xlabel(f"mean {metric.replace('_', ' ')} x 100, 95 %")
+        note_sources(figure, results.trials)
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
 def properties(results: Results) -> Drawing:
     """Measured deviations behind the claims of Sections 2 to 4, per property and method."""
     (experiment,) = results.summaries
@@ -156,6 +184,16 @@ def properties(results: Results) -> Drawing:
             axis.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
         figure.colorbar(image, ax=axis, label="log10 of the largest deviation")
     return Drawing(figure, summary)
+
+
+def _means(trials: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return each label's mean in per cent with its bootstrap interval."""
+    rows = []
+    for label, part in trials.groupby("label", sort=False):
+        values = 100.0 * part[metric].to_numpy()
+        low, high = bootstrap_interval(values, "mean")
+        rows.append((label, len(values), values.mean(), low, high))
+    return pd.DataFrame(rows, columns=["label", "n", "mean", "low", "high"]).set_index("label")
 
 
 def _labels(table: pd.DataFrame) -> list[str]:
