@@ -169,7 +169,7 @@ def properties(results: Results) -> Drawing:
     table = summary.pivot_table(
         index="property", columns="label", values="max", aggfunc="max", dropna=False
     )
-    table = table.reindex(columns=[label for label in _ORDER if label in table.columns])
+    table = table.reindex(columns=_labels(summary))
     figure = new_figure(8.6, 0.42 * len(table) + 1.4)
     with mpl.rc_context(RC):
         axis = figure.subplots()
