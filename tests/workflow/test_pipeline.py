@@ -4,8 +4,11 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.slow
 
@@ -156,6 +159,16 @@ def test_every_real_target_can_be_planned_at_both_efforts(new_project):
             plan = project.planned("--config", f"effort={effort}", "--", target)
             assert plan["draw"] == 1
             assert plan[target] == 1
+
+
+def test_every_command_of_the_readme_can_be_planned(new_project):
+    project = new_project(small=False)
+    lines = (ROOT / "README.md").read_text().splitlines()
+    commands = [line.partition("#")[0].split() for line in lines if line.startswith("snakemake ")]
+    assert len(commands) >= 5
+    for command in commands:
+        arguments = [part.replace("/path/to/directory", str(project.mirror)) for part in command]
+        project.run("-n", *arguments[1:])
 
 
 @pytest.mark.parametrize("profile", ["local", "slurm"])
