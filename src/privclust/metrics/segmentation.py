@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics.cluster import contingency_matrix
 
 __all__ = ["l1_error", "l2_error", "segmentation_error"]
 
@@ -43,7 +42,9 @@ def segmentation_error(y: np.ndarray, labels: np.ndarray) -> float:
             "y and labels must be vectors of the same positive length, "
             f"got shapes {y.shape} and {labels.shape}"
         )
-    table = contingency_matrix(y, labels)
+    classes, clusters = (np.unique(values, return_inverse=True)[1] for values in (y, labels))
+    table = np.zeros((classes.max() + 1, clusters.max() + 1), dtype=np.int64)
+    np.add.at(table, (classes, clusters), 1)
     agreed = table[linear_sum_assignment(table, maximize=True)].sum()
     return float((y.size - agreed) / y.size)
 
