@@ -112,8 +112,10 @@ def test_every_printed_number_names_an_experiment_and_a_method(config):
 def test_quick_effort_keeps_every_method_and_three_points_of_every_axis(config):
     quick = load_plan(config, str(SCHEMAS), {})
     paper = load_plan({**config, "effort": "paper"}, str(SCHEMAS), {})
-    for name, experiment in paper.experiments.items():
-        fast = quick.experiments[name]
+    left_out = set(paper.targets) - set(quick.targets)
+    assert all(paper.targets[name].ours for name in left_out)
+    for name, fast in quick.experiments.items():
+        experiment = paper.experiments[name]
         assert fast.methods.keys() == experiment.methods.keys()
         for axis in {key for point in experiment.points for key in point}:
             values = {point[axis] for point in experiment.points}

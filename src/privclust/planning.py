@@ -194,7 +194,12 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
         found = experiments_of(document, config["effort"], config["seed"], path)
         _add(experiments, found, f"{path}: experiments")
-        _add(targets, _targets_of(document, path), f"{path}: targets")
+        made = {
+            name: target
+            for name, target in _targets_of(document, path).items()
+            if set(target.experiments) <= set(found)
+        }
+        _add(targets, made, f"{path}: targets")
     used = {e.name: e.dataset for e in experiments.values() if e.dataset}
     for name, dataset in used.items():
         if dataset not in datasets:

@@ -187,6 +187,7 @@ def experiments_of(
     Returns
     -------
     dict of str to Experiment
+        Without those that have no settings for this effort.
 
     Raises
     ------
@@ -195,6 +196,8 @@ def experiments_of(
     """
     found = {}
     for name, entry in document["experiments"].items():
+        if effort not in entry["effort"]:
+            continue
         settings = {**entry, **entry["effort"][effort]}
         methods = {
             method: _method(document["methods"], name, method, use or {}, where)
