@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from scipy.linalg import block_diag
+from threadpoolctl import threadpool_limits
 
 from privclust.metrics import segmentation_error
 from privclust.spectral import estimate_n_clusters, spectral_clustering
@@ -89,6 +90,7 @@ def test_is_fast():
     """Under 50 ms at 300 vertices on an idle core; ten times that allows for a busy machine."""
     affinity = blocks([100, 100, 100], 0.1)[0]
     spectral_clustering(affinity, 3, np.random.default_rng(0))
-    start = time.process_time()
-    spectral_clustering(affinity, 3, np.random.default_rng(0))
-    assert time.process_time() - start < 0.5
+    with threadpool_limits(1):  # threads that wait for one another count as busy
+        start = time.process_time()
+        spectral_clustering(affinity, 3, np.random.default_rng(0))
+        assert time.process_time() - start < 0.5
