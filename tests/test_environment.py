@@ -28,16 +28,19 @@ def locked():
     return versions
 
 
-def declared():
-    """Names of the packages that the project itself asks for, but for the developers' tools."""
+def declared(*extras):
+    """Names of the packages of the core and of some extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = chain(project["dependencies"], *project["optional-dependencies"].values())
+    extras = extras or tuple(project["optional-dependencies"])
+    lines = chain(
+        project["dependencies"], *(project["optional-dependencies"][extra] for extra in extras)
+    )
     return {Requirement(line).name.lower() for line in lines}
 
 
 def test_environment_has_the_pins_of_the_lock():
     versions = locked()
-    wanted = {CONDA_NAMES.get(n, n): versions[n] for n in {*declared(), *REPORT_PACKAGES}}
+    wanted = {CONDA_NAMES.get(n, n): versions[n] for n in {*declared("workflow"), *REPORT_PACKAGES}}
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     pins = dict(line.split("=") for line in environment["dependencies"])
     assert pins.pop("python") == "3.11"

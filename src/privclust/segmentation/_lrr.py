@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.segmentation._base import SelfExpressiveClusterer, check_integer, check_real
+from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import largest_magnitude, row_space
+from privclust.validation import check_integer, check_real
 
 _CHECK_EVERY = 5  # iterations between two looks at the duality gap
 _SMOOTHING_DECAY = 0.98  # of the smoothing, an iteration, until it is small against the tolerance

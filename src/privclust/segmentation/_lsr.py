@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.segmentation._base import SelfExpressiveClusterer, check_real
+from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import row_space, spanned_by_others
+from privclust.validation import check_real
 
 
 class LSR(SelfExpressiveClusterer):

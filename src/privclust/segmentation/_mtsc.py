@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.segmentation._base import SelfExpressiveClusterer, check_integer, check_real
+from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
+from privclust.validation import check_integer, check_real
 
 __all__ = ["MTSC", "SBL"]
 

@@ -8,12 +8,13 @@ import numba
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.segmentation._base import SelfExpressiveClusterer, check_integer, check_real
+from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import (
     largest_magnitude,
     row_space,
     spanned_by_others,
 )
+from privclust.validation import check_integer, check_real
 
 _RELAXATION = 1.6  # over-relaxation of a step, between 1 (none) and 2
 _CHECK_EVERY = 10  # iterations between two looks at the residuals

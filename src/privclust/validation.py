@@ -1,0 +1,33 @@
+"""Checks of parameters that all estimators share; every message names what it got."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+
+
+def as_generator(random_state) -> np.random.Generator:
+    """Return a Generator for None, an int, a Generator (itself) or a RandomState (one draw)."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is None or isinstance(random_state, Integral | np.random.Generator):
+        return np.random.default_rng(random_state)
+    raise ValueError(
+        "random_state must be None, an int, a numpy.random.Generator or a RandomState, "
+        f"got {random_state!r}"
+    )
+
+
+def check_integer(name: str, value, *, minimum: int) -> None:
+    """Raise a ValueError unless `value` is an integer of at least `minimum`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
+
+
+def check_real(name: str, value, *, above: float = 0.0, inclusive: bool = False) -> None:
+    """Raise a ValueError unless `value` is finite and above `above` (or equal, if inclusive)."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value)
+    if not is_number or value < above or (value == above and not inclusive):
+        bound = "at least" if inclusive else "greater than"
+        raise ValueError(f"{name} must be a finite number {bound} {above:g}, got {value!r}")
