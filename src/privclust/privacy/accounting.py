@@ -1,0 +1,301 @@
+r"""Composition, conversion and calibration of privacy losses.
+
+The papers' own budget rules stand here as they are printed; everything else is done by
+dp-accounting. Losses are measured in two currencies:
+
+- a pure parameter :math:`\epsilon'` of one release, and
+- :math:`\rho` of zero-concentrated differential privacy (zCDP), which adds up over releases. The
+  Gaussian mechanism has :math:`\rho = \Delta_2^2 / (2 \sigma^2)`, any :math:`\epsilon'`-DP release
+  has :math:`\rho \le \epsilon'^2 / 2` (Bun and Steinke 2016, Propositions 1.6 and 3.3).
+
+(mu, tau)-CDP of Dwork and Rothblum bounds the mean of the privacy loss by mu and says that it is
+subgaussian about it with standard deviation tau. A :math:`\rho` made of Gaussian and pure releases
+gives :math:`(\rho, \sqrt{2 \rho})`-CDP, which is how the DP-EM paper states its budgets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import numpy as np
+from scipy.optimize import brentq
+
+# Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.
+_ORDERS = 1.0 + np.logspace(-4, 6, 4000)
+# Steps in which the smallest pure loss is counted; each is rounded up by one at most.
+PLD_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The privacy loss of one release, done `count` times.
+
+    Attributes
+    ----------
+    rho : float
+        Its zCDP parameter, each time.
+    epsilon : float
+        Its pure parameter, each time; infinite for the Gaussian mechanism.
+    count : int
+        How many times it was done.
+    """
+
+    rho: float
+    epsilon: float = math.inf
+    count: int = 1
+
+
+def check_budget(epsilon: float, delta: float | None = None) -> None:
+    """Raise a ValueError unless ``epsilon`` is finite and positive and ``delta`` in (0, 1).
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float, optional
+        Not checked if None.
+    """
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if name == "delta" and delta is None:
+            continue
+        number = isinstance(value, (int, float, np.integer, np.floating))
+        if not number or isinstance(value, bool) or not math.isfinite(value) or value <= 0:
+            raise ValueError(f"{name} must be a finite number greater than 0, got {value!r}")
+    if delta is not None and delta >= 1:
+        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+
+
+def gaussian_constant(delta: float) -> float:
+    r"""Return c of the classical Gaussian mechanism, :math:`c^2 = 2 \log(1.25 / \delta')`.
+
+    Source: Dwork and Roth, Theorem A.1; DP-EM, Section 4.2 (below eq. 15).
+
+    Examples
+    --------
+    >>> round(gaussian_constant(0.001), 3)
+    3.776
+    """
+    check_budget(1.0, delta)
+    return math.sqrt(2.0 * math.log(1.25 / delta))
+
+
+def cdp_share(epsilon: float, n_pure: int, n_gaussian: int = 0, c: float = 1.0) -> float:
+    r"""Return the share :math:`\epsilon'` of one perturbation by the CDP rule of DP-EM.
+
+    Section 5: pure perturbations cost :math:`\epsilon'^2 / 2` each (its footnote 6), classical
+    Gaussian ones :math:`\epsilon'^2 / (2 c^2)`, and the sum is to be epsilon:
+
+    .. math:: \epsilon' = \sqrt{2 \epsilon / (n_{pure} + n_{Gaussian} / c^2)}.
+
+    With J iterations and K components ``n_pure = J (2 K + 1)`` for Laplace means, and
+    ``n_pure = J (K + 1)``, ``n_gaussian = J K`` for Gaussian means.
+
+    Parameters
+    ----------
+    epsilon : float
+        The mean privacy loss of the whole; the whole is :math:`(\epsilon, \sqrt{2\epsilon})`-CDP.
+    n_pure, n_gaussian : int
+        How many perturbations there are of each kind.
+    c : float
+        From `gaussian_constant`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not a positive number.
+
+    Examples
+    --------
+    >>> round(cdp_share(0.9, n_pure=10 * 7), 4)
+    0.1604
+    """
+    check_budget(epsilon)
+    return math.sqrt(2.0 * epsilon / (n_pure + n_gaussian / c**2))
+
+
+def advanced_share(epsilon: float, delta: float, n: int) -> float:
+    r"""Return the share :math:`\epsilon'` of one of n perturbations by advanced composition.
+
+    DP-EM, eq. (31): :math:`\epsilon' = \epsilon / (2 \sqrt{2 n \log(1 / \delta_1)})`, with
+    ``n = (2 K + 1) J``. Pure perturbations then compose to (epsilon, delta_1)-DP, as long as
+    epsilon is below 1 (Dwork and Roth, Corollary 3.21); see `advanced_composition` for what holds
+    beyond.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not positive or delta not in (0, 1).
+
+    Examples
+    --------
+    >>> round(advanced_share(0.9, 0.01, 70), 5)
+    0.01772
+    """
+    check_budget(epsilon, delta)
+    return epsilon / (2.0 * math.sqrt(2.0 * n * math.log(1.0 / delta)))
+
+
+def advanced_composition(epsilon: float, delta: float, n: int) -> float:
+    r"""Return what n releases of epsilon-DP compose to at ``delta``, by advanced composition.
+
+    Dwork and Roth, Theorem 3.20:
+    :math:`\sqrt{2 n \log(1/\delta)} \epsilon + n \epsilon (e^{\epsilon} - 1)`.
+
+    Examples
+    --------
+    >>> advanced_composition(advanced_share(0.9, 0.01, 70), 0.01, 70) <= 0.9
+    True
+    """
+    check_budget(epsilon, delta)
+    return math.sqrt(2.0 * n * math.log(1.0 / delta)) * epsilon + n * epsilon * math.expm1(epsilon)
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return the smallest epsilon such that rho-zCDP gives (epsilon, delta)-DP.
+
+    Through the Renyi curve ``alpha * rho`` and dp-accounting's conversion.
+
+    Examples
+    --------
+    >>> round(zcdp_epsilon(0.9, 1e-4), 2)
+    5.92
+    """
+    from dp_accounting.rdp import rdp_privacy_accountant
+
+    check_budget(rho, delta)
+    epsilon, _ = rdp_privacy_accountant.compute_epsilon(_ORDERS, _ORDERS * rho, delta)
+    return float(epsilon)
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Return the largest rho such that rho-zCDP gives (epsilon, delta)-DP: the inverse.
+
+    Examples
+    --------
+    >>> round(zcdp_epsilon(zcdp_rho(1.0, 1e-5), 1e-5), 6)
+    1.0
+    """
+    check_budget(epsilon, delta)
+
+    def excess(log_rho: float) -> float:
+        return zcdp_epsilon(math.exp(log_rho), delta) - epsilon
+
+    # (epsilon, delta)-DP follows from rho >= epsilon only at delta that nobody asks for
+    return math.exp(_root(excess, math.log(epsilon) - 1.0))
+
+
+def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
+    """Return epsilon of a composition at ``delta`` by privacy loss distributions.
+
+    Gaussian releases compose to one Gaussian exactly; a pure release enters as randomised response
+    with its epsilon, which dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015).
+
+    Parameters
+    ----------
+    losses : sequence of Loss
+    delta : float
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If delta does not lie in (0, 1).
+
+    Examples
+    --------
+    >>> round(pld_epsilon([Loss(rho=0.9)], 1e-4), 2)
+    5.41
+    """
+    from dp_accounting import gaussian_mechanism
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    check_budget(1.0, delta)
+    gaussian = sum(loss.rho * loss.count for loss in losses if math.isinf(loss.epsilon))
+    pure = [loss for loss in losses if math.isfinite(loss.epsilon)]
+    sigma = 1.0 / math.sqrt(2.0 * gaussian) if gaussian else math.inf
+    if not pure:
+        return float(gaussian_mechanism.get_epsilon_gaussian(sigma, delta))
+    interval = min(loss.epsilon for loss in pure) / PLD_STEPS
+    parts = [
+        pld.from_randomized_response(
+            2.0 / (1.0 + math.exp(loss.epsilon)), 2, value_discretization_interval=interval
+        ).self_compose(loss.count)
+        for loss in pure
+    ]
+    if gaussian:
+        parts.append(pld.from_gaussian_mechanism(sigma, value_discretization_interval=interval))
+    return float(reduce(lambda a, b: a.compose(b), parts).get_epsilon_for_delta(delta))
+
+
+def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
+    """Return the smallest epsilon at ``delta`` that any rule here proves for a composition.
+
+    The least of plain addition, zCDP and privacy loss distributions.
+    """
+    return _composed_epsilon(tuple(losses), delta)
+
+
+@lru_cache(maxsize=1024)
+def _composed_epsilon(losses: tuple[Loss, ...], delta: float) -> float:
+    """Remember what was composed before: an experiment asks for the same again and again."""
+    added = sum(loss.epsilon * loss.count for loss in losses)
+    rho = sum(loss.rho * loss.count for loss in losses)
+    return min(added, zcdp_epsilon(rho, delta), pld_epsilon(losses, delta))
+
+
+def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, delta: float) -> float:
+    """Return the largest share whose losses compose to (epsilon, delta)-DP by `pld_epsilon`.
+
+    Parameters
+    ----------
+    losses_of : callable
+        The losses at a share; they grow with it.
+    epsilon, delta : float
+        What is to be met.
+
+    Returns
+    -------
+    float
+        The share, to 1e-6 of itself, on the safe side.
+
+    Raises
+    ------
+    ValueError
+        If the budget is out of its range.
+
+    Examples
+    --------
+    >>> share = calibrated(lambda share: [Loss(share**2 / 2, count=10)], 1.0, 1e-5)
+    >>> pld_epsilon([Loss(share**2 / 2, count=10)], 1e-5) <= 1.0
+    True
+    """
+    check_budget(epsilon, delta)
+
+    def excess(log_share: float) -> float:
+        return pld_epsilon(losses_of(math.exp(log_share)), delta) - epsilon
+
+    rho_of_one = sum(loss.rho * loss.count for loss in losses_of(1.0))
+    start = 0.5 * math.log(zcdp_rho(epsilon, delta) / rho_of_one)
+    return math.exp(_root(excess, start) - 1e-6)
+
+
+def _root(excess: Callable[[float], float], start: float) -> float:
+    """Return where an increasing function crosses zero, to 1e-9 and from below."""
+    low = high = start
+    while excess(low) > 0:
+        low -= 1.0
+    while excess(high) < 0:
+        high += 1.0
+    if low == high:
+        return low
+    root = brentq(excess, low, high, xtol=1e-9)
+    return root if excess(root) <= 0 else root - 2e-9

@@ -1,0 +1,286 @@
+r"""What a fitted estimator promises: the releases it made, and what they compose to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon
+
+DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
+RELATIONS = ("replace-one", "add-remove")
+_STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something was taken from the data without noise, so that the guarantee does not hold."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One kind of noised quantity, released one or more times.
+
+    Attributes
+    ----------
+    name : str
+        What is released, such as ``"mixing weights"``.
+    mechanism : str
+        ``"laplace"``, ``"gaussian"``, ``"gamma"``, ...
+    noise : str
+        Scale of the noise, in words.
+    proof : str
+        Where its sensitivity is proved.
+    loss : Loss or None
+        What each costs; None where it is not differentially private.
+    flaw : str
+        Why it is not private, where `loss` is None.
+    """
+
+    name: str
+    mechanism: str
+    noise: str
+    proof: str
+    loss: Loss | None
+    flaw: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.loss is None) != bool(self.flaw):
+            raise ValueError("a release has either a loss or a flaw that says why it has none")
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A statement of privacy, with what it is composed of.
+
+    Parameters and methods are in natural units: epsilon, mu and tau in nats.
+
+    Attributes
+    ----------
+    definition : {"pure", "approximate", "zcdp", "cdp", "asymptotic", "none"}
+        In which sense the output is private. ``"asymptotic"``: only in a limit that no finite run
+        reaches. ``"none"``: not at all; `caveats` say why.
+    relation : {"replace-one", "add-remove"}
+        When two data sets are neighbours: one row is exchanged (n fixed), or added or removed.
+    releases : tuple of Release
+    epsilon, delta : float
+        Of ``"pure"`` (delta = 0), ``"approximate"`` and ``"asymptotic"``.
+    rho : float
+        Of ``"zcdp"``.
+    mu, tau : float
+        Of ``"cdp"``: bound on the mean of the privacy loss, and its subgaussian deviation.
+    seeded : bool
+        Whether the noise came from a seed. Such a run can be repeated by whoever knows the seed:
+        it serves reproduction, it is not a release.
+    caveats : tuple of str
+        What the statement rests on, or why there is none.
+
+    Examples
+    --------
+    >>> noise = Release("sums", "gaussian", "sigma 3", "by hand", Loss(rho=0.05, count=10))
+    >>> guarantee = Guarantee.of([noise], "zcdp", "replace-one")
+    >>> guarantee.rho, round(guarantee.epsilon_at(1e-5), 2)
+    (0.5, 4.38)
+    """
+
+    definition: str
+    relation: str
+    releases: tuple[Release, ...] = ()
+    epsilon: float = math.inf
+    delta: float = 0.0
+    rho: float = math.inf
+    mu: float = math.inf
+    tau: float = math.inf
+    seeded: bool = False
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("definition", self.definition, DEFINITIONS),
+            ("relation", self.relation, RELATIONS),
+        ):
+            if value not in known:
+                raise ValueError(f"{name}: got {value!r}; it may be one of {', '.join(known)}")
+
+    @classmethod
+    def of(
+        cls,
+        releases: Iterable[Release],
+        definition: str,
+        relation: str,
+        *,
+        delta: float = 0.0,
+        seeded: bool = False,
+        caveats: Iterable[str] = (),
+    ) -> Guarantee:
+        """Compose releases and state the outcome in the sense asked for.
+
+        Parameters
+        ----------
+        releases : iterable of Release
+            One flawed release makes it ``"none"``.
+        definition : {"pure", "approximate", "zcdp", "cdp", "none"}
+        relation : {"replace-one", "add-remove"}
+        delta : float
+            Where ``"approximate"`` is evaluated.
+        seeded : bool
+        caveats : iterable of str
+
+        Returns
+        -------
+        Guarantee
+
+        Raises
+        ------
+        ValueError
+            For an unknown definition or relation, or ``"pure"`` with a release that is not.
+        """
+        releases, caveats = tuple(releases), tuple(caveats)
+        flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
+        plain = cls("none", relation, releases=releases, seeded=seeded, caveats=(*caveats, *flaws))
+        if flaws or definition == "none":
+            return plain
+        losses = [release.loss for release in releases]
+        rho = sum(loss.rho * loss.count for loss in losses)
+        added = sum(loss.epsilon * loss.count for loss in losses)
+        if definition == "zcdp":
+            return replace(plain, definition="zcdp", rho=rho)
+        if definition == "cdp":
+            return replace(plain, definition="cdp", mu=rho, tau=math.sqrt(2.0 * rho))
+        if definition == "approximate":
+            epsilon = composed_epsilon(losses, delta)
+            return replace(plain, definition="approximate", epsilon=epsilon, delta=delta)
+        if definition != "pure" or math.isinf(added):
+            raise ValueError(f"definition: got {definition!r}, which these releases do not give")
+        return replace(plain, definition="pure", epsilon=added)
+
+    @property
+    def losses(self) -> list[Loss]:
+        """The loss of each release; empty where there is no guarantee."""
+        if self.definition == "none":
+            return []
+        return [release.loss for release in self.releases]
+
+    def epsilon_at(self, delta: float, accounting: str = "best") -> float:
+        """Return epsilon such that the output is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+        accounting : {"best", "zcdp", "pld"}
+            By which composition; ``"best"`` is the least.
+
+        Returns
+        -------
+        float
+            Infinite where there is no guarantee, or an asymptotic one only.
+        """
+        if self.definition in ("none", "asymptotic"):
+            return math.inf
+        if accounting == "zcdp":
+            return zcdp_epsilon(self.total_rho, delta)
+        if accounting == "pld":
+            return pld_epsilon(self.losses, delta)
+        if accounting != "best":
+            raise ValueError(f"accounting: got {accounting!r}; it may be one of best, zcdp, pld")
+        return composed_epsilon(self.losses, delta)
+
+    @property
+    def total_rho(self) -> float:
+        """Sum of the zCDP parameters; infinite where there is no guarantee."""
+        if self.definition in ("none", "asymptotic"):
+            return math.inf
+        return sum(loss.rho * loss.count for loss in self.losses)
+
+    def to(self, definition: str, *, delta: float = 0.0) -> Guarantee:
+        """Return the same releases stated in another sense; one without guarantee stays so.
+
+        Examples
+        --------
+        >>> noise = Release("counts", "laplace", "scale 1", "by hand", Loss(0.5, epsilon=1.0))
+        >>> pure = Guarantee.of([noise], "pure", "add-remove")
+        >>> pure.to("cdp").mu, pure.to("zcdp").rho
+        (0.5, 0.5)
+        """
+        if self.definition in ("none", "asymptotic"):
+            return self
+        return Guarantee.of(
+            self.releases,
+            definition,
+            self.relation,
+            delta=delta,
+            seeded=self.seeded,
+            caveats=self.caveats,
+        )
+
+    def to_replace_one(self) -> Guarantee:
+        """Return the guarantee for replaced rows that one for added or removed rows implies.
+
+        A replacement is two steps, so pure parameters double and rho grows fourfold (group privacy;
+        Bun and Steinke 2016, Proposition 1.9).
+        """
+        if self.relation == "replace-one":
+            return self
+        releases = tuple(
+            replace(release, loss=release.loss and _two_steps(release.loss))
+            for release in self.releases
+        )
+        definition = self.definition if self.definition != "asymptotic" else "none"
+        return Guarantee.of(
+            releases,
+            definition,
+            "replace-one",
+            delta=self.delta,
+            seeded=self.seeded,
+            caveats=self.caveats,
+        )
+
+    def compose(self, *others: Guarantee) -> Guarantee:
+        """Return the guarantee of releasing all outputs, in the sense of the first.
+
+        Raises
+        ------
+        ValueError
+            If the neighbour relations differ.
+        """
+        parts = (self, *others)
+        relations = {part.relation for part in parts}
+        if len(relations) > 1:
+            raise ValueError("compose: neighbour relations differ; see to_replace_one")
+        caveats = tuple(dict.fromkeys(c for part in parts for c in part.caveats))
+        return Guarantee.of(
+            [release for part in parts for release in part.releases],
+            "none"
+            if any(part.definition in ("none", "asymptotic") for part in parts)
+            else self.definition,
+            self.relation,
+            delta=max(part.delta for part in parts),
+            seeded=any(part.seeded for part in parts),
+            caveats=caveats,
+        )
+
+    def __str__(self) -> str:
+        """Return the statement in a few lines that can be read out."""
+        statement = {
+            "pure": f"{self.epsilon:.4g}-differential privacy",
+            "approximate": f"({self.epsilon:.4g}, {self.delta:g})-differential privacy",
+            "zcdp": f"{self.rho:.4g}-zero-concentrated differential privacy",
+            "cdp": f"({self.mu:.4g}, {self.tau:.4g})-concentrated differential privacy",
+            "asymptotic": f"{self.epsilon:.4g}-differential privacy in the limit only",
+            "none": "no differential privacy",
+        }[self.definition]
+        lines = [f"{statement} ({self.relation} neighbours)"]
+        for release in self.releases:
+            count = f" x {release.loss.count}" if release.loss else ""
+            lines.append(f"  {release.name}{count}: {release.mechanism}, {release.noise}")
+        lines.extend(f"  note: {caveat}" for caveat in self.caveats)
+        if self.seeded:
+            lines.append("  note: the noise was seeded: for reproduction, not for release")
+        return "\n".join(lines)
+
+
+def _two_steps(loss: Loss) -> Loss:
+    """Group privacy for two rows."""
+    steps = _STEPS_TO_REPLACE
+    return replace(loss, rho=steps**2 * loss.rho, epsilon=steps * loss.epsilon)

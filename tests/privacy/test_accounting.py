@@ -1,0 +1,98 @@
+"""Budget rules, conversions and calibration against closed forms and each other."""
+
+import math
+
+import pytest
+from scipy.stats import norm
+
+from privclust.privacy import accounting
+from privclust.privacy.accounting import Loss
+
+
+def gaussian_delta(sigma, epsilon):
+    """delta of the Gaussian mechanism of sensitivity 1 (Balle and Wang 2018, Theorem 8)."""
+    a, b = 1 / (2 * sigma), epsilon * sigma
+    return norm.cdf(a - b) - math.exp(epsilon) * norm.cdf(-a - b)
+
+
+@pytest.mark.parametrize("n_iter", [1, 10])
+@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("epsilon", [0.01, 0.9, 5.0])
+def test_cdp_share_spends_the_whole_budget(n_iter, k, epsilon):
+    share = accounting.cdp_share(epsilon, n_pure=n_iter * (2 * k + 1))
+    assert n_iter * (2 * k + 1) * share**2 / 2 == pytest.approx(epsilon, rel=1e-12)
+    # Section 5: the deviation of the same composition is sqrt(2 epsilon)
+    assert math.sqrt(n_iter * (2 * k + 1)) * share == pytest.approx(math.sqrt(2 * epsilon))
+    c = accounting.gaussian_constant(0.001)
+    gaussian = accounting.cdp_share(epsilon, n_iter * (k + 1), n_iter * k, c)
+    assert gaussian == pytest.approx(math.sqrt(2 * epsilon / (n_iter * (k / c**2 + k + 1))))
+    assert gaussian > share
+
+
+def test_advanced_share_composes_to_the_budget():
+    for epsilon in (0.05, 0.9):
+        for n in (7, 70):
+            share = accounting.advanced_share(epsilon, 0.01, n)
+            assert accounting.advanced_composition(share, 0.01, n) <= epsilon
+
+
+@pytest.mark.parametrize("rho", [0.002, 0.05, 0.9, 10.0])
+@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-8])
+def test_zcdp_round_trip_and_bounds(rho, delta):
+    epsilon = accounting.zcdp_epsilon(rho, delta)
+    assert accounting.zcdp_rho(epsilon, delta) == pytest.approx(rho, rel=1e-3)
+    # never above the plain conversion (Bun and Steinke 2016, Proposition 1.3)
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-9
+    # nor below what a Gaussian of that rho truly has
+    assert gaussian_delta(1 / math.sqrt(2 * rho), epsilon) <= delta * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"), [(0.01, 0.46), (0.1, 1.66), (0.5, 4.2), (0.9, 5.9), (1.0, 6.3)]
+)
+def test_what_the_cdp_budget_buys(epsilon, expected):
+    assert accounting.zcdp_epsilon(epsilon, 1e-4) == pytest.approx(expected, rel=0.015)
+
+
+@pytest.mark.parametrize("count", [1, 10])
+@pytest.mark.parametrize("delta", [1e-2, 1e-6])
+def test_gaussian_releases_compose_exactly(count, delta):
+    epsilon = accounting.pld_epsilon([Loss(0.02, count=count)], delta)
+    assert gaussian_delta(1 / math.sqrt(2 * 0.02 * count), epsilon) == pytest.approx(delta)
+
+
+def test_pure_releases_dominate_by_randomised_response():
+    # k-fold randomised response is the worst case: Kairouz, Oh, Viswanath 2015, Theorem 3.3
+    share, count, delta = 0.1, 20, 1e-3
+    pure = Loss(share**2 / 2, epsilon=share, count=count)
+    epsilon = accounting.pld_epsilon([pure], delta)
+
+    def worst_delta(at):
+        total = 0.0
+        for i in range(count + 1):
+            gap = math.exp((count - 2 * i) * share) - math.exp(at)
+            if gap > 0:
+                total += math.comb(count, i) * math.exp(i * share) * gap
+        return total / (1 + math.exp(share)) ** count
+
+    rounded_up = count * share / accounting.PLD_STEPS
+    assert worst_delta(epsilon) <= delta <= worst_delta(epsilon - rounded_up)
+    assert epsilon <= share * count
+    assert accounting.composed_epsilon([pure], 1e-12) <= share * count
+
+
+def test_calibration_meets_the_budget_and_not_much_less():
+    def losses(share):
+        return [Loss(share**2 / 4, share, 10), Loss(share**2 / 2, count=10)]
+
+    share = accounting.calibrated(losses, 1.0, 1e-5)
+    assert 0.99 < accounting.pld_epsilon(losses(share), 1e-5) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(0, 0.1), (-1, 0.1), (math.nan, 0.1), (1, 0), (1, 1), (1, 1.5), ("1", 0.1)],
+)
+def test_bad_budgets_are_named(epsilon, delta):
+    with pytest.raises(ValueError, match=r"epsilon|delta"):
+        accounting.advanced_share(epsilon, delta, 3)

@@ -1,0 +1,68 @@
+"""Guarantees: composition, conversion, and what takes them away."""
+
+import math
+
+import pytest
+
+from privclust.privacy import Guarantee, Loss, Release
+
+LAPLACE = Release("counts", "laplace", "scale 2", "by hand", Loss(0.005, 0.1, 10))
+GAUSSIAN = Release("sums", "gaussian", "sigma 3", "by hand", Loss(0.05, count=10))
+GAMMA = Release("variances", "gamma", "rate 1", "none", None, flaw="one-sided noise")
+
+
+def test_definitions_of_one_composition():
+    both = Guarantee.of([LAPLACE, GAUSSIAN], "zcdp", "replace-one")
+    assert both.rho == pytest.approx(0.55)
+    cdp = both.to("cdp")
+    assert (cdp.mu, cdp.tau) == (pytest.approx(0.55), pytest.approx(math.sqrt(1.1)))
+    approximate = both.to("approximate", delta=1e-6)
+    assert approximate.epsilon == both.epsilon_at(1e-6)
+    assert approximate.epsilon <= min(both.epsilon_at(1e-6, "zcdp"), both.epsilon_at(1e-6, "pld"))
+    assert approximate.to("zcdp").rho == pytest.approx(0.55)
+
+
+def test_pure_composition_adds_up():
+    pure = Guarantee.of([LAPLACE], "pure", "add-remove")
+    assert pure.epsilon == pytest.approx(1.0)
+    assert pure.compose(pure).epsilon == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="pure"):
+        Guarantee.of([GAUSSIAN], "pure", "add-remove")
+
+
+def test_replacing_a_row_is_two_steps():
+    pure = Guarantee.of([LAPLACE], "pure", "add-remove").to_replace_one()
+    assert (pure.relation, pure.epsilon) == ("replace-one", pytest.approx(2.0))
+    assert pure.total_rho == pytest.approx(4 * 0.05)
+    assert pure.to_replace_one() is pure
+    with pytest.raises(ValueError, match="relations"):
+        pure.compose(Guarantee.of([LAPLACE], "pure", "add-remove"))
+
+
+def test_one_flaw_takes_the_guarantee_away():
+    broken = Guarantee.of([LAPLACE, GAMMA], "cdp", "replace-one")
+    assert broken.definition == "none"
+    assert any("one-sided" in caveat for caveat in broken.caveats)
+    assert broken.epsilon_at(1e-2) == math.inf
+    assert broken.to("zcdp") is broken
+    sound = Guarantee.of([GAUSSIAN], "zcdp", "replace-one", seeded=True)
+    whole = sound.compose(broken)
+    assert whole.definition == "none"
+    assert whole.seeded
+
+
+def test_text_says_what_matters():
+    text = str(Guarantee.of([LAPLACE, GAMMA], "cdp", "replace-one", seeded=True))
+    for part in ("no differential privacy", "replace-one", "gamma", "one-sided", "not for release"):
+        assert part in text
+
+
+@pytest.mark.parametrize(("definition", "relation"), [("perfect", "replace-one"), ("zcdp", "swap")])
+def test_unknown_words_are_refused(definition, relation):
+    with pytest.raises(ValueError, match="it may be one of"):
+        Guarantee(definition, relation)
+
+
+def test_a_release_has_a_loss_or_a_flaw():
+    with pytest.raises(ValueError, match="either"):
+        Release("x", "laplace", "1", "none", None)
