@@ -265,7 +265,7 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
     Returns
     -------
     float
-        The share, to 1e-6 of itself, on the safe side.
+        The share, on the safe side.
 
     Raises
     ------
@@ -285,7 +285,11 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
 
     rho_of_one = sum(loss.rho * loss.count for loss in losses_of(1.0))
     start = 0.5 * math.log(zcdp_rho(epsilon, delta) / rho_of_one)
-    return math.exp(_root(excess, start) - 1e-6)
+    log_share = _root(excess, start)
+    # discretised distributions are monotone up to their steps only: end on the safe side
+    while excess(log_share) > 0:
+        log_share -= 1e-4
+    return math.exp(log_share)
 
 
 def _root(excess: Callable[[float], float], start: float) -> float:
