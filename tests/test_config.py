@@ -65,7 +65,7 @@ def edited_paper(tmp_path, edit):
         ),
         (
             lambda d: d["experiments"]["mtsc_hopkins155"].update(dataset="none"),
-            "got 'none'; it may be one of hopkins155",
+            "got 'none'; it may be one of gowalla, hopkins155, lifesci",
         ),
         (
             lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(trials=0),

@@ -93,21 +93,25 @@ class Plan:
     def fetch_spec(self, name: str) -> dict[str, Any]:
         """Return what decides where a data set is fetched from, without absolute paths.
 
-        Whether the mirror has the file is part of it, so that a substitute gives way to the data
-        once they are there.
+        Which files the mirror has is part of it, so that a substitute gives way to the data once
+        they are there.
         """
         dataset = self.datasets[name]
-        in_mirror = any(
-            source.kind == "mirror"
+        in_mirror = [
+            source.location
+            for source in dataset.sources
+            if source.kind == "mirror"
             and self.mirror is not None
             and (self.mirror / source.location).exists()
-            for source in dataset.sources
-        )
+        ]
         return {
             "dataset": name,
             "file": dataset.file,
             "content_sha256": dataset.content_sha256,
-            "sources": [[s.kind, s.location, s.sha256] for s in dataset.sources],
+            "sources": [
+                [s.kind, s.location, s.sha256, s.md5, s.part and asdict(s.part)]
+                for s in dataset.sources
+            ],
             "in_mirror": in_mirror,
             "substitutes": self.substitutes,
         }
@@ -124,6 +128,7 @@ class Plan:
         return {
             "dataset": name,
             "reader": dataset.reader,
+            "parts": [[s.location, s.part.file, s.part.reader] for s in dataset.sources if s.part],
             "substitute": None
             if substitute is None
             else {"generator": substitute.generator, "parameters": dict(substitute.parameters)},
@@ -133,7 +138,8 @@ class Plan:
         """Return the dotted paths of the code that prepares a data set."""
         dataset = self.datasets[name]
         substitute = [dataset.substitute.generator] if dataset.substitute else []
-        return [dataset.reader, *substitute]
+        parts = [source.part.reader for source in dataset.sources if source.part]
+        return [dataset.reader, *parts, *substitute]
 
     def verdicts_spec(self) -> dict[str, Any]:
         """Return whose trials decide the claims, in the order of the tables, as JSON values."""

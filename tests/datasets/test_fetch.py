@@ -15,7 +15,13 @@ from privclust.config import ConfigError
 from privclust.datasets import fetch as fetching
 from privclust.datasets.fetch import fetch, load, read_receipt, resolve_mirror
 from privclust.datasets.hopkins155 import content_sha256
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import DataError, Part, Source
+
+
+def read_part(path):
+    """A reader that is not the data set's."""
+    return {"read": path.name}
+
 
 QUICK = {"timeout": (0.5, 0.5), "retries": 0}
 
@@ -203,6 +209,80 @@ def test_substitute_removes_what_was_there(make_dataset, mirror_of, small_zip, t
     assert _files(tmp_path / "raw") == ["receipt.json"]
 
 
+@pytest.fixture
+def with_part(make_dataset, truths, make_zip, mirror_of, tmp_path):
+    """A data set of which the mirror has only a part, and the mirror."""
+    path = make_zip(tmp_path / "part.zip", {"arm": truths["arm"]})
+    part = Part("part.zip", f"{__name__}.read_part")
+    source = Source("mirror", "toy/toy.zip", "a part, not comparable.", _sha256(path), part=part)
+    dataset = make_dataset("toy/whole.zip", "http://127.0.0.1:9/x")
+    dataset = replace(dataset, sources=(*dataset.sources, source))
+    return dataset, mirror_of(path.read_bytes())
+
+
+def test_part_is_a_substitute_that_comes_before_the_generated_one(with_part, tmp_path, caplog):
+    dataset, mirror = with_part
+    receipt = fetch(dataset, tmp_path / "raw", mirror, **QUICK)
+    assert (receipt.kind, receipt.file) == ("substitute", "part.zip")
+    assert receipt.source == "a part, not comparable."
+    assert _files(tmp_path / "raw") == ["part.zip", "receipt.json"]
+    (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert "A SUBSTITUTE TAKES ITS PLACE: a part, not comparable." in warning
+    assert "127.0.0.1 refuses the connection" in warning
+    arrays, loaded = load(dataset, tmp_path / "raw")
+    assert loaded == receipt
+    assert arrays == {"read": "part.zip"}
+    (tmp_path / "raw" / "part.zip").write_bytes(b"other")
+    with pytest.raises(DataError, match=r"part\.zip: missing or changed"):
+        load(dataset, tmp_path / "raw")
+    with pytest.raises(DataError, match=r"toy/toy\.zip is not a substitute that is declared"):
+        load(replace(dataset, sources=dataset.sources[:-1]), tmp_path / "raw")
+
+
+def test_part_gives_way_to_the_whole_and_back(with_part, small_zip, tmp_path):
+    dataset, mirror = with_part
+    fetch(dataset, tmp_path / "raw", mirror, **QUICK)
+    (mirror / "toy" / "whole.zip").write_bytes(small_zip.read_bytes())
+    assert fetch(dataset, tmp_path / "raw", mirror, **QUICK).kind == "mirror"
+    assert _files(tmp_path / "raw") == ["receipt.json", "toy.zip"]
+    (mirror / "toy" / "whole.zip").unlink()
+    assert fetch(dataset, tmp_path / "raw", mirror, **QUICK).is_substitute
+    assert _files(tmp_path / "raw") == ["part.zip", "receipt.json"]
+    (mirror / "toy" / "toy.zip").unlink()
+    assert fetch(dataset, tmp_path / "raw", mirror, **QUICK).file is None
+    assert _files(tmp_path / "raw") == ["receipt.json"]
+
+
+def test_part_is_not_taken_where_substitutes_are_not_allowed(with_part, tmp_path):
+    dataset, mirror = with_part
+    for changed in (dataset, replace(dataset, substitute=None)):
+        message = _refused(changed, tmp_path / "raw", mirror, allow_substitutes=False, **QUICK)
+        assert "toy cannot be had" in message
+        assert "at toy/toy.zip" not in message
+        assert message.endswith(", or allow substitutes")
+
+
+def test_wrong_part_in_the_mirror_is_an_error_even_if_it_is_the_whole(
+    with_part, small_zip, tmp_path
+):
+    dataset, mirror = with_part
+    (mirror / "toy" / "toy.zip").write_bytes(small_zip.read_bytes())
+    message = _refused(dataset, tmp_path / "raw", mirror, **QUICK)
+    assert f"its SHA-256 is {_sha256(small_zip)}, not" in message
+
+
+def test_published_md5_is_taken_where_there_is_no_other(
+    make_dataset, mirror_of, small_zip, tmp_path
+):
+    mirror = mirror_of(small_zip.read_bytes())
+    md5 = hashlib.md5(small_zip.read_bytes()).hexdigest()
+    dataset = make_dataset(content_digest=None, content_sha256=None)
+    source = Source("mirror", "toy/toy.zip", "a source", md5=md5)
+    assert fetch(replace(dataset, sources=(source,)), tmp_path / "raw", mirror).kind == "mirror"
+    wrong = replace(dataset, sources=(replace(source, md5="0" * 32),))
+    assert f"its MD5 is {md5}, not {'0' * 32}" in _refused(wrong, tmp_path / "raw", mirror)
+
+
 def test_wrong_dotted_path_is_no_sources_fault(make_dataset, server, tmp_path):
     dataset = make_dataset(f"{server.url}/good", content_digest="math.nothing")
     with pytest.raises(ConfigError, match=r"math\.nothing: cannot be imported"):
@@ -282,7 +362,7 @@ def test_receipt_of_something_else(make_dataset, tmp_path):
         load(replace(dataset, name="other"), tmp_path)
     receipt = json.loads((tmp_path / "receipt.json").read_text())
     (tmp_path / "receipt.json").write_text(json.dumps({**receipt, "location": "a.b"}))
-    with pytest.raises(DataError, match=r"a\.b is not the substitute that is declared for toy"):
+    with pytest.raises(DataError, match=r"a\.b is not a substitute that is declared for toy"):
         load(dataset, tmp_path)
 
 

@@ -38,8 +38,11 @@ def problem(tmp_path):
 def test_the_projects_own_file_is_valid_and_every_dotted_path_imports(project_datasets):
     for dataset in project_datasets.values():
         assert callable(load_object(dataset.reader))
-        assert callable(load_object(dataset.content_digest))
         assert callable(load_object(dataset.substitute.generator))
+        if dataset.content_digest is not None:
+            assert callable(load_object(dataset.content_digest))
+        for source in dataset.sources:
+            assert source.part is None or callable(load_object(source.part.reader))
 
 
 def test_hopkins155_goes_to_the_mirror_first_then_to_the_official_address(project_datasets):
@@ -49,6 +52,24 @@ def test_hopkins155_goes_to_the_mirror_first_then_to_the_official_address(projec
     assert "no number obtained from them is comparable" in dataset.substitute.description
     with pytest.raises(FrozenInstanceError):
         dataset.title = "another"
+
+
+def test_gowalla_goes_to_the_whole_first_then_to_a_part_that_is_called_a_substitute(
+    project_datasets,
+):
+    dataset = project_datasets["gowalla"]
+    assert [(source.kind, source.part is None) for source in dataset.sources] == [
+        ("mirror", True),
+        ("url", True),
+        ("mirror", False),
+    ]
+    assert dataset.sources[1].location == (
+        "https://snap.stanford.edu/data/loc-gowalla_totalCheckins.txt.gz"
+    )
+    for text in (dataset.sources[2].description, dataset.substitute.description):
+        assert "no number obtained from" in text
+        assert "is comparable" in text
+    assert dataset.sources[2].part.file != dataset.file
 
 
 def test_missing_key_is_named(problem):
@@ -101,6 +122,26 @@ def test_every_source_can_be_verified(problem):
         del entry["content_digest"], entry["content_sha256"]
 
     assert re.search(r"hopkins155\.sources\[[12]\]: the key 'sha256' is missing", problem(edit))
+
+
+def test_published_md5_verifies_a_source(tmp_path):
+    entries = yaml.safe_load(CONFIG.read_text())
+    del entries["hopkins155"]["content_digest"], entries["hopkins155"]["content_sha256"]
+    for source in entries["hopkins155"]["sources"][1:]:
+        source["md5"] = "0" * 32
+    path = tmp_path / "datasets.yaml"
+    path.write_text(yaml.safe_dump(entries))
+    assert load_datasets(path, SCHEMA)["hopkins155"].sources[1].md5 == "0" * 32
+
+
+def test_part_needs_file_reader_and_a_checksum_of_its_own(problem):
+    part = {"file": "part.zip", "reader": "a.b"}
+    message = problem(lambda entry: entry["sources"][1].update(part=part))
+    assert "hopkins155.sources[1]: the key 'sha256' is missing" in message
+    message = problem(lambda entry: entry["sources"][0].update(part={"file": "part.zip"}))
+    assert "sources[0].part: the key 'reader' is missing" in message
+    message = problem(lambda entry: entry["sources"][0].update(part=part | {"file": "a/b"}))
+    assert "sources[0].part.file: got" in message
 
 
 def test_name_of_a_data_set(problem):

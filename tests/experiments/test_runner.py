@@ -128,3 +128,19 @@ def test_progress_ends_with_a_line_where_there_is_no_terminal(caplog):
     with caplog.at_level(logging.INFO, logger="privclust"):
         assert list(runner.progress([1, 2, 3], "thing")) == [1, 2, 3]
     assert caplog.messages == ["thing: 3 of 3"]
+
+
+def test_data_and_starts_are_the_same_along_swept_axes():
+    spec = {
+        "seed": 0,
+        "paper": "p",
+        "experiment": "e",
+        "swept": ["epsilon"],
+        "method": {"name": "a"},
+    }
+    points = [{"epsilon": 0.1, "n": 5}, {"epsilon": 1.0, "n": 5}, {"epsilon": 0.1, "n": 6}]
+    first, other, elsewhere = (runner.TrialStreams(spec, point, 0) for point in points)
+    for stream in ("data", "init"):
+        assert first.get(stream).random() == other.get(stream).random()
+        assert first.get(stream).random() != elsewhere.get(stream).random()
+    assert first.get("noise").random() != other.get("noise").random()

@@ -7,7 +7,7 @@ from privclust.experiments import evaluation, segmentation, segmentation_checks
 from privclust.experiments.runner import TrialData, TrialStreams, prepared
 from privclust.segmentation import LRR, LSR, MTSC, SBL, SSC
 
-SPEC = {"seed": 1, "paper": "mtsc", "experiment": "e", "method": {"name": "m"}}
+SPEC = {"seed": 1, "paper": "mtsc", "experiment": "e", "swept": [], "method": {"name": "m"}}
 
 
 def streams(point, trial=0):

@@ -8,5 +8,8 @@ module            what
 ``hopkins155``    reader of the Hopkins 155 motion segmentation benchmark; ``Sequence``
 ``motion``        generated motion sequences, the declared substitute for Hopkins 155
 ``synthetic``     points on random subspaces
+``gowalla``       readers of Gowalla check-in locations, whole and in part; generated stand-in
+``lifesci``       reader of the Life Sciences set ds1.10; generated stand-in
+``mixtures``      three Gaussians in the plane, people on a map
 ================  ==============================================================================
 """

@@ -2,7 +2,8 @@
 
 A data set's folder holds the raw file and ``receipt.json``, which says where the file came from.
 A receipt that is there fits the file: it is removed before the file is replaced and written after.
-Where no source can be had the folder holds no file, and the receipt names the substitute.
+Where no source has the whole, the receipt names the substitute: a part of the data set, whose file
+the folder then holds under a name of its own, or generated data, and no file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +25,7 @@ import numpy as np
 
 from privclust.artefacts import atomic_path, write_text
 from privclust.datasets.network import unreachable, why_failed, worth_retrying
-from privclust.datasets.registry import DataError, Dataset, Source
+from privclust.datasets.registry import DataError, Dataset, Part, Source, Substitute
 from privclust.dotted import load_object
 
 RECEIPT = "receipt.json"
@@ -53,7 +54,7 @@ class Receipt:
     location : str
         Path relative to the mirror directory, address, or dotted path of the generator.
     file : str or None
-        Name of the raw file; None for a substitute, as the next two.
+        Name of the raw file; None if the substitute is generated, as the next two.
     sha256 : str or None
         The file's checksum.
     bytes : int or None
@@ -70,7 +71,7 @@ class Receipt:
 
     @property
     def is_substitute(self) -> bool:
-        """Whether generated data take the data set's place."""
+        """Whether a part of the data set or generated data take its place."""
         return self.kind == "substitute"
 
 
@@ -135,20 +136,21 @@ def fetch(
 ) -> Receipt:
     """Put a data set's verified file and a receipt into a folder.
 
-    Sources are tried in order. A mirror's file that is there but wrong is an error; a source that
-    does not have the file, cannot be reached or gives a wrong one is passed over, and named in
-    the log and in the final message.
+    Sources are tried in order, then the generated substitute. A source that holds only a part is a
+    substitute too, and left out if those are not allowed. A mirror's file that is there but wrong
+    is an error; a source that does not have the file, cannot be reached or gives a wrong one is
+    passed over, and named in the log and in the final message.
 
     Parameters
     ----------
     dataset : Dataset
         What to fetch.
     directory : path-like
-        The data set's folder, made if needed. Gets ``<dataset.file>`` and ``receipt.json``.
+        The data set's folder, made if needed. Gets the source's file and ``receipt.json``.
     mirror : path-like or None, default=None
         Directory of local copies, from `resolve_mirror`.
     allow_substitutes : bool, default=True
-        Whether the declared substitute may take the data set's place.
+        Whether a declared substitute may take the data set's place.
     timeout : (float, float), default=(5.0, 20.0)
         Seconds to wait for a connection (all addresses are tried at once, so this is also how
         long a machine without a network waits), and between two pieces of an answer.
@@ -178,25 +180,20 @@ def fetch(
     if dataset.content_digest is not None:
         load_object(dataset.content_digest)  # a wrong path is no source's fault
     failures: list[str] = []
-    no_route: dict[str, str] | None = None
-    for source in dataset.sources:
-        try:
-            if source.kind == "mirror":
-                return _from_mirror(dataset, source, directory, mirror)
-            if no_route is None:
-                urls = [s.location for s in dataset.sources if s.kind == "url"]
-                no_route = unreachable(urls, timeout[0])
-            if source.location in no_route:
-                raise _Unavailable(no_route[source.location])
-            return _from_url(dataset, source, directory, timeout, retries)
-        except _Unavailable as error:
-            failures.append(f"{source.description} ({source.location}): {error}")
-            log.info("%s: passed over %s", dataset.name, failures[-1])
-        except OSError as error:
-            raise _cannot_write(dataset, directory, error) from error
-    if dataset.substitute is None or not allow_substitutes:
+    sources = [s for s in dataset.sources if s.part is None or allow_substitutes]
+    receipt = _first_had(dataset, sources, directory, mirror, timeout, retries, failures)
+    if receipt is None and dataset.substitute is not None and allow_substitutes:
+        receipt = _generated(dataset, dataset.substitute, directory)
+    if receipt is None:
         raise _nothing_had(dataset, failures)
-    return _substitute(dataset, directory, failures)
+    if receipt.is_substitute:
+        log.warning(
+            "%s: NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE: %s Tried: %s",
+            dataset.name,
+            receipt.source,
+            "; ".join(failures),
+        )
+    return receipt
 
 
 def load(
@@ -227,19 +224,22 @@ def load(
     receipt = read_receipt(directory)
     if receipt.dataset != dataset.name:
         raise DataError(f"{directory}: holds {receipt.dataset}, not {dataset.name}", "fetch again")
+    kept: Dataset | Part = dataset
     if receipt.is_substitute:
-        if dataset.substitute is None or dataset.substitute.generator != receipt.location:
+        substitute = _declared_substitute(dataset, receipt)
+        if substitute is None:
             raise DataError(
-                f"{directory}: {receipt.location} is not the substitute that is declared for "
+                f"{directory}: {receipt.location} is not a substitute that is declared for "
                 f"{dataset.name}",
                 "fetch again",
             )
-        generator = load_object(dataset.substitute.generator)
-        return generator(**dataset.substitute.parameters), receipt
-    path = Path(directory) / dataset.file
+        if isinstance(substitute, Substitute):
+            return load_object(substitute.generator)(**substitute.parameters), receipt
+        kept = substitute
+    path = Path(directory) / kept.file
     if not path.is_file() or _measure(path)[0] != receipt.sha256:
         raise DataError(f"{path}: missing or changed since it was fetched", "fetch again")
-    return load_object(dataset.reader)(path), receipt
+    return load_object(kept.reader)(path), receipt
 
 
 def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
@@ -257,6 +257,34 @@ def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
         raise DataError(f"{path}: there is no receipt", "fetch the data set first") from None
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{path}: not a receipt ({error})", "fetch again") from error
+
+
+def _first_had(
+    dataset: Dataset,
+    sources: Sequence[Source],
+    directory: Path,
+    mirror: str | os.PathLike[str] | None,
+    timeout: tuple[float, float],
+    retries: int,
+    failures: list[str],
+) -> Receipt | None:
+    """Take the file from the first source that gives it; add to `failures` why others did not."""
+    no_route: dict[str, str] | None = None
+    for source in sources:
+        try:
+            if source.kind == "mirror":
+                return _from_mirror(dataset, source, directory, mirror)
+            if no_route is None:
+                no_route = unreachable((s.location for s in sources if s.kind == "url"), timeout[0])
+            if source.location in no_route:
+                raise _Unavailable(no_route[source.location])
+            return _from_url(dataset, source, directory, timeout, retries)
+        except _Unavailable as error:
+            failures.append(f"{source.description} ({source.location}): {error}")
+            log.info("%s: passed over %s", dataset.name, failures[-1])
+        except OSError as error:
+            raise _cannot_write(dataset, directory, error) from error
+    return None
 
 
 def _from_mirror(
@@ -351,17 +379,18 @@ def _keep(
     dataset: Dataset, source: Source, directory: Path, obtain: Callable[[Path], object]
 ) -> Receipt:
     """Obtain the file under a temporary name, verify it, then give it its name and receipt."""
-    with atomic_path(directory / dataset.file) as temporary:
+    kept = source.part or dataset
+    with atomic_path(directory / kept.file) as temporary:
         obtain(temporary)
         sha256, size = _measure(temporary)
         _verify(dataset, source, temporary, sha256)
-        (directory / RECEIPT).unlink(missing_ok=True)
+        _clear(dataset, directory)
     receipt = Receipt(
         dataset=dataset.name,
-        kind=source.kind,
+        kind=source.kind if source.part is None else "substitute",
         source=source.description,
         location=source.location,
-        file=dataset.file,
+        file=kept.file,
         sha256=sha256,
         bytes=size,
     )
@@ -374,8 +403,15 @@ def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
     """Refuse a file of which neither the checksum nor that of its contents is the expected one."""
     if source.sha256 is not None and sha256 == source.sha256:
         return
-    if dataset.content_digest is None:
-        raise DataError(f"its SHA-256 is {sha256}, not {source.sha256}")
+    if source.sha256 is None and source.md5 is not None:
+        md5 = _md5(path)
+        if md5 == source.md5:
+            return
+        problem = f"its MD5 is {md5}, not {source.md5}"
+    else:
+        problem = f"its SHA-256 is {sha256}, not {source.sha256}"
+    if dataset.content_digest is None or source.part is not None:
+        raise DataError(problem)
     try:
         found = load_object(dataset.content_digest)(path)
     except DataError as error:
@@ -393,6 +429,19 @@ def _measure(path: Path) -> tuple[str, int]:
         return hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size
 
 
+def _md5(path: Path) -> str:
+    """Return the MD5 of a file: for damage, not for forgery."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _clear(dataset: Dataset, directory: Path) -> None:
+    """Remove the receipt, then whatever an earlier fetch left."""
+    parts = [source.part.file for source in dataset.sources if source.part is not None]
+    for name in (RECEIPT, dataset.file, *parts):
+        (directory / name).unlink(missing_ok=True)
+
+
 def _write_receipt(directory: Path, receipt: Receipt) -> None:
     """Write the receipt as JSON with one key a line."""
     write_text(
@@ -400,24 +449,26 @@ def _write_receipt(directory: Path, receipt: Receipt) -> None:
     )
 
 
-def _substitute(dataset: Dataset, directory: Path, failures: list[str]) -> Receipt:
-    """Leave a receipt for the substitute, and nothing that could be taken for the data set."""
-    assert dataset.substitute is not None
-    log.warning(
-        "%s: NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE: %s Tried: %s",
-        dataset.name,
-        dataset.substitute.description,
-        "; ".join(failures),
-    )
+def _declared_substitute(dataset: Dataset, receipt: Receipt) -> Part | Substitute | None:
+    """Return the substitute a receipt names, if it is one of the data set's."""
+    if receipt.file is None:
+        substitute = dataset.substitute
+        return substitute if substitute and substitute.generator == receipt.location else None
+    named = (receipt.location, receipt.file)
+    parts = ((s.location, s.part) for s in dataset.sources if s.part is not None)
+    return next((part for where, part in parts if (where, part.file) == named), None)
+
+
+def _generated(dataset: Dataset, substitute: Substitute, directory: Path) -> Receipt:
+    """Leave a receipt for generated data, and nothing that could be taken for the data set."""
     receipt = Receipt(
         dataset=dataset.name,
         kind="substitute",
-        source=dataset.substitute.description,
-        location=dataset.substitute.generator,
+        source=substitute.description,
+        location=substitute.generator,
     )
     try:
-        (directory / RECEIPT).unlink(missing_ok=True)
-        (directory / dataset.file).unlink(missing_ok=True)
+        _clear(dataset, directory)
         _write_receipt(directory, receipt)
     except OSError as error:
         raise DataError(
@@ -432,9 +483,10 @@ def _nothing_had(dataset: Dataset, failures: list[str]) -> DataError:
         f"put {dataset.file} into a mirror directory at {source.location} and name the directory "
         f"by `mirror` in the configuration or by {MIRROR_VARIABLE}"
         for source in dataset.sources
-        if source.kind == "mirror"
+        if source.kind == "mirror" and source.part is None
     ]
-    advice += ["allow substitutes"] if dataset.substitute is not None else []
+    has_substitute = dataset.substitute is not None or any(s.part for s in dataset.sources)
+    advice += ["allow substitutes"] if has_substitute else []
     return DataError(
         f"{dataset.name} cannot be had; tried: {'; '.join(failures)}",
         ", or ".join(advice) or "try again later",

@@ -33,8 +33,24 @@ class DataError(Exception):
 
 
 @dataclass(frozen=True)
+class Part:
+    """How a part of a data set is kept and read, where it stands in for the whole.
+
+    Attributes
+    ----------
+    file : str
+        Name of the raw file, without a folder; not that of the whole.
+    reader : str
+        Dotted path of a function that returns arrays in the layout of the data set's reader.
+    """
+
+    file: str
+    reader: str
+
+
+@dataclass(frozen=True)
 class Source:
-    """One place where a data set's file can be had.
+    """One place where a data set's file, or a part that may stand in for it, can be had.
 
     Attributes
     ----------
@@ -46,17 +62,24 @@ class Source:
         The source in words, for the receipt and for messages.
     sha256 : str or None
         Checksum of the file itself, if known.
+    md5 : str or None
+        The same where only an MD5 was published.
+    part : Part or None
+        Not None if the source holds only a part of the data set: it is then a declared substitute,
+        and the description says why results on it are not comparable.
     """
 
     kind: str
     location: str
     description: str
     sha256: str | None = None
+    md5: str | None = None
+    part: Part | None = None
 
 
 @dataclass(frozen=True)
 class Substitute:
-    """What takes a data set's place where no source can be had.
+    """What is generated in a data set's place where no source can be had.
 
     Attributes
     ----------
@@ -150,6 +173,10 @@ def load_datasets(
 def _dataset(name: str, entry: Mapping[str, Any]) -> Dataset:
     """Turn one checked entry into its dataclass."""
     substitute = entry.get("substitute")
+    sources = (
+        source | {"part": Part(**source["part"]) if "part" in source else None}
+        for source in entry["sources"]
+    )
     return Dataset(
         name=name,
         title=entry["title"],
@@ -160,7 +187,7 @@ def _dataset(name: str, entry: Mapping[str, Any]) -> Dataset:
         reader=entry["reader"],
         content_digest=entry.get("content_digest"),
         content_sha256=entry.get("content_sha256"),
-        sources=tuple(Source(**source) for source in entry["sources"]),
+        sources=tuple(Source(**source) for source in sources),
         substitute=substitute
         and Substitute(
             generator=substitute["generator"],

@@ -75,6 +75,8 @@ class Experiment:
         By which facts of a trial the summary is split, besides the grid point.
     seed : int
         The base seed.
+    swept : tuple of str
+        Axes of the grid that are settings of the methods: data and starts are the same along them.
     """
 
     paper: str
@@ -89,6 +91,7 @@ class Experiment:
     block: int
     groups: tuple[tuple[str, ...], ...]
     seed: int
+    swept: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> list[tuple[int, int]]:
@@ -110,6 +113,7 @@ class Experiment:
             "fit": self.fit,
             "method": self.methods[method].spec(),
             "seed": self.seed,
+            "swept": list(self.swept),
             "tasks": [[self.points[index], trial] for index, trial in tasks],
         }
 
@@ -216,6 +220,7 @@ def experiments_of(
             block=settings["block"],
             groups=tuple(tuple(group) for group in settings.get("groups", [])),
             seed=seed,
+            swept=tuple(settings.get("swept", ())),
         )
     return found
 

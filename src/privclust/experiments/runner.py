@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 import time
@@ -28,18 +29,21 @@ class TrialData:
     ----------
     X : ndarray of shape (n_samples, n_features)
         The samples.
-    y : ndarray of shape (n_samples,)
-        The true clusters, 0-based.
+    y : ndarray of shape (n_samples,) or None
+        The true clusters, 0-based, where there are any.
     source : str
         Name of the data; begins with ``"substitute"`` where it stands in for other data.
     facts : dict
         What the summary may be split by: texts and whole numbers.
+    extra : dict of str to ndarray
+        What else a fit or its evaluation needs, such as samples held out.
     """
 
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray | None
     source: str
     facts: dict[str, str | int] = field(default_factory=dict)
+    extra: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def n_clusters(self) -> int:
@@ -51,13 +55,18 @@ class TrialStreams:
     """The random streams of one trial; see `privclust.seeds`."""
 
     def __init__(self, spec: Mapping[str, Any], point: Mapping[str, Any], trial: int) -> None:
-        self._key = (spec["seed"], spec["paper"], spec["experiment"], point, trial)
+        self._experiment = (spec["seed"], spec["paper"], spec["experiment"])
+        self._point, self._trial = point, trial
+        self._shared = {key: point[key] for key in point if key not in spec["swept"]}
         self._method = spec["method"]["name"]
 
     def get(self, stream: str) -> np.random.Generator:
         """Return a fresh generator at the start of a stream."""
-        method = self._method if stream == "noise" else None
-        return seeds.generator(*self._key, stream, method)
+        if stream == "noise":
+            key = (*self._experiment, self._point, self._trial, stream, self._method)
+        else:
+            key = (*self._experiment, self._shared, self._trial, stream)
+        return seeds.generator(*key)
 
 
 def progress(items: Sequence[Any], what: str) -> Iterator[Any]:
@@ -107,9 +116,16 @@ def run_block(
         streams = TrialStreams(spec, point, trial)
         data = make_data(point, trial, streams, dataset)
         data = replace(data, X=prepared(data.X, spec["method"]["transforms"]))
-        result = fit(estimator, spec["method"]["params"], data, streams)
+        result = fit(estimator, _settings(estimator, spec, point), data, streams)
         arrays.update({f"{index:05d}/{key}": value for key, value in result.items()})
     return arrays
+
+
+def _settings(estimator: type, spec: Mapping[str, Any], point: Mapping[str, Any]) -> dict[str, Any]:
+    """Join a method's parameters with the swept axes that it knows."""
+    accepted = inspect.signature(estimator).parameters
+    swept = {axis: point[axis] for axis in spec["swept"] if axis in accepted}
+    return {**spec["method"]["params"], **swept}
 
 
 def evaluate_method(

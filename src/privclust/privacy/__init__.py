@@ -2,13 +2,19 @@
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
 from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release
+from privclust.privacy.noise import SystemEntropy, is_seeded, noise_source
+from privclust.privacy.sensitivity import Sensitivity
 
 __all__ = [
     "Guarantee",
     "Loss",
     "PrivacyLeakWarning",
     "Release",
+    "Sensitivity",
+    "SystemEntropy",
     "composed_epsilon",
+    "is_seeded",
+    "noise_source",
     "pld_epsilon",
     "zcdp_epsilon",
     "zcdp_rho",

@@ -1,0 +1,5 @@
+"""k-means under differential privacy."""
+
+from privclust.kmeans._dplloyd import DPLloyd
+
+__all__ = ["DPLloyd"]

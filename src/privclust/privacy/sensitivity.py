@@ -1,0 +1,81 @@
+"""How far one row can move a statistic: the number that a mechanism's noise is scaled by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from privclust.privacy.guarantee import RELATIONS
+from privclust.validation import check_real
+
+NORMS = ("l1", "l2", "trace", "range")
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    r"""Largest change of a statistic between neighbouring data sets, and why it is that.
+
+    Attributes
+    ----------
+    value : float
+        The bound, finite and positive, in the statistic's own units.
+    norm : {"l1", "l2", "trace", "range"}
+        How the change is measured. ``"l1"`` and ``"l2"``: that norm of all entries together
+        (of a complex array: of all its real and imaginary parts). ``"trace"``: nuclear norm of a
+        symmetric matrix. ``"range"``: largest absolute change of any one candidate's score.
+    relation : {"replace-one", "add-remove"}
+        When two data sets are neighbours: one row is exchanged (n fixed), or added or removed.
+    proof : str
+        Where the bound is proved, such as ``"eq. (14)"``.
+
+    Raises
+    ------
+    ValueError
+        If an attribute is none of these.
+
+    Examples
+    --------
+    >>> mean = Sensitivity(2.0, "l2", "replace-one", "rows have norm at most 1").scaled(1 / 100)
+    >>> mean.value, mean.norm
+    (0.02, 'l2')
+    """
+
+    value: float
+    norm: str
+    relation: str
+    proof: str
+
+    def __post_init__(self) -> None:
+        check_real("value", self.value)
+        if self.norm not in NORMS:
+            raise ValueError(f"norm must be one of {NORMS}, got {self.norm!r}")
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
+        if not isinstance(self.proof, str) or not self.proof.strip():
+            raise ValueError(f"proof must say where the bound is proved, got {self.proof!r}")
+        # a float32 would carry its rounding into every scale that is computed from it
+        object.__setattr__(self, "value", float(self.value))
+
+    def scaled(self, factor: float) -> Sensitivity:
+        """Return the sensitivity of the statistic times `factor`.
+
+        Parameters
+        ----------
+        factor : float
+            Finite and positive, such as one over the number of rows.
+
+        Returns
+        -------
+        Sensitivity
+
+        Raises
+        ------
+        ValueError
+            If `factor`, or the scaled bound, is not finite and positive.
+
+        Examples
+        --------
+        >>> Sensitivity(3.0, "l1", "add-remove", "by hand").scaled(0.5).value
+        1.5
+        """
+        check_real("factor", factor)
+        return replace(self, value=self.value * float(factor))
