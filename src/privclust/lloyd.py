@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+_BLOCK = 128  # samples whose distances stay in the first-level cache
+
 
 def nearest_center_statistics(
     X: np.ndarray, centers: np.ndarray
@@ -25,6 +27,11 @@ def nearest_center_statistics(
     inertia : float
         Sum of the squared distances to the nearest center.
 
+    Raises
+    ------
+    ValueError
+        If samples and centers differ in their number of features.
+
     Examples
     --------
     >>> X = np.array([[0.0], [1.0], [9.0]])
@@ -34,7 +41,8 @@ def nearest_center_statistics(
     """
     counts = np.zeros(len(centers))
     sums = np.zeros(centers.shape)
-    inertia = _assign(X, np.ascontiguousarray(centers), counts, sums, np.empty(0, np.int64))
+    no_labels = np.empty(0, dtype=np.int64)
+    inertia = _assign(*_in_order(X, centers), counts, sums, no_labels)
     return counts, sums, float(inertia)
 
 
@@ -49,31 +57,69 @@ def nearest_center(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,), int64
+
+    Raises
+    ------
+    ValueError
+        If samples and centers differ in their number of features.
     """
     labels = np.empty(len(X), dtype=np.int64)
     counts, sums = np.zeros(len(centers)), np.zeros(centers.shape)
-    _assign(X, np.ascontiguousarray(centers), counts, sums, labels)
+    _assign(*_in_order(X, centers), counts, sums, labels)
     return labels
 
 
-@njit(cache=True, nogil=True)
+def _in_order(X, centers):
+    """Return both in C order, so that the kernel is compiled once; check that they fit."""
+    if X.shape[1] != centers.shape[1]:
+        raise ValueError(
+            f"centers must have {X.shape[1]} features, as X has, got shape {centers.shape}"
+        )
+    return np.ascontiguousarray(X), np.ascontiguousarray(centers)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _assign(X, centers, counts, sums, labels):
-    """Add to counts and sums, write labels unless they are empty; return the inertia."""
+    """Add to counts and sums, write labels unless they are empty; return the inertia.
+
+    Samples are taken in blocks that are transposed, so that the loops over a block vectorise;
+    what is summed up is summed in the order of the samples.
+    """
     n_samples, n_features = X.shape
+    block = np.zeros((n_features, _BLOCK))
+    distances, least = np.empty(_BLOCK), np.empty(_BLOCK)
+    nearest = np.empty(_BLOCK, dtype=np.int64)
     inertia = 0.0
-    for i in range(n_samples):
-        best, nearest = np.inf, 0
-        for k in range(centers.shape[0]):
-            distance = 0.0
+    for start in range(0, n_samples, _BLOCK):
+        size = min(_BLOCK, n_samples - start)
+        for i in range(size):
             for j in range(n_features):
-                difference = X[i, j] - centers[k, j]
-                distance += difference * difference
-            if distance < best:
-                best, nearest = distance, k
-        inertia += best
-        counts[nearest] += 1.0
-        for j in range(n_features):
-            sums[nearest, j] += X[i, j]
+                block[j, i] = X[start + i, j]
+        _find_nearest(block, centers, distances, least, nearest)
+        for i in range(size):
+            k = nearest[i]
+            inertia += least[i]
+            counts[k] += 1.0
+            for j in range(n_features):
+                sums[k, j] += X[start + i, j]
         if labels.size:
-            labels[i] = nearest
+            labels[start : start + size] = nearest[:size]
     return inertia
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _find_nearest(block, centers, distances, least, nearest):
+    """Write the nearest center of each column of a block, and its squared distance."""
+    least[:] = np.inf
+    nearest[:] = 0
+    for k in range(centers.shape[0]):
+        distances[:] = 0.0
+        for j in range(centers.shape[1]):
+            row, center = block[j], centers[k, j]
+            for i in range(_BLOCK):
+                difference = row[i] - center
+                distances[i] += difference * difference
+        for i in range(_BLOCK):
+            is_nearer = distances[i] < least[i]
+            least[i] = distances[i] if is_nearer else least[i]
+            nearest[i] = k if is_nearer else nearest[i]

@@ -151,6 +151,23 @@ def _below(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
     return results, f"largest mean {largest[0]:.4f} +- {largest[1]:.4f} at {largest[2]}"
 
 
+def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare how far a method's mean lies above another's, trial by trial, with a bound."""
+    results, largest = [], None
+    for point, part in _points(check, table):
+        wide = part.pivot_table(index="trial", columns="method", values=check["metric"])
+        for other in check["against"]:
+            gap = (wide[check["method"]] - wide[other]).dropna()
+            mean, half = float(gap.mean()), Z95 * float(gap.std(ddof=1)) / np.sqrt(len(gap))
+            bound = check["bound"]
+            results.append(
+                "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
+            )
+            if largest is None or mean > largest[0]:
+                largest = (mean, half, f"{other} at {point}" if point else other)
+    return results, f"largest gap {largest[0]:.4f} +- {largest[1]:.4f} (to {largest[2]})"
+
+
 def _at_most(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare the largest value over all trials with a bound."""
     values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
@@ -171,12 +188,14 @@ _CHECKS: dict[str, Callable[..., tuple[list[str], str]]] = {
     "lowest": _lowest,
     "lower": _lower,
     "below": _below,
+    "within": _within,
     "at_most": _at_most,
 }
 _TOLERANCES = {
     "lowest": "paired difference against 1.96 standard errors",
     "lower": "one data set, no trials: the plain order",
     "below": "mean with 1.96 standard errors against {bound}",
+    "within": "paired difference with 1.96 standard errors against {bound}: {reason}",
     "at_most": "{bound}: {reason}",
 }
 

@@ -68,7 +68,9 @@ def blocks(plan, method):
 
 
 def metrics(plan, method):
-    return runner.evaluate_method(plan.evaluate_spec(method), blocks(plan, method), None)
+    spec = plan.evaluate_spec()
+    spec = {"evaluate": spec["evaluate"], "fits": spec["methods"][method]}
+    return runner.evaluate_method(spec, blocks(plan, method), None)
 
 
 def test_blocks_do_not_change_results():

@@ -86,7 +86,7 @@ def test_calibration_meets_the_budget_and_not_much_less():
         return [Loss(share**2 / 4, share, 10), Loss(share**2 / 2, count=10)]
 
     share = accounting.calibrated(losses, 1.0, 1e-5)
-    assert 0.99 < accounting.pld_epsilon(losses(share), 1e-5) <= 1.0
+    assert 0.99 < accounting.composed_epsilon(losses(share), 1e-5) <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,14 @@ def fit_spec(wildcards):
 
 
 def blocks_of(wildcards):
-    """Return the fits of one method in an experiment."""
-    numbers = range(experiment_of(wildcards).n_blocks)
-    folder = f"{EXPERIMENT}/fit/{{method}}".format(**wildcards)
-    return [f"{folder}/block_{number:04d}.h5" for number in numbers]
+    """Return the fits of all methods of an experiment, by name, as the spec has them."""
+    experiment = experiment_of(wildcards)
+    folder = f"{EXPERIMENT}/fit".format(**wildcards)
+    return [
+        f"{folder}/{method}/block_{number:04d}.h5"
+        for method in sorted(experiment.methods)
+        for number in range(experiment.n_blocks)
+    ]
 
 
 def evaluate_code(wildcards):
@@ -94,14 +98,8 @@ def evaluate_code(wildcards):
 
 
 def evaluate_spec(wildcards):
-    """Return the canonical description of a method's metrics."""
-    return canonical_json(experiment_of(wildcards).evaluate_spec(wildcards.method))
-
-
-def metrics_of(wildcards):
-    """Return the metrics of all methods of an experiment."""
-    folder = f"{EXPERIMENT}/metrics".format(**wildcards)
-    return [f"{folder}/{method}.h5" for method in experiment_of(wildcards).methods]
+    """Return the canonical description of an experiment's metrics."""
+    return canonical_json(experiment_of(wildcards).evaluate_spec())
 
 
 def summary_spec(wildcards):
@@ -132,14 +130,7 @@ def target_summaries(wildcards):
 
 def target_metrics(wildcards):
     """Return the metrics a target draws from."""
-    entry = PLAN.targets[wildcards.target]
-    return [
-        f"{folder}/metrics/{method}.h5"
-        for name, folder in zip(
-            entry.experiments, experiments_of_target(wildcards.target)
-        )
-        for method in PLAN.experiments[name].methods
-    ]
+    return target_inputs(wildcards, "metrics.h5")
 
 
 def target_code(wildcards):

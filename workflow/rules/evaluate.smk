@@ -4,11 +4,11 @@ rule evaluate:
         blocks=blocks_of,
         code=evaluate_code,
     output:
-        metrics="results/{effort}/{paper}/{experiment}/metrics/{method}.h5",
+        metrics="results/{effort}/{paper}/{experiment}/metrics.h5",
     log:
-        "logs/{effort}/{paper}/{experiment}/evaluate/{method}.log",
+        "logs/{effort}/{paper}/{experiment}/evaluate.log",
     benchmark:
-        "benchmarks/out/{effort}/{paper}/{experiment}/evaluate/{method}.tsv"
+        "benchmarks/out/{effort}/{paper}/{experiment}/evaluate.tsv"
     conda:
         "../../environment.yml"
     resources:
@@ -17,14 +17,14 @@ rule evaluate:
     params:
         spec=evaluate_spec,
     message:
-        "Evaluating {wildcards.method} in {wildcards.experiment}"
+        "Evaluating {wildcards.experiment}"
     script:
         "../scripts/evaluate.py"
 
 
 rule summarise:
     input:
-        metrics=metrics_of,
+        metrics="results/{effort}/{paper}/{experiment}/metrics.h5",
         code=code_of("privclust.experiments.runner"),
     output:
         trials="results/{effort}/{paper}/{experiment}/trials.csv",

@@ -1,13 +1,13 @@
 """Draw one target from its tables."""
 
 import json
-from pathlib import Path
 
 import job
 import pandas as pd
 
 from privclust import artefacts
 from privclust.dotted import load_object
+from privclust.experiments.runner import columns_of
 from privclust.figures.style import Results, save
 
 job.start(snakemake)
@@ -15,8 +15,10 @@ spec = json.loads(snakemake.params.spec)
 arrays = {}
 for path in snakemake.input.metrics:
     artefact = artefacts.read(path, "metrics")
-    found = {k: v for k, v in artefact.arrays.items() if k.startswith("array/")}
-    arrays[artefact.parameters["experiment"], Path(path).stem] = found
+    for method in artefact.parameters["methods"]:
+        columns = columns_of(method, artefact.arrays)
+        found = {k: v for k, v in columns.items() if k.startswith("array/")}
+        arrays[artefact.parameters["experiment"], method] = found
 results = Results(
     target=spec["target"],
     trials=dict(zip(spec["experiments"], map(pd.read_csv, snakemake.input.trials), strict=True)),

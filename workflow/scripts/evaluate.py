@@ -1,4 +1,4 @@
-"""Compute the metrics of one method of one experiment from its fits."""
+"""Compute the metrics of all methods of one experiment from their fits."""
 
 import json
 
@@ -10,21 +10,21 @@ from privclust.experiments.runner import evaluate_method
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
 dataset, inputs = job.prepared(snakemake)
+paths = iter(snakemake.input.blocks)
 
 
-def blocks():
-    """Read the blocks one by one and note their digests."""
-    for number, (path, fit_spec) in enumerate(
-        zip(snakemake.input.blocks, spec["fits"], strict=True)
-    ):
-        block = artefacts.read(path, "fit", fit_spec)
-        inputs[f"block_{number:04d}"] = block.digest
-        yield block.arrays
+def blocks(fits):
+    """Read the blocks of one method one by one."""
+    for fit_spec in fits:
+        yield artefacts.read(next(paths), "fit", fit_spec).arrays
 
 
-metrics = evaluate_method(spec, blocks(), dataset)
-# How trials are cut into blocks decides no number, so it stands in no later artefact.
-tasks = [task for fit in spec["fits"] for task in fit.pop("tasks")]
-parameters = {"evaluate": spec["evaluate"], **spec["fits"][0], "tasks": tasks}
-kept = {role: digest for role, digest in inputs.items() if role == "dataset"}
-artefacts.write(snakemake.output.metrics, "metrics", metrics, parameters, kept)
+metrics, methods = {}, {}
+for method, fits in spec["methods"].items():
+    found = evaluate_method({"evaluate": spec["evaluate"], "fits": fits}, blocks(fits), dataset)
+    metrics.update({f"{method}/{name}": values for name, values in found.items()})
+    # How trials are cut into blocks decides no number, so it stands in no later artefact.
+    tasks = [task for fit in fits for task in fit["tasks"]]
+    methods[method] = {**fits[0], "tasks": tasks}
+parameters = {key: spec[key] for key in ("experiment", "evaluate")} | {"methods": methods}
+artefacts.write(snakemake.output.metrics, "metrics", metrics, parameters, inputs)

@@ -1,7 +1,6 @@
 """Sum up the trials of all methods of one experiment."""
 
 import json
-from pathlib import Path
 
 import job
 import pandas as pd
@@ -11,11 +10,11 @@ from privclust.experiments import runner
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
+found = artefacts.read(snakemake.input.metrics, "metrics", {"experiment": spec["experiment"]})
 tables, names, axes = [], [], []
-for path in snakemake.input.metrics:
-    method = Path(path).stem
-    columns = artefacts.read(path, "metrics", {"experiment": spec["experiment"]}).arrays
-    tables.append(runner.trials_table(spec["labels"][method], method, columns))
+for method, label in spec["labels"].items():
+    columns = runner.columns_of(method, found.arrays)
+    tables.append(runner.trials_table(label, method, columns))
     names += [name for name in runner.metric_names(columns) if name not in names]
     axes += [key[6:] for key in columns if key.startswith("point/") and key[6:] not in axes]
 trials = pd.concat(tables, ignore_index=True)

@@ -38,23 +38,22 @@ def evaluate_density(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
 def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
     """How much the means tell of the one who is far away, and where they are.
 
-    ``exposure``: distance of the nearest released mean to the nearest person from far away, in
-    degrees of the map's scale (unit ball).
+    ``exposure``: distance of the nearest released mean to the nearest person from far away;
+    ``mean_error``: distance of the means to those of the categories; in units of the ball.
     """
     distances = np.linalg.norm(outputs["means"][0][:, None] - data.extra["far"][None], axis=2)
-    return {
-        "exposure": float(distances.min()),
-        "points": data.X,
-        "categories": data.y,
-        **_floors(outputs),
-        **_first(outputs),
-    }
+    picture = {"points": data.X, "categories": data.y} if data.extra["pictured"] else {}
+    exposure = float(distances.min())
+    error = mean_error(outputs["means"][0], data.extra["true_means"])
+    found = {"exposure": exposure, "mean_error": error}
+    return {**found, **picture, **_floors(outputs), **_first(outputs)}
 
 
 def evaluate_centers(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
     """Normalised intra-cluster variance (NICV), and the centers."""
     nicv = normalised_intracluster_variance(data.X, outputs["centers"])
-    return {"nicv": nicv, "centers": outputs["centers"]}
+    picture = {"points": data.X} if data.extra["pictured"] else {}
+    return {"nicv": nicv, "centers": outputs["centers"], **picture}
 
 
 def _parameters(outputs: Mapping[str, np.ndarray], start: int) -> MixtureParameters:

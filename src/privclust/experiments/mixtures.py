@@ -67,7 +67,13 @@ def map_trial(
     points, labels, far = map_points(point["n_copies"], streams.get("data"))
     X = to_unit_ball(points, MAP_CENTER, MAP_RADIUS)
     start = to_unit_ball(_MAP_START, MAP_CENTER, MAP_RADIUS)
-    extra = {"far": X[far], "start": start, "n_starts": 1}
+    extra = {
+        "far": X[far],
+        "start": start,
+        "n_starts": 1,
+        "pictured": trial == 0,
+        "true_means": np.stack([X[labels == k].mean(axis=0) for k in range(3)]),
+    }
     return TrialData(X, labels, "generated: the paper's map is not available", extra=extra)
 
 
@@ -96,7 +102,7 @@ def gowalla_trial(
     chosen = streams.get("data").choice(len(points), size=n, replace=False)
     X = to_unit_ball(points[chosen], (0.0, 0.0), gowalla.RADIUS)
     start = uniform_in_ball(point["n_clusters"], 2, streams.get("init"))
-    return TrialData(X, None, dataset["source"], extra={"start": start})
+    return TrialData(X, None, dataset["source"], extra={"start": start, "pictured": trial == 0})
 
 
 def lifesci_trial(

@@ -117,11 +117,15 @@ class Experiment:
             "tasks": [[self.points[index], trial] for index, trial in tasks],
         }
 
-    def evaluate_spec(self, method: str) -> dict[str, Any]:
-        """Return all that decides the metrics of one method, as JSON values."""
+    def evaluate_spec(self) -> dict[str, Any]:
+        """Return all that decides the metrics of all methods, as JSON values."""
         return {
+            "experiment": self.name,
             "evaluate": self.evaluate,
-            "fits": [self.fit_spec(method, block) for block in range(self.n_blocks)],
+            "methods": {
+                method: [self.fit_spec(method, block) for block in range(self.n_blocks)]
+                for method in self.methods
+            },
         }
 
     def summary_spec(self) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def evaluate_method(
     Parameters
     ----------
     spec : mapping
-        From `Experiment.evaluate_spec`.
+        ``evaluate``, the dotted path, and ``fits``, the specs of the method's blocks.
     blocks : iterable of mapping
         The arrays of each block, in order.
     dataset : mapping of str to ndarray or None
@@ -171,6 +171,12 @@ def evaluate_method(
             rows.append(row)
     columns = {key: np.asarray([row[key] for row in rows]) for key in rows[0]}
     return columns | arrays
+
+
+def columns_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return one method's columns of a metrics artefact, which holds ``"<method>/<column>"``."""
+    prefix = f"{method}/"
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def trials_table(label: str, method: str, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -19,6 +20,12 @@ from privclust.validation import check_integer
 
 ACCOUNTING = ("pure", "pld", "cdp")
 VARIANTS = ("sound", "paper")
+
+
+@lru_cache(maxsize=1024)
+def _joint_share(epsilon: float, delta: float, n_iter: int) -> float:
+    """Calibrate normal noise once for all fits with one budget."""
+    return calibrated(lambda share: [Loss(share**2 / 2.0, count=n_iter)], epsilon, delta)
 
 
 class DPLloyd(ClusterMixin, BaseEstimator):
@@ -178,9 +185,7 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         if self.accounting == "cdp":
             share = cdp_share(self.epsilon, n_pure=n_iter)
         else:
-            share = calibrated(
-                lambda share: [Loss(share**2 / 2.0, count=n_iter)], self.epsilon, self.delta
-            )
+            share = _joint_share(self.epsilon, self.delta, n_iter)
         sensitivity = Sensitivity(
             2.0, "l2", "replace-one", "|(1, x)|^2 <= 2 and (1, x)'(1, x') >= 0"
         )

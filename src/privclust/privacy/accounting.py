@@ -253,7 +253,7 @@ def _composed_epsilon(losses: tuple[Loss, ...], delta: float) -> float:
 
 
 def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, delta: float) -> float:
-    """Return the largest share whose losses compose to (epsilon, delta)-DP by `pld_epsilon`.
+    """Return the largest share whose losses compose to (epsilon, delta)-DP by `composed_epsilon`.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
     check_budget(epsilon, delta)
 
     def excess(log_share: float) -> float:
-        return pld_epsilon(losses_of(math.exp(log_share)), delta) - epsilon
+        return composed_epsilon(losses_of(math.exp(log_share)), delta) - epsilon
 
     rho_of_one = sum(loss.rho * loss.count for loss in losses_of(1.0))
     start = 0.5 * math.log(zcdp_rho(epsilon, delta) / rho_of_one)

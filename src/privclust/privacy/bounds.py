@@ -11,6 +11,7 @@ from privclust.validation import check_real
 
 OUT_OF_BOUNDS = ("clip", "error")
 _ROUNDING = 1e-12  # a norm may exceed the bound by this part of it
+_LEAST, _LARGEST = 1e-100, 1e100  # norms whose squares and fourth powers are ordinary numbers
 
 
 def bounded_rows(
@@ -22,7 +23,8 @@ def bounded_rows(
     ----------
     X : ndarray of shape (n_samples, n_features)
     norm_bound : float or None
-        Largest Euclidean norm; None takes the largest of the data, which leaks.
+        Largest Euclidean norm, from 1e-100 to 1e100; None takes the largest of the data, which
+        leaks.
     out_of_bounds : {"clip", "error"}
         Whether longer rows are drawn in to the ball, with a warning, or refused.
 
@@ -50,20 +52,28 @@ def bounded_rows(
             f"out_of_bounds must be one of {', '.join(OUT_OF_BOUNDS)}, got {out_of_bounds!r}"
         )
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))
-    if not np.isfinite(norms).all():
+    largest = float(norms.max())
+    if largest > _LARGEST:
         raise ValueError(
-            f"X has rows whose norm overflows, such as row {int(np.argmax(norms))}: rescale X"
+            f"X: row {int(np.argmax(norms))} has a norm above {_LARGEST:g}, got {largest:g}: "
+            "rescale X"
         )
     if norm_bound is None:
+        if largest < _LEAST and X.any():
+            raise ValueError(f"X has no norm above {_LEAST:g}, got {largest:g}: rescale X")
         leak = "norm_bound was not given and is taken from the data"
         warnings.warn(
             f"{leak}: the fit has no guarantee. Give a bound that is known without the data.",
             PrivacyLeakWarning,
             stacklevel=3,
         )
-        return X, float(norms.max()) or 1.0, (leak,)
+        return X, largest or 1.0, (leak,)
     check_real("norm_bound", norm_bound)
     radius = float(norm_bound)
+    if not _LEAST <= radius <= _LARGEST:
+        raise ValueError(
+            f"norm_bound must lie between {_LEAST:g} and {_LARGEST:g}, got {radius:g}: rescale X"
+        )
     outside = norms > radius * (1.0 + _ROUNDING)
     if not outside.any():
         return X, radius, ()

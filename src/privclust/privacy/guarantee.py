@@ -3,8 +3,9 @@ r"""What a fitted estimator promises: the releases it made, and what they compos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon
 
@@ -260,6 +261,32 @@ class Guarantee:
             caveats=caveats,
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the guarantee as JSON values; infinite numbers are left out.
+
+        Examples
+        --------
+        >>> guarantee = Guarantee("zcdp", "replace-one", rho=0.5)
+        >>> Guarantee.from_dict(guarantee.as_dict()) == guarantee
+        True
+        """
+        found = _finite(self)
+        found["releases"] = [
+            _finite(release) | {"loss": release.loss and _finite(release.loss)}
+            for release in self.releases
+        ]
+        found["caveats"] = list(self.caveats)
+        return found
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
+        """Return the guarantee that `as_dict` wrote."""
+        releases = tuple(
+            Release(**{**release, "loss": release["loss"] and Loss(**release["loss"])})
+            for release in values["releases"]
+        )
+        return cls(**{**values, "releases": releases, "caveats": tuple(values["caveats"])})
+
     def __str__(self) -> str:
         """Return the statement in a few lines that can be read out."""
         statement = {
@@ -278,6 +305,12 @@ class Guarantee:
         if self.seeded:
             lines.append("  note: the noise was seeded: for reproduction, not for release")
         return "\n".join(lines)
+
+
+def _finite(instance: Any) -> dict[str, Any]:
+    """Return a dataclass's fields but for infinite ones, which are their defaults."""
+    values = {item.name: getattr(instance, item.name) for item in fields(instance)}
+    return {k: v for k, v in values.items() if not (isinstance(v, float) and math.isinf(v))}
 
 
 def _two_steps(loss: Loss) -> Loss:

@@ -1,0 +1,355 @@
+"""The figures and tables of "Practical Privacy for Expectation Maximization" (DP-EM)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Ellipse
+
+from privclust.figures.style import (
+    DASHES,
+    MARKERS,
+    PALETTE,
+    RC,
+    Drawing,
+    MethodStyle,
+    Results,
+    new_figure,
+    note_sources,
+)
+
+# Whose curve a colour is; printed mechanisms, which are not private, are dashed.
+_STYLES = {
+    "em": MethodStyle("#000000", "", "-"),
+    "gaussian": MethodStyle("#7f7f7f", "", ":"),
+    "cdp": MethodStyle(PALETTE[0], MARKERS[0], "--"),
+    "cdp_sound": MethodStyle(PALETTE[0], MARKERS[0], "-"),
+    "dp": MethodStyle(PALETTE[1], MARKERS[1], "--"),
+    "dp_sound": MethodStyle(PALETTE[1], MARKERS[1], "-"),
+    "joint_cdp": MethodStyle(PALETTE[2], MARKERS[2], "-"),
+    "joint": MethodStyle(PALETTE[2], MARKERS[2], "-"),
+    "best_cdp": MethodStyle(PALETTE[3], MARKERS[3], "-"),
+    "best": MethodStyle(PALETTE[3], MARKERS[3], "-"),
+    "zcdp": MethodStyle(PALETTE[0], MARKERS[4], "-"),
+    "cdplap": MethodStyle(PALETTE[1], MARKERS[0], "--"),
+    "cdpgau": MethodStyle(PALETTE[0], MARKERS[1], "--"),
+    "dplloyd": MethodStyle("#7f7f7f", MARKERS[2], "--"),
+    "cdplap_sound": MethodStyle(PALETTE[1], MARKERS[0], "-"),
+    "cdpgau_sound": MethodStyle(PALETTE[0], MARKERS[1], "-"),
+    "dplloyd_sound": MethodStyle("#7f7f7f", MARKERS[2], "-"),
+    "dplloyd_cdp": MethodStyle(PALETTE[2], MARKERS[3], "-"),
+    "cdplap_pld": MethodStyle(PALETTE[1], MARKERS[0], "-"),
+    "cdpgau_pld": MethodStyle(PALETTE[0], MARKERS[1], "-"),
+    "dplloyd_pld": MethodStyle(PALETTE[2], MARKERS[3], "-"),
+}
+_OTHER = MethodStyle(PALETTE[4], MARKERS[6], DASHES[2])
+_NEAR = 0.05  # nats below EM that count as having come near it
+_CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
+
+
+def fig1(results: Results) -> Drawing:
+    """Figure 1: people on a map with the mixtures' means and standard deviations."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    panels = [
+        ("A  EM, 104 people", [("em", 1)]),
+        ("B  private, 104 people", [("cdp", 1), ("joint_cdp", 1)]),
+        ("C  private, 5,200 people", [("cdp", 50), ("joint_cdp", 50), ("em", 50)]),
+    ]
+    figure = new_figure(9.5, 4.0)
+    with mpl.rc_context(RC):
+        axes = figure.subplots(1, 3, sharex=True, sharey=True)
+        for axis, (title, shown) in zip(axes, panels, strict=True):
+            _draw_map(axis, results, experiment, shown)
+            axis.set_title(title)
+        axes[0].set_ylabel("north (unit ball)")
+        axes[1].set_xlabel("east (unit ball)")
+        handles, names = axes[2].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+        note_sources(figure, results.trials)
+    columns = ["exposure", "mean_error", "floored_weights", "floored_means", "floored_covariances"]
+    table = trials.groupby(["n_copies", "method", "label"], sort=True)[columns].mean()
+    return Drawing(figure, table.reset_index())
+
+
+def _draw_map(
+    axis: Axes, results: Results, experiment: str, shown: Sequence[tuple[str, int]]
+) -> None:
+    """Draw one panel: people, then the circles of each method at one standard deviation."""
+    trials = results.trials[experiment]
+    for number, (method, copies) in enumerate(shown):
+        own = trials[trials["method"] == method].reset_index(drop=True)
+        row = own.index[(own["n_copies"] == copies) & (own["trial"] == own["trial"].min())][0]
+        arrays = _arrays_of(results, experiment, method, row)
+        if number == 0:
+            points, categories = arrays["points"], arrays["categories"]
+            for category, color in enumerate(("#999999", "#d00000", "#bbbbbb")):
+                mine = points[categories == category]
+                axis.plot(*mine.T, ".", color=color, markersize=4, label=_CATEGORY_NAMES[category])
+        _circles(axis, arrays, _STYLES[method], own["label"].iloc[0])
+    axis.set_aspect("equal")
+    axis.set_xlim(-1.05, 1.05)
+    axis.set_ylim(-1.05, 1.05)
+
+
+def _circles(axis: Axes, arrays: Mapping[str, np.ndarray], style: MethodStyle, label: str) -> None:
+    """Draw each component as its mean and the circle of one standard deviation."""
+    means, covariances = arrays["means"], arrays["covariances"]
+    axis.plot(*means.T, "x", color=style.color, markersize=6, label=label, zorder=3)
+    for mean, variance in zip(means, covariances, strict=True):
+        width = 2.0 * np.sqrt(variance)
+        axis.add_patch(
+            Ellipse(mean, width, width, fill=False, edgecolor=style.color, linestyle=style.dash)
+        )
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: test log-likelihood against N at nominal and at equal privacy, and fits."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    figure = new_figure(9.5, 7.0)
+    nominal = ["em", "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "best_cdp"]
+    equal = ["em", "dp_sound", "zcdp", "joint", "best"]
+    with mpl.rc_context(RC):
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.5, 1])
+        axes = top.subplots(1, 2, sharey=True)
+        titles = (
+            "A  at the paper's nominal epsilon = 0.9: CDP or (0.9, 0.01)-DP",
+            "A'  at equal privacy: every curve (0.9, 0.01)-DP",
+        )
+        for axis, methods, title in zip(axes, (nominal, equal), titles, strict=True):
+            _likelihoods(axis, trials, "n_samples", methods)
+            axis.set_title(title)
+            axis.set_xlabel("number of training points, N")
+            axis.legend(fontsize=7, loc="lower right")
+        axes[0].set_ylabel("test log-likelihood per point")
+        best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
+        axes[0].set_ylim(best - 3.0, best + 0.2)
+        _fits(bottom, results, experiment, trials)
+        note_sources(figure, results.trials)
+    return Drawing(figure, _with_crossings(_curves_table(trials, "n_samples"), trials))
+
+
+def _fits(figure, results: Results, experiment: str, trials: pd.DataFrame) -> None:
+    """Panel B: the Gaussians fitted from the first start at N = 8,000."""
+    methods = [m for m in ("dp", "cdp", "joint_cdp", "em") if m in set(trials["method"])]
+    axes = figure.subplots(1, len(methods), sharex=True, sharey=True)
+    for axis, method in zip(axes, methods, strict=True):
+        own = trials[trials["method"] == method].reset_index(drop=True)
+        row = own.index[(own["n_samples"] == 8000) & (own["trial"] == own["trial"].min())][0]
+        _circles(axis, _arrays_of(results, experiment, method, row), _STYLES[method], "fitted")
+        _circles(
+            axis, _arrays_of(results, experiment, "em", row), MethodStyle("#999999", "", ":"), "EM"
+        )
+        axis.set_title(f"B  {own['label'].iloc[0]}, N = 8,000")
+        axis.set_aspect("equal")
+        axis.set_xlim(-1.05, 1.05)
+        axis.set_ylim(-1.05, 1.05)
+
+
+def _with_crossings(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+    """Add the number of points from which a method stays within 0.05 nats of EM.
+
+    Interpolated in log N on the mean difference of the losses from the last point above.
+    """
+    wide = trials.pivot_table(index="n_samples", columns="method", values="loss")
+    crossings = {m: _crossing(wide[m] - wide["em"]) for m in wide.columns}
+    return table.assign(n_within_005_of_em=table["method"].map(crossings))
+
+
+def _crossing(gap: pd.Series) -> float:
+    """Return N where a gap falls below the threshold for good; NaN if it never does."""
+    far = np.flatnonzero(gap.to_numpy() > _NEAR)
+    if not len(far):
+        return float(gap.index[0])
+    last = far[-1]
+    if last + 1 == len(gap):
+        return float("nan")
+    (n0, n1), (g0, g1) = np.log(gap.index[last : last + 2]), gap.iloc[last : last + 2]
+    return float(np.exp(n0 + (n1 - n0) * (g0 - _NEAR) / (g0 - g1)))
+
+
+def fig3(results: Results) -> Drawing:
+    """Figure 3: NICV against epsilon at nominal and at equal privacy, and clusterings."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    figure = new_figure(9.5, 7.0)
+    nominal = ["cdplap", "cdplap_sound", "cdpgau", "cdpgau_sound", "dplloyd", "dplloyd_cdp"]
+    equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_sound", "dplloyd_pld"]
+    with mpl.rc_context(RC):
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.5, 1])
+        axes = top.subplots(1, 2, sharey=True)
+        titles = (
+            "A  at the paper's nominal epsilon",
+            "A'  at equal privacy: every curve (epsilon, 1e-6)-DP",
+        )
+        for axis, methods, title in zip(axes, (nominal, equal), titles, strict=True):
+            _quartiles(axis, trials, "epsilon", "nicv", methods)
+            axis.set_yscale("log")
+            axis.set_title(title)
+            axis.set_xlabel("privacy budget, epsilon")
+            axis.legend(fontsize=7)
+        axes[0].set_ylabel("NICV (median, band: quartiles)")
+        _clusterings(bottom, results, experiment, trials)
+        note_sources(figure, results.trials)
+    return Drawing(figure, _quartile_table(trials, "epsilon", "nicv"))
+
+
+def _clusterings(figure, results: Results, experiment: str, trials: pd.DataFrame) -> None:
+    """Panel B: points and centers at epsilon = 0.01 from the same start."""
+    methods = ("cdplap", "cdpgau", "dplloyd")
+    axes = figure.subplots(1, len(methods), sharex=True, sharey=True)
+    for axis, method in zip(axes, methods, strict=True):
+        own = trials[trials["method"] == method].reset_index(drop=True)
+        row = own.index[(own["epsilon"] == 0.01) & (own["trial"] == own["trial"].min())][0]
+        arrays = _arrays_of(results, experiment, method, row)
+        axis.plot(*arrays["points"].T, ",", color="#666666")
+        inside = np.linalg.norm(arrays["centers"], axis=1) <= 1.0
+        axis.plot(*arrays["centers"][inside].T, "*", color="#d00000", markersize=9)
+        outside = f", {(~inside).sum()} centers outside" if not inside.all() else ""
+        axis.set_title(f"B  {own['label'].iloc[0]} ({own['nicv'][row]:.4f}){outside}", fontsize=8)
+        axis.set_aspect("equal")
+        axis.set_xlim(-1.05, 1.05)
+        axis.set_ylim(-0.6, 0.6)
+
+
+def fig4(results: Results) -> Drawing:
+    """Figure 4: test log-likelihood against the privacy loss, at nominal and equal privacy."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    figure = new_figure(9.5, 4.6)
+    lines = ["em", "gaussian"]
+    nominal = [*lines, "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "best_cdp"]
+    equal = [*lines, "dp_sound", "zcdp", "joint", "best"]
+    with mpl.rc_context(RC):
+        axes = figure.subplots(1, 2, sharey=True)
+        titles = (
+            "at the paper's nominal epsilon",
+            "at equal privacy: (epsilon, 1e-6)-DP but for advanced composition",
+        )
+        for axis, methods, title in zip(axes, (nominal, equal), titles, strict=True):
+            _likelihoods(axis, trials, "epsilon", methods)
+            axis.set_title(title)
+            axis.set_xlabel("cumulative privacy loss after 10 iterations, epsilon")
+            axis.legend(fontsize=7, loc="lower right")
+        axes[0].set_ylabel("test log-likelihood per point")
+        best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
+        axes[0].set_ylim(best - 12.0, best + 0.5)
+        note_sources(figure, results.trials)
+    return Drawing(figure, _curves_table(trials, "epsilon"))
+
+
+def table(results: Results) -> Drawing:
+    """Numbers that the paper has no figure for: one row a method and grid point."""
+    (experiment,) = results.summaries
+    summary = results.summaries[experiment]
+    wide = summary.pivot_table(
+        index=[c for c in summary.columns if c not in _SUMMARY],
+        columns="metric",
+        values="mean",
+        sort=False,
+    ).reset_index()
+    figure = new_figure(9.5, 0.6 + 0.24 * len(wide))
+    with mpl.rc_context(RC):
+        axis = figure.subplots()
+        axis.axis("off")
+        cells = [[_cell(value) for value in row] for row in wide.drop(columns="method").to_numpy()]
+        names = [name.replace("_", " ") for name in wide.columns if name != "method"]
+        drawn = axis.table(
+            cells, colLabels=names, loc="center", cellLoc="right", edges="horizontal"
+        )
+        drawn.auto_set_font_size(False)
+        drawn.set_fontsize(8)
+        drawn.auto_set_column_width(range(len(names)))
+        note_sources(figure, results.trials)
+    return Drawing(figure, wide)
+
+
+_SUMMARY = ("metric", "n", "mean", "median", "std", "se", "min", "max")
+
+
+def _cell(value: object) -> str:
+    """Write a table's cell; numbers with three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _arrays_of(
+    results: Results, experiment: str, method: str, row: int
+) -> Mapping[str, np.ndarray]:
+    """Return the arrays of one trial, by its row among a method's."""
+    prefix = f"array/{row:05d}/"
+    arrays = results.arrays[experiment, method]
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _shown(trials: pd.DataFrame, methods: Sequence[str]):
+    """Yield each method's trials with its label and style, in order, as far as it was run."""
+    for method in methods:
+        own = trials[trials["method"] == method]
+        if len(own):
+            yield own, own["label"].iloc[0], _STYLES.get(method, _OTHER)
+
+
+def _likelihoods(axis: Axes, trials: pd.DataFrame, x: str, methods: Sequence[str]) -> None:
+    """Draw the median over starts with the interquartile range, both averaged over data sets."""
+    for own, label, style in _shown(trials, methods):
+        means = own.groupby(x)[["loss", "lower_quartile", "upper_quartile"]].mean()
+        axis.plot(
+            means.index,
+            -means["loss"],
+            color=style.color,
+            marker=style.marker or None,
+            linestyle=style.dash,
+            label=label,
+        )
+        axis.fill_between(
+            means.index,
+            means["lower_quartile"],
+            means["upper_quartile"],
+            color=style.color,
+            alpha=0.12,
+            linewidth=0,
+        )
+    axis.set_xscale("log")
+
+
+def _quartiles(
+    axis: Axes, trials: pd.DataFrame, x: str, metric: str, methods: Sequence[str]
+) -> None:
+    """Draw the median over trials with the interquartile range."""
+    for own, label, style in _shown(trials, methods):
+        values = own.groupby(x)[metric].quantile([0.25, 0.5, 0.75]).unstack()
+        axis.plot(
+            values.index,
+            values[0.5],
+            color=style.color,
+            marker=style.marker or None,
+            linestyle=style.dash,
+            label=label,
+        )
+        axis.fill_between(
+            values.index, values[0.25], values[0.75], color=style.color, alpha=0.12, linewidth=0
+        )
+    axis.set_xscale("log")
+
+
+def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
+    """Return the numbers behind likelihood curves, with how often each floor acted."""
+    metrics = ["loss", "lower_quartile", "upper_quartile", "mean_error"]
+    metrics += ["floored_weights", "floored_means", "floored_covariances"]
+    present = [name for name in metrics if name in trials]
+    table = trials.groupby(["method", "label", x], sort=False)[present].mean().reset_index()
+    counts = trials.groupby(["method", "label", x], sort=False).size().to_numpy()
+    return table.assign(n=counts)
+
+
+def _quartile_table(trials: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
+    """Return the numbers behind quartile curves."""
+    groups = trials.groupby(["method", "label", x], sort=False)[metric]
+    values = groups.quantile([0.25, 0.5, 0.75]).unstack()
+    values.columns = [f"{metric}_q{int(100 * q)}" for q in values.columns]
+    return values.assign(n=groups.size()).reset_index()

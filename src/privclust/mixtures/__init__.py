@@ -1,0 +1,30 @@
+"""Mixtures of Gaussians by expectation maximisation."""
+
+from privclust.mixtures._em import GaussianMixtureEM
+from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
+from privclust.mixtures._parameters import MixtureParameters, sample
+from privclust.mixtures._private import PrivateGaussianMixture
+from privclust.mixtures._statistics import (
+    Statistics,
+    centred_statistics,
+    expected_statistics,
+    log_density,
+    nearest_mean_statistics,
+    responsibilities,
+)
+
+__all__ = [
+    "GaussianMixtureEM",
+    "MixtureParameters",
+    "MixturePrior",
+    "PrivateGaussianMixture",
+    "Statistics",
+    "centred_statistics",
+    "expected_statistics",
+    "log_density",
+    "maximum_a_posteriori",
+    "maximum_likelihood",
+    "nearest_mean_statistics",
+    "responsibilities",
+    "sample",
+]

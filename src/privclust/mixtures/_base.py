@@ -1,0 +1,212 @@
+"""What all fitted mixtures of Gaussians have in common."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privclust import artefacts
+from privclust.mixtures import _parameters, _statistics
+from privclust.mixtures._parameters import MixtureParameters
+from privclust.validation import as_generator, check_integer
+
+_KIND = "mixture"
+_CHUNK = 4096  # points whose responsibilities are held at a time
+
+
+class FittedMixture(DensityMixin, BaseEstimator):
+    """Densities, labels, samples and files of an estimator that fits a mixture of Gaussians.
+
+    A subclass sets `parameters_` in ``fit`` and lists in `_FITTED` what else a file shall keep:
+    fitted attributes that are numbers, booleans, text, None or arrays of numbers.
+
+    Attributes
+    ----------
+    parameters_ : MixtureParameters
+        The mixture.
+    weights_ : ndarray of shape (n_components,)
+    means_ : ndarray of shape (n_components, n_features)
+    covariances_ : ndarray
+        As in `parameters_`.
+    """
+
+    _FITTED: tuple[str, ...] = ()
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """π, shape (n_components,)."""
+        return self.parameters_.weights
+
+    @property
+    def means_(self) -> np.ndarray:
+        """μ, shape (n_components, n_features)."""
+        return self.parameters_.means
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """Covariances; their shape depends on the type, see `MixtureParameters`."""
+        return self.parameters_.covariances
+
+    def score_samples(self, X) -> np.ndarray:
+        """Return the log density of each sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            log p(x), at least about -5e299 however far x is.
+        """
+        return _statistics.log_density(self._validated(X), self.parameters_)
+
+    def score(self, X, y=None) -> float:
+        """Return the mean log density of samples; parameters as for `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the responsibilities, shape (n_samples, n_components).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        """
+        return _statistics.responsibilities(self._validated(X), self.parameters_)
+
+    def predict(self, X) -> np.ndarray:
+        """Return the component of the largest responsibility for each sample, (n_samples,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        """
+        X = self._validated(X)
+        labels = np.empty(X.shape[0], dtype=np.intp)
+        for start in range(0, X.shape[0], _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            gamma = _statistics.responsibilities(X[chunk], self.parameters_)
+            labels[chunk] = gamma.argmax(axis=1)
+        return labels
+
+    def sample(self, n_samples=1, random_state=None) -> tuple[np.ndarray, np.ndarray]:
+        """Draw samples from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default 1
+            At least 1.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
+            Source of the draws.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Independent samples.
+        y : ndarray of shape (n_samples,)
+            The component of each.
+        """
+        check_is_fitted(self)
+        check_integer("n_samples", n_samples, minimum=1)
+        return _parameters.sample(self.parameters_, n_samples, as_generator(random_state))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted mixture to an HDF5 file.
+
+        What is kept: the mixture, the estimator's parameters (a generator given as `random_state`
+        becomes None) and the fitted attributes. None of the samples is kept beyond these.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, written under a temporary name and then renamed.
+        """
+        check_is_fitted(self)
+        arrays = {
+            "weights": self.weights_,
+            "means": self.means_,
+            "covariances": self.covariances_,
+        }
+        facts = {"n_features_in_": self.n_features_in_}
+        for name in self._FITTED:
+            value = self._packed(name)
+            if isinstance(value, np.ndarray):
+                arrays[f"fitted/{name}"] = value
+            else:
+                facts[name] = value
+        if hasattr(self, "feature_names_in_"):
+            facts["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        parameters = {
+            "estimator": type(self).__name__,
+            "covariance_type": self.parameters_.covariance_type,
+            "init": {key: _plain(key, value) for key, value in self.get_params(False).items()},
+            "fitted": facts,
+        }
+        artefacts.write(path, _KIND, arrays, parameters)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]):
+        """Read a file of `save`; the result predicts and samples the same bytes.
+
+        Parameters
+        ----------
+        path : path-like
+            A file that an estimator of this class saved.
+
+        Returns
+        -------
+        estimator of this class, fitted
+
+        Raises
+        ------
+        privclust.artefacts.ArtefactError
+            If the file is missing, damaged, or of another class.
+        """
+        found = artefacts.read(path, _KIND, {"estimator": cls.__name__})
+        estimator = cls(**found.parameters["init"])
+        facts = dict(found.parameters["fitted"])
+        if "feature_names_in_" in facts:
+            facts["feature_names_in_"] = np.array(facts["feature_names_in_"], dtype=object)
+        arrays = found.arrays
+        for name, value in facts.items():
+            setattr(estimator, name, cls._unpacked(name, value))
+        for key in arrays:
+            if key.startswith("fitted/"):
+                setattr(estimator, key.removeprefix("fitted/"), arrays[key])
+        estimator.parameters_ = MixtureParameters(
+            arrays["weights"],
+            arrays["means"],
+            arrays["covariances"],
+            found.parameters["covariance_type"],
+        )
+        return estimator
+
+    def _packed(self, name: str):
+        """Return a fitted attribute as it is kept in a file."""
+        return getattr(self, name)
+
+    @classmethod
+    def _unpacked(cls, name: str, value):
+        """Return a fitted attribute from what a file kept of it."""
+        return value
+
+    def _validated(self, X) -> np.ndarray:
+        """Check that the estimator is fitted and that X fits it."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+
+def _plain(name, value):
+    """Return a constructor's argument as a JSON value."""
+    if name == "random_state" and not (value is None or isinstance(value, Integral)):
+        return None
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return value

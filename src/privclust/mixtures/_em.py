@@ -1,0 +1,305 @@
+"""Expectation maximisation for mixtures of Gaussians."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.cluster import kmeans_plusplus
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from privclust.mixtures._base import FittedMixture
+from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
+from privclust.mixtures._parameters import (
+    MixtureParameters,
+    check_covariance_type,
+    covariance_shape,
+)
+from privclust.mixtures._statistics import centred_statistics, nearest_mean_statistics
+from privclust.validation import as_generator, check_integer, check_real
+
+_ESTIMATES = ("mle", "map")
+_INITS = ("random", "k-means++")
+
+
+class GaussianMixtureEM(FittedMixture):
+    r"""Mixture of Gaussians by expectation maximisation, in one fused pass an iteration.
+
+    An iteration computes the responsibilities of eq. (11) and the moments of eq. (12) together,
+    block by block in cache, about the current means; nothing of size n_samples x n_components is
+    made. From the same start the iterates are those of scikit-learn's ``GaussianMixture``.
+
+    ``estimate="map"`` maximises the posterior of Section 4.1 in place of the likelihood: with
+    weights ~ Dir(α, ..., α) and (μ_k, Σ_k) ~ NIW(0, κ₀, ν₀, S₀),
+
+    .. math::
+        \pi_k = \frac{N_k + \alpha - 1}{N + K (\alpha - 1)}, \quad
+        \mu_k = \frac{N_k \bar\mu_k}{N_k + \kappa_0}, \quad
+        \Sigma_k = \frac{S_0 + N_k \bar\Sigma_k +
+        \frac{\kappa_0 N_k}{\kappa_0 + N_k} \bar\mu_k \bar\mu_k^T}{\nu_0 + N_k + d + 2},
+
+    where a bar marks the estimates of eq. (12). For ``"diag"`` the diagonal of this matrix and for
+    ``"spherical"`` its trace over d are taken, which maximise the posterior when the prior's
+    density is restricted to such matrices.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+        Number K of Gaussians.
+    covariance_type : {"full", "diag", "spherical"}, default "full"
+        What is free in a covariance: all, the diagonal, or one variance.
+    estimate : {"mle", "map"}, default "mle"
+        Maximum likelihood or maximum a posteriori.
+    tol : float, default 1e-3
+        Stops when the objective per sample changes by less; 0 runs all iterations.
+    max_iter : int, default 100
+        Largest number of iterations.
+    n_init : int, default 1
+        Number of starts; the run with the largest objective is kept.
+    reg_covar : float, default 1e-6
+        Added to variances, in units of X squared; maximum likelihood only (S₀ does it for
+        ``"map"``). With a value above 0 the likelihood need not rise in every iteration.
+    init : {"k-means++", "random"}, default "k-means++"
+        Means of the start: distinct samples drawn at random, or by k-means++. Weights are equal,
+        and every covariance is the sphere whose variance is the mean squared distance of the
+        samples to their nearest mean, over n_features, plus `reg_covar` (or S₀).
+    weights_init, means_init, covariances_init : array-like or None, default None
+        Take the place of the start's weights (n_components,), means (n_components, n_features) and
+        covariances (shape by their type).
+    concentration : float, default 2
+        α, at least 1.
+    mean_precision : float, default 1
+        κ₀, at least 0.
+    degrees_of_freedom : float or None, default None
+        ν₀, greater than n_features - 1; None is n_features + 2.
+    scale_matrix : float, default 0.1
+        S₀ as a multiple of the identity, positive, in units of X squared.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
+        Draws the starts.
+
+    Attributes
+    ----------
+    parameters_ : MixtureParameters
+        The fitted mixture; `weights_`, `means_` and `covariances_` are its parts.
+    lower_bounds_ : ndarray of shape (n_iter_,)
+        Objective per sample at the start of each iteration of the run that was kept: log-likelihood
+        ("mle"), or that plus the log prior up to a constant ("map").
+    lower_bound_ : float
+        The last of them; `parameters_` are one M-step later.
+    n_iter_ : int
+        Iterations of that run.
+    converged_ : bool
+        Whether it met `tol`.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `tol` is positive and not met within `max_iter`.
+
+    References
+    ----------
+    M. Park, J. Foulds, K. Chaudhuri and M. Welling, "Practical privacy for expectation
+    maximization", Section 4.1, eqs. (11) and (12) and the MAP estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.mixtures import GaussianMixtureEM
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-3.0, 1.0, (200, 1)), rng.normal(3.0, 1.0, (200, 1))])
+    >>> model = GaussianMixtureEM(2, means_init=[[-1.0], [1.0]]).fit(X)
+    >>> model.predict([[-2.0], [2.0]]).tolist()
+    [0, 1]
+    """
+
+    _FITTED = ("n_iter_", "converged_", "lower_bound_", "lower_bounds_")
+
+    def __init__(
+        self,
+        n_components=1,
+        *,
+        covariance_type="full",
+        estimate="mle",
+        tol=1e-3,
+        max_iter=100,
+        n_init=1,
+        reg_covar=1e-6,
+        init="k-means++",
+        weights_init=None,
+        means_init=None,
+        covariances_init=None,
+        concentration=2.0,
+        mean_precision=1.0,
+        degrees_of_freedom=None,
+        scale_matrix=0.1,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.estimate = estimate
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.reg_covar = reg_covar
+        self.init = init
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.covariances_init = covariances_init
+        self.concentration = concentration
+        self.mean_precision = mean_precision
+        self.degrees_of_freedom = degrees_of_freedom
+        self.scale_matrix = scale_matrix
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; double precision in C or Fortran order is not copied.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, there are fewer samples than components, or a
+            covariance becomes singular with ``reg_covar=0``.
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        self._check_parameters(X)
+        rng = as_generator(self.random_state)
+        prior = self._prior()
+        best = None
+        for _ in range(self.n_init):
+            run = self._run(X, self._start(X, rng), prior)
+            if best is None or run[1][-1] > best[1][-1]:
+                best = run
+        self.parameters_, bounds, self.converged_ = best
+        self.lower_bounds_ = np.array(bounds)
+        self.lower_bound_ = bounds[-1]
+        self.n_iter_ = len(bounds)
+        if self.tol > 0.0 and not self.converged_:
+            warnings.warn(
+                f"the objective still changed by more than tol={self.tol:g} after "
+                f"max_iter={self.max_iter} iterations",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def bic(self, X) -> float:
+        """Return the Bayesian information criterion on X, the lower the better."""
+        n_samples = len(X)
+        return self._n_free() * np.log(n_samples) - 2.0 * n_samples * self.score(X)
+
+    def aic(self, X) -> float:
+        """Return the Akaike information criterion on X, the lower the better."""
+        return 2.0 * self._n_free() - 2.0 * len(X) * self.score(X)
+
+    def _run(self, X, parameters, prior):
+        """Return the parameters, the objectives per sample and whether they converged."""
+        bounds = []
+        for _ in range(self.max_iter):
+            statistics = centred_statistics(X, parameters)
+            objective = statistics.log_likelihood
+            if prior is None:
+                updated = maximum_likelihood(statistics, parameters, self.reg_covar)
+            else:
+                objective += prior.log_density(parameters)
+                updated = maximum_a_posteriori(statistics, parameters, prior)
+            bounds.append(objective / X.shape[0])
+            parameters = updated
+            if len(bounds) > 1 and abs(bounds[-1] - bounds[-2]) < self.tol:
+                return parameters, bounds, True
+        return parameters, bounds, False
+
+    def _start(self, X, rng) -> MixtureParameters:
+        """Return the parameters of a start."""
+        k, d = self.n_components, X.shape[1]
+        weights, means = self.weights_init, self.means_init
+        if weights is None:
+            weights = np.full(k, 1.0 / k)
+        if means is None:
+            means = self._drawn_means(X, rng)
+        covariances = self.covariances_init
+        if covariances is None:
+            covariances = self._drawn_covariances(X, np.asarray(means, dtype=np.float64))
+        start = MixtureParameters(weights, means, covariances, self.covariance_type)
+        if start.means.shape != (k, d):
+            raise ValueError(f"means_init must have shape ({k}, {d}), got {start.means.shape}")
+        return start
+
+    def _drawn_means(self, X, rng):
+        """Return distinct samples."""
+        if self.init == "random":
+            return X[rng.choice(X.shape[0], size=self.n_components, replace=False)]
+        seed = int(rng.integers(2**31 - 1))
+        return kmeans_plusplus(X, self.n_components, random_state=seed)[0]
+
+    def _drawn_covariances(self, X, means):
+        """Return spheres of the mean squared distance to the nearest mean."""
+        k, d = means.shape
+        variance = -nearest_mean_statistics(X, means).log_likelihood / X.size
+        prior = self._prior()
+        # a scale that keeps it positive where all samples are means
+        variance += self.reg_covar if prior is None else prior.scale
+        if variance == 0.0:
+            raise ValueError("all samples are means of the start: reg_covar must be above 0, got 0")
+        shape = covariance_shape(self.covariance_type, k, d)
+        unit = np.eye(d) if self.covariance_type == "full" else 1.0
+        return np.broadcast_to(variance * unit, shape)
+
+    def _prior(self) -> MixturePrior | None:
+        """Return the prior, None for maximum likelihood."""
+        if self.estimate == "mle":
+            return None
+        nu = self.degrees_of_freedom
+        nu = self.n_features_in_ + 2.0 if nu is None else nu
+        return MixturePrior(self.concentration, self.mean_precision, nu, self.scale_matrix)
+
+    def _n_free(self) -> int:
+        """Number of free parameters."""
+        k, d = self.means_.shape
+        each = {"spherical": 1, "diag": d, "full": d * (d + 1) // 2}[self.covariance_type]
+        return k - 1 + k * d + k * each
+
+    def _check_parameters(self, X):
+        """Raise a ValueError that names the parameter that is out of its range."""
+        check_integer("n_components", self.n_components, minimum=1)
+        check_covariance_type(self.covariance_type)
+        for name, allowed in (("estimate", _ESTIMATES), ("init", _INITS)):
+            if getattr(self, name) not in allowed:
+                choices = " or ".join(map(repr, allowed))
+                raise ValueError(f"{name} must be {choices}, got {getattr(self, name)!r}")
+        check_real("tol", self.tol, inclusive=True)
+        check_integer("max_iter", self.max_iter, minimum=1)
+        check_integer("n_init", self.n_init, minimum=1)
+        check_real("reg_covar", self.reg_covar, inclusive=True)
+        check_real("concentration", self.concentration, above=1.0, inclusive=True)
+        check_real("mean_precision", self.mean_precision, inclusive=True)
+        if self.degrees_of_freedom is not None:
+            check_real("degrees_of_freedom", self.degrees_of_freedom, above=X.shape[1] - 1.0)
+        check_real("scale_matrix", self.scale_matrix)
+        if X.shape[0] < self.n_components:
+            raise ValueError(
+                f"n_samples={X.shape[0]} must be at least n_components={self.n_components}"
+            )
+        k, d = self.n_components, X.shape[1]
+        shapes = {
+            "weights_init": (k,),
+            "means_init": (k, d),
+            "covariances_init": covariance_shape(self.covariance_type, k, d),
+        }
+        for name, shape in shapes.items():
+            value = getattr(self, name)
+            if value is not None and np.shape(value) != shape:
+                raise ValueError(f"{name} must have shape {shape}, got {np.shape(value)}")

@@ -1,0 +1,364 @@
+"""A Gaussian mixture whose parameters are differentially private."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
+
+from privclust.lloyd import nearest_center, nearest_center_statistics
+from privclust.mixtures._base import FittedMixture
+from privclust.mixtures._noise_plan import (
+    ACCOUNTING,
+    MEAN_NOISE,
+    VARIANTS,
+    Settings,
+    budget_share,
+    guarantee,
+    perturbations,
+)
+from privclust.mixtures._noised import Estimate, FloorRates, add_noise, parameters_from
+from privclust.mixtures._parameters import MixtureParameters
+from privclust.mixtures._statistics import expected_statistics
+from privclust.privacy import Guarantee
+from privclust.privacy.accounting import check_budget
+from privclust.privacy.bounds import bounded_rows, uniform_in_ball
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.validation import check_integer, check_real
+
+COVARIANCE_TYPES = ("spherical", "diag", "full", "zero")
+_PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
+
+
+def _has_density(mixture) -> bool:
+    """Say that there are no densities where no variance was released."""
+    if mixture.covariance_type == "zero":
+        raise AttributeError("covariance_type='zero' releases no variances: there is no density")
+    return True
+
+
+class PrivateGaussianMixture(FittedMixture):
+    r"""Gaussian mixture by EM on noised sufficient statistics.
+
+    Each of `max_iter` iterations computes the responsibilities (eq. 11 of the DP-EM paper) at the
+    current parameters, noises the expected sufficient statistics once, and sets the parameters from
+    them. All iterates may be published; the last is kept.
+
+    By default (``variant="sound"``, ``mean_noise="joint"``, ``accounting="pld"``) one Gaussian draw
+    covers counts, sums and second moments of all components, calibrated to (epsilon, delta) for
+    replaced rows. The paper's own mechanisms and budget rules are there to reproduce and to
+    compare: ``variant="paper"`` is **not** private, see `guarantee_`.
+
+    Parameters
+    ----------
+    n_components : int
+        K.
+    covariance_type : {"full", "spherical", "diag", "zero"}
+        ``"zero"`` is the k-means limit: variances go to zero, each row belongs to its nearest mean,
+        and no second moment is released ("k-means mode", CDPlap and CDPgau of Fig. 3). There is no
+        density then: of the methods there is `predict` alone.
+    epsilon : float
+        Budget of the whole fit in nats. With ``accounting="cdp"`` the mean privacy loss of
+        :math:`(\epsilon, \sqrt{2 \epsilon})`-CDP, a far weaker promise than the same number of
+        (epsilon, delta)-DP: 0.9 is 5.9 at delta = 1e-4.
+    delta : float
+        Of (epsilon, delta)-DP; ``accounting="cdp"`` does not use it.
+    accounting : {"pld", "zcdp", "cdp", "advanced"}
+        How the budget is divided: by the least of what privacy loss distributions and zCDP prove,
+        by zCDP alone, by the rule of Section 5, or by advanced composition (Appendix C, eq. 31).
+    mean_noise : {"joint", "laplace", "gaussian"}
+        One Gaussian on everything; or, as in the paper, separate noise on weights, means and
+        covariances, where this is the means' (eq. 15, or the Gaussian mechanism below it).
+    variant : {"sound", "paper"}
+        ``"paper"`` noises variances by Gamma (eq. 16) and covariances by Wishart noise (eqs. 17,
+        18), which is not private. ``"sound"`` has Laplace noise there, keeps means within the ball
+        and variances below its square. Both floor variances.
+    max_iter : int
+        J, fixed in advance: the budget is divided by it.
+    norm_bound : float or None
+        Largest Euclidean norm of a row, in the units of X, known without looking at the data. None
+        takes it from the data, warns, and leaves no guarantee.
+    out_of_bounds : {"clip", "error"}
+        What happens to rows beyond `norm_bound`: drawn in to it with a warning, or refused.
+    estimate : {"mle", "map"}
+        Maximum likelihood (eq. 12) or maximum a posteriori with the paper's priors in unit-ball
+        coordinates: alpha = 2, kappa_0 = 1, nu_0 = d + 2, S_0 = 0.1 I.
+    mean_delta : float
+        delta' of the Gaussian mechanism for ``mean_noise="gaussian"``, which sets its scale. By
+        Appendix C a fit with advanced composition fails with probability ``max_iter * mean_delta``
+        beside `delta`; by its own count of K releases an iteration it is K times that.
+    covariance_floor : float
+        Least variance, as a part of ``norm_bound**2``.
+    weights_init, means_init, covariances_init : array-like or None
+        The start, which must not depend on the data. None: equal weights, means uniform in the
+        ball, covariances ``K**(-2 / d) / (d + 2)`` of the squared bound times the identity.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws noise from the operating system with samplers that resist the floating-point
+        attack, for release (needs the extra ``privclust[secure]``). Anything else is for
+        reproduction; the guarantee then says that it was seeded.
+
+    Attributes
+    ----------
+    parameters_ : MixtureParameters
+        The mixture; `weights_`, `means_` and `covariances_` are its parts. With zero covariances
+        the latter stand at the floor.
+    guarantee_ : privclust.privacy.Guarantee
+    share_ : float
+        eps' of one perturbation (joint noise: sensitivity over standard deviation).
+    floor_rates_ : FloorRates
+        How often post-processing had to correct what the noise did.
+    n_iter_ : int
+
+    Raises
+    ------
+    ValueError
+        By `fit`, for parameters out of range, more components than rows, NaN or infinite rows.
+
+    References
+    ----------
+    M. Park, J. Foulds, K. Chaudhuri and M. Welling, "Practical Privacy for Expectation
+    Maximization", arXiv:1605.06995.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-0.4, 0.1, (4000, 2)), rng.normal(0.4, 0.1, (4000, 2))])
+    >>> mixture = PrivateGaussianMixture(
+    ...     2, epsilon=1.0, delta=1e-5, norm_bound=1.0, out_of_bounds="clip",
+    ...     means_init=[[-0.2, 0.0], [0.2, 0.0]], random_state=1,
+    ... ).fit(X.clip(-0.7, 0.7))
+    >>> np.abs(np.abs(mixture.means_) - 0.4).max() < 0.05
+    np.True_
+    >>> mixture.guarantee_.definition, mixture.guarantee_.seeded
+    ('approximate', True)
+    """
+
+    _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_")
+
+    def __init__(
+        self,
+        n_components=1,
+        *,
+        covariance_type="full",
+        epsilon=1.0,
+        delta=1e-6,
+        accounting="pld",
+        mean_noise="joint",
+        variant="sound",
+        max_iter=10,
+        norm_bound=None,
+        out_of_bounds="clip",
+        estimate="mle",
+        mean_delta=1e-3,
+        covariance_floor=1e-3,
+        weights_init=None,
+        means_init=None,
+        covariances_init=None,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accounting = accounting
+        self.mean_noise = mean_noise
+        self.variant = variant
+        self.max_iter = max_iter
+        self.norm_bound = norm_bound
+        self.out_of_bounds = out_of_bounds
+        self.estimate = estimate
+        self.mean_delta = mean_delta
+        self.covariance_floor = covariance_floor
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.covariances_init = covariances_init
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Fit the mixture; nothing but noised statistics of X reaches the fitted attributes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, dtype=np.float64, order="C")
+        self._check_parameters(len(X))
+        settings = Settings(
+            X.shape[1],
+            self.n_components,
+            self.max_iter,
+            self.covariance_type,
+            self.mean_noise,
+            self.variant,
+            self.mean_delta,
+        )
+        self.share_ = budget_share(settings, self.epsilon, self.delta, self.accounting)
+        source = noise_source(self.random_state)
+        X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        self._run(X, radius, perturbations(settings, self.share_), source)
+        self.guarantee_ = guarantee(
+            settings,
+            self.share_,
+            self.delta,
+            self.accounting,
+            seeded=is_seeded(source),
+            leaks=leaks,
+        )
+        self.n_iter_ = self.max_iter
+        return self
+
+    def predict(self, X):
+        """Return the component of each row: the likeliest, or the nearest mean's if zero."""
+        if self.covariance_type != "zero":
+            return super().predict(X)
+        return nearest_center(self._validated(X), self.means_)
+
+    @available_if(_has_density)
+    def score_samples(self, X):
+        """Return the log density of each row; see `FittedMixture.score_samples`."""
+        return super().score_samples(X)
+
+    @available_if(_has_density)
+    def score(self, X, y=None):
+        """Return the mean log density of the rows; see `FittedMixture.score`."""
+        return super().score(X, y)
+
+    @available_if(_has_density)
+    def predict_proba(self, X):
+        """Return the responsibilities; see `FittedMixture.predict_proba`."""
+        return super().predict_proba(X)
+
+    @available_if(_has_density)
+    def sample(self, n_samples=1, random_state=None):
+        """Draw synthetic rows from the private density; see `FittedMixture.sample`.
+
+        They are post-processing: as private as the mixture, however many are drawn.
+        """
+        return super().sample(n_samples, random_state)
+
+    def _packed(self, name):
+        """Return a fitted attribute as JSON values."""
+        value = getattr(self, name)
+        if name == "guarantee_":
+            return value.as_dict()
+        return asdict(value) if name == "floor_rates_" else value
+
+    @classmethod
+    def _unpacked(cls, name, value):
+        """Undo `_packed`."""
+        if name == "guarantee_":
+            return Guarantee.from_dict(value)
+        return FloorRates(**value) if name == "floor_rates_" else value
+
+    def _run(self, X, radius, plan, source):
+        """Iterate on statistics of rows divided by the radius."""
+        weights, means, covariances = self._start(X.shape[1], radius, unprotected_generator(source))
+        acted = np.zeros(3)
+        estimate = self._estimate(X.shape[1])
+        for _ in range(self.max_iter):
+            statistics = self._statistics(X, radius, weights, means, covariances)
+            noised = add_noise(plan, *statistics, source)
+            weights, means, covariances, floors = parameters_from(noised, len(X), estimate)
+            acted += floors.sum(axis=1)
+        self.parameters_ = self._parameters(radius, weights, means, covariances)
+        rates = acted / (self.n_components * self.max_iter)
+        self.floor_rates_ = FloorRates(*(float(rate) for rate in rates))
+
+    def _parameters(self, radius, weights, means, covariances):
+        """Return a mixture in the units of X; zero covariances become the least there are."""
+        kind = self.covariance_type
+        if kind == "zero":
+            kind, covariances = "spherical", np.full(len(means), self.covariance_floor)
+        return MixtureParameters(weights, means * radius, covariances * radius**2, kind)
+
+    def _statistics(self, X, radius, weights, means, covariances):
+        """Return counts, sums and second moments of the rows in unit-ball coordinates."""
+        if covariances is None:
+            counts, sums, _ = nearest_center_statistics(X, means * radius)
+            return counts, sums / radius, None
+        parameters = self._parameters(radius, weights, means, covariances)
+        found = expected_statistics(X, parameters)
+        return found.counts, found.sums / radius, found.second_moments / radius**2
+
+    def _start(self, n_features, radius, rng):
+        """Return the start in unit-ball coordinates, which owes nothing to the data."""
+        k = self.n_components
+        weights = np.full(k, 1.0 / k)
+        if self.weights_init is not None:
+            weights = _start_array("weights_init", self.weights_init, (k,))
+        means = uniform_in_ball(k, n_features, rng)
+        if self.means_init is not None:
+            means = _start_array("means_init", self.means_init, (k, n_features)) / radius
+        if self.covariance_type == "zero":
+            return weights, means, None
+        variance = k ** (-2.0 / n_features) / (n_features + 2.0)
+        covariances = {
+            "spherical": np.full(k, variance),
+            "diag": np.full((k, n_features), variance),
+            "full": np.tile(variance * np.eye(n_features), (k, 1, 1)),
+        }[self.covariance_type]
+        if self.covariances_init is not None:
+            given = _start_array("covariances_init", self.covariances_init, covariances.shape)
+            covariances = given / radius**2
+        MixtureParameters(weights, means, covariances, self.covariance_type)  # refuses a bad start
+        return weights, means, covariances
+
+    def _estimate(self, n_features):
+        """Return which estimate is made of the noised statistics."""
+        project = self.variant == "sound"
+        if self.estimate == "mle":
+            return Estimate(1.0, 0.0, 0.0, 0.0, self.covariance_floor, project)
+        weight = 2.0 * (n_features + 2.0)  # c = nu_0 + d + 2 with nu_0 = d + 2
+        return Estimate(
+            degrees_of_freedom=weight, floor=self.covariance_floor, project=project, **_PRIOR
+        )
+
+    def _check_parameters(self, n_samples):
+        """Raise a ValueError that names the parameter, what it got and what it may be."""
+        for name, known in (
+            ("covariance_type", COVARIANCE_TYPES),
+            ("accounting", ACCOUNTING),
+            ("mean_noise", MEAN_NOISE),
+            ("variant", VARIANTS),
+            ("estimate", ("mle", "map")),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        check_budget(self.epsilon, None if self.accounting == "cdp" else self.delta)
+        check_integer("n_components", self.n_components, minimum=1)
+        check_integer("max_iter", self.max_iter, minimum=1)
+        check_real("covariance_floor", self.covariance_floor)
+        check_real("mean_delta", self.mean_delta)
+        if self.mean_delta >= 1:
+            raise ValueError(f"mean_delta must lie in (0, 1), got {self.mean_delta!r}")
+        if self.n_components > n_samples:
+            raise ValueError(
+                f"n_components must be at most the number of rows, got n_components="
+                f"{self.n_components} for n_samples={n_samples}"
+            )
+        if self.variant == "paper" and (
+            self.mean_noise == "joint" or self.covariance_type == "diag"
+        ):
+            raise ValueError(
+                "variant='paper' knows mean_noise 'laplace' and 'gaussian' and no diagonal "
+                f"covariances, got mean_noise={self.mean_noise!r}, "
+                f"covariance_type={self.covariance_type!r}"
+            )
+
+
+def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a part of the start as an array, refusing another shape, NaN and inf."""
+    array = np.array(value, dtype=float)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
+    return array

@@ -1,0 +1,241 @@
+"""Expected sufficient statistics of a mixture of Gaussians, and its densities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privclust.mixtures import _kernels
+from privclust.mixtures._parameters import MixtureParameters
+
+_NOT_USABLE = (
+    "X must be finite and of magnitudes whose squares do not overflow (at most about 1e150): "
+    "scale the data"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    r"""Expected sufficient statistics of n points, summed over the points.
+
+    Sums and second moments are about one centre c_k for each component; `about` moves them to
+    other centres, `about_origin` to 0, which gives the raw moments of the paper.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (k,)
+        :math:`N_k = \sum_i \gamma_{ik}`.
+    sums : ndarray of shape (k, d)
+        :math:`\sum_i \gamma_{ik} (x_i - c_k)`.
+    second_moments : ndarray
+        :math:`\sum_i \gamma_{ik} |x_i - c_k|^2` of shape (k,) for spherical covariances, the
+        squares of each coordinate, (k, d), for diagonal ones, and
+        :math:`\sum_i \gamma_{ik} (x_i - c_k)(x_i - c_k)^T`, (k, d, d), for full ones.
+    centres : ndarray of shape (k, d)
+        c.
+    log_likelihood : float
+        :math:`\sum_i \log p(x_i)`; for `nearest_mean_statistics` minus the sum of squared
+        distances.
+    """
+
+    counts: np.ndarray
+    sums: np.ndarray
+    second_moments: np.ndarray
+    centres: np.ndarray
+    log_likelihood: float
+
+    def about(self, centres) -> Statistics:
+        """Return the same statistics about other centres, shape (k, d) or (d,)."""
+        centres = np.broadcast_to(np.asarray(centres, dtype=np.float64), self.sums.shape)
+        shift = self.centres - centres
+        sums = self.sums + self.counts[:, None] * shift
+        # sum g (u + s)(u + s)' = sum g u u' + (sum g u) s' + s (sum g (u + s))'
+        if self.second_moments.ndim == 3:
+            change = self.sums[:, :, None] * shift[:, None, :] + shift[:, :, None] * sums[:, None]
+        else:
+            change = shift * (self.sums + sums)
+            if self.second_moments.ndim == 1:
+                change = change.sum(axis=1)
+        moments = self.second_moments + change
+        if moments.ndim == 3:  # rounding differs between the two halves
+            moments = 0.5 * (moments + moments.transpose(0, 2, 1))
+        return Statistics(self.counts, sums, moments, centres.copy(), self.log_likelihood)
+
+    def about_origin(self) -> Statistics:
+        """Return the raw moments, about 0."""
+        return self.about(np.zeros(self.sums.shape[1]))
+
+
+def centred_statistics(X, parameters: MixtureParameters) -> Statistics:
+    """Return the expected statistics about the current means, in one pass over the points.
+
+    About the means no digits are lost where the points are far from the origin.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Points, n >= 1; of magnitudes whose squares are finite.
+    parameters : MixtureParameters
+        The mixture whose responsibilities (eq. 11) weigh the points.
+
+    Returns
+    -------
+    Statistics
+        With ``centres`` the means; the shape of the second moments follows the covariances' type.
+
+    Raises
+    ------
+    ValueError
+        If X has another number of features, or holds NaN, inf or numbers whose squares overflow.
+    """
+    points, is_transposed = _points(X, parameters.n_features)
+    counts, sums, moments, log_likelihood = _kernels.mixture_moments(
+        points, is_transposed, parameters.log_scales, parameters.means, parameters.whitening
+    )
+    if parameters.covariance_type == "full":
+        lower = np.tril(moments, -1)
+        moments = np.tril(moments) + lower.transpose(0, 2, 1)
+    return _statistics(
+        counts,
+        sums,
+        moments.reshape(parameters.covariances.shape),
+        parameters.means,
+        log_likelihood,
+    )
+
+
+def expected_statistics(X, parameters: MixtureParameters) -> Statistics:
+    """Return the raw expected statistics of eq. (12): moments about the origin.
+
+    Parameters and errors are those of `centred_statistics`, of which this is the form about 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.mixtures import MixtureParameters, expected_statistics
+    >>> p = MixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones(1), "spherical")
+    >>> s = expected_statistics(np.array([[3.0, 4.0], [1.0, 0.0]]), p)
+    >>> s.counts.tolist(), s.sums.tolist(), s.second_moments.tolist()
+    ([2.0], [[4.0, 4.0]], [26.0])
+    """
+    return centred_statistics(X, parameters).about_origin()
+
+
+def nearest_mean_statistics(X, means) -> Statistics:
+    """Return the statistics in which each point counts for its nearest mean alone (k-means).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Points, n >= 1.
+    means : array-like of shape (k, d)
+        Finite; where two are equally near, the one of the lower index counts.
+
+    Returns
+    -------
+    Statistics
+        About the origin, with spherical second moments (k,); ``log_likelihood`` is minus the sum
+        of squared distances to the nearest mean.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or X holds NaN, inf or numbers whose squares overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.mixtures import nearest_mean_statistics
+    >>> s = nearest_mean_statistics([[0.0], [1.0], [5.0]], [[0.0], [4.0]])
+    >>> s.counts.tolist(), s.sums.tolist(), s.log_likelihood
+    ([2.0, 1.0], [[1.0], [5.0]], -2.0)
+    """
+    means = np.ascontiguousarray(means, dtype=np.float64)
+    if means.ndim != 2 or 0 in means.shape or not np.isfinite(means).all():
+        raise ValueError(
+            f"means must be finite, of shape (n_components, n_features), got shape {means.shape}"
+        )
+    points, is_transposed = _points(X, means.shape[1])
+    counts, sums, moments, inertia = _kernels.nearest_mean_moments(points, is_transposed, means)
+    return _statistics(counts, sums, moments.reshape(-1), means, -inertia).about_origin()
+
+
+def log_density(X, parameters: MixtureParameters) -> np.ndarray:
+    """Return log p(x) of every point, shape (n,).
+
+    Squared distances in standard deviations are cut at 1e300: the result is never -inf.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Finite points.
+    parameters : MixtureParameters
+        The mixture.
+
+    Raises
+    ------
+    ValueError
+        If X has another number of features or holds NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.mixtures import MixtureParameters, log_density
+    >>> p = MixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones(1), "spherical")
+    >>> log_density([[0.0, 0.0]], p).round(4).tolist()
+    [-1.8379]
+    """
+    return _evaluate(X, parameters, with_responsibilities=False)[0]
+
+
+def responsibilities(X, parameters: MixtureParameters) -> np.ndarray:
+    """Return γ of eq. (11), shape (n, k); parameters and errors as for `log_density`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.mixtures import MixtureParameters, responsibilities
+    >>> p = MixtureParameters([0.25, 0.75], np.zeros((2, 1)), np.ones(2), "spherical")
+    >>> responsibilities([[5.0]], p).round(12).tolist()
+    [[0.25, 0.75]]
+    """
+    return _evaluate(X, parameters, with_responsibilities=True)[1]
+
+
+def _evaluate(X, parameters, with_responsibilities):
+    """Return log densities (n,) and responsibilities (n, k) or (0, k)."""
+    points, is_transposed = _points(X, parameters.n_features)
+    n = points.shape[1] if is_transposed else points.shape[0]
+    density = np.empty(n)
+    gamma = np.empty((n if with_responsibilities else 0, parameters.n_components))
+    _kernels.evaluate(
+        points,
+        is_transposed,
+        parameters.log_scales,
+        parameters.means,
+        parameters.whitening,
+        density,
+        gamma,
+    )
+    if np.isnan(density).any():
+        raise ValueError(_NOT_USABLE)
+    return density, gamma
+
+
+def _points(X, n_features: int) -> tuple[np.ndarray, bool]:
+    """Return X in C order, or its transpose if that is in C order, and whether it is transposed."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] != n_features:
+        raise ValueError(f"X must have shape (n, {n_features}) with n >= 1, got {X.shape}")
+    if X.flags.f_contiguous and not X.flags.c_contiguous:
+        return X.T, True
+    return np.ascontiguousarray(X), False
+
+
+def _statistics(counts, sums, moments, centres, log_likelihood) -> Statistics:
+    """Return statistics about the centres, refusing those that are not finite."""
+    is_finite = np.isfinite(moments).all() and np.isfinite(sums).all()
+    if not (is_finite and np.isfinite(log_likelihood)):
+        raise ValueError(_NOT_USABLE)
+    return Statistics(counts, sums, moments, centres, float(log_likelihood))

@@ -1,0 +1,317 @@
+import math
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privclust.kmeans import DPLloyd
+from privclust.privacy import PrivacyLeakWarning
+
+START = np.array([[0.2, 0.1], [-0.2, 0.1], [0.0, -0.3]])
+
+
+def three_groups(n=1500, seed=0):
+    """Rows in the unit disc."""
+    rng = np.random.default_rng(seed)
+    centers = np.array([[0.4, 0.3], [-0.45, 0.2], [0.05, -0.45]])
+    X = centers[rng.integers(3, size=n)] + 0.1 * rng.standard_normal((n, 2))
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+
+
+def model(k=3, **params):
+    known = {"norm_bound": 1.0, "random_state": 0, "init": START[:k]}
+    return DPLloyd(k, **(known | params))
+
+
+@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
+@parametrize_with_checks([DPLloyd(random_state=0), DPLloyd(3, accounting="cdp", random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# --- the noise -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_iter", [1, 4])
+@pytest.mark.parametrize(
+    ("params", "law"),
+    [
+        ({"variant": "paper"}, lambda d, eps: stats.laplace(scale=(d + 1) / eps)),
+        ({"variant": "sound"}, lambda d, eps: stats.laplace(scale=2 * (1 + math.sqrt(d)) / eps)),
+        ({"accounting": "cdp"}, lambda d, eps: stats.norm(scale=2 / math.sqrt(2 * eps))),
+    ],
+)
+def test_noise_has_the_printed_scale(params, law, n_iter):
+    """``paper``: Lap((d + 1) J / epsilon), DP-EM Section 6; false-alarm rate 1e-4 each.
+
+    Each of 250 clusters is 200 times the same row on a circle. The other coordinates of the sums
+    are noise alone, and the noise on the counts stretches it by some 1e-5 or less.
+    """
+    k, n, d, epsilon = 250, 200, 5, 1e4 * n_iter
+    angles = 2 * np.pi * np.arange(k) / k
+    start = np.zeros((k, d))
+    start[:, 0], start[:, 1] = 0.99 * np.cos(angles), 0.99 * np.sin(angles)
+    found = DPLloyd(
+        k, norm_bound=1.0, epsilon=epsilon, init=start, max_iter=n_iter, random_state=0, **params
+    ).fit(np.repeat(start, n, axis=0))
+    np.testing.assert_array_equal(found.labels_, np.repeat(np.arange(k), n))
+    noise = found.cluster_centers_[:, 2:] * n
+    assert stats.kstest(noise.ravel(), law(d, epsilon / n_iter).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("n_iter", [1, 4, 9])
+@pytest.mark.parametrize("d", [1, 2, 10])
+def test_printed_scales(d, n_iter):
+    """The guarantee states what was added, and it grows with J as printed."""
+    X = np.full((20, d), 0.1)
+    for variant, scale in (
+        ("paper", (d + 1) * n_iter / 0.5),
+        ("sound", 2 * (1 + math.sqrt(d)) * n_iter / 0.5),
+    ):
+        found = DPLloyd(
+            1, epsilon=0.5, variant=variant, max_iter=n_iter, norm_bound=1.0, random_state=0
+        ).fit(X)
+        assert found.guarantee_.releases[0].noise == f"scale {scale:.4g}"
+    found = DPLloyd(
+        1, epsilon=0.5, accounting="cdp", max_iter=n_iter, norm_bound=1.0, random_state=0
+    ).fit(X)
+    assert found.guarantee_.releases[0].noise == f"scale {2 / math.sqrt(1.0 / n_iter):.4g}"
+
+
+def _largest_change(d, order, relation, seed=0):
+    """Largest change of (n_k, s_k) of three clusters by one row, by search with local climbs."""
+    rng = np.random.default_rng(seed)
+
+    def change(x, y, same):
+        first, second = (np.hstack([np.ones((len(a), 1)), a]) for a in (x, y))
+        if relation == "add-remove":
+            return np.linalg.norm(first, order, axis=1)
+        apart = np.linalg.norm(np.hstack([first, second]), order, axis=1)
+        return np.where(same, np.linalg.norm(first - second, order, axis=1), apart)
+
+    def ball(x):
+        return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1.0)
+
+    x, y = ball(rng.standard_normal((1000, d)) * 2), ball(rng.standard_normal((1000, d)) * 2)
+    same = rng.random(1000) < 0.5
+    found = change(x, y, same)
+    for step in np.geomspace(0.5, 1e-3, 150):
+        a, b = (ball(z + step * rng.standard_normal(z.shape)) for z in (x, y))
+        values = change(a, b, same)
+        better = values > found
+        x, y = np.where(better[:, None], a, x), np.where(better[:, None], b, y)
+        found = np.where(better, values, found)
+    return float(found.max())
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_losses_follow_from_the_changes_found(d):
+    """Pure: l1 over the scale; rho: l2^2 / (2 scale^2). The printed d + 1 is above 1 + sqrt d."""
+    epsilon, n_iter = 0.6, 3
+    X = np.full((20, d), 0.1)
+    for params, relation in (
+        ({"variant": "paper"}, "add-remove"),
+        ({"variant": "sound"}, "replace-one"),
+        ({"accounting": "cdp"}, "replace-one"),
+        ({"accounting": "pld"}, "replace-one"),
+    ):
+        found = DPLloyd(
+            1, epsilon=epsilon, max_iter=n_iter, norm_bound=1.0, random_state=0, **params
+        ).fit(X)
+        assert found.guarantee_.relation == relation
+        (release,) = found.guarantee_.releases
+        scale = float(release.noise.removeprefix("scale "))
+        l1, l2 = (_largest_change(d, order, relation) for order in (1, 2))
+        assert release.loss.count == n_iter
+        # the scale is printed with four digits
+        assert release.loss.rho == pytest.approx(l2**2 / (2 * scale**2), rel=0.02)
+        assert l2**2 / (2 * scale**2) <= release.loss.rho * 1.001
+        if release.mechanism == "laplace":
+            assert l1 / scale <= release.loss.epsilon * 1.001
+            attained = (1 + math.sqrt(d)) / (d + 1) if params["variant"] == "paper" else 1.0
+            assert l1 / scale == pytest.approx(attained * release.loss.epsilon, rel=0.02)
+
+
+# --- what is promised ------------------------------------------------------------------------
+
+
+def test_guarantees():
+    X = three_groups(100)
+    paper = model(variant="paper", epsilon=0.8).fit(X).guarantee_
+    assert (paper.definition, paper.relation) == ("pure", "add-remove")
+    assert paper.epsilon == pytest.approx(0.8)
+    sound = model(epsilon=0.8).fit(X).guarantee_
+    assert (sound.definition, sound.relation) == ("pure", "replace-one")
+    assert sound.epsilon == pytest.approx(0.8)
+    pld = model(epsilon=0.8, accounting="pld", delta=1e-5).fit(X).guarantee_
+    assert (pld.definition, pld.relation) == ("approximate", "replace-one")
+    assert 0.97 * 0.8 < pld.epsilon <= 0.8
+    assert pld.delta == 1e-5
+    cdp = model(epsilon=0.8, accounting="cdp").fit(X).guarantee_
+    assert (cdp.definition, cdp.relation) == ("cdp", "replace-one")
+    assert cdp.mu == pytest.approx(0.8)
+    for promise in (paper, sound, pld, cdp):
+        assert promise.seeded
+        assert promise.caveats == ()
+
+
+def test_bound_from_the_data_leaves_no_guarantee():
+    with pytest.warns(PrivacyLeakWarning, match="norm_bound"):
+        found = model(norm_bound=None).fit(three_groups(100))
+    assert found.guarantee_.definition == "none"
+    assert any("norm_bound" in caveat for caveat in found.guarantee_.caveats)
+
+
+@pytest.mark.skipif(find_spec("opendp") is None, reason="needs opendp (privclust[secure])")
+@pytest.mark.parametrize("accounting", ["pure", "pld"])
+def test_noise_of_a_release_cannot_be_repeated(accounting):
+    first, second = (
+        model(random_state=None, accounting=accounting).fit(three_groups(100)) for _ in range(2)
+    )
+    assert not first.guarantee_.seeded
+    assert not np.isclose(first.cluster_centers_, second.cluster_centers_).all()
+
+
+def test_same_seed_same_bytes():
+    X = three_groups(200)
+    first, second = (model(init=None).fit(X) for _ in range(2))
+    assert first.cluster_centers_.tobytes() == second.cluster_centers_.tobytes()
+    other = model(init=None, random_state=1).fit(X)
+    assert not np.isclose(first.cluster_centers_, other.cluster_centers_).any()
+
+
+# --- what is computed ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"variant": "paper"}, {"variant": "sound"}, {"accounting": "cdp"}, {"accounting": "pld"}],
+)
+def test_without_noise_to_speak_of_it_is_lloyds_algorithm(params):
+    X = three_groups()
+    epsilon = 1e4 if params.get("accounting") == "pld" else 1e9
+    found = model(epsilon=epsilon, max_iter=4, **params).fit(X)
+    centers = START
+    for _ in range(4):
+        labels = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        centers = np.array([X[labels == k].mean(axis=0) for k in range(3)])
+    # pld at 1e4: sigma = 0.04 on sums of some 500 rows, four iterations
+    error = 0.01 if epsilon == 1e4 else 1e-5
+    np.testing.assert_allclose(found.cluster_centers_, centers, rtol=0, atol=error)
+    distances = ((X[:, None] - found.cluster_centers_) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(found.labels_, distances.argmin(axis=1))
+    np.testing.assert_array_equal(found.predict(X), found.labels_)
+    assert found.n_iter_ == 4
+
+
+def test_centers_are_drawn_in_for_the_sound_variant_alone():
+    X = three_groups(30)
+    for seed in range(10):
+        sound = model(epsilon=0.05, random_state=seed).fit(X)
+        assert np.linalg.norm(sound.cluster_centers_, axis=1).max() <= 1 + 1e-12
+        paper = model(epsilon=0.05, random_state=seed, variant="paper").fit(X)
+        assert np.linalg.norm(paper.cluster_centers_, axis=1).max() > 1.0
+
+
+def test_scaling_data_and_bound_scales_the_centers():
+    X = three_groups()
+    plain = model(init=None).fit(X)
+    for c in (3.7e-5, 8.9e4):
+        scaled = model(init=None, norm_bound=c).fit(c * X)
+        np.testing.assert_allclose(scaled.cluster_centers_, c * plain.cluster_centers_, rtol=1e-9)
+        given = model(init=c * START, norm_bound=c).fit(c * X)
+        np.testing.assert_allclose(
+            given.cluster_centers_, c * model().fit(X).cluster_centers_, rtol=1e-9
+        )
+
+
+def test_longer_rows_are_drawn_in_or_refused():
+    X = three_groups(200)
+    far = X.copy()
+    far[0] *= 2.0 / np.linalg.norm(X[0])
+    near = far.copy()
+    near[0] /= 2.0
+    with pytest.warns(UserWarning, match="drawn in"):
+        clipped = model().fit(far)
+    np.testing.assert_allclose(
+        clipped.cluster_centers_, model().fit(near).cluster_centers_, rtol=1e-12
+    )
+    with pytest.raises(ValueError, match="row 0 has a norm above norm_bound=1"):
+        model(out_of_bounds="error").fit(far)
+
+
+# --- bad and degenerate input ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be a finite number greater than 0, got 0.0"),
+        ({"epsilon": np.inf}, "epsilon"),
+        ({"accounting": "pld", "delta": 0.0}, "delta"),
+        ({"accounting": "pld", "delta": 1.5}, "delta must lie in .0, 1., got 1.5"),
+        ({"accounting": "zcdp"}, "accounting must be one of pure, pld, cdp, got 'zcdp'"),
+        ({"variant": "code"}, "variant must be one of sound, paper, got 'code'"),
+        ({"variant": "paper", "accounting": "cdp"}, "variant='paper' has accounting 'pure' alone"),
+        ({"n_clusters": 0}, "n_clusters must be an integer of at least 1, got 0"),
+        ({"n_clusters": 21}, "n_clusters=21 for n_samples=20"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"norm_bound": -1.0}, "norm_bound must be a finite number greater than 0"),
+        ({"out_of_bounds": "drop"}, "out_of_bounds must be one of clip, error"),
+        ({"random_state": "x"}, "random_state"),
+        ({"init": np.zeros((2, 2))}, r"init must be finite of shape \(3, 2\), got shape \(2, 2\)"),
+        ({"init": np.zeros((3, 1))}, "init must be finite of shape"),
+        ({"init": np.full((3, 2), np.inf)}, "init must be finite"),
+    ],
+)
+def test_bad_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        model().set_params(**params).fit(three_groups(20))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_that_are_not_numbers_are_refused(bad):
+    X = three_groups(20)
+    X[3, 1] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        model().fit(X)
+
+
+@pytest.mark.parametrize("epsilon", [1e-30, 1e-3, 1.0, 1e12])
+@pytest.mark.parametrize("params", [{"variant": "paper"}, {}, {"accounting": "cdp"}])
+@pytest.mark.filterwarnings("error")
+def test_degenerate_data_gives_finite_centers(epsilon, params):
+    rng = np.random.default_rng(0)
+    inside = rng.uniform(-0.5, 0.5, (12, 2))
+    for X in (
+        inside[:, :1],
+        np.full((9, 2), 0.4),
+        np.zeros((5, 2)),
+        inside[:2],
+        inside.astype(np.float32),
+        np.asfortranarray(inside),
+        rng.uniform(-0.1, 0.1, (4, 10)),
+    ):
+        found = model(2, init=None, epsilon=epsilon, **params).fit(X)
+        assert np.isfinite(found.cluster_centers_).all()
+        assert set(found.labels_) <= {0, 1}
+
+
+def test_single_row_and_cluster_without_rows():
+    found = model(1, epsilon=1e9).fit(np.array([[0.3, 0.4]]))
+    np.testing.assert_allclose(found.cluster_centers_, [[0.3, 0.4]], atol=1e-6)
+    X = np.full((50, 2), 0.5)
+    found = model(2, init=[[0.5, 0.5], [-0.9, 0.0]], epsilon=1e9).fit(X)
+    np.testing.assert_allclose(found.cluster_centers_, [[0.5, 0.5], [0.0, 0.0]], atol=1e-5)
+
+
+def test_data_within_the_bound_do_not_warn_and_are_left_alone():
+    X = three_groups()
+    before = X.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model().fit(X)
+    np.testing.assert_array_equal(X, before)

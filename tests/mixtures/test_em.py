@@ -1,0 +1,383 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privclust.artefacts import ArtefactError
+from privclust.mixtures import (
+    GaussianMixtureEM,
+    MixtureParameters,
+    MixturePrior,
+    centred_statistics,
+    maximum_a_posteriori,
+    maximum_likelihood,
+    responsibilities,
+    sample,
+)
+
+TYPES = ["spherical", "diag", "full"]
+
+
+@parametrize_with_checks(
+    [
+        GaussianMixtureEM(),
+        GaussianMixtureEM(2, covariance_type="diag", init="k-means++"),
+        GaussianMixtureEM(2, covariance_type="spherical", estimate="map", n_init=2),
+    ]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def of_type(matrices, covariance_type):
+    """Restrict full covariances (k, d, d) to a type."""
+    if covariance_type == "full":
+        return matrices
+    diagonals = np.diagonal(matrices, axis1=1, axis2=2)
+    return diagonals if covariance_type == "diag" else diagonals.mean(axis=1)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+@pytest.mark.parametrize("n_features", [1, 2, 5])
+@pytest.mark.parametrize("reg_covar", [0.0, 1e-2])
+def test_iterates_are_those_of_scikit_learn(random_mixture, covariance_type, n_features, reg_covar):
+    p = random_mixture(covariance_type, 3, n_features, seed=4)
+    X, _ = sample(p, 1500, np.random.default_rng(0))
+    start = X[:3]
+    precisions = np.linalg.inv(p.full_covariances())
+    if covariance_type != "full":
+        precisions = 1.0 / p.covariances
+    common = {"covariance_type": covariance_type, "tol": 0.0, "reg_covar": reg_covar}
+    for max_iter in (1, 2, 15):
+        theirs = GaussianMixture(
+            3,
+            max_iter=max_iter,
+            weights_init=p.weights,
+            means_init=start,
+            precisions_init=precisions,
+            init_params="random_from_data",
+            **common,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs.fit(X)
+        ours = GaussianMixtureEM(
+            3,
+            max_iter=max_iter,
+            weights_init=p.weights,
+            means_init=start,
+            covariances_init=p.covariances,
+            **common,
+        ).fit(X)
+        np.testing.assert_allclose(ours.weights_, theirs.weights_, rtol=1e-9)
+        np.testing.assert_allclose(ours.means_, theirs.means_, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(ours.covariances_, theirs.covariances_, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(ours.lower_bound_, theirs.lower_bound_, rtol=1e-11)
+        np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+@pytest.mark.parametrize("estimate", ["mle", "map"])
+@pytest.mark.parametrize("seed", range(4))
+def test_objective_never_falls(random_mixture, covariance_type, estimate, seed):
+    p = random_mixture(covariance_type, 3, 3, seed)
+    X, _ = sample(p, 300, np.random.default_rng(seed))
+    model = GaussianMixtureEM(
+        4,
+        covariance_type=covariance_type,
+        estimate=estimate,
+        reg_covar=1e-6 if estimate == "map" else 0.0,  # no part in the MAP estimate
+        tol=0.0,
+        max_iter=12,
+        random_state=seed,
+    ).fit(X)
+    bounds = model.lower_bounds_
+    assert bounds.shape == (12,)
+    assert (np.diff(bounds) > -1e-13 * np.abs(bounds[1:])).all()
+    assert bounds[-1] > bounds[0] + 1e-3
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_map_estimates_of_the_paper(random_mixture, covariance_type):
+    """The formulas of Section 4.1, written out with the paper's hyperparameters."""
+    p = random_mixture(covariance_type, 3, 2, seed=0)
+    X, _ = sample(p, 50, np.random.default_rng(0))
+    gamma = responsibilities(X, p)
+    n, d, k = 50, 2, 3
+    counts = gamma.sum(axis=0)
+    mle = gamma.T @ X / counts[:, None]
+    full = np.empty((k, d, d))
+    for j in range(k):
+        u = X - mle[j]
+        scatter = (gamma[:, j, None] * u).T @ u + counts[j] / (1.0 + counts[j]) * np.outer(
+            mle[j], mle[j]
+        )
+        full[j] = (0.1 * np.eye(d) + scatter) / ((d + 2) + counts[j] + d + 2)
+    found = maximum_a_posteriori(centred_statistics(X, p), p, MixturePrior(2.0, 1.0, d + 2, 0.1))
+    np.testing.assert_allclose(found.weights, (counts + 1.0) / (n + 2.0 * k - k), rtol=1e-12)
+    np.testing.assert_allclose(found.means, counts[:, None] * mle / (counts[:, None] + 1.0))
+    np.testing.assert_allclose(found.covariances, of_type(full, covariance_type), rtol=1e-11)
+    model = GaussianMixtureEM(
+        3,
+        covariance_type=covariance_type,
+        estimate="map",
+        tol=0.0,
+        max_iter=1,
+        weights_init=p.weights,
+        means_init=p.means,
+        covariances_init=p.covariances,
+    ).fit(X)
+    np.testing.assert_array_equal(model.covariances_, found.covariances)
+    np.testing.assert_array_equal(model.means_, found.means)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_map_estimate_maximises_the_expected_log_posterior(random_mixture, covariance_type):
+    """No nearby parameters have a larger value of E log p(X, Z) + log prior."""
+    p = random_mixture(covariance_type, 2, 3, seed=1)
+    X, _ = sample(p, 40, np.random.default_rng(1))
+    gamma = responsibilities(X, p)
+    prior = MixturePrior(1.7, 0.6, 6.5, 0.3)
+
+    def objective(q):
+        terms = np.empty_like(gamma)
+        for j, (mean, covariance) in enumerate(zip(q.means, q.full_covariances(), strict=True)):
+            u = X - mean
+            distances = np.sum(u * np.linalg.solve(covariance, u.T).T, axis=1)
+            terms[:, j] = np.log(q.weights[j]) - 0.5 * (
+                distances + np.linalg.slogdet(covariance)[1]
+            )
+        return np.sum(gamma * terms) + prior.log_density(q)
+
+    best = maximum_a_posteriori(centred_statistics(X, p), p, prior)
+    value = objective(best)
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        change = 1e-3 * rng.standard_normal((2, 3, 3))
+        change = of_type(change + change.transpose(0, 2, 1), covariance_type)
+        weights = best.weights * np.exp(1e-3 * rng.standard_normal(2))
+        other = MixtureParameters(
+            weights / weights.sum(),
+            best.means + 1e-3 * rng.standard_normal((2, 3)),
+            best.covariances + change,
+            covariance_type,
+        )
+        assert objective(other) < value
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_prior_density_does_not_depend_on_how_a_covariance_is_stored(
+    random_mixture, covariance_type
+):
+    prior = MixturePrior(2.0, 1.0, 6.0, 0.1)
+    p = random_mixture(covariance_type, 3, 4, seed=0)
+    as_full = MixtureParameters(p.weights, p.means, p.full_covariances(), "full")
+    np.testing.assert_allclose(prior.log_density(p), prior.log_density(as_full), rtol=1e-12)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_component_without_points(covariance_type):
+    """It keeps its mean and covariance (MLE) or takes the mode of the prior (MAP)."""
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    means = [[0.0, 0.0], [1e6, 1e6]]
+    covariances = of_type(np.stack([np.eye(2), 2.0 * np.eye(2)]), covariance_type)
+    model = GaussianMixtureEM(
+        2, covariance_type=covariance_type, tol=0.0, means_init=means, covariances_init=covariances
+    )
+    mle = clone(model).set_params(max_iter=5).fit(X)
+    assert np.isfinite(mle.score(X))
+    assert mle.weights_[1] == 0.0
+    np.testing.assert_array_equal(mle.means_[1], means[1])
+    np.testing.assert_array_equal(mle.covariances_[1], covariances[1])
+    mode = clone(model).set_params(max_iter=1, estimate="map").fit(X)
+    np.testing.assert_allclose(mode.weights_[1], 1.0 / 52.0)
+    np.testing.assert_array_equal(mode.means_[1], 0.0)
+    expected = of_type(0.1 * np.eye(2)[None] / (4.0 + 2.0 + 2.0), covariance_type)[0]
+    np.testing.assert_allclose(mode.covariances_[1], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_degenerate_data_gives_finite_results(covariance_type):
+    rng = np.random.default_rng(0)
+    generic = rng.standard_normal((20, 3))
+    cases = {
+        "duplicates": np.repeat(generic[:4], 5, axis=0),
+        "all the same": np.ones((10, 2)),
+        "all zero": np.zeros((10, 2)),
+        "constant feature": np.column_stack([generic, np.ones(20)]),
+        "fewer samples than features": rng.standard_normal((4, 30)),
+        "two samples": rng.standard_normal((2, 2)),
+        "far from the origin": 1e8 + generic,
+        "small": 1e-100 * generic,
+        "large": 1e60 * generic,
+    }
+    for name, X in cases.items():
+        for estimate in ("mle", "map"):
+            model = GaussianMixtureEM(
+                2, covariance_type=covariance_type, estimate=estimate, tol=0.0, random_state=0
+            ).fit(X)
+            assert np.isfinite(model.score_samples(X)).all(), name
+            assert np.isfinite(model.sample(5, random_state=0)[0]).all(), name
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_singular_covariance_without_regularisation_is_refused(covariance_type):
+    X = np.zeros((8, 2))
+    with pytest.raises(ValueError, match=r"component 0 is singular .* reg_covar must be larger"):
+        GaussianMixtureEM(
+            covariance_type=covariance_type,
+            reg_covar=0.0,
+            covariances_init=of_type(np.eye(2)[None], covariance_type),
+        ).fit(X)
+    with pytest.raises(ValueError, match="all samples are means of the start"):
+        GaussianMixtureEM(covariance_type=covariance_type, reg_covar=0.0).fit(X)
+
+
+def test_one_gaussian_has_the_moments_of_the_samples():
+    X = np.random.default_rng(0).standard_normal((200, 3)) @ np.diag([1.0, 2.0, 3.0]) + 5.0
+    model = GaussianMixtureEM(reg_covar=0.0).fit(X)
+    np.testing.assert_allclose(model.means_[0], X.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(model.covariances_[0], np.cov(X.T, bias=True), rtol=1e-11)
+
+
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+@pytest.mark.parametrize(
+    "seed", [0, np.int64(3), np.random.default_rng(1), np.random.RandomState(1), None], ids=repr
+)
+def test_separated_clusters_are_found(init, seed):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    X = rng.standard_normal((400, 2)) + 12.0 * y[:, None]
+    # both means of a random start lie in one cluster with probability 1/2: 30 starts, 1e-9
+    model = GaussianMixtureEM(2, init=init, n_init=30, random_state=seed).fit(X)
+    labels = model.predict(X)
+    assert np.ptp(labels[:200]) == 0
+    assert np.ptp(labels[200:]) == 0
+    assert labels[0] != labels[-1]
+    np.testing.assert_allclose(model.weights_, 0.5, atol=1e-9)
+
+
+def test_best_of_several_starts_is_kept(random_mixture):
+    X, _ = sample(random_mixture("full", 5, 2, seed=3), 400, np.random.default_rng(0))
+    rng = np.random.default_rng(5)
+    singles = [GaussianMixtureEM(5, random_state=rng, tol=0.0).fit(X) for _ in range(4)]
+    bounds = [model.lower_bound_ for model in singles]
+    assert np.ptp(bounds) > 1e-3
+    best = GaussianMixtureEM(5, random_state=5, n_init=4, tol=0.0).fit(X)
+    assert best.lower_bound_ == max(bounds)
+    np.testing.assert_array_equal(best.means_, singles[int(np.argmax(bounds))].means_)
+
+
+def test_convergence(random_mixture):
+    X, _ = sample(random_mixture("full", 3, 2, seed=0), 400, np.random.default_rng(0))
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        short = GaussianMixtureEM(3, max_iter=3, tol=1e-9, random_state=0).fit(X)
+    assert not short.converged_
+    assert short.n_iter_ == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        full = GaussianMixtureEM(3, max_iter=500, random_state=0).fit(X)
+        GaussianMixtureEM(3, max_iter=3, tol=0.0, random_state=0).fit(X)
+    assert full.converged_
+    changes = np.abs(np.diff(full.lower_bounds_))
+    assert changes[-1] < 1e-3 <= changes[:-1].min()
+    assert full.lower_bounds_.size == full.n_iter_
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_derived_predictions(random_mixture, covariance_type):
+    X, _ = sample(random_mixture(covariance_type, 3, 2, seed=0), 5000, np.random.default_rng(0))
+    model = GaussianMixtureEM(3, covariance_type=covariance_type, random_state=0).fit(X)
+    gamma = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), gamma.argmax(axis=1))
+    np.testing.assert_allclose(gamma.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(model.score(X), model.score_samples(X).mean(), rtol=1e-14)
+    n_free = {"spherical": 2 + 6 + 3, "diag": 2 + 6 + 6, "full": 2 + 6 + 9}[covariance_type]
+    likelihood = model.score_samples(X).sum()
+    np.testing.assert_allclose(model.aic(X), 2 * n_free - 2 * likelihood, rtol=1e-12)
+    np.testing.assert_allclose(model.bic(X), n_free * np.log(5000) - 2 * likelihood, rtol=1e-12)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_saved_mixture_predicts_and_samples_the_same_bytes(
+    random_mixture, covariance_type, tmp_path
+):
+    X, _ = sample(random_mixture(covariance_type, 3, 2, seed=0), 300, np.random.default_rng(0))
+    model = GaussianMixtureEM(
+        3,
+        covariance_type=covariance_type,
+        means_init=X[:3],
+        tol=0.0,
+        random_state=np.random.default_rng(0),
+    ).fit(X)
+    model.save(tmp_path / "mixture.h5")
+    loaded = GaussianMixtureEM.load(tmp_path / "mixture.h5")
+    np.testing.assert_array_equal(loaded.score_samples(X), model.score_samples(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    for a, b in zip(loaded.sample(20, 3), model.sample(20, 3), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for name in ("n_iter_", "converged_", "lower_bound_", "lower_bounds_", "n_features_in_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
+    assert loaded.random_state is None
+    np.testing.assert_array_equal(loaded.means_init, X[:3])
+    loaded.fit(X)
+    np.testing.assert_array_equal(loaded.means_, model.means_)
+    loaded.save(tmp_path / "again.h5")
+    assert (tmp_path / "again.h5").read_bytes() == (tmp_path / "mixture.h5").read_bytes()
+
+
+def test_files_of_another_class_are_refused(tmp_path):
+    class Other(GaussianMixtureEM):
+        pass
+
+    Other().fit(np.random.default_rng(0).standard_normal((9, 2))).save(tmp_path / "other.h5")
+    with pytest.raises(ArtefactError, match='estimator = "Other", not "GaussianMixtureEM"'):
+        GaussianMixtureEM.load(tmp_path / "other.h5")
+
+
+def test_empty_component_of_maximum_likelihood_does_not_need_regularisation():
+    p = MixtureParameters([0.5, 0.5], [[0.0], [1e9]], [1.0, 1.0], "spherical")
+    X = np.random.default_rng(0).standard_normal((30, 1))
+    found = maximum_likelihood(centred_statistics(X, p), p)
+    np.testing.assert_array_equal(found.weights, [1.0, 0.0])
+    np.testing.assert_array_equal(found.covariances[1], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
+        ({"n_components": 30}, "n_samples=20 must be at least n_components=30"),
+        ({"covariance_type": "tied"}, "covariance_type must be one of"),
+        ({"estimate": "bayes"}, "estimate must be 'mle' or 'map', got 'bayes'"),
+        ({"init": "kmeans"}, r"init must be 'random' or 'k-means\+\+', got 'kmeans'"),
+        ({"tol": -1.0}, "tol must be a finite number at least 0"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"n_init": 1.5}, "n_init"),
+        ({"reg_covar": np.nan}, "reg_covar"),
+        ({"concentration": 0.5}, "concentration must be a finite number at least 1, got 0.5"),
+        ({"mean_precision": -1}, "mean_precision"),
+        ({"degrees_of_freedom": 1.0}, "degrees_of_freedom must be .* greater than 1, got 1.0"),
+        ({"scale_matrix": 0.0}, "scale_matrix"),
+        ({"random_state": "x"}, "random_state"),
+        ({"weights_init": [0.5]}, r"weights_init must have shape \(2,\), got \(1,\)"),
+        ({"weights_init": [0.5, 0.6]}, "weights must sum to 1"),
+        ({"means_init": np.zeros((2, 3))}, r"means_init must have shape \(2, 2\), got \(2, 3\)"),
+        ({"covariances_init": np.ones(2)}, r"covariances_init must have shape \(2, 2, 2\)"),
+        ({"covariances_init": np.zeros((2, 2, 2))}, "positive definite"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(ValueError, match=message):
+        GaussianMixtureEM(**({"n_components": 2} | parameters)).fit(X)
+
+
+def test_data_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match="squares do not overflow"):
+        GaussianMixtureEM().fit([[0.0, 1e200], [1.0, 0.0]])
