@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from privclust.mixtures import GaussianMixtureEM, MixtureParameters, nearest_mean_statistics, sample
+from privclust.mixtures import GaussianMixtureEM, MixtureParameters, sample
 
 N_ITER = 10
 PAIRS = 5
@@ -87,17 +87,6 @@ def compare(n, d, k, covariance_type):
     return *np.median(times, axis=0), np.median(times[:, 1] / times[:, 0]), difference
 
 
-def nearest_mean_time(n, d, k):
-    """Return the CPU time of a pass of k-means, the median of several."""
-    X, start = problem(n, d, k, "spherical")
-    times = []
-    for _ in range(2 * PAIRS):
-        begin = time.process_time()
-        nearest_mean_statistics(X, start.means)
-        times.append(time.process_time() - begin)
-    return np.median(times)
-
-
 def resident_memory():
     """Return the resident memory now, in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -131,12 +120,6 @@ def main():
             f"{covariance_type:9s} N={n:<7d} d={d:<2d} K={k:<3d}     {ours:7.3f}s {theirs:7.3f}s "
             f"{ratio:6.1f} {nanoseconds:6.1f} {difference:8.1e}"
         )
-    n, d, k = PROBLEMS[0][:3]
-    ours = nearest_mean_time(n, d, k)
-    print(
-        f"nearest   N={n:<7d} d={d:<2d} K={k:<3d}     {ours:7.4f}s {'':15s} {1e9 * ours / n:6.1f}"
-    )
-
     print(f"\n{'peak memory / data':34s} {'ours':>8s} {'sklearn':>8s}")
     context = multiprocessing.get_context("spawn")
     for _, d, k, covariance_type in PROBLEMS:

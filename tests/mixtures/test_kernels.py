@@ -8,7 +8,6 @@ from privclust.mixtures import (
     centred_statistics,
     expected_statistics,
     log_density,
-    nearest_mean_statistics,
     responsibilities,
     sample,
 )
@@ -159,36 +158,6 @@ def test_statistics_about_other_centres(random_mixture, covariance_type):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-9)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 3, 10, 40])
-@pytest.mark.parametrize("n_components", [1, 3, 8])
-def test_nearest_mean_against_plain_numpy(n_features, n_components):
-    rng = np.random.default_rng(n_features)
-    means = rng.standard_normal((n_components, n_features))
-    for n in SIZES:
-        X = rng.standard_normal((n, n_features)) + 1.0
-        distances = ((X[:, None] - means) ** 2).sum(axis=2)
-        one_hot = np.eye(n_components)[distances.argmin(axis=1)]
-        counts, sums, seconds = moments_about(X, one_hot, np.zeros_like(means), "spherical")
-        found = nearest_mean_statistics(X, means)
-        np.testing.assert_array_equal(found.counts, counts)
-        np.testing.assert_allclose(found.sums, sums, rtol=1e-11, atol=1e-11 * n)
-        np.testing.assert_allclose(found.second_moments, seconds, rtol=1e-11)
-        np.testing.assert_allclose(found.log_likelihood, -distances.min(axis=1).sum(), rtol=1e-12)
-
-
-def test_nearest_mean_is_the_limit_of_small_variances(random_mixture):
-    p = random_mixture("spherical", 3, 2, seed=0)
-    X, _ = sample(p, 500, np.random.default_rng(0))
-    small = MixtureParameters(p.weights, p.means, np.full(3, 1e-9), "spherical")
-    limit = nearest_mean_statistics(X, p.means)
-    np.testing.assert_allclose(expected_statistics(X, small).sums, limit.sums, rtol=1e-9)
-
-
-def test_ties_go_to_the_lowest_index():
-    found = nearest_mean_statistics([[0.0], [3.0]], [[1.0], [-1.0], [1.0]])
-    np.testing.assert_array_equal(found.counts, [2.0, 0.0, 0.0])
-
-
 @pytest.mark.parametrize(
     ("X", "message"),
     [
@@ -204,8 +173,6 @@ def test_bad_points(X, message):
     p = MixtureParameters([0.5, 0.5], np.eye(2), [1.0, 1.0], "spherical")
     with pytest.raises(ValueError, match=message):
         centred_statistics(X, p)
-    with pytest.raises(ValueError, match=message):
-        nearest_mean_statistics(X, p.means)
 
 
 def test_densities_of_points_that_are_not_numbers_are_refused():
@@ -213,8 +180,3 @@ def test_densities_of_points_that_are_not_numbers_are_refused():
     for function in (log_density, responsibilities):
         with pytest.raises(ValueError, match="X must be finite"):
             function([[0.0, np.nan]], p)
-
-
-def test_bad_means():
-    with pytest.raises(ValueError, match=r"means must be finite, of shape .* got shape \(2,\)"):
-        nearest_mean_statistics([[0.0, 0.0]], [0.0, 1.0])

@@ -1,5 +1,6 @@
 """Mixtures of Gaussians by expectation maximisation."""
 
+from privclust.mixtures._adaptive import AdaptiveGaussianMixture
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
 from privclust.mixtures._parameters import MixtureParameters, sample
@@ -9,11 +10,11 @@ from privclust.mixtures._statistics import (
     centred_statistics,
     expected_statistics,
     log_density,
-    nearest_mean_statistics,
     responsibilities,
 )
 
 __all__ = [
+    "AdaptiveGaussianMixture",
     "GaussianMixtureEM",
     "MixtureParameters",
     "MixturePrior",
@@ -24,7 +25,6 @@ __all__ = [
     "log_density",
     "maximum_a_posteriori",
     "maximum_likelihood",
-    "nearest_mean_statistics",
     "responsibilities",
     "sample",
 ]

@@ -9,6 +9,7 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from privclust.lloyd import nearest_center_statistics
 from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
 from privclust.mixtures._parameters import (
@@ -16,7 +17,7 @@ from privclust.mixtures._parameters import (
     check_covariance_type,
     covariance_shape,
 )
-from privclust.mixtures._statistics import centred_statistics, nearest_mean_statistics
+from privclust.mixtures._statistics import centred_statistics
 from privclust.validation import as_generator, check_integer, check_real
 
 _ESTIMATES = ("mle", "map")
@@ -248,7 +249,7 @@ class GaussianMixtureEM(FittedMixture):
     def _drawn_covariances(self, X, means):
         """Return spheres of the mean squared distance to the nearest mean."""
         k, d = means.shape
-        variance = -nearest_mean_statistics(X, means).log_likelihood / X.size
+        variance = nearest_center_statistics(X, means)[2] / X.size
         prior = self._prior()
         # a scale that keeps it positive where all samples are means
         variance += self.reg_covar if prior is None else prior.scale

@@ -299,40 +299,68 @@ def _sum_and_multiply(peak, total, product, m):
     return partial
 
 
+@njit(fastmath=_REORDER, **_OPTIONS)
+def _belong_to_nearest(terms, squared, m, peak):
+    """Let each point of the block belong to the component of least squared distance alone."""
+    for i in range(m):
+        peak[i] = np.inf
+    for k in range(terms.shape[0]):
+        for i in range(m):
+            peak[i] = squared[k, i] if squared[k, i] < peak[i] else peak[i]
+    for i in range(m):
+        is_free = True  # of ties, the first gets the point
+        for k in range(terms.shape[0]):
+            terms[k, i] = 1.0 if is_free and squared[k, i] == peak[i] else 0.0
+            is_free = is_free and terms[k, i] == 0.0
+
+
+@njit(fastmath=_REORDER, **_OPTIONS)
+def _clip(gamma, squared, m, radius, once, twice):
+    """Weights of first and second moments of rows drawn in to a radius; return the count."""
+    count = 0.0
+    for i in range(m):
+        g = gamma[i]
+        f = min(1.0, radius / np.sqrt(max(squared[i], 1e-300)))
+        count += g
+        once[i] = g * f
+        twice[i] = g * f * f
+    return count
+
+
 @njit(**_OPTIONS)
-def nearest_mean_moments(X, is_transposed, means):
-    """As `mixture_moments` with spherical moments, each point counting for its nearest mean."""
-    n_components, d = means.shape
-    n = X.shape[1] if is_transposed else X.shape[0]
-    size = _block_size(d, n_components)
-    centres = _even_means(means)
+def clipped_moments(X, log_scales, means, whitening, radius, hard):
+    """As `mixture_moments`, of rows drawn in to |W (x - mean)| <= radius for each component.
+
+    With ``hard`` a point belongs to the component of least |W (x - mean)| alone.
+    """
+    n, d = X.shape
+    n_components = means.shape[0]
+    size = _block_size(d, 2 * n_components)
+    centres, factors = _even_means(means), _even_whitening(whitening)
     even = centres.shape[1]
     block, work = np.zeros((even, size)), np.empty((2, size))
-    terms = np.empty((n_components, size))
-    least, nearest = np.empty(size), np.empty(size, dtype=np.int64)
+    terms, squared = np.empty((n_components, size)), np.empty((n_components, size))
+    peak, total, inverse = np.empty(size), np.empty(size), np.empty(size)
+    once, twice = np.empty(size), np.empty(size)
     counts, sums = np.zeros(n_components), np.zeros((n_components, even))
-    moments = np.zeros((n_components, 1, 1))
-    one = np.ones((1, 1))
-    inertia = 0.0
+    moments, no_moments = np.zeros(factors.shape), np.zeros(factors.shape[1:])
+    no_sums = np.zeros(even)
     for start in range(0, n, size):
         m = min(size, n - start)
-        _load(X, is_transposed, start, m, block)
-        least[:] = np.inf
-        nearest[:] = 0
+        _load(X, False, start, m, block)
         for k in range(n_components):
-            distances = terms[k]
-            _squared_distances(block, m, centres[k], one, work, distances)
-            for i in range(m):
-                is_nearer = distances[i] < least[i]
-                least[i] = distances[i] if is_nearer else least[i]
-                nearest[i] = k if is_nearer else nearest[i]
+            _squared_distances(block, m, centres[k], factors[k], work, squared[k])
+        if hard:
+            _belong_to_nearest(terms, squared, m, peak)
+        else:
+            _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
+            _normalise(terms, m, peak, total, inverse)
         for k in range(n_components):
-            belongs = terms[k]
-            for i in range(m):
-                belongs[i] = 1.0 if nearest[i] == k else 0.0
-            counts[k] += _accumulate(block, m, belongs, centres[k], work, sums[k], moments[k])
-        inertia += least[:m].sum()
-    return counts, sums[:, :d].copy(), moments, inertia
+            counts[k] += _clip(terms[k], squared[k], m, radius, once, twice)
+            _accumulate(block, m, once, centres[k], work, sums[k], no_moments)
+            _accumulate(block, m, twice, centres[k], work, no_sums, moments[k])
+    rows, columns = whitening.shape[1:]
+    return counts, sums[:, :d].copy(), moments[:, :rows, :columns].copy()
 
 
 @njit(**_OPTIONS)

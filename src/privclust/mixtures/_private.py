@@ -9,7 +9,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from privclust.lloyd import nearest_center, nearest_center_statistics
-from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._noise_plan import (
     ACCOUNTING,
     MEAN_NOISE,
@@ -21,8 +20,8 @@ from privclust.mixtures._noise_plan import (
 )
 from privclust.mixtures._noised import Estimate, FloorRates, add_noise, parameters_from
 from privclust.mixtures._parameters import MixtureParameters
+from privclust.mixtures._private_base import PrivateMixture
 from privclust.mixtures._statistics import expected_statistics
-from privclust.privacy import Guarantee
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
@@ -39,7 +38,7 @@ def _has_density(mixture) -> bool:
     return True
 
 
-class PrivateGaussianMixture(FittedMixture):
+class PrivateGaussianMixture(PrivateMixture):
     r"""Gaussian mixture by EM on noised sufficient statistics.
 
     Each of `max_iter` iterations computes the responsibilities (eq. 11 of the DP-EM paper) at the
@@ -247,17 +246,14 @@ class PrivateGaussianMixture(FittedMixture):
 
     def _packed(self, name):
         """Return a fitted attribute as JSON values."""
-        value = getattr(self, name)
-        if name == "guarantee_":
-            return value.as_dict()
-        return asdict(value) if name == "floor_rates_" else value
+        return asdict(self.floor_rates_) if name == "floor_rates_" else super()._packed(name)
 
     @classmethod
     def _unpacked(cls, name, value):
         """Undo `_packed`."""
-        if name == "guarantee_":
-            return Guarantee.from_dict(value)
-        return FloorRates(**value) if name == "floor_rates_" else value
+        if name == "floor_rates_":
+            return FloorRates(**value)
+        return super()._unpacked(name, value)
 
     def _run(self, X, radius, plan, source):
         """Iterate on statistics of rows divided by the radius."""

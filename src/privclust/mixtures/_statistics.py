@@ -35,8 +35,7 @@ class Statistics:
     centres : ndarray of shape (k, d)
         c.
     log_likelihood : float
-        :math:`\sum_i \log p(x_i)`; for `nearest_mean_statistics` minus the sum of squared
-        distances.
+        :math:`\sum_i \log p(x_i)`.
     """
 
     counts: np.ndarray
@@ -120,45 +119,6 @@ def expected_statistics(X, parameters: MixtureParameters) -> Statistics:
     ([2.0], [[4.0, 4.0]], [26.0])
     """
     return centred_statistics(X, parameters).about_origin()
-
-
-def nearest_mean_statistics(X, means) -> Statistics:
-    """Return the statistics in which each point counts for its nearest mean alone (k-means).
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Points, n >= 1.
-    means : array-like of shape (k, d)
-        Finite; where two are equally near, the one of the lower index counts.
-
-    Returns
-    -------
-    Statistics
-        About the origin, with spherical second moments (k,); ``log_likelihood`` is minus the sum
-        of squared distances to the nearest mean.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or X holds NaN, inf or numbers whose squares overflow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from privclust.mixtures import nearest_mean_statistics
-    >>> s = nearest_mean_statistics([[0.0], [1.0], [5.0]], [[0.0], [4.0]])
-    >>> s.counts.tolist(), s.sums.tolist(), s.log_likelihood
-    ([2.0, 1.0], [[1.0], [5.0]], -2.0)
-    """
-    means = np.ascontiguousarray(means, dtype=np.float64)
-    if means.ndim != 2 or 0 in means.shape or not np.isfinite(means).all():
-        raise ValueError(
-            f"means must be finite, of shape (n_components, n_features), got shape {means.shape}"
-        )
-    points, is_transposed = _points(X, means.shape[1])
-    counts, sums, moments, inertia = _kernels.nearest_mean_moments(points, is_transposed, means)
-    return _statistics(counts, sums, moments.reshape(-1), means, -inertia).about_origin()
 
 
 def log_density(X, parameters: MixtureParameters) -> np.ndarray:

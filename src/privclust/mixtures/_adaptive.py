@@ -1,0 +1,444 @@
+r"""A private mixture that measures each component in a frame of its own.
+
+Three stages share the budget. Each is a sequence of releases of `privclust.mixtures._frames`, whose
+sensitivity is the same wherever the frames are; all else is post-processing.
+
+1. *Where the data lie.* A few rounds release mean and covariance of all rows, at first in the ball,
+   then in the ellipsoid found so far, made wider by the noise's own size (Biswas, Dong, Kamath and
+   Ullman 2020, "CoinPress"). Directions in which the data vary little come out as well as others.
+2. *Where the components may lie.* Rows are assigned to several times as many cells as there are
+   components, spread over the ellipsoid; counts, sums and second moments of the cells are released
+   twice. Synthetic rows drawn from them are clustered without noise by EM, as often as one likes:
+   that is the start.
+3. *EM in local frames.* Each component is measured about its own mean, in units of its own
+   covariance, rows drawn in to a ball that holds 95 % of a normal distribution. Noise is therefore
+   small against each component, however small that is against the data. What was known before and
+   what is measured are averaged with the weights of their variances (a scalar Kalman filter whose
+   state drifts, since EM has not converged at first).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from privclust.mixtures._em import GaussianMixtureEM
+from privclust.mixtures._frames import (
+    chi_radius,
+    clipping_factor,
+    release_moments,
+    statistic_weights,
+)
+from privclust.mixtures._noise_plan import RELATION
+from privclust.mixtures._parameters import MixtureParameters, check_covariance_type, sample
+from privclust.mixtures._private_base import PrivateMixture
+from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy.accounting import calibrated, cdp_share, check_budget
+from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.validation import check_integer
+
+ACCOUNTING = ("pld", "cdp")
+
+
+@dataclass(frozen=True)
+class Stages:
+    """How the budget is divided, and constants that no data set was consulted for.
+
+    Attributes
+    ----------
+    global_part, cell_part : float
+        Parts of the budget (in zCDP) of the first and the second stage.
+    global_rounds, cell_rounds : int
+        Releases in them, of equal size.
+    cells : int
+        Cells of the second stage for each component.
+    kept : float
+        Part of a normal distribution that a frame's radius holds.
+    """
+
+    global_part: float = 0.15
+    global_rounds: int = 4
+    cell_part: float = 0.20
+    cell_rounds: int = 2
+    cells: int = 4
+    kept: float = 0.95
+
+
+STAGES = Stages()
+_LEAST_VARIANCE = 1e-9  # of a component, in squared units of the bound
+_SYNTHETIC_ROWS = 4000
+_STARTS = 5
+_CELL_VARIANCE, _CELL_DOUBT = 0.3, 0.05  # prior of a cell's covariance in units of the data's
+_DOUBT = 0.25  # variance, in local units, of what the start says of a mean or covariance
+_WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.05, 0.025, 0.025  # added at each iteration
+_SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
+
+
+class AdaptiveGaussianMixture(PrivateMixture):
+    r"""Differentially private Gaussian mixture, measured in frames that follow the data.
+
+    Beyond the DP-EM paper: at the same privacy it needs a small part of the rows, finds small and
+    narrow components, and needs no start. The guarantee is for replaced rows, and holds whatever
+    the data; the frames decide how useful the outcome is.
+
+    Parameters
+    ----------
+    n_components : int
+        K.
+    covariance_type : {"full", "diag", "spherical"}
+    epsilon : float
+        Budget of the whole fit in nats; with ``accounting="cdp"`` the mean privacy loss of
+        :math:`(\epsilon, \sqrt{2 \epsilon})`-CDP.
+    delta : float
+        Of (epsilon, delta)-DP; ``accounting="cdp"`` does not use it.
+    accounting : {"pld", "cdp"}
+        The exact composition of Gaussian releases, or concentrated privacy as in DP-EM.
+    max_iter : int
+        J, iterations of the last stage, fixed in advance.
+    norm_bound : float or None
+        Largest Euclidean norm of a row, known without the data. It may be generous: a bound ten
+        times too large costs little. None takes it from the data, warns, and leaves no guarantee.
+    out_of_bounds : {"clip", "error"}
+        What happens to longer rows.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws noise from the operating system, for release (needs ``privclust[secure]``);
+        anything else is for reproduction.
+
+    Attributes
+    ----------
+    parameters_ : MixtureParameters
+        The mixture; `weights_`, `means_` and `covariances_` are its parts.
+    guarantee_ : privclust.privacy.Guarantee
+    n_iter_ : int
+
+    Raises
+    ------
+    ValueError
+        By `fit`, for parameters out of range, more components than rows, NaN or infinite rows.
+
+    References
+    ----------
+    S. Biswas, Y. Dong, G. Kamath and J. Ullman, "CoinPress: practical private mean and covariance
+    estimation", NeurIPS 2020, for the first stage.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-2.0, 0.5, (1000, 2)), rng.normal(2.0, 0.5, (1000, 2))])
+    >>> mixture = AdaptiveGaussianMixture(2, epsilon=1.0, norm_bound=50.0, random_state=0).fit(X)
+    >>> bool(np.abs(np.abs(mixture.means_) - 2.0).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components=1,
+        *,
+        covariance_type="full",
+        epsilon=1.0,
+        delta=1e-6,
+        accounting="pld",
+        max_iter=8,
+        norm_bound=None,
+        out_of_bounds="clip",
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accounting = accounting
+        self.max_iter = max_iter
+        self.norm_bound = norm_bound
+        self.out_of_bounds = out_of_bounds
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Fit the mixture; nothing but noised moments of X reaches the fitted attributes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, dtype=np.float64, order="C")
+        self._check_parameters(len(X))
+        share = total_share(float(self.epsilon), float(self.delta), self.accounting)
+        source = noise_source(self.random_state)
+        X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        run = _Run(X, bound, self.covariance_type, source)
+        whole = run.locate(share * math.sqrt(STAGES.global_part))
+        start = run.start(whole, self.n_components, share * math.sqrt(STAGES.cell_part))
+        rest = 1.0 - STAGES.global_part - STAGES.cell_part
+        self.parameters_ = run.refine(start, self.max_iter, share * math.sqrt(rest))
+        self.n_iter_ = self.max_iter
+        self.guarantee_ = Guarantee.of(
+            run.releases,
+            "none" if leaks else "cdp" if self.accounting == "cdp" else "approximate",
+            RELATION,
+            delta=self.delta,
+            seeded=is_seeded(source),
+            caveats=leaks,
+        )
+        return self
+
+    def _check_parameters(self, n_samples):
+        """Raise a ValueError that names the parameter, what it got and what it may be."""
+        check_covariance_type(self.covariance_type)
+        if self.accounting not in ACCOUNTING:
+            raise ValueError(
+                f"accounting must be one of {', '.join(ACCOUNTING)}, got {self.accounting!r}"
+            )
+        check_budget(self.epsilon, None if self.accounting == "cdp" else self.delta)
+        check_integer("n_components", self.n_components, minimum=1)
+        check_integer("max_iter", self.max_iter, minimum=1)
+        if self.n_components > n_samples:
+            raise ValueError(
+                f"n_components must be at most the number of rows, got n_components="
+                f"{self.n_components} for n_samples={n_samples}"
+            )
+
+
+@lru_cache(maxsize=1024)
+def total_share(epsilon: float, delta: float, accounting: str) -> float:
+    """Return sensitivity over noise of one Gaussian release that would spend the whole budget."""
+    if accounting == "cdp":
+        return cdp_share(epsilon, n_pure=1)
+    return calibrated(lambda share: [Loss(share**2 / 2.0)], epsilon, delta)
+
+
+class _Run:
+    """The three stages on one data set, and the releases they made."""
+
+    def __init__(self, X, bound, covariance_type, source):
+        self.X, self.bound, self.kind, self.source = X, bound, covariance_type, source
+        self.rng = unprotected_generator(source)
+        self.n, self.d = X.shape
+        self.radius = chi_radius(self.d, STAGES.kept)
+        self.per_entry = self.d if covariance_type == "spherical" else 1
+        self.releases: list[Release] = []
+
+    def measure(self, frames, radius, share, name, *, with_counts=True, hard=False, weights=None):
+        """Release moments and note what it cost."""
+        if weights is None:
+            weights = statistic_weights(self.kind, self.d, radius, with_counts=with_counts)
+        moments = release_moments(self.X, frames, radius, weights, share, self.source, hard=hard)
+        sigma = weights.sensitivity / share
+        noise = f"sigma {sigma:.4g} on weighted sums of sensitivity {weights.sensitivity:.4g}"
+        proof = "privclust.mixtures._frames"
+        loss = Loss(share**2 / 2.0)
+        self.releases.append(Release(name, "gaussian", noise, proof, loss))
+        return moments
+
+    def locate(self, share):
+        """Return one Gaussian for all rows, a frame in which few are clipped."""
+        share /= math.sqrt(STAGES.global_rounds)
+        frame = self._mixture(np.ones(1), np.zeros((1, self.d)), _unit(self.kind, 1, self.d))
+        frame = _scaled(frame, self.bound**2)
+        radius, first = 1.0, True
+        for turn in range(STAGES.global_rounds):
+            # the ball's radius is its bound; its rows are taken to vary in all directions alike
+            scale = math.sqrt(self.d) if first else radius
+            weights = statistic_weights(self.kind, self.d, scale, with_counts=False)
+            moments = self.measure(
+                frame, radius, share, "mean and covariance of all rows", weights=weights
+            )
+            shift = _shortened(radius * moments.sums / self.n, radius)
+            seconds = radius**2 * moments.seconds / self.n / self.per_entry
+            noise = radius**2 * moments.second_noise / self.n / self.per_entry
+            edge = noise * _edge(self.kind, self.d)
+            shape = _spectral(
+                seconds - _outer(self.kind, shift), 0.5 * edge + 1e-6, 1.0 if first else np.inf
+            )
+            if turn + 1 < STAGES.global_rounds:
+                shape = shape + edge * _unit(self.kind, 1, self.d)  # wide: little is clipped
+            frame = self._moved(frame, shift, shape)
+            radius, first = self.radius, False
+        return frame
+
+    def start(self, whole, k, share):
+        """Return a start from noised cells: EM on synthetic rows."""
+        share /= math.sqrt(STAGES.cell_rounds)
+        n_cells = STAGES.cells * k
+        centers = _spread(n_cells, self.d, self.rng)
+        shapes = _unit(self.kind, n_cells, self.d)
+        for _ in range(STAGES.cell_rounds):
+            counts, noise, centers, shapes = self._measure_cells(whole, centers, share)
+        kept = np.maximum(counts - noise, 0.0)
+        kept = kept / kept.sum() if kept.sum() > 0 else np.full(n_cells, 1.0 / n_cells)
+        cells = self._in_frame(whole, kept, centers, shapes)
+        rows, _ = sample(cells, max(_SYNTHETIC_ROWS, 20 * k), self.rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = GaussianMixtureEM(
+                k,
+                covariance_type=self.kind,
+                n_init=_STARTS,
+                reg_covar=1e-6 * self.bound**2,
+                random_state=self.rng,
+            ).fit(rows)
+        weights = np.maximum(found.weights_, 0.2 / k)
+        return self._mixture(weights / weights.sum(), found.means_, found.covariances_)
+
+    def _measure_cells(self, whole, centers, share):
+        """Release the cells' moments; return counts, their noise, and centers and shapes."""
+        n_cells = len(centers)
+        frames = self._in_frame(
+            whole, np.full(n_cells, 1.0 / n_cells), centers, _unit(self.kind, n_cells, self.d)
+        )
+        moments = self.measure(frames, self.radius, share, "counts and moments of cells", hard=True)
+        counts = moments.counts + (self.n - moments.counts.sum()) / n_cells
+        divisor = np.maximum(counts, 2.0 * moments.count_noise)
+        shifts = self.radius * moments.sums / divisor[:, None]
+        noise = self.radius * moments.sum_noise / divisor
+        squared = np.maximum((shifts**2).sum(axis=1), np.finfo(float).tiny)
+        # James and Stein: a shift that may be noise is shrunk towards none
+        shifts *= np.maximum(0.0, 1.0 - self.d * noise**2 / squared)[:, None]
+        shifts = _shortened(shifts, self.radius)
+        scale = self.radius**2 / divisor / self.per_entry
+        seconds = _times(scale, moments.seconds) - _outer(self.kind, shifts)
+        gain = _CELL_DOUBT / (_CELL_DOUBT + (scale * moments.second_noise) ** 2)
+        unit = _unit(self.kind, n_cells, self.d)
+        shapes = _times(1.0 - gain, _CELL_VARIANCE * unit)
+        shapes = shapes + _times(gain, _spectral(seconds, 0.02, 2.0))
+        return np.maximum(counts, 0.0), moments.count_noise, centers + shifts, shapes
+
+    def refine(self, mixture, n_iter, share):
+        """Return the mixture after EM in local frames."""
+        share /= math.sqrt(n_iter)
+        k = mixture.n_components
+        doubts = np.full((3, k), _DOUBT)  # of weights, means and covariances
+        kappa = clipping_factor(self.d, self.radius)
+        for _ in range(n_iter):
+            moments = self.measure(mixture, self.radius, share, "moments of all components")
+            counts, doubts[0] = self._filtered_counts(mixture.weights, moments, doubts[0])
+            divisor = np.maximum(counts, 2.0 * moments.count_noise)
+            noise = self.radius * moments.sum_noise / divisor
+            gain = doubts[1] / (doubts[1] + noise**2)
+            doubts[1] = (1.0 - gain) * doubts[1] + _MEAN_DRIFT
+            shifts = _shortened(self.radius * moments.sums / divisor[:, None], self.radius)
+            shifts = gain[:, None] * shifts
+            scale = self.radius**2 / divisor / self.per_entry
+            gain = doubts[2] / (doubts[2] + (scale * moments.second_noise) ** 2)
+            doubts[2] = (1.0 - gain) * doubts[2] + _COVARIANCE_DRIFT
+            unit = _unit(self.kind, k, self.d)
+            measured = _times(scale / kappa, moments.seconds)
+            shapes = unit + _times(gain, measured - unit - _outer(self.kind, shifts))
+            moved = self._moved(mixture, shifts, _spectral(shapes, *_SHAPE_CHANGE))
+            mixture = self._mixture(counts / self.n, moved.means, moved.covariances)
+        return mixture
+
+    def _filtered_counts(self, weights, moments, doubt):
+        """Average known and measured counts by their variances; they sum to n."""
+        k, known = len(weights), weights * self.n
+        measured = moments.counts + (self.n - moments.counts.sum()) / k
+        noise = moments.count_noise**2 * (1.0 - 1.0 / k)
+        spread = doubt * known**2
+        gain = spread / np.maximum(spread + noise, np.finfo(float).tiny)
+        counts = np.maximum(known + gain * (measured - known), 2.0 * moments.count_noise)
+        return counts * (self.n / counts.sum()), (1.0 - gain) * doubt + _WEIGHT_DRIFT
+
+    def _mixture(self, weights, means, covariances):
+        """Return a mixture whose covariances are not below the least variance."""
+        floored = _spectral(covariances, _LEAST_VARIANCE * self.bound**2, np.inf)
+        return MixtureParameters(weights, means, floored, self.kind)
+
+    def _moved(self, frames, shifts, shapes):
+        """Return each frame's Gaussian moved and reshaped by amounts in its own units."""
+        roots = _roots(frames)
+        if self.kind == "full":
+            means = frames.means + np.einsum("kij,kj->ki", roots, shifts)
+            covariances = roots @ shapes @ roots.transpose(0, 2, 1)
+            covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
+        else:
+            means = frames.means + roots.reshape(len(roots), -1) * shifts
+            covariances = frames.covariances * shapes
+        return self._mixture(frames.weights, means, covariances)
+
+    def _in_frame(self, whole, weights, centers, shapes):
+        """Return Gaussians that are given in the units of one frame."""
+        n_cells = len(centers)
+        frames = MixtureParameters(
+            weights,
+            np.repeat(whole.means, n_cells, axis=0),
+            np.repeat(whole.covariances, n_cells, axis=0),
+            self.kind,
+        )
+        return self._moved(frames, centers, shapes)
+
+
+def _unit(kind: str, k: int, d: int) -> np.ndarray:
+    """Unit covariances of a type."""
+    if kind == "full":
+        return np.tile(np.eye(d), (k, 1, 1))
+    return np.ones((k, d)) if kind == "diag" else np.ones(k)
+
+
+def _scaled(mixture: MixtureParameters, factor: float) -> MixtureParameters:
+    """Return a mixture with its covariances times a factor."""
+    return MixtureParameters(
+        mixture.weights, mixture.means, factor * mixture.covariances, mixture.covariance_type
+    )
+
+
+def _roots(frames: MixtureParameters) -> np.ndarray:
+    """Inverse whitening factors: lower triangular, or standard deviations."""
+    if frames.covariance_type == "full":
+        return np.linalg.cholesky(frames.covariances)
+    return np.sqrt(frames.covariances)
+
+
+def _outer(kind: str, vectors: np.ndarray) -> np.ndarray:
+    """Second moments of single vectors, in the shape of covariances."""
+    if kind == "full":
+        return vectors[:, :, None] * vectors[:, None, :]
+    return vectors**2 if kind == "diag" else (vectors**2).mean(axis=1)
+
+
+def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+    """Multiply each component's covariance by its factor."""
+    return factors.reshape(-1, *[1] * (covariances.ndim - 1)) * covariances
+
+
+def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Cut eigenvalues to a range."""
+    if covariances.ndim < 3:
+        return np.clip(covariances, low, high)
+    values, vectors = np.linalg.eigh(covariances)
+    return np.einsum("kab,kb,kcb->kac", vectors, np.clip(values, low, high), vectors)
+
+
+def _edge(kind: str, d: int) -> float:
+    """Largest eigenvalue to expect of noise of unit variance on a second moment."""
+    if kind == "full":
+        return math.sqrt(2.0 * d)
+    return math.sqrt(2.0 * math.log(2.0 * d)) if kind == "diag" else 1.0
+
+
+def _shortened(vectors: np.ndarray, length: float) -> np.ndarray:
+    """Shorten vectors to a length at most."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors * (length / np.maximum(norms, length))
+
+
+def _spread(n_points: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw points as of a standard normal distribution that keep apart (best of 20 candidates)."""
+    points = rng.normal(size=(1, d))
+    for _ in range(n_points - 1):
+        candidates = rng.normal(size=(20, d))
+        gaps = ((candidates[:, None] - points[None]) ** 2).sum(axis=2).min(axis=1)
+        points = np.vstack([points, candidates[gaps.argmax()]])
+    return points

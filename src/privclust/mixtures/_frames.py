@@ -1,0 +1,213 @@
+r"""Moments of rows in moving frames, and their private release.
+
+A frame is a Gaussian that is known already (public or noised): its mean m, a whitening factor W and
+a radius r. A row is seen in it as :math:`v = \mathrm{clip}_1(W (x - m) / r)`, drawn in to the unit
+ball. With one frame a component, a release is of
+
+.. math:: a \sum_i \gamma_{ik}, \quad b \sum_i \gamma_{ik} v_{ik}, \quad
+          c \sum_i \gamma_{ik} v_{ik} v_{ik}'
+
+for all components together: a sum over rows of :math:`(\gamma_{ik} \phi_k(x_i))_k` with
+:math:`\phi = (a, b v, c v v')`. It does not matter that every component has a frame of its own.
+For two rows,
+
+.. math:: \Big\| (\gamma_k \phi_k - \gamma'_k \phi'_k)_k \Big\|^2
+    \le \sum_k (\gamma_k^2 |\phi_k|^2 + \gamma_k'^2 |\phi'_k|^2 - 2 \gamma_k \gamma'_k
+    \phi_k' \phi'_k) \le 2 (a^2 + b^2 + c^2) + 2 \max(0, -\min \phi' \phi'),
+
+as responsibilities sum to one; and :math:`\phi' \phi' \ge a^2 + b^2 t + c^2 t^2 / s` at
+:math:`t = v'v' \in [-1, 1]`, with s = 1, and s = d where c weighs squares of coordinates alone
+(Cauchy-Schwarz).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from privclust.mixtures import _kernels
+from privclust.mixtures._noise_plan import RELATION, Perturbation
+from privclust.mixtures._noised import add_noise
+from privclust.mixtures._parameters import MixtureParameters
+from privclust.privacy import Loss, Sensitivity
+
+_PROOF = "privclust.mixtures._frames: |(gamma_k phi_k)|^2 <= a^2 + b^2 + c^2"
+
+
+@dataclass(frozen=True)
+class StatisticWeights:
+    """How a release weighs counts, sums and second moments, and its l2 sensitivity.
+
+    Attributes
+    ----------
+    counts, sums, seconds : float
+        a, b and c.
+    sensitivity : float
+        For replaced rows.
+    """
+
+    counts: float
+    sums: float
+    seconds: float
+    sensitivity: float
+
+
+def statistic_weights(
+    covariance_type: str, n_features: int, radius: float, *, with_counts: bool = True
+) -> StatisticWeights:
+    """Return the weights that cost the fitted density least.
+
+    To second order, noise of variance s^2 / a^2 on a count of N costs the expected log density a
+    multiple of 1 / 2 a^2; that on a sum d r^2 / 2 b^2; that on second moments p r^4 / c^2 with p a
+    quarter of the free entries. A given sum of squares is divided best as the roots of these.
+
+    Parameters
+    ----------
+    covariance_type : {"full", "diag", "spherical"}
+    n_features : int
+    radius : float
+        r, in standard deviations.
+    with_counts : bool
+        False where the count is public: a is 0.
+
+    Returns
+    -------
+    StatisticWeights
+
+    Examples
+    --------
+    >>> weights = statistic_weights("full", 2, 2.0)
+    >>> weights.sensitivity**2 >= 2 * (weights.counts**2 + weights.sums**2 + weights.seconds**2)
+    True
+    """
+    d, r2 = n_features, radius**2
+    entries = {"full": d * (d + 1) / 8.0, "diag": d / 4.0, "spherical": 1.0 / (4.0 * d)}
+    a2 = math.sqrt(0.5)
+    b2, c2 = math.sqrt(d * r2 / 2.0), math.sqrt(entries[covariance_type]) * r2
+    spread = d if covariance_type == "diag" else 1
+    if not with_counts:
+        least, a2 = _least_product(b2, c2, spread), 0.0
+    else:
+        a2 = max(a2, -_least_product(b2, c2, spread))  # then phi'phi' >= 0
+        least = 0.0
+    squared = 2.0 * (a2 + b2 + c2) + 2.0 * max(0.0, -least)
+    return StatisticWeights(math.sqrt(a2), math.sqrt(b2), math.sqrt(c2), math.sqrt(squared))
+
+
+def _least_product(b2: float, c2: float, spread: float) -> float:
+    """Least value of b^2 t + c^2 t^2 / s over t in [-1, 1]."""
+    t = max(-1.0, -spread * b2 / (2.0 * c2))
+    return b2 * t + c2 * t * t / spread
+
+
+@dataclass(frozen=True)
+class FrameMoments:
+    """Noised moments in frames, with the standard deviations of their noise.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (k,)
+    sums : ndarray of shape (k, d)
+        Of v, the rows in units of the radius.
+    seconds : ndarray
+        Of v v', its diagonal, or |v|^2: (k, d, d), (k, d) or (k,).
+    count_noise, sum_noise, second_noise : float
+        Standard deviation of an entry (of a full second moment: on its diagonal).
+    """
+
+    counts: np.ndarray
+    sums: np.ndarray
+    seconds: np.ndarray
+    count_noise: float
+    sum_noise: float
+    second_noise: float
+
+
+def release_moments(
+    X: np.ndarray,
+    frames: MixtureParameters,
+    radius: float,
+    weights: StatisticWeights,
+    share: float,
+    source,
+    *,
+    hard: bool = False,
+) -> FrameMoments:
+    """Release the moments of rows in the frames of a mixture's components.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    frames : MixtureParameters
+        Each component is a frame, and decides with the others who belongs to it.
+    radius : float
+        r, in the components' standard deviations.
+    weights : StatisticWeights
+    share : float
+        Ratio of sensitivity to noise: the release costs share^2 / 2 in zCDP.
+    source : SystemEntropy or numpy.random.Generator
+    hard : bool
+        Whether a row belongs to its nearest component alone (in standard deviations).
+    """
+    counts, sums, seconds = clipped_moments(X, frames, radius, hard=hard)
+    noise = Perturbation(
+        "moments in frames",
+        "gaussian",
+        Sensitivity(weights.sensitivity, "l2", RELATION, _PROOF),
+        weights.sensitivity / share,
+        Loss(share**2 / 2.0),
+    )
+    a, b, c = weights.counts or math.inf, weights.sums, weights.seconds
+    noised = add_noise({"joint": noise}, weights.counts * counts, b * sums, c * seconds, source)
+    sigma = noise.strength
+    return FrameMoments(
+        counts=noised.counts / a,
+        sums=noised.sums / b,
+        seconds=noised.second_moments / c,
+        count_noise=sigma / a,
+        sum_noise=sigma / b,
+        second_noise=sigma / c,
+    )
+
+
+def clipped_moments(
+    X: np.ndarray, frames: MixtureParameters, radius: float, *, hard: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return counts, sums and second moments in frames, without noise.
+
+    Shapes as in `FrameMoments`, arguments as for `release_moments`.
+    """
+    whitening = frames.whitening
+    counts, sums, seconds = _kernels.clipped_moments(
+        np.ascontiguousarray(X), frames.log_scales, frames.means, whitening, radius, hard
+    )
+    if frames.covariance_type == "full":
+        lower = np.tril(seconds, -1)
+        seconds = np.tril(seconds) + lower.transpose(0, 2, 1)
+        sums = np.einsum("kij,kj->ki", whitening, sums)
+        seconds = whitening @ seconds @ whitening.transpose(0, 2, 1)
+        seconds = 0.5 * (seconds + seconds.transpose(0, 2, 1))
+    else:
+        sums = sums * whitening[:, :, 0]
+        seconds = (seconds * whitening**2).reshape(frames.covariances.shape)
+    return counts, sums / radius, seconds / radius**2
+
+
+def chi_radius(n_features: int, part: float) -> float:
+    """Return the radius that holds a part of a standard normal distribution in d dimensions."""
+    return float(np.sqrt(chi2.ppf(part, n_features)))
+
+
+def clipping_factor(n_features: int, radius: float) -> float:
+    """Return by what the second moment of a standard normal shrinks when drawn in to a radius.
+
+    Examples
+    --------
+    >>> round(clipping_factor(2, 100.0), 6)
+    1.0
+    """
+    r2, d = radius**2, n_features
+    return float(chi2.cdf(r2, d + 2) + r2 / d * chi2.sf(r2, d))
