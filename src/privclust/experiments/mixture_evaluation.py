@@ -11,6 +11,7 @@ from privclust.metrics.mixtures import mean_error, normalised_intracluster_varia
 from privclust.mixtures import MixtureParameters, log_density
 
 _KINDS = {1: "spherical", 3: "full"}
+_AT_THE_SPOT = 0.01
 _FLOORS = ("floored_weights", "floored_means", "floored_covariances")
 
 
@@ -39,13 +40,14 @@ def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
     """How much the means tell of the one who is far away, and where they are.
 
     ``exposure``: distance of the nearest released mean to the nearest person from far away;
-    ``mean_error``: distance of the means to those of the categories; in units of the ball.
+    ``hidden``: 0 where that is below a hundredth of the ball's radius, else 1; ``mean_error``:
+    distance of the means to those of the categories. In units of the ball.
     """
     distances = np.linalg.norm(outputs["means"][0][:, None] - data.extra["far"][None], axis=2)
     picture = {"points": data.X, "categories": data.y} if data.extra["pictured"] else {}
     exposure = float(distances.min())
     error = mean_error(outputs["means"][0], data.extra["true_means"])
-    found = {"exposure": exposure, "mean_error": error}
+    found = {"exposure": exposure, "hidden": float(exposure > _AT_THE_SPOT), "mean_error": error}
     return {**found, **picture, **_floors(outputs), **_first(outputs)}
 
 

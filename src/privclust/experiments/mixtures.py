@@ -139,34 +139,36 @@ def fit_mixture(
 ) -> dict[str, np.ndarray]:
     """Fit a mixture from each start; methods get the same starts and noise of their own.
 
+    A method that takes no start is fitted as many times, and differs by its noise alone.
+
     A start has equal weights, means uniform in the unit ball (or the data's own start) and
     spherical covariances, as `privclust.mixtures.PrivateGaussianMixture` describes it.
 
     Returns
     -------
     dict of str to ndarray
-        ``weights``, ``means``, ``covariances``, with the starts along the first axis, and, of
-        private fits, ``floors`` (starts, 3): rates of floored weights, means and covariances.
+        ``weights``, ``means``, ``covariances``, with the starts along the first axis, and, where
+        the method tells, ``floors`` (starts, 3): rates of floored weights, means and covariances.
     """
     rng, noise = streams.get("init"), streams.get("noise")
-    private = "norm_bound" in inspect.signature(estimator).parameters
-    settings = {**params, **({"norm_bound": 1.0, "random_state": noise} if private else {})}
+    accepted = inspect.signature(estimator).parameters
     k, d = params.get("n_components", 1), data.X.shape[1]
+    offered = _spherical_start(params.get("covariance_type", "full"), k, d)
+    offered |= {"norm_bound": 1.0, "random_state": noise}
     found: dict[str, list[np.ndarray]] = {}
     for _ in range(int(data.extra["n_starts"])):
         means = data.extra.get("start")
         if means is None:
             means = uniform_in_ball(k, d, rng)
-        start = {"means_init": means}
-        if not private:
-            start |= _spherical_start(params.get("covariance_type", "full"), k, d)
-        model = estimator(**settings, **start).fit(data.X)
+        offered["means_init"] = means
+        settings = {name: value for name, value in offered.items() if name in accepted}
+        model = estimator(**params, **settings).fit(data.X)
         parts = {
             "weights": model.weights_,
             "means": model.means_,
             "covariances": model.covariances_,
         }
-        if private:
+        if hasattr(model, "floor_rates_"):
             rates = model.floor_rates_
             parts["floors"] = np.array([rates.weights, rates.means, rates.covariances])
         for name, value in parts.items():

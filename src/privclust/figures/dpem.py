@@ -24,7 +24,7 @@ from privclust.figures.style import (
 
 # Whose curve a colour is; printed mechanisms, which are not private, are dashed.
 _STYLES = {
-    "em": MethodStyle("#000000", "", "-"),
+    "em": MethodStyle("#000000", "", "-"),  # wide, so that a curve that meets it shows it
     "gaussian": MethodStyle("#7f7f7f", "", ":"),
     "cdp": MethodStyle(PALETTE[0], MARKERS[0], "--"),
     "cdp_sound": MethodStyle(PALETTE[0], MARKERS[0], "-"),
@@ -32,8 +32,8 @@ _STYLES = {
     "dp_sound": MethodStyle(PALETTE[1], MARKERS[1], "-"),
     "joint_cdp": MethodStyle(PALETTE[2], MARKERS[2], "-"),
     "joint": MethodStyle(PALETTE[2], MARKERS[2], "-"),
-    "best_cdp": MethodStyle(PALETTE[3], MARKERS[3], "-"),
-    "best": MethodStyle(PALETTE[3], MARKERS[3], "-"),
+    "adaptive_cdp": MethodStyle(PALETTE[3], MARKERS[3], "-"),
+    "adaptive": MethodStyle(PALETTE[3], MARKERS[3], "-"),
     "zcdp": MethodStyle(PALETTE[0], MARKERS[4], "-"),
     "cdplap": MethodStyle(PALETTE[1], MARKERS[0], "--"),
     "cdpgau": MethodStyle(PALETTE[0], MARKERS[1], "--"),
@@ -48,6 +48,7 @@ _STYLES = {
 }
 _OTHER = MethodStyle(PALETTE[4], MARKERS[6], DASHES[2])
 _NEAR = 0.05  # nats below EM that count as having come near it
+_FLOORS = ("floored_weights", "floored_means", "floored_covariances")
 _CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
 
 
@@ -57,8 +58,8 @@ def fig1(results: Results) -> Drawing:
     trials = results.trials[experiment]
     panels = [
         ("A  EM, 104 people", [("em", 1)]),
-        ("B  private, 104 people", [("cdp", 1), ("joint_cdp", 1)]),
-        ("C  private, 5,200 people", [("cdp", 50), ("joint_cdp", 50), ("em", 50)]),
+        ("B  private, 104 people", [("cdp", 1), ("adaptive_cdp", 1)]),
+        ("C  private, 5,200 people", [("cdp", 50), ("adaptive_cdp", 50), ("em", 50)]),
     ]
     figure = new_figure(9.5, 4.0)
     with mpl.rc_context(RC):
@@ -71,7 +72,14 @@ def fig1(results: Results) -> Drawing:
         handles, names = axes[2].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=len(names))
         note_sources(figure, results.trials)
-    columns = ["exposure", "mean_error", "floored_weights", "floored_means", "floored_covariances"]
+    columns = [
+        "exposure",
+        "hidden",
+        "mean_error",
+        "floored_weights",
+        "floored_means",
+        "floored_covariances",
+    ]
     table = trials.groupby(["n_copies", "method", "label"], sort=True)[columns].mean()
     return Drawing(figure, table.reset_index())
 
@@ -92,8 +100,8 @@ def _draw_map(
                 axis.plot(*mine.T, ".", color=color, markersize=4, label=_CATEGORY_NAMES[category])
         _circles(axis, arrays, _STYLES[method], own["label"].iloc[0])
     axis.set_aspect("equal")
-    axis.set_xlim(-1.05, 1.05)
-    axis.set_ylim(-1.05, 1.05)
+    axis.set_xlim(-0.9, 0.6)
+    axis.set_ylim(-0.9, 0.4)
 
 
 def _circles(axis: Axes, arrays: Mapping[str, np.ndarray], style: MethodStyle, label: str) -> None:
@@ -112,8 +120,8 @@ def fig2(results: Results) -> Drawing:
     (experiment,) = results.trials
     trials = results.trials[experiment]
     figure = new_figure(9.5, 7.0)
-    nominal = ["em", "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "best_cdp"]
-    equal = ["em", "dp_sound", "zcdp", "joint", "best"]
+    nominal = ["em", "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
+    equal = ["em", "dp_sound", "zcdp", "joint", "adaptive"]
     with mpl.rc_context(RC):
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.5, 1])
         axes = top.subplots(1, 2, sharey=True)
@@ -125,7 +133,7 @@ def fig2(results: Results) -> Drawing:
             _likelihoods(axis, trials, "n_samples", methods)
             axis.set_title(title)
             axis.set_xlabel("number of training points, N")
-            axis.legend(fontsize=7, loc="lower right")
+            axis.legend(fontsize=7, loc="lower right", frameon=True, framealpha=0.9)
         axes[0].set_ylabel("test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axes[0].set_ylim(best - 3.0, best + 0.2)
@@ -136,7 +144,7 @@ def fig2(results: Results) -> Drawing:
 
 def _fits(figure, results: Results, experiment: str, trials: pd.DataFrame) -> None:
     """Panel B: the Gaussians fitted from the first start at N = 8,000."""
-    methods = [m for m in ("dp", "cdp", "joint_cdp", "em") if m in set(trials["method"])]
+    methods = [m for m in ("dp", "cdp", "adaptive_cdp", "em") if m in set(trials["method"])]
     axes = figure.subplots(1, len(methods), sharex=True, sharey=True)
     for axis, method in zip(axes, methods, strict=True):
         own = trials[trials["method"] == method].reset_index(drop=True)
@@ -145,7 +153,7 @@ def _fits(figure, results: Results, experiment: str, trials: pd.DataFrame) -> No
         _circles(
             axis, _arrays_of(results, experiment, "em", row), MethodStyle("#999999", "", ":"), "EM"
         )
-        axis.set_title(f"B  {own['label'].iloc[0]}, N = 8,000")
+        axis.set_title(f"B  {own['label'].iloc[0]}, N = 8,000", fontsize=8)
         axis.set_aspect("equal")
         axis.set_xlim(-1.05, 1.05)
         axis.set_ylim(-1.05, 1.05)
@@ -173,6 +181,35 @@ def _crossing(gap: pd.Series) -> float:
     return float(np.exp(n0 + (n1 - n0) * (g0 - _NEAR) / (g0 - g1)))
 
 
+def geometry(results: Results) -> Drawing:
+    """How the crossing points of Figure 2 move with what the paper does not say."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    figure = new_figure(9.5, 4.0)
+    kinds = sorted(trials["geometry"].unique())
+    tables = []
+    with mpl.rc_context(RC):
+        axes = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
+        for axis, kind in zip(axes, kinds, strict=True):
+            part = trials[trials["geometry"] == kind]
+            wide = part.pivot_table(index="n_samples", columns="method", values="loss")
+            for number, method in enumerate(m for m in part["method"].unique() if m != "em"):
+                gap = wide[method] - wide["em"]
+                label = part.loc[part["method"] == method, "label"].iloc[0]
+                axis.plot(gap.index, gap, MARKERS[number % 7], label=label, linestyle="-")
+                crossing = {"geometry": kind, "method": method, "n_within_005": _crossing(gap)}
+                tables.append({**crossing, "label": label})
+            axis.axhline(_NEAR, color="#000000", linewidth=0.8)
+            axis.set_xscale("log")
+            axis.set_yscale("symlog", linthresh=0.05)
+            axis.set_title(f"Gaussians {kind}")
+            axis.set_xlabel("number of training points, N")
+        axes[0].set_ylabel("test log-likelihood below EM, nats")
+        axes[-1].legend(fontsize=7, frameon=True, framealpha=0.9)
+        note_sources(figure, results.trials)
+    return Drawing(figure, pd.DataFrame(tables))
+
+
 def fig3(results: Results) -> Drawing:
     """Figure 3: NICV against epsilon at nominal and at equal privacy, and clusterings."""
     (experiment,) = results.trials
@@ -192,7 +229,7 @@ def fig3(results: Results) -> Drawing:
             axis.set_yscale("log")
             axis.set_title(title)
             axis.set_xlabel("privacy budget, epsilon")
-            axis.legend(fontsize=7)
+            axis.legend(fontsize=7, frameon=True, framealpha=0.9)
         axes[0].set_ylabel("NICV (median, band: quartiles)")
         _clusterings(bottom, results, experiment, trials)
         note_sources(figure, results.trials)
@@ -223,8 +260,8 @@ def fig4(results: Results) -> Drawing:
     trials = results.trials[experiment]
     figure = new_figure(9.5, 4.6)
     lines = ["em", "gaussian"]
-    nominal = [*lines, "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "best_cdp"]
-    equal = [*lines, "dp_sound", "zcdp", "joint", "best"]
+    nominal = [*lines, "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
+    equal = [*lines, "dp_sound", "zcdp", "joint", "adaptive"]
     with mpl.rc_context(RC):
         axes = figure.subplots(1, 2, sharey=True)
         titles = (
@@ -235,7 +272,7 @@ def fig4(results: Results) -> Drawing:
             _likelihoods(axis, trials, "epsilon", methods)
             axis.set_title(title)
             axis.set_xlabel("cumulative privacy loss after 10 iterations, epsilon")
-            axis.legend(fontsize=7, loc="lower right")
+            axis.legend(fontsize=7, loc="lower right", frameon=True, framealpha=0.9)
         axes[0].set_ylabel("test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axes[0].set_ylim(best - 12.0, best + 0.5)
@@ -305,6 +342,7 @@ def _likelihoods(axis: Axes, trials: pd.DataFrame, x: str, methods: Sequence[str
             marker=style.marker or None,
             linestyle=style.dash,
             label=label,
+            **({"linewidth": 4.0, "alpha": 0.5} if own["method"].iloc[0] == "em" else {}),
         )
         axis.fill_between(
             means.index,
@@ -340,8 +378,7 @@ def _quartiles(
 def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
     """Return the numbers behind likelihood curves, with how often each floor acted."""
     metrics = ["loss", "lower_quartile", "upper_quartile", "mean_error"]
-    metrics += ["floored_weights", "floored_means", "floored_covariances"]
-    present = [name for name in metrics if name in trials]
+    present = [name for name in (*metrics, *_FLOORS) if name in trials]
     table = trials.groupby(["method", "label", x], sort=False)[present].mean().reset_index()
     counts = trials.groupby(["method", "label", x], sort=False).size().to_numpy()
     return table.assign(n=counts)

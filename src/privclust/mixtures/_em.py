@@ -17,7 +17,7 @@ from privclust.mixtures._parameters import (
     check_covariance_type,
     covariance_shape,
 )
-from privclust.mixtures._statistics import centred_statistics
+from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
 from privclust.validation import as_generator, check_integer, check_real
 
 _ESTIMATES = ("mle", "map")
@@ -250,6 +250,8 @@ class GaussianMixtureEM(FittedMixture):
         """Return spheres of the mean squared distance to the nearest mean."""
         k, d = means.shape
         variance = nearest_center_statistics(X, means)[2] / X.size
+        if not np.isfinite(variance):
+            raise ValueError(NOT_USABLE)
         prior = self._prior()
         # a scale that keeps it positive where all samples are means
         variance += self.reg_covar if prior is None else prior.scale

@@ -9,7 +9,7 @@ import numpy as np
 from privclust.mixtures import _kernels
 from privclust.mixtures._parameters import MixtureParameters
 
-_NOT_USABLE = (
+NOT_USABLE = (
     "X must be finite and of magnitudes whose squares do not overflow (at most about 1e150): "
     "scale the data"
 )
@@ -179,7 +179,7 @@ def _evaluate(X, parameters, with_responsibilities):
         gamma,
     )
     if np.isnan(density).any():
-        raise ValueError(_NOT_USABLE)
+        raise ValueError(NOT_USABLE)
     return density, gamma
 
 
@@ -197,5 +197,5 @@ def _statistics(counts, sums, moments, centres, log_likelihood) -> Statistics:
     """Return statistics about the centres, refusing those that are not finite."""
     is_finite = np.isfinite(moments).all() and np.isfinite(sums).all()
     if not (is_finite and np.isfinite(log_likelihood)):
-        raise ValueError(_NOT_USABLE)
+        raise ValueError(NOT_USABLE)
     return Statistics(counts, sums, moments, centres, float(log_likelihood))
