@@ -167,3 +167,21 @@ def test_select_by_an_unknown_column_is_named():
     assert len(select(table, "d=1")) == 50
     with pytest.raises(ValueError, match="'x=1'; the columns are"):
         select(table, "x=1")
+
+
+WITHIN = {"kind": "within", "against": ["b"], "by": ["d"], "bound": 0.05, "reason": "made up"}
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"),
+    [
+        (0.13, "reproduced"),
+        (0.05, "reproduced"),
+        (0.30, "not reproduced"),
+        (0.15, "not reproduced"),
+    ],
+)
+def test_within_compares_the_paired_gap_with_the_bound(mean, expected):
+    row = verdict(WITHIN, trials({"a": mean, "b": 0.10}))
+    assert row["verdict"] == expected
+    assert "made up" in row["tolerance"]

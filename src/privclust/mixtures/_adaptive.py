@@ -72,6 +72,7 @@ class Stages:
 
 
 STAGES = Stages()
+_ROUNDING = 1e-12  # part of the share that outweighs rounding in the sum of the releases' losses
 _LEAST_VARIANCE = 1e-9  # of a component, in squared units of the bound
 _SYNTHETIC_ROWS = 4000
 _STARTS = 5
@@ -106,7 +107,8 @@ class AdaptiveGaussianMixture(PrivateMixture):
         Largest Euclidean norm of a row, known without the data. It may be generous: a bound ten
         times too large costs little. None takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows.
+        What happens to longer rows: drawn in to the bound with a warning, or refused. Neither the
+        warning nor an error is covered by the guarantee: keep them as private as X.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise from the operating system, for release (needs ``privclust[secure]``);
         anything else is for reproduction.
@@ -176,7 +178,8 @@ class AdaptiveGaussianMixture(PrivateMixture):
         """
         X = validate_data(self, X, dtype=np.float64, order="C")
         self._check_parameters(len(X))
-        share = total_share(float(self.epsilon), float(self.delta), self.accounting)
+        delta = None if self.accounting == "cdp" else float(self.delta)
+        share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
         X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         run = _Run(X, bound, self.covariance_type, source)
@@ -213,11 +216,12 @@ class AdaptiveGaussianMixture(PrivateMixture):
 
 
 @lru_cache(maxsize=1024)
-def total_share(epsilon: float, delta: float, accounting: str) -> float:
+def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
     """Return sensitivity over noise of one Gaussian release that would spend the whole budget."""
     if accounting == "cdp":
         return cdp_share(epsilon, n_pure=1)
-    return calibrated(lambda share: [Loss(share**2 / 2.0)], epsilon, delta)
+    share = calibrated(lambda share: [Loss(share**2 / 2.0)], epsilon, delta)
+    return share * (1.0 - _ROUNDING)
 
 
 class _Run:
@@ -246,8 +250,8 @@ class _Run:
     def locate(self, share):
         """Return one Gaussian for all rows, a frame in which few are clipped."""
         share /= math.sqrt(STAGES.global_rounds)
-        frame = self._mixture(np.ones(1), np.zeros((1, self.d)), _unit(self.kind, 1, self.d))
-        frame = _scaled(frame, self.bound**2)
+        ball = self.bound**2 * _unit(self.kind, 1, self.d)
+        frame = self._mixture(np.ones(1), np.zeros((1, self.d)), ball)
         radius, first = 1.0, True
         for turn in range(STAGES.global_rounds):
             # the ball's radius is its bound; its rows are taken to vary in all directions alike
@@ -259,9 +263,10 @@ class _Run:
             shift = _shortened(radius * moments.sums / self.n, radius)
             seconds = radius**2 * moments.seconds / self.n / self.per_entry
             noise = radius**2 * moments.second_noise / self.n / self.per_entry
-            edge = noise * _edge(self.kind, self.d)
+            widest = 1.0 / _LEAST_VARIANCE  # takes any frame beyond the ball
+            edge = min(noise * _edge(self.kind, self.d), widest)
             shape = _spectral(
-                seconds - _outer(self.kind, shift), 0.5 * edge + 1e-6, 1.0 if first else np.inf
+                seconds - _outer(self.kind, shift), 0.5 * edge + 1e-6, 1.0 if first else widest
             )
             if turn + 1 < STAGES.global_rounds:
                 shape = shape + edge * _unit(self.kind, 1, self.d)  # wide: little is clipped
@@ -352,9 +357,9 @@ class _Run:
         return counts * (self.n / counts.sum()), (1.0 - gain) * doubt + _WEIGHT_DRIFT
 
     def _mixture(self, weights, means, covariances):
-        """Return a mixture whose covariances are not below the least variance."""
-        floored = _spectral(covariances, _LEAST_VARIANCE * self.bound**2, np.inf)
-        return MixtureParameters(weights, means, floored, self.kind)
+        """Return a mixture with means in the ball, variances from the least to the ball's own."""
+        covariances = _spectral(covariances, _LEAST_VARIANCE * self.bound**2, self.bound**2)
+        return MixtureParameters(weights, _shortened(means, self.bound), covariances, self.kind)
 
     def _moved(self, frames, shifts, shapes):
         """Return each frame's Gaussian moved and reshaped by amounts in its own units."""
@@ -385,13 +390,6 @@ def _unit(kind: str, k: int, d: int) -> np.ndarray:
     if kind == "full":
         return np.tile(np.eye(d), (k, 1, 1))
     return np.ones((k, d)) if kind == "diag" else np.ones(k)
-
-
-def _scaled(mixture: MixtureParameters, factor: float) -> MixtureParameters:
-    """Return a mixture with its covariances times a factor."""
-    return MixtureParameters(
-        mixture.weights, mixture.means, factor * mixture.covariances, mixture.covariance_type
-    )
 
 
 def _roots(frames: MixtureParameters) -> np.ndarray:

@@ -315,6 +315,44 @@ def _belong_to_nearest(terms, squared, m, peak):
 
 
 @njit(fastmath=_REORDER, **_OPTIONS)
+def _whiten(block, m, mean, whitening, out, squared):
+    """out = W (x - mean) for the points of the block, squared = |out|^2."""
+    rows, columns = whitening.shape
+    for j in range(0, mean.size, 2):
+        x, y = block[j], block[j + 1]
+        first, second = out[j], out[j + 1]
+        a, b = mean[j], mean[j + 1]
+        w00 = w11 = whitening[0, 0]
+        w10 = 0.0
+        if rows > 1:
+            w00, w11 = whitening[j, min(j, columns - 1)], whitening[j + 1, min(j + 1, columns - 1)]
+        if columns > 1:
+            w10 = whitening[j + 1, j]
+        if j == 0:
+            for i in range(m):
+                u, v = x[i] - a, y[i] - b
+                s, t = w00 * u, w10 * u + w11 * v
+                first[i], second[i] = s, t
+                squared[i] = s * s + t * t
+            continue
+        for i in range(m):
+            u, v = x[i] - a, y[i] - b
+            first[i] = w00 * u
+            second[i] = w10 * u + w11 * v
+        for c in range(0, j if columns > 1 else 0, 2):
+            p, q = block[c], block[c + 1]
+            e, f = mean[c], mean[c + 1]
+            v00, v01 = whitening[j, c], whitening[j, c + 1]
+            v10, v11 = whitening[j + 1, c], whitening[j + 1, c + 1]
+            for i in range(m):
+                u, v = p[i] - e, q[i] - f
+                first[i] += v00 * u + v01 * v
+                second[i] += v10 * u + v11 * v
+        for i in range(m):
+            squared[i] += first[i] * first[i] + second[i] * second[i]
+
+
+@njit(fastmath=_REORDER, **_OPTIONS)
 def _clip(gamma, squared, m, radius, once, twice):
     """Weights of first and second moments of rows drawn in to a radius; return the count."""
     count = 0.0
@@ -329,36 +367,39 @@ def _clip(gamma, squared, m, radius, once, twice):
 
 @njit(**_OPTIONS)
 def clipped_moments(X, log_scales, means, whitening, radius, hard):
-    """As `mixture_moments`, of rows drawn in to |W (x - mean)| <= radius for each component.
+    """Counts, sums and second moments of v = W (x - mean), drawn in to a radius.
 
-    With ``hard`` a point belongs to the component of least |W (x - mean)| alone.
+    Shapes as for `mixture_moments`. The computed v is what is drawn in and summed: a row adds no
+    more than the radius allows however W is conditioned. With ``hard`` a point belongs to the
+    component of least |v| alone.
     """
     n, d = X.shape
     n_components = means.shape[0]
     size = _block_size(d, 2 * n_components)
     centres, factors = _even_means(means), _even_whitening(whitening)
     even = centres.shape[1]
-    block, work = np.zeros((even, size)), np.empty((2, size))
+    block, work, white = np.zeros((even, size)), np.empty((2, size)), np.empty((even, size))
     terms, squared = np.empty((n_components, size)), np.empty((n_components, size))
     peak, total, inverse = np.empty(size), np.empty(size), np.empty(size)
     once, twice = np.empty(size), np.empty(size)
     counts, sums = np.zeros(n_components), np.zeros((n_components, even))
     moments, no_moments = np.zeros(factors.shape), np.zeros(factors.shape[1:])
-    no_sums = np.zeros(even)
+    no_sums, origin = np.zeros(even), np.zeros(even)
     for start in range(0, n, size):
         m = min(size, n - start)
         _load(X, False, start, m, block)
-        for k in range(n_components):
-            _squared_distances(block, m, centres[k], factors[k], work, squared[k])
         if hard:
+            for k in range(n_components):
+                _squared_distances(block, m, centres[k], factors[k], work, squared[k])
             _belong_to_nearest(terms, squared, m, peak)
         else:
             _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
             _normalise(terms, m, peak, total, inverse)
         for k in range(n_components):
+            _whiten(block, m, centres[k], factors[k], white, squared[k])
             counts[k] += _clip(terms[k], squared[k], m, radius, once, twice)
-            _accumulate(block, m, once, centres[k], work, sums[k], no_moments)
-            _accumulate(block, m, twice, centres[k], work, no_sums, moments[k])
+            _accumulate(white, m, once, origin, work, sums[k], no_moments)
+            _accumulate(white, m, twice, origin, work, no_sums, moments[k])
     rows, columns = whitening.shape[1:]
     return counts, sums[:, :d].copy(), moments[:, :rows, :columns].copy()
 
