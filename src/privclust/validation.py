@@ -31,3 +31,19 @@ def check_real(name: str, value, *, above: float = 0.0, inclusive: bool = False)
     if not is_number or value < above or (value == above and not inclusive):
         bound = "at least" if inclusive else "greater than"
         raise ValueError(f"{name} must be a finite number {bound} {above:g}, got {value!r}")
+
+
+def check_option(name: str, value, options) -> None:
+    """Raise a ValueError unless `value` is one of the options."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}")
+
+
+def check_number_of_groups(name: str, value, n_samples: int) -> None:
+    """Raise a ValueError unless `value` is an integer from 1 to the number of samples."""
+    check_integer(name, value, minimum=1)
+    if value > n_samples:
+        raise ValueError(
+            f"{name} must be at most the number of samples, got {name}={value} for "
+            f"n_samples={n_samples}"
+        )

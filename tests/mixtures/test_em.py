@@ -352,10 +352,10 @@ def test_empty_component_of_maximum_likelihood_does_not_need_regularisation():
     ("parameters", "message"),
     [
         ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
-        ({"n_components": 30}, "n_samples=20 must be at least n_components=30"),
+        ({"n_components": 30}, "n_components=30 for n_samples=20"),
         ({"covariance_type": "tied"}, "covariance_type must be one of"),
-        ({"estimate": "bayes"}, "estimate must be 'mle' or 'map', got 'bayes'"),
-        ({"init": "kmeans"}, r"init must be 'random' or 'k-means\+\+', got 'kmeans'"),
+        ({"estimate": "bayes"}, "estimate must be one of mle, map, got 'bayes'"),
+        ({"init": "kmeans"}, r"init must be one of random, k-means\+\+, got 'kmeans'"),
         ({"tol": -1.0}, "tol must be a finite number at least 0"),
         ({"max_iter": 0}, "max_iter"),
         ({"n_init": 1.5}, "n_init"),

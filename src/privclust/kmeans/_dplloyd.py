@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.lloyd import nearest_center, nearest_center_statistics
 from privclust.privacy import Guarantee, Loss, Release
-from privclust.privacy.accounting import calibrated, cdp_share, check_budget
+from privclust.privacy.accounting import calibrated, cdp_share, check_delta, check_epsilon
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.mechanisms import gaussian, laplace
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer
+from privclust.validation import check_integer, check_number_of_groups, check_option
 
 ACCOUNTING = ("pure", "pld", "cdp")
 VARIANTS = ("sound", "paper")
@@ -222,18 +222,13 @@ class DPLloyd(ClusterMixin, BaseEstimator):
     def _check_parameters(self, n_samples):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
         for name, known in (("accounting", ACCOUNTING), ("variant", VARIANTS)):
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-        check_budget(self.epsilon, self.delta if self.accounting == "pld" else None)
-        check_integer("n_clusters", self.n_clusters, minimum=1)
+            check_option(name, getattr(self, name), known)
+        check_epsilon(self.epsilon)
+        if self.accounting == "pld":
+            check_delta(self.delta)
+        check_number_of_groups("n_clusters", self.n_clusters, n_samples)
         check_integer("max_iter", self.max_iter, minimum=1)
         if self.variant == "paper" and self.accounting != "pure":
             raise ValueError(
                 f"variant='paper' has accounting 'pure' alone, got {self.accounting!r}"
-            )
-        if self.n_clusters > n_samples:
-            raise ValueError(
-                f"n_clusters must be at most the number of rows, got n_clusters="
-                f"{self.n_clusters} for n_samples={n_samples}"
             )

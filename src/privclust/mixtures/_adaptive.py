@@ -39,10 +39,10 @@ from privclust.mixtures._noise_plan import RELATION
 from privclust.mixtures._parameters import MixtureParameters, check_covariance_type, sample
 from privclust.mixtures._private_base import PrivateMixture
 from privclust.privacy import Guarantee, Loss, Release
-from privclust.privacy.accounting import calibrated, cdp_share, check_budget
+from privclust.privacy.accounting import calibrated, cdp_share, check_delta, check_epsilon
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.validation import check_integer
+from privclust.validation import check_integer, check_number_of_groups, check_option
 
 ACCOUNTING = ("pld", "cdp")
 
@@ -201,18 +201,12 @@ class AdaptiveGaussianMixture(PrivateMixture):
     def _check_parameters(self, n_samples):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
         check_covariance_type(self.covariance_type)
-        if self.accounting not in ACCOUNTING:
-            raise ValueError(
-                f"accounting must be one of {', '.join(ACCOUNTING)}, got {self.accounting!r}"
-            )
-        check_budget(self.epsilon, None if self.accounting == "cdp" else self.delta)
-        check_integer("n_components", self.n_components, minimum=1)
+        check_option("accounting", self.accounting, ACCOUNTING)
+        check_epsilon(self.epsilon)
+        if self.accounting != "cdp":
+            check_delta(self.delta)
+        check_number_of_groups("n_components", self.n_components, n_samples)
         check_integer("max_iter", self.max_iter, minimum=1)
-        if self.n_components > n_samples:
-            raise ValueError(
-                f"n_components must be at most the number of rows, got n_components="
-                f"{self.n_components} for n_samples={n_samples}"
-            )
 
 
 @lru_cache(maxsize=1024)

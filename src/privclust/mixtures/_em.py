@@ -18,7 +18,13 @@ from privclust.mixtures._parameters import (
     covariance_shape,
 )
 from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
-from privclust.validation import as_generator, check_integer, check_real
+from privclust.validation import (
+    as_generator,
+    check_integer,
+    check_number_of_groups,
+    check_option,
+    check_real,
+)
 
 _ESTIMATES = ("mle", "map")
 _INITS = ("random", "k-means++")
@@ -277,12 +283,10 @@ class GaussianMixtureEM(FittedMixture):
 
     def _check_parameters(self, X):
         """Raise a ValueError that names the parameter that is out of its range."""
-        check_integer("n_components", self.n_components, minimum=1)
+        check_number_of_groups("n_components", self.n_components, X.shape[0])
         check_covariance_type(self.covariance_type)
         for name, allowed in (("estimate", _ESTIMATES), ("init", _INITS)):
-            if getattr(self, name) not in allowed:
-                choices = " or ".join(map(repr, allowed))
-                raise ValueError(f"{name} must be {choices}, got {getattr(self, name)!r}")
+            check_option(name, getattr(self, name), allowed)
         check_real("tol", self.tol, inclusive=True)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_integer("n_init", self.n_init, minimum=1)
@@ -292,10 +296,6 @@ class GaussianMixtureEM(FittedMixture):
         if self.degrees_of_freedom is not None:
             check_real("degrees_of_freedom", self.degrees_of_freedom, above=X.shape[1] - 1.0)
         check_real("scale_matrix", self.scale_matrix)
-        if X.shape[0] < self.n_components:
-            raise ValueError(
-                f"n_samples={X.shape[0]} must be at least n_components={self.n_components}"
-            )
         k, d = self.n_components, X.shape[1]
         shapes = {
             "weights_init": (k,),

@@ -45,7 +45,8 @@ from privclust.privacy.accounting import (
     advanced_share,
     calibrated,
     cdp_share,
-    check_budget,
+    check_delta,
+    check_epsilon,
     gaussian_constant,
 )
 from privclust.privacy.mechanisms import gamma, gaussian, laplace, wishart
@@ -257,7 +258,9 @@ def budget_share(settings: Settings, epsilon: float, delta: float, accounting: s
         If the budget is out of its range, or the joint release is asked for with advanced
         composition, which knows pure releases only.
     """
-    check_budget(epsilon, None if accounting == "cdp" else delta)
+    check_epsilon(epsilon)
+    if accounting != "cdp":
+        check_delta(delta)
 
     def losses(share: float) -> list[Loss]:
         return [part.claimed for part in perturbations(settings, share).values()]

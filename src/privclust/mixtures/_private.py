@@ -22,10 +22,10 @@ from privclust.mixtures._noised import Estimate, FloorRates, add_noise, paramete
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._private_base import PrivateMixture
 from privclust.mixtures._statistics import expected_statistics
-from privclust.privacy.accounting import check_budget
+from privclust.privacy.accounting import check_delta, check_epsilon
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.validation import check_integer, check_real
+from privclust.validation import check_integer, check_number_of_groups, check_option, check_real
 
 COVARIANCE_TYPES = ("spherical", "diag", "full", "zero")
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
@@ -327,21 +327,16 @@ class PrivateGaussianMixture(PrivateMixture):
             ("variant", VARIANTS),
             ("estimate", ("mle", "map")),
         ):
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-        check_budget(self.epsilon, None if self.accounting == "cdp" else self.delta)
-        check_integer("n_components", self.n_components, minimum=1)
+            check_option(name, getattr(self, name), known)
+        check_epsilon(self.epsilon)
+        if self.accounting != "cdp":
+            check_delta(self.delta)
+        check_number_of_groups("n_components", self.n_components, n_samples)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("covariance_floor", self.covariance_floor)
         check_real("mean_delta", self.mean_delta)
         if self.mean_delta >= 1:
             raise ValueError(f"mean_delta must lie in (0, 1), got {self.mean_delta!r}")
-        if self.n_components > n_samples:
-            raise ValueError(
-                f"n_components must be at most the number of rows, got n_components="
-                f"{self.n_components} for n_samples={n_samples}"
-            )
         if self.variant == "paper" and (
             self.mean_noise == "joint" or self.covariance_type == "diag"
         ):

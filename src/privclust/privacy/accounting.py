@@ -23,6 +23,8 @@ from functools import lru_cache, reduce
 import numpy as np
 from scipy.optimize import brentq
 
+from privclust.validation import check_real
+
 # Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.
 _ORDERS = 1.0 + np.logspace(-4, 6, 4000)
 # Steps in which the smallest pure loss is counted; each is rounded up by one at most.
@@ -48,23 +50,22 @@ class Loss:
     count: int = 1
 
 
-def check_budget(epsilon: float, delta: float | None = None) -> None:
-    """Raise a ValueError unless ``epsilon`` is finite and positive and ``delta`` in (0, 1).
+def check_epsilon(epsilon: float) -> None:
+    """Raise a ValueError unless epsilon is a finite number greater than 0."""
+    check_real("epsilon", epsilon)
 
-    Parameters
-    ----------
-    epsilon : float
-    delta : float, optional
-        Not checked if None.
-    """
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if name == "delta" and delta is None:
-            continue
-        number = isinstance(value, (int, float, np.integer, np.floating))
-        if not number or isinstance(value, bool) or not math.isfinite(value) or value <= 0:
-            raise ValueError(f"{name} must be a finite number greater than 0, got {value!r}")
-    if delta is not None and delta >= 1:
+
+def check_delta(delta: float) -> None:
+    """Raise a ValueError unless delta is a number in (0, 1)."""
+    check_real("delta", delta)
+    if delta >= 1:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+
+
+def check_budget(epsilon: float, delta: float) -> None:
+    """Check both."""
+    check_epsilon(epsilon)
+    check_delta(delta)
 
 
 def gaussian_constant(delta: float) -> float:
@@ -77,7 +78,7 @@ def gaussian_constant(delta: float) -> float:
     >>> round(gaussian_constant(0.001), 3)
     3.776
     """
-    check_budget(1.0, delta)
+    check_delta(delta)
     return math.sqrt(2.0 * math.log(1.25 / delta))
 
 
@@ -115,7 +116,7 @@ def cdp_share(epsilon: float, n_pure: int, n_gaussian: int = 0, c: float = 1.0) 
     >>> round(cdp_share(0.9, n_pure=10 * 7), 4)
     0.1604
     """
-    check_budget(epsilon)
+    check_epsilon(epsilon)
     return math.sqrt(2.0 * epsilon / (n_pure + n_gaussian / c**2))
 
 
@@ -218,7 +219,7 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
     from dp_accounting import gaussian_mechanism
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    check_budget(1.0, delta)
+    check_delta(delta)
     gaussian = sum(loss.rho * loss.count for loss in losses if math.isinf(loss.epsilon))
     pure = [loss for loss in losses if math.isfinite(loss.epsilon)]
     sigma = 1.0 / math.sqrt(2.0 * gaussian) if gaussian else math.inf

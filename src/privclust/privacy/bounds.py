@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from privclust.privacy.guarantee import PrivacyLeakWarning
-from privclust.validation import check_real
+from privclust.validation import check_option, check_real
 
 OUT_OF_BOUNDS = ("clip", "error")
 _ROUNDING = 1e-12  # a norm may exceed the bound by this part of it
@@ -26,7 +26,8 @@ def bounded_rows(
         Largest Euclidean norm, from 1e-100 to 1e100; None takes the largest of the data, which
         leaks.
     out_of_bounds : {"clip", "error"}
-        Whether longer rows are drawn in to the ball, with a warning, or refused.
+        Whether longer rows are drawn in to the ball, with a warning, or refused. Warning and error
+        tell whoever holds the data; that there was one is outside every guarantee.
 
     Returns
     -------
@@ -47,10 +48,7 @@ def bounded_rows(
     PrivacyLeakWarning
         If the bound is taken from the data.
     """
-    if out_of_bounds not in OUT_OF_BOUNDS:
-        raise ValueError(
-            f"out_of_bounds must be one of {', '.join(OUT_OF_BOUNDS)}, got {out_of_bounds!r}"
-        )
+    check_option("out_of_bounds", out_of_bounds, OUT_OF_BOUNDS)
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))
     largest = float(norms.max())
     if largest > _LARGEST:

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from privclust.spectral import estimate_n_clusters, spectral_clustering
-from privclust.validation import as_generator, check_integer
+from privclust.validation import as_generator, check_number_of_groups
 
 _MAX_ESTIMATED_CLUSTERS = 20
 
@@ -67,12 +67,7 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         n_samples = X.shape[0]
         if self.n_clusters is not None:
-            check_integer("n_clusters", self.n_clusters, minimum=1)
-            if self.n_clusters > n_samples:
-                raise ValueError(
-                    f"n_clusters must be at most the number of samples, got n_clusters="
-                    f"{self.n_clusters} for n_samples={n_samples}"
-                )
+            check_number_of_groups("n_clusters", self.n_clusters, n_samples)
         rng = as_generator(self.random_state)
         coefficients = self._coefficients(np.ascontiguousarray(X.T))
         if not np.isfinite(coefficients).all():
