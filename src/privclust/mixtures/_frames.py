@@ -15,9 +15,8 @@ For two rows,
     \le \sum_k (\gamma_k^2 |\phi_k|^2 + \gamma_k'^2 |\phi'_k|^2 - 2 \gamma_k \gamma'_k
     \phi_k' \phi'_k) \le 2 (a^2 + b^2 + c^2) + 2 \max(0, -\min \phi' \phi'),
 
-as responsibilities sum to one; and :math:`\phi' \phi' \ge a^2 + b^2 t + c^2 t^2 / s` at
-:math:`t = v'v' \in [-1, 1]`, with s = 1, and s = d where c weighs squares of coordinates alone
-(Cauchy-Schwarz).
+as responsibilities sum to one; and :math:`\phi' \phi' \ge a^2 + b^2 t + c^2 t^2` at
+:math:`t = v'v' \in [-1, 1]`. The diagonal of v v' is a part of it, and changes by no more.
 """
 
 from __future__ import annotations
@@ -88,20 +87,19 @@ def statistic_weights(
     entries = {"full": d * (d + 1) / 8.0, "diag": d / 4.0, "spherical": 1.0 / (4.0 * d)}
     a2 = math.sqrt(0.5)
     b2, c2 = math.sqrt(d * r2 / 2.0), math.sqrt(entries[covariance_type]) * r2
-    spread = d if covariance_type == "diag" else 1
     if not with_counts:
-        least, a2 = _least_product(b2, c2, spread), 0.0
+        least, a2 = _least_product(b2, c2), 0.0
     else:
-        a2 = max(a2, -_least_product(b2, c2, spread))  # then phi'phi' >= 0
+        a2 = max(a2, -_least_product(b2, c2))  # then phi'phi' >= 0
         least = 0.0
     squared = 2.0 * (a2 + b2 + c2) + 2.0 * max(0.0, -least)
     return StatisticWeights(math.sqrt(a2), math.sqrt(b2), math.sqrt(c2), math.sqrt(squared))
 
 
-def _least_product(b2: float, c2: float, spread: float) -> float:
-    """Least value of b^2 t + c^2 t^2 / s over t in [-1, 1]."""
-    t = max(-1.0, -spread * b2 / (2.0 * c2))
-    return b2 * t + c2 * t * t / spread
+def _least_product(b2: float, c2: float) -> float:
+    """Least value of b^2 t + c^2 t^2 over t in [-1, 1]."""
+    t = max(-1.0, -b2 / (2.0 * c2))
+    return b2 * t + c2 * t * t
 
 
 @dataclass(frozen=True)
