@@ -153,6 +153,16 @@ def target_files(target, *suffixes):
     return [f"{RESULTS}/targets/{target}/{target}.{suffix}" for suffix in suffixes]
 
 
+def paper_files(paper):
+    """Return the files of all targets of a paper."""
+    return [
+        file
+        for name, target in PLAN.targets.items()
+        if target.paper == paper
+        for file in target_files(name, "svg", "png", "csv")
+    ]
+
+
 def all_trials():
     """Return the trial tables of all experiments."""
     return [

@@ -39,3 +39,13 @@ for item in TARGETS:
         input:
             target_files(item, "svg", "png", "csv"),
         localrule: True
+
+
+for item in PAPERS:
+
+    rule:
+        name:
+            item
+        input:
+            paper_files(item),
+        localrule: True
