@@ -239,7 +239,9 @@ class _Run:
         sigma = weights.sensitivity / share
         noise = f"sigma {sigma:.4g} on weighted sums of sensitivity {weights.sensitivity:.4g}"
         proof = "privclust.mixtures._frames"
-        loss = Loss(share**2 / 2.0)
+        last = self.releases[-1] if self.releases else None
+        again = last is not None and (last.name, last.noise) == (name, noise)
+        loss = Loss(share**2 / 2.0, count=self.releases.pop().loss.count + 1 if again else 1)
         self.releases.append(Release(name, "gaussian", noise, proof, loss))
         return moments
 
