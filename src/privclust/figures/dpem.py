@@ -119,11 +119,11 @@ def fig2(results: Results) -> Drawing:
     """Figure 2: test log-likelihood against N at nominal and at equal privacy, and fits."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 7.0)
+    figure = new_figure(9.5, 8.0)
     nominal = ["em", "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
     equal = ["em", "dp_sound", "zcdp", "joint", "adaptive"]
     with mpl.rc_context(RC):
-        top, bottom = figure.subfigures(2, 1, height_ratios=[1.5, 1])
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
         axes = top.subplots(1, 2, sharey=True)
         titles = (
             "A  at the paper's nominal epsilon = 0.9: CDP or (0.9, 0.01)-DP",
@@ -133,7 +133,7 @@ def fig2(results: Results) -> Drawing:
             _likelihoods(axis, trials, "n_samples", methods)
             axis.set_title(title)
             axis.set_xlabel("number of training points, N")
-            axis.legend(fontsize=7, loc="lower right", frameon=True, framealpha=0.9)
+            _legend_below(axis)
         axes[0].set_ylabel("test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axes[0].set_ylim(best - 3.0, best + 0.2)
@@ -185,7 +185,7 @@ def geometry(results: Results) -> Drawing:
     """How the crossing points of Figure 2 move with what the paper does not say."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 4.0)
+    figure = new_figure(9.5, 5.2)
     kinds = sorted(trials["geometry"].unique())
     tables = []
     with mpl.rc_context(RC):
@@ -205,7 +205,8 @@ def geometry(results: Results) -> Drawing:
             axis.set_title(f"Gaussians {kind}")
             axis.set_xlabel("number of training points, N")
         axes[0].set_ylabel("test log-likelihood below EM, nats")
-        axes[-1].legend(fontsize=7, frameon=True, framealpha=0.9)
+        _legend_below(axes[0])
+        _legend_below(axes[-1])
         note_sources(figure, results.trials)
     return Drawing(figure, pd.DataFrame(tables))
 
@@ -214,11 +215,11 @@ def fig3(results: Results) -> Drawing:
     """Figure 3: NICV against epsilon at nominal and at equal privacy, and clusterings."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 7.0)
+    figure = new_figure(9.5, 8.0)
     nominal = ["cdplap", "cdplap_sound", "cdpgau", "cdpgau_sound", "dplloyd", "dplloyd_cdp"]
     equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_sound", "dplloyd_pld"]
     with mpl.rc_context(RC):
-        top, bottom = figure.subfigures(2, 1, height_ratios=[1.5, 1])
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
         axes = top.subplots(1, 2, sharey=True)
         titles = (
             "A  at the paper's nominal epsilon",
@@ -229,7 +230,7 @@ def fig3(results: Results) -> Drawing:
             axis.set_yscale("log")
             axis.set_title(title)
             axis.set_xlabel("privacy budget, epsilon")
-            axis.legend(fontsize=7, frameon=True, framealpha=0.9)
+            _legend_below(axis)
         axes[0].set_ylabel("NICV (median, band: quartiles)")
         _clusterings(bottom, results, experiment, trials)
         note_sources(figure, results.trials)
@@ -258,7 +259,7 @@ def fig4(results: Results) -> Drawing:
     """Figure 4: test log-likelihood against the privacy loss, at nominal and equal privacy."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 4.6)
+    figure = new_figure(9.5, 5.4)
     lines = ["em", "gaussian"]
     nominal = [*lines, "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
     equal = [*lines, "dp_sound", "zcdp", "joint", "adaptive"]
@@ -272,7 +273,7 @@ def fig4(results: Results) -> Drawing:
             _likelihoods(axis, trials, "epsilon", methods)
             axis.set_title(title)
             axis.set_xlabel("cumulative privacy loss after 10 iterations, epsilon")
-            axis.legend(fontsize=7, loc="lower right", frameon=True, framealpha=0.9)
+            _legend_below(axis)
         axes[0].set_ylabel("test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axes[0].set_ylim(best - 12.0, best + 0.5)
@@ -373,6 +374,11 @@ def _quartiles(
             values.index, values[0.25], values[0.75], color=style.color, alpha=0.12, linewidth=0
         )
     axis.set_xscale("log")
+
+
+def _legend_below(axis: Axes) -> None:
+    """Name the curves below their panel, where they hide nothing."""
+    axis.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
 
 
 def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
