@@ -105,7 +105,7 @@ def test_fig3_shows_points_and_counts_centers_outside(tmp_path):
     table = written(dpem.fig3, results, tmp_path)
     assert {"nicv_q25", "nicv_q50", "nicv_q75"} <= set(table.columns)
     titles = [axis.get_title("left") for axis in dpem.fig3(results).figure.subfigs[1].axes]
-    assert all("1 centers outside" in title for title in titles)
+    assert all("1 of 2 centers outside" in title for title in titles)
 
 
 def test_fig1_and_tables(tmp_path):

@@ -248,7 +248,9 @@ def _clusterings(figure, results: Results, experiment: str, trials: pd.DataFrame
         axis.plot(*arrays["points"].T, ",", color="#666666")
         inside = np.linalg.norm(arrays["centers"], axis=1) <= 1.0
         axis.plot(*arrays["centers"][inside].T, "*", color="#d00000", markersize=9)
-        outside = f", {(~inside).sum()} centers outside" if not inside.all() else ""
+        outside = (
+            f", {(~inside).sum()} of {len(inside)} centers outside" if not inside.all() else ""
+        )
         axis.set_title(f"B  {own['label'].iloc[0]} ({own['nicv'][row]:.4f}){outside}", fontsize=8)
         axis.set_aspect("equal")
         axis.set_xlim(-1.05, 1.05)
@@ -378,7 +380,8 @@ def _quartiles(
 
 def _legend_below(axis: Axes) -> None:
     """Name the curves below their panel, where they hide nothing."""
-    axis.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    axis.legend(fontsize=7.5, ncols=2, handlelength=4.0, **place)  # long: dashes tell
 
 
 def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
