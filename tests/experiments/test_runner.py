@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.experiments import runner
+from privclust.experiments import runner, tables
 from privclust.experiments.plan import Experiment, Method, expand_grid
 
 
@@ -94,7 +94,7 @@ def test_columns_hold_points_facts_values_and_arrays():
     assert columns["trial"].tolist() == [0, 1, 2, 0, 1, 2]
     assert columns["value/error"].tolist() == [0.0] * 6
     assert columns["array/00005/labels"].shape == (20,)
-    assert runner.metric_names(columns) == ["error"]
+    assert tables.metric_names(columns) == ["error"]
 
 
 def test_summary_agrees_with_a_direct_computation():
@@ -108,7 +108,7 @@ def test_summary_agrees_with_a_direct_computation():
             "error": rng.random(12),
         }
     )
-    summary = runner.summary_table(trials, ["error"], ["d"], [["parity"]])
+    summary = tables.summary_table(trials, ["error"], ["d"], [["parity"]])
     assert len(summary) == 2 + 4
     row = summary[(summary["d"] == 2) & (summary["parity"] == 1)].iloc[0]
     values = trials[(trials["d"] == 2) & (trials["parity"] == 1)]["error"].to_numpy()
@@ -121,7 +121,7 @@ def test_summary_agrees_with_a_direct_computation():
 
 def test_one_trial_has_no_spread():
     trials = pd.DataFrame({"method": ["a"], "label": ["A"], "error": [0.5]})
-    row = runner.summary_table(trials, ["error"], [], []).iloc[0]
+    row = tables.summary_table(trials, ["error"], [], []).iloc[0]
     assert row["mean"] == 0.5
     assert np.isnan(row["se"])
 

@@ -25,7 +25,7 @@ rule evaluate:
 rule summarise:
     input:
         metrics="results/{effort}/{paper}/{experiment}/metrics.h5",
-        code=code_of("privclust.experiments.runner"),
+        code=code_of("privclust.experiments.tables"),
     output:
         trials="results/{effort}/{paper}/{experiment}/trials.csv",
         summary="results/{effort}/{paper}/{experiment}/summary.csv",

@@ -7,7 +7,7 @@ import pandas as pd
 
 from privclust import artefacts
 from privclust.dotted import load_object
-from privclust.experiments.runner import columns_of
+from privclust.experiments.tables import columns_of
 from privclust.figures.style import Results, save
 
 job.start(snakemake)

@@ -6,18 +6,23 @@ import job
 import pandas as pd
 
 from privclust import artefacts
-from privclust.experiments import runner
+from privclust.experiments.tables import (
+    columns_of,
+    metric_names,
+    summary_table,
+    trials_table,
+)
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
 found = artefacts.read(snakemake.input.metrics, "metrics", {"experiment": spec["experiment"]})
 tables, names, axes = [], [], []
 for method, label in spec["labels"].items():
-    columns = runner.columns_of(method, found.arrays)
-    tables.append(runner.trials_table(label, method, columns))
-    names += [name for name in runner.metric_names(columns) if name not in names]
+    columns = columns_of(method, found.arrays)
+    tables.append(trials_table(label, method, columns))
+    names += [name for name in metric_names(columns) if name not in names]
     axes += [key[6:] for key in columns if key.startswith("point/") and key[6:] not in axes]
 trials = pd.concat(tables, ignore_index=True)
-summary = runner.summary_table(trials, names, axes, spec["groups"])
+summary = summary_table(trials, names, axes, spec["groups"])
 artefacts.write_text(snakemake.output.trials, trials.to_csv(index=False))
 artefacts.write_text(snakemake.output.summary, summary.to_csv(index=False))

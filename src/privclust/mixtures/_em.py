@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
@@ -249,6 +248,8 @@ class GaussianMixtureEM(FittedMixture):
         """Return distinct samples."""
         if self.init == "random":
             return X[rng.choice(X.shape[0], size=self.n_components, replace=False)]
+        from sklearn.cluster import kmeans_plusplus  # costs a tenth of a second, and is rarely used
+
         seed = int(rng.integers(2**31 - 1))
         return kmeans_plusplus(X, self.n_components, random_state=seed)[0]
 
