@@ -185,3 +185,9 @@ def test_within_compares_the_paired_gap_with_the_bound(mean, expected):
     row = verdict(WITHIN, trials({"a": mean, "b": 0.10}))
     assert row["verdict"] == expected
     assert "made up" in row["tolerance"]
+
+
+def test_a_paper_without_printed_numbers_has_no_verdict_on_them():
+    claim = {**HEAD, "check": {"kind": "printed"}}
+    empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
+    assert judge([claim], trials({"a": 0.1}), empty).empty

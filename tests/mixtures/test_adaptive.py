@@ -238,9 +238,9 @@ def test_without_noise_to_speak_of_it_is_close_to_em(kind):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_comes_close_to_the_truth_at_a_usual_budget(kind):
-    """2000 rows, epsilon 1: within 0.1 nats on held-out rows, but for starts that merge groups.
+    """2000 rows, epsilon 1: the median over starts is within 0.05 nats, as Figure 2 is judged.
 
-    Two of these groups in one component cost 0.6 nats or more; one start in ten may do so.
+    Single starts may merge two groups.
     """
     X, held_out = rows(2000, kind=kind), rows(20_000, seed=1, kind=kind)
     best = log_density(held_out, truth(kind)).mean()
@@ -248,7 +248,7 @@ def test_comes_close_to_the_truth_at_a_usual_budget(kind):
         best - model(covariance_type=kind, random_state=seed).fit(X).score(held_out)
         for seed in range(10)
     ]
-    assert sum(loss < 0.1 for loss in losses) >= 9
+    assert np.median(losses) < 0.05
 
 
 def test_a_generous_bound_costs_little():

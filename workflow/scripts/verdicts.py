@@ -6,6 +6,7 @@ import job
 import pandas as pd
 
 from privclust import artefacts
+from privclust.comparison import PRINTED_COLUMNS
 from privclust.config import load_validated
 from privclust.verdicts import judge
 
@@ -13,7 +14,10 @@ job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
 claims = load_validated(snakemake.input.claims, "workflow/schemas/claims.schema.yaml")
 trials = dict(zip(spec["experiments"], map(pd.read_csv, snakemake.input.trials), strict=True))
-printed = pd.concat([pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed])
+# a paper may print no numbers: then only the columns are there
+empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
+tables = [pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed]
+printed = pd.concat(tables or [empty])
 printed["select"] = printed["select"].fillna("")
 verdicts = judge(claims, trials, printed)
 artefacts.write_text(snakemake.output.verdicts, verdicts.to_csv(index=False))

@@ -100,7 +100,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     try:
         with gzip.open(path) as stream:
-            lines = io.BufferedReader(stream, _READ_AHEAD)  # type: ignore[arg-type]
+            lines = io.BufferedReader(stream, _READ_AHEAD)
             return _distinct(_blocks(lines, path), path)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: not a whole gzip file ({error})", _AGAIN) from error

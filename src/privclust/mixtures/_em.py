@@ -248,7 +248,7 @@ class GaussianMixtureEM(FittedMixture):
         """Return distinct samples."""
         if self.init == "random":
             return X[rng.choice(X.shape[0], size=self.n_components, replace=False)]
-        from sklearn.cluster import kmeans_plusplus  # costs a tenth of a second, and is rarely used
+        from sklearn.cluster import kmeans_plusplus  # slow to import, and rarely used
 
         seed = int(rng.integers(2**31 - 1))
         return kmeans_plusplus(X, self.n_components, random_state=seed)[0]

@@ -254,7 +254,7 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
     3.731
     """
     _check_calibration(sensitivity, epsilon, delta)
-    from dp_accounting import get_sigma_gaussian  # costs two seconds, so only where it is used
+    from dp_accounting import get_sigma_gaussian  # slow to import, so only where it is used
 
     root = get_sigma_gaussian(float(epsilon), float(delta), tol=_ROOT_TOLERANCE)
     return sensitivity.value * float(root * (1 + _ROUNDING_MARGIN) + _ROOT_TOLERANCE)
@@ -374,8 +374,8 @@ def exponential(scores, sensitivity: Sensitivity, epsilon: float, source) -> int
     epsilon : float
         In nats, finite and positive.
     source : SystemEntropy or numpy.random.Generator
-        `SystemEntropy` samples exactly, in rational arithmetic, on average in at most about 5
-        microseconds a candidate; a Generator takes the largest score after adding Gumbel noise.
+        `SystemEntropy` samples exactly, in rational arithmetic; a Generator takes the largest score
+        after adding Gumbel noise.
 
     Returns
     -------

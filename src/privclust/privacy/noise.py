@@ -39,9 +39,8 @@ class SystemEntropy:
     """Noise from the operating system's entropy, by samplers that resist the floating-point attack.
 
     Has no state: nothing about a draw can be repeated or predicted. Every method takes the value
-    that is to be protected and returns it with noise; the module's description says why. A vector
-    costs about 20 microseconds an entry with Laplace and 45 with Gaussian noise, besides 0.2
-    milliseconds a call, and the first use an import of up to a third of a second.
+    that is to be protected and returns it with noise; the module's description says why. It is
+    slower than a Generator by orders of magnitude: fine for sums, long for millions of entries.
 
     Raises
     ------
