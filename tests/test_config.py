@@ -71,6 +71,22 @@ def edited_paper(tmp_path, edit):
             lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(trials=0),
             "trials: got 0; it may be",
         ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"].update(share="nowhere.share"),
+            "experiments.mtsc_synthetic.share: nowhere.share: no module of that name",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"].update(reference="none"),
+            "experiments.mtsc_synthetic.reference: got 'none'; it may be one of",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(shards=0),
+            "shards: got 0; it may be",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(memory_mb="1G"),
+            'memory_mb: got "1G"; it may be',
+        ),
     ],
 )
 def test_bad_paper_config_names_key_value_and_choices(config, tmp_path, edit, message):

@@ -253,7 +253,8 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
     named = {f"methods.{n}.class": m["class"] for n, m in document["methods"].items()}
     named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
     for name, entry in document["experiments"].items():
-        named |= {f"experiments.{name}.{k}": entry[k] for k in ("data", "fit", "evaluate")}
+        steps = ("data", "share", "fit", "evaluate")
+        named |= {f"experiments.{name}.{k}": entry[k] for k in steps if k in entry}
         for method, use in entry["methods"].items():
             for number, step in enumerate(use.get("transforms", [])):
                 key = f"experiments.{name}.methods.{method}.transforms[{number}].class"

@@ -2,6 +2,7 @@ import os
 
 from privclust.artefacts import canonical_json
 from privclust.config import ConfigError
+from privclust.experiments.plan import MEMORY_MB
 from privclust.planning import load_plan, normalise
 from privclust.sources import source_files
 
@@ -66,6 +67,27 @@ def dataset_of(wildcards):
     return f"data/prepared/{name}.h5" if name else []
 
 
+def share_code(wildcards):
+    """Return the sources that decide what methods share: the data and the sharing alone."""
+    experiment = experiment_of(wildcards)
+    return code_of(experiment.share, experiment.data)
+
+
+def share_spec(wildcards):
+    """Return the canonical description of one shard of what a block's methods share."""
+    experiment = experiment_of(wildcards)
+    block, shard = int(wildcards.block), int(wildcards.shard)
+    return canonical_json(experiment.share_spec(block, shard))
+
+
+def shards_of(wildcards):
+    """Return the shards that a block's fits read, if its methods share anything."""
+    experiment = experiment_of(wildcards)
+    folder = f"{EXPERIMENT}/shared/block_{{block}}".format(**wildcards)
+    n_shards = experiment.shards if experiment.share else 0
+    return [f"{folder}/shard_{number:04d}.h5" for number in range(n_shards)]
+
+
 def fit_code(wildcards):
     """Return the sources that decide a fit: data, fitting and the method itself."""
     experiment = experiment_of(wildcards)
@@ -81,13 +103,13 @@ def fit_spec(wildcards):
 
 
 def blocks_of(wildcards):
-    """Return the fits of all methods of an experiment, by name, as the spec has them."""
+    """Return the fits of an experiment: block by block, of each all methods by name."""
     experiment = experiment_of(wildcards)
     folder = f"{EXPERIMENT}/fit".format(**wildcards)
     return [
         f"{folder}/{method}/block_{number:04d}.h5"
-        for method in sorted(experiment.methods)
         for number in range(experiment.n_blocks)
+        for method in sorted(experiment.methods)
     ]
 
 
@@ -192,7 +214,9 @@ def page_spec():
 
 def memory(wildcards, attempt):
     """Return the memory of a job in MB: twice as much at each new attempt."""
-    return 1500 * 2 ** (attempt - 1)
+    experiment = PLAN.experiments.get(wildcards.get("experiment"))
+    first = experiment.memory_mb if experiment else MEMORY_MB
+    return first * 2 ** (attempt - 1)
 
 
 def runtime(wildcards, attempt):

@@ -5,26 +5,26 @@ import json
 import job
 
 from privclust import artefacts
-from privclust.experiments.runner import evaluate_method
+from privclust.experiments.plan import block_spec
+from privclust.experiments.runner import evaluate_fits
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
 dataset, inputs = job.prepared(snakemake)
-paths = iter(snakemake.input.blocks)
 
 
-def blocks(fits):
-    """Read the blocks of one method one by one."""
-    for fit_spec in fits:
-        yield artefacts.read(next(paths), "fit", fit_spec).arrays
+def read_block(number):
+    """Read one block of all methods."""
+    methods = sorted(spec["methods"])
+    paths = snakemake.input.blocks[number * len(methods) : (number + 1) * len(methods)]
+    return {
+        method: artefacts.read(path, "fit", block_spec(spec, method, number)).arrays
+        for method, path in zip(methods, paths, strict=True)
+    }
 
 
-metrics, methods = {}, {}
-for method, fits in spec["methods"].items():
-    found = evaluate_method({"evaluate": spec["evaluate"], "fits": fits}, blocks(fits), dataset)
-    metrics.update({f"{method}/{name}": values for name, values in found.items()})
-    # How trials are cut into blocks decides no number, so it stands in no later artefact.
-    tasks = [task for fit in fits for task in fit["tasks"]]
-    methods[method] = {**fits[0], "tasks": tasks}
-parameters = {key: spec[key] for key in ("experiment", "evaluate")} | {"methods": methods}
+metrics = evaluate_fits(spec, read_block, dataset)
+# How trials are cut into blocks decides no number, so it stands in no later artefact.
+parameters = {key: value for key, value in spec.items() if key != "blocks"}
+parameters["instances"] = [instance for block in spec["blocks"] for instance in block]
 artefacts.write(snakemake.output.metrics, "metrics", metrics, parameters, inputs)

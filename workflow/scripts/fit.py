@@ -5,9 +5,21 @@ import json
 import job
 
 from privclust import artefacts
-from privclust.experiments.runner import run_block
+from privclust.experiments.plan import shard_spec
+from privclust.experiments.runner import merge_shards, run_block
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
 dataset, inputs = job.prepared(snakemake)
-artefacts.write(snakemake.output.block, "fit", run_block(spec, dataset), spec, inputs)
+
+
+def shards(paths):
+    """Read the shards one by one and note their digests."""
+    for number, path in enumerate(paths):
+        shard = artefacts.read(path, "shared", shard_spec(spec, number, len(paths)))
+        inputs[f"shard_{number:04d}"] = shard.digest
+        yield shard.arrays
+
+
+shared = merge_shards(shards(snakemake.input.get("shards", [])))
+artefacts.write(snakemake.output.block, "fit", run_block(spec, dataset, shared), spec, inputs)

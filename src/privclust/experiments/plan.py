@@ -1,8 +1,9 @@
 """The plan of an experiment: its grid, its trials, and how they are cut into blocks.
 
 An experiment is a set of fits that one or more targets draw from. Its *tasks* are all pairs of a
-grid point and a trial in a fixed order; a *block* is a run of tasks that one job does with one
-method. Results do not depend on the size of a block.
+grid point and a trial. Tasks that differ in swept axes only form an *instance*: they share their
+data, which are made once for all of them. A *block* is a run of instances that one job does with
+one method. Results do not depend on the size of a block.
 
 This module is read each time the workflow is planned, so it imports nothing heavy.
 """
@@ -12,10 +13,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from privclust.artefacts import canonical_json
 from privclust.config import ConfigError
+
+MEMORY_MB = 1500  # of a job at its first attempt, unless the experiment says more
+_FIT_KEYS = ("paper", "experiment", "data", "share", "fit", "seed", "swept")
+_SHARE_KEYS = ("paper", "experiment", "data", "share", "seed", "swept")
+
+# A grid point without its swept axes, a trial, and the values of the swept axes one after another.
+Instance = tuple[dict[str, Any], int, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -70,13 +79,21 @@ class Experiment:
     trials : tuple of int
         The trials of each point.
     block : int
-        Number of tasks in one job.
+        Number of tasks in one job, rounded up to whole instances.
     groups : tuple of tuple of str
         By which facts of a trial the summary is split, besides the grid point.
     seed : int
         The base seed.
     swept : tuple of str
         Axes of the grid that are settings of the methods: data and starts are the same along them.
+    share : str or None
+        Dotted path of the function that computes what all methods read of an instance's data.
+    shards : int
+        Into how many jobs `share` is split for each block.
+    reference : str or None
+        The method whose outputs the evaluation of every method is given.
+    memory_mb : int
+        Memory of a job at its first attempt, in MB.
     """
 
     paper: str
@@ -92,40 +109,61 @@ class Experiment:
     groups: tuple[tuple[str, ...], ...]
     seed: int
     swept: tuple[str, ...] = ()
+    share: str | None = None
+    shards: int = 1
+    reference: str | None = None
+    memory_mb: int = MEMORY_MB
 
-    @property
-    def tasks(self) -> list[tuple[int, int]]:
-        """All (index of the point, trial), in the order in which blocks are cut."""
-        return list(itertools.product(range(len(self.points)), self.trials))
+    @cached_property
+    def blocks(self) -> list[list[Instance]]:
+        """The instances of each block.
+
+        In order: shared points as the grid has them, of each its trials, of each its swept values.
+        A block ends with the instance that fills it.
+        """
+        sweeps: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+        for point in self.points:
+            shared = {axis: value for axis, value in point.items() if axis not in self.swept}
+            _, sweep = sweeps.setdefault(canonical_json(shared), (shared, []))
+            sweep.append({axis: point[axis] for axis in self.swept})
+        blocks: list[list[Instance]] = []
+        n_tasks = self.block
+        for (shared, sweep), trial in itertools.product(sweeps.values(), self.trials):
+            if n_tasks >= self.block:
+                blocks.append([])
+                n_tasks = 0
+            blocks[-1].append((shared, trial, sweep))
+            n_tasks += len(sweep)
+        return blocks
 
     @property
     def n_blocks(self) -> int:
         """Number of jobs a method takes."""
-        return -(-len(self.tasks) // self.block)
+        return len(self.blocks)
 
     def fit_spec(self, method: str, block: int) -> dict[str, Any]:
         """Return all that decides the content of one block, as JSON values."""
-        tasks = self.tasks[block * self.block : (block + 1) * self.block]
-        return {
-            "paper": self.paper,
-            "experiment": self.name,
-            "data": self.data,
-            "fit": self.fit,
-            "method": self.methods[method].spec(),
-            "seed": self.seed,
-            "swept": list(self.swept),
-            "tasks": [[self.points[index], trial] for index, trial in tasks],
-        }
+        return block_spec(self.evaluate_spec(), method, block)
+
+    def share_spec(self, block: int, shard: int) -> dict[str, Any]:
+        """Return all that decides one shard of what a block's methods share, as JSON values."""
+        spec = {**self.evaluate_spec(), "instances": self.blocks[block]}
+        return shard_spec(spec, shard, self.shards)
 
     def evaluate_spec(self) -> dict[str, Any]:
         """Return all that decides the metrics of all methods, as JSON values."""
         return {
+            "paper": self.paper,
             "experiment": self.name,
+            "data": self.data,
+            "share": self.share,
+            "fit": self.fit,
             "evaluate": self.evaluate,
-            "methods": {
-                method: [self.fit_spec(method, block) for block in range(self.n_blocks)]
-                for method in self.methods
-            },
+            "reference": self.reference,
+            "seed": self.seed,
+            "swept": list(self.swept),
+            "methods": {name: method.spec() for name, method in self.methods.items()},
+            "blocks": self.blocks,
         }
 
     def summary_spec(self) -> dict[str, Any]:
@@ -136,6 +174,39 @@ class Experiment:
             "labels": {name: method.label for name, method in self.methods.items()},
             "groups": [list(group) for group in self.groups],
         }
+
+
+def block_spec(spec: Mapping[str, Any], method: str, block: int) -> dict[str, Any]:
+    """Return all that decides one method's fits of one block.
+
+    Parameters
+    ----------
+    spec : mapping
+        From `Experiment.evaluate_spec`, or what JSON made of it.
+    method : str
+        The method's name.
+    block : int
+        The block's number, from 0.
+    """
+    shared = {key: spec[key] for key in _FIT_KEYS}
+    return shared | {"method": spec["methods"][method], "instances": spec["blocks"][block]}
+
+
+def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, Any]:
+    """Return all that decides one shard of what a block's methods share.
+
+    The swept values are no part of it: another epsilon leaves the shards as they are.
+
+    Parameters
+    ----------
+    spec : mapping
+        From `block_spec`, of any method.
+    shard, n_shards : int
+        The shard's number, from 0, and how many there are.
+    """
+    instances = [[point, trial] for point, trial, _ in spec["instances"]]
+    shared = {key: spec[key] for key in _SHARE_KEYS}
+    return shared | {"instances": instances, "shard": shard, "n_shards": n_shards}
 
 
 def expand_grid(grid: list[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
@@ -200,7 +271,9 @@ def experiments_of(
     Raises
     ------
     ConfigError
-        If an experiment names a method that the file does not define.
+        If an experiment names a method that the file does not define, has no task, sweeps along an
+        axis that its grid lacks, takes a reference that is none of its methods, or has shards of
+        nothing.
     """
     found = {}
     for name, entry in document["experiments"].items():
@@ -225,8 +298,37 @@ def experiments_of(
             groups=tuple(tuple(group) for group in settings.get("groups", [])),
             seed=seed,
             swept=tuple(settings.get("swept", ())),
+            share=settings.get("share"),
+            shards=settings.get("shards", 1),
+            reference=settings.get("reference"),
+            memory_mb=settings.get("memory_mb", MEMORY_MB),
         )
+        _check(found[name], f"{where}: experiments.{name}")
     return found
+
+
+def _check(experiment: Experiment, where: str) -> None:
+    """Refuse what no schema can: keys that do not fit one another."""
+    if not experiment.points or not experiment.trials:
+        raise ConfigError(
+            f"{where}: got {len(experiment.points)} grid points and {len(experiment.trials)} "
+            "trials; there may be at least 1 of each"
+        )
+    for axis in experiment.swept:
+        if any(axis not in point for point in experiment.points):
+            raise ConfigError(
+                f"{where}.swept: got {axis!r}; it may be one of "
+                f"{', '.join(sorted(set.intersection(*map(set, experiment.points)))) or 'none'}"
+            )
+    if experiment.reference not in (None, *experiment.methods):
+        raise ConfigError(
+            f"{where}.reference: got {experiment.reference!r}; "
+            f"it may be one of {', '.join(experiment.methods)}"
+        )
+    if experiment.shards > 1 and experiment.share is None:
+        raise ConfigError(
+            f"{where}: shards: got {experiment.shards}; it may be 1 where there is no 'share'"
+        )
 
 
 def _method(

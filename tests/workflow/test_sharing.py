@@ -1,0 +1,77 @@
+"""Statistics that the methods of an experiment share, computed in shards."""
+
+import io
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from privclust import artefacts
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+FOLDER = "results/quick/mtsc/shared_sums"
+
+
+@pytest.fixture
+def sharing_project(new_project):
+    """Make projects whose one paper shares sums."""
+
+    def make():
+        project = new_project()
+        shutil.copy(HERE / "sharing.yaml", project.folder / "config/papers/mtsc.yaml")
+        shutil.copy(HERE / "sums.py", project.folder / "src/sums.py")
+        return project
+
+    return make
+
+
+def run(project, cores):
+    """Run to the summary and return what does not tell how the work was cut."""
+    project.run("--cores", cores, "--benchmark-extended", "--", f"{FOLDER}/summary.csv")
+    return {k: v for k, v in project.results().items() if "/fit/" not in k and "/shared/" not in k}
+
+
+def test_cores_blocks_and_shards_change_no_byte(sharing_project):
+    project = sharing_project()
+    expected = run(project, 2)
+    assert {Path(path).name for path in expected} == {"metrics.h5", "trials.csv", "summary.csv"}
+    alone = sharing_project()
+    assert run(alone, 1) == expected
+    assert alone.results() == project.results()
+    cut = sharing_project()
+    cut.edit("config/papers/mtsc.yaml", "block: 4, shards: 2", "block: 7, shards: 3")
+    assert run(cut, 2) == expected
+    blocks = [path for path in cut.results() if "/fit/lean/" in path]
+    shards = [path for path in cut.results() if "/shared/" in path]
+    assert (len(blocks), len(shards)) == (1, 3)
+
+    trials = pd.read_csv(io.BytesIO(expected[f"{FOLDER}/trials.csv"]))
+    deaf, lean = (trials[trials["method"] == name] for name in ("deaf", "lean"))
+    assert len(deaf) == len(lean) == 8
+    assert deaf["error"].max() < 1e-9  # the sums of all shards are those of the data
+    assert not deaf["to_reference"].any()
+    assert (lean["to_reference"] > 1e-3).all()
+
+    # a fit says which shards it read
+    block = artefacts.read(project.folder / FOLDER / "fit/lean/block_0000.h5", "fit")
+    first = artefacts.read(project.folder / FOLDER / "shared/block_0000/shard_0000.h5", "shared")
+    assert sorted(block.inputs) == ["shard_0000", "shard_0001"]
+    assert block.inputs["shard_0000"] == first.digest
+    for path in (project.folder / FOLDER / "shared").rglob("*.h5"):
+        log = f"logs/quick/mtsc/shared_sums/shared/{path.parent.name[6:]}_{path.stem[6:]}.log"
+        assert "shared_sums shard" in (project.folder / log).read_text()
+
+    tables = [table.read_text() for table in (project.folder / "benchmarks").rglob("*.tsv")]
+    assert len(tables) == 4 + 4 + 2  # shards, fits, metrics and summary
+    assert all("'mem_mb': 2000" in table for table in tables)
+
+    # another value of epsilon refits and draws no shard again; metrics never read the shards
+    project.edit("config/papers/mtsc.yaml", r"block: 4", "block: 6")
+    project.edit("config/papers/mtsc.yaml", r"epsilon: \[0.1, 1.0\]", "epsilon: [0.1, 1.0, 2.0]")
+    plan = project.planned(f"{FOLDER}/summary.csv")
+    assert plan == {"fit": 4, "evaluate": 1, "summarise": 1}
+    project.edit("src/sums.py", "standard_normal", "standard_cauchy")
+    assert project.planned(f"{FOLDER}/summary.csv")["share"] == 4

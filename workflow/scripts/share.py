@@ -1,0 +1,13 @@
+"""Compute one shard of what all methods share of one block's data."""
+
+import json
+
+import job
+
+from privclust import artefacts
+from privclust.experiments.runner import run_shard
+
+job.start(snakemake)
+spec = json.loads(snakemake.params.spec)
+dataset, inputs = job.prepared(snakemake)
+artefacts.write(snakemake.output.shard, "shared", run_shard(spec, dataset), spec, inputs)
