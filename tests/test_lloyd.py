@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from privclust.lloyd import _BLOCK, nearest_center, nearest_center_statistics
+from privclust.lloyd import BLOCK, nearest_center, nearest_center_statistics
 
 
 def plain(X, centers):
@@ -12,7 +12,7 @@ def plain(X, centers):
     return labels, belongs.sum(axis=0), belongs.T @ X, squared.min(axis=1).sum()
 
 
-@pytest.mark.parametrize("n", [1, _BLOCK - 1, _BLOCK, 5 * _BLOCK + 3])
+@pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, 5 * BLOCK + 3])
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 5), (10, 3), (7, 40)])
 def test_agrees_with_plain_numpy(n, d, k):
     rng = np.random.default_rng(n + d)
@@ -26,10 +26,10 @@ def test_agrees_with_plain_numpy(n, d, k):
 
 
 def test_ties_go_to_the_first_center():
-    X = np.zeros((3 * _BLOCK, 2))
+    X = np.zeros((3 * BLOCK, 2))
     centers = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])
     assert set(nearest_center(X, centers)) == {1}
-    assert nearest_center_statistics(X, centers)[0].tolist() == [0.0, 3.0 * _BLOCK, 0.0, 0.0]
+    assert nearest_center_statistics(X, centers)[0].tolist() == [0.0, 3.0 * BLOCK, 0.0, 0.0]
 
 
 def test_samples_are_summed_up_in_their_order():
@@ -65,6 +65,17 @@ def test_order_in_memory_changes_nothing():
     for a, b, c in zip(expected, found, strided, strict=True):
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(a, c)
+
+
+def test_single_precision_is_computed_in_double():
+    """As if the samples had been converted, to the last bit."""
+    rng = np.random.default_rng(2)
+    X, centers = rng.standard_normal((500, 4)).astype(np.float32), rng.standard_normal((3, 4))
+    expected = nearest_center_statistics(X.astype(np.float64), centers)
+    for a, b in zip(expected, nearest_center_statistics(X, centers), strict=True):
+        np.testing.assert_array_equal(a, b)
+    wide = nearest_center(X.astype(np.float64), centers)
+    np.testing.assert_array_equal(nearest_center(X, centers), wide)
 
 
 @pytest.mark.parametrize("function", [nearest_center, nearest_center_statistics])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_BLOCK = 128  # samples whose distances stay in the first-level cache
+BLOCK = 128
+"""Samples whose distances are found together: they stay in the first-level cache."""
 
 
 def nearest_center_statistics(
@@ -15,7 +16,8 @@ def nearest_center_statistics(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features), float64
+    X : ndarray of shape (n_samples, n_features), float64 or float32
+        float32 samples are not copied; all arithmetic is in float64.
     centers : ndarray of shape (n_clusters, n_features), float64
 
     Returns
@@ -51,7 +53,7 @@ def nearest_center(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features), float64
+    X : ndarray of shape (n_samples, n_features), float64 or float32
     centers : ndarray of shape (n_clusters, n_features), float64
 
     Returns
@@ -86,16 +88,16 @@ def _assign(X, centers, counts, sums, labels):
     what is summed up is summed in the order of the samples.
     """
     n_samples, n_features = X.shape
-    block = np.zeros((n_features, _BLOCK))
-    distances, least = np.empty(_BLOCK), np.empty(_BLOCK)
-    nearest = np.empty(_BLOCK, dtype=np.int64)
+    block = np.zeros((n_features, BLOCK))
+    distances, least = np.empty(BLOCK), np.empty(BLOCK)
+    nearest = np.empty(BLOCK, dtype=np.int64)
     inertia = 0.0
-    for start in range(0, n_samples, _BLOCK):
-        size = min(_BLOCK, n_samples - start)
+    for start in range(0, n_samples, BLOCK):
+        size = min(BLOCK, n_samples - start)
         for i in range(size):
             for j in range(n_features):
                 block[j, i] = X[start + i, j]
-        _find_nearest(block, centers, distances, least, nearest)
+        find_nearest(block, centers, distances, least, nearest)
         for i in range(size):
             k = nearest[i]
             inertia += least[i]
@@ -108,18 +110,31 @@ def _assign(X, centers, counts, sums, labels):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _find_nearest(block, centers, distances, least, nearest):
-    """Write the nearest center of each column of a block, and its squared distance."""
+def find_nearest(block, centers, distances, least, nearest):
+    """Write the nearest center of each column of a block, and its squared distance; compiled.
+
+    Parameters
+    ----------
+    block : ndarray of shape (n_features, BLOCK), float64
+        Samples as columns; what fills up the last block is computed like the rest.
+    centers : ndarray of shape (n_clusters, n_features), float64
+    distances : ndarray of shape (BLOCK,), float64
+        Work space.
+    least : ndarray of shape (BLOCK,), float64
+        Out: squared distance to the nearest center.
+    nearest : ndarray of shape (BLOCK,), int64
+        Out: its index; ties go to the first.
+    """
     least[:] = np.inf
     nearest[:] = 0
     for k in range(centers.shape[0]):
         distances[:] = 0.0
         for j in range(centers.shape[1]):
             row, center = block[j], centers[k, j]
-            for i in range(_BLOCK):
+            for i in range(BLOCK):
                 difference = row[i] - center
                 distances[i] += difference * difference
-        for i in range(_BLOCK):
+        for i in range(BLOCK):
             is_nearer = distances[i] < least[i]
             least[i] = distances[i] if is_nearer else least[i]
             nearest[i] = k if is_nearer else nearest[i]

@@ -315,3 +315,140 @@ def test_data_within_the_bound_do_not_warn_and_are_left_alone():
         warnings.simplefilter("error")
         model().fit(X)
     np.testing.assert_array_equal(X, before)
+
+
+# --- starts, boxes and neighbours ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounded", [{"norm_bound": 2.0}, {"norm_bound": None, "bounds": (-2, 2)}])
+def test_separated_start_keeps_its_distances(bounded):
+    """Half the least distance and the distance to the border, in the unit disc and the square."""
+    X = np.zeros((400, 2))
+    for init in ("separated", "uniform"):
+        fit = model(6, init=init, epsilon=1.0, **bounded)
+        _, domain, _ = fit._domain(X)
+        start = fit._start(domain, 2, np.random.default_rng(1))
+        assert start.shape == (6, 2)
+        distances = np.linalg.norm(start[:, None] - start, axis=2)[np.triu_indices(6, 1)]
+        norm = 2 if "bounds" not in bounded else np.inf
+        border = 1 - np.linalg.norm(start, norm, axis=1).max()
+        # six discs of radius 0.2 fill a quarter of the unit disc
+        assert (min(distances.min() / 2, border) > 0.2) == (init == "separated")
+        assert border >= 0
+
+
+def test_no_start_is_a_uniform_start():
+    X = three_groups(200)
+    first, second = (model(init=init).fit(X) for init in (None, "uniform"))
+    assert first.cluster_centers_.tobytes() == second.cluster_centers_.tobytes()
+
+
+def _change_in_the_cube(d, order, neighbours, seed=0):
+    """Largest change of (n_k, s_k) over pairs of corners and random points of the cube."""
+    rng = np.random.default_rng(seed)
+    points = np.vstack([rng.uniform(-1, 1, (300, d)), rng.choice([-1.0, 1.0], (300, d))])
+    points = np.vstack([points, -points])  # antipodes are there
+    ones = np.hstack([np.ones((len(points), 1)), points])
+    if neighbours == "add_remove":
+        return np.linalg.norm(ones, order, axis=1).max()
+    others = np.vstack([ones[len(ones) // 2 :], ones[: len(ones) // 2]])  # the antipodes
+    same = np.linalg.norm(ones - others, order, axis=1).max()
+    apart = np.linalg.norm(np.hstack([ones, others]), order, axis=1).max()
+    return max(same, apart)
+
+
+@pytest.mark.parametrize("d", [1, 2, 10])
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_noise_in_a_box_covers_the_changes_found(d, neighbours):
+    X = np.full((20, d), 2.1)
+    known = {"norm_bound": None, "bounds": (1.0, 4.0), "neighbours": neighbours, "random_state": 0}
+    for accounting, order in (("pure", 1), ("cdp", 2), ("pld", 2)):
+        found = DPLloyd(1, epsilon=0.6, max_iter=3, accounting=accounting, **known).fit(X)
+        assert found.guarantee_.relation == neighbours.replace("_", "-")
+        (release,) = found.guarantee_.releases
+        scale = float(release.noise.removeprefix("scale "))
+        change = _change_in_the_cube(d, order, neighbours)
+        loss = release.loss.epsilon if order == 1 else math.sqrt(2 * release.loss.rho)
+        # corners are among the points, so the bound is attained
+        assert change / scale == pytest.approx(loss, rel=1e-3)
+    paper = DPLloyd(1, epsilon=0.6, max_iter=3, variant="paper", bounds=(1.0, 4.0), random_state=0)
+    (release,) = paper.fit(X).guarantee_.releases
+    assert release.noise == f"scale {(d + 1) * 3 / 0.6:.4g}"
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_noise_for_rows_added_or_removed_in_the_ball(d):
+    X = np.full((20, d), 0.1)
+    known = {"norm_bound": 1.0, "neighbours": "add_remove", "random_state": 0}
+    for accounting, order in (("pure", 1), ("cdp", 2), ("pld", 2)):
+        found = DPLloyd(1, epsilon=0.6, max_iter=3, accounting=accounting, **known).fit(X)
+        assert found.guarantee_.relation == "add-remove"
+        (release,) = found.guarantee_.releases
+        scale = float(release.noise.removeprefix("scale "))
+        loss = release.loss.epsilon if order == 1 else math.sqrt(2 * release.loss.rho)
+        change = _largest_change(d, order, "add-remove")
+        assert change / scale == pytest.approx(loss, rel=0.01)
+        if accounting != "cdp":
+            assert 0.97 * 0.6 < found.guarantee_.epsilon <= 0.6 * (1 + 1e-9)
+
+
+def test_box_and_cube_are_one():
+    """Shifting and scaling the axes' common unit shifts and scales the centers."""
+    X = three_groups()
+    cube = DPLloyd(3, bounds=(-1, 1), random_state=0).fit(X)
+    box = DPLloyd(3, bounds=([3, -1], [7, 3]), random_state=0).fit(2 * X + [5.0, 1.0])
+    np.testing.assert_allclose(box.cluster_centers_, 2 * cube.cluster_centers_ + [5, 1], atol=1e-9)
+
+
+def test_in_a_box_without_noise_it_is_lloyds_algorithm():
+    X = 2 * three_groups() + [5.0, 1.0]
+    start = 2 * START + [5.0, 1.0]
+    found = DPLloyd(
+        3, epsilon=1e9, bounds=([3, -2], [8, 3]), max_iter=4, init=start, random_state=0
+    ).fit(X)
+    centers = start
+    for _ in range(4):
+        labels = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        centers = np.array([X[labels == k].mean(axis=0) for k in range(3)])
+    np.testing.assert_allclose(found.cluster_centers_, centers, atol=1e-5)
+
+
+def test_rows_outside_a_box():
+    X = three_groups(200)
+    far = X.copy()
+    far[3] = [4.0, 0.1]
+    near = X.copy()
+    near[3] = [1.0, 0.1]
+    known = {"norm_bound": None, "bounds": (-1, 1)}
+    with pytest.warns(UserWarning, match="outside bounds are drawn in"):
+        clipped = model(**known).fit(far)
+    np.testing.assert_allclose(
+        clipped.cluster_centers_, model(**known).fit(near).cluster_centers_, rtol=1e-12
+    )
+    with pytest.raises(ValueError, match="row 3 lies outside bounds"):
+        model(out_of_bounds="error", **known).fit(far)
+    for seed in range(10):
+        found = model(epsilon=0.05, **(known | {"random_state": seed})).fit(X)
+        assert np.abs(found.cluster_centers_).max() <= 1.0
+
+
+def test_single_precision_is_as_double():
+    """To the last bit."""
+    X = three_groups().astype(np.float32)
+    for bounded in ({}, {"norm_bound": None, "bounds": (-1, 1)}):
+        first, second = (model(**bounded).fit(rows) for rows in (X, X.astype(np.float64)))
+        assert first.cluster_centers_.tobytes() == second.cluster_centers_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"init": "random"}, "init must be one of uniform, separated, got 'random'"),
+        ({"init": "uniform", "bounds": (-1, 1)}, "bounds and norm_bound .* give one"),
+        ({"neighbours": "add-remove"}, "neighbours must be one of replace_one, add_remove"),
+        ({"variant": "paper", "neighbours": "replace_one"}, "neighbours 'add_remove' alone"),
+    ],
+)
+def test_bad_starts_boxes_and_neighbours(params, message):
+    with pytest.raises(ValueError, match=message):
+        model().set_params(**params).fit(three_groups(20))

@@ -5,7 +5,13 @@ import pytest
 from scipy import stats
 
 from privclust.privacy import PrivacyLeakWarning
-from privclust.privacy.bounds import bounded_rows, uniform_in_ball
+from privclust.privacy.bounds import (
+    bounded_rows,
+    declared_box,
+    separated_points,
+    uniform_in_ball,
+    uniform_in_cube,
+)
 
 
 def test_rows_within_the_bound_are_not_touched():
@@ -91,3 +97,83 @@ def test_uniform_in_ball_is_uniform(d):
     law = stats.beta((d + 1) / 2, (d + 1) / 2, loc=-1, scale=2)
     assert stats.kstest(points[:, 0], law.cdf).pvalue > 1e-4
     assert stats.kstest(points[:, -1], law.cdf).pvalue > 1e-4
+
+
+# --- boxes and starts ------------------------------------------------------------------------
+
+
+def test_declared_box():
+    X = np.array([[0.0, 2.0], [1.0, 3.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for bounds in ((0, 3), ([0, 2], [1, 3]), (np.zeros(2), 3.0)):
+            box, is_outside, leaks = declared_box(X, bounds, "error")
+            assert (is_outside, leaks) == (False, ())
+            np.testing.assert_array_equal(box.low, np.broadcast_to(bounds[0], 2))
+            np.testing.assert_array_equal(box.high, np.broadcast_to(bounds[1], 2))
+            np.testing.assert_array_equal(box.center + box.half_widths, box.high)
+    with pytest.warns(UserWarning, match="outside bounds are drawn in"):
+        assert declared_box(X, (0, 2.5), "clip")[1]
+    with pytest.raises(ValueError, match="row 1 lies outside bounds"):
+        declared_box(X, (0, 2.5), "error")
+    with pytest.warns(PrivacyLeakWarning, match="bounds were not given"):
+        box, is_outside, leaks = declared_box(X, None, "error")
+    assert (box.low.tolist(), box.high.tolist(), is_outside) == ([0.0, 2.0], [1.0, 3.0], False)
+    assert len(leaks) == 1
+
+
+@pytest.mark.filterwarnings("ignore:rows outside")
+def test_points_are_drawn_in_to_the_box_in_their_own_precision():
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        for bounds in ((-0.1, 0.1), ([-1 / 3, 0.7], [1 / 7, 0.9]), (1e-30, 1e30)):
+            box, _, _ = declared_box(np.full((1, 2), 0.8), bounds, "clip")
+            X = (10 * rng.standard_normal((500, 2))).astype(dtype)
+            found = box.drawn_in(X)
+            assert found.dtype == dtype
+            assert ((box.low <= found) & (found <= box.high)).all()
+            expected = np.clip(X, box.low, box.high)
+            np.testing.assert_allclose(found, expected, rtol=2 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(1, 0), (0, 0), (0, np.nan), (0, np.inf), 3, (1,), (0, 1, 2), ("a", "b"), ([0] * 3, 1)],
+)
+def test_bad_bounds(bounds):
+    with pytest.raises(ValueError, match=r"bounds must be"):
+        declared_box(np.zeros((2, 2)), bounds, "clip")
+
+
+def test_extents_whose_squares_overflow_or_vanish_are_refused():
+    X = np.zeros((2, 2))
+    for bounds in ((-1e101, 0), (0, 1e101), (0, 1e-101)):
+        with pytest.raises(ValueError, match=r"bounds must have a magnitude .* rescale X"):
+            declared_box(X, bounds, "clip")
+    with pytest.raises(ValueError, match="X must have a magnitude"):
+        declared_box(X + 1e101, None, "clip")
+
+
+@pytest.mark.parametrize(
+    ("uniform", "norm"), [(uniform_in_cube, np.inf), (uniform_in_ball, 2)], ids=["cube", "ball"]
+)
+@pytest.mark.parametrize(("n_points", "d"), [(8, 1), (15, 2), (10, 10), (60, 3)])
+def test_separated_points_keep_away_from_each_other_and_the_border(uniform, norm, n_points, d):
+    rng = np.random.default_rng(0)
+
+    def separation(points):
+        distances = np.linalg.norm(points[:, None] - points, axis=2)
+        border = 1 - np.linalg.norm(points, norm, axis=1).max()
+        return min(distances[np.triu_indices(n_points, 1)].min() / 2, border)
+
+    found = [separation(separated_points(n_points, d, rng, uniform)) for _ in range(5)]
+    at_random = [separation(uniform(n_points, d, rng)) for _ in range(200)]
+    assert min(found) > max(at_random)
+
+
+def test_separated_points_are_random_and_a_lone_one_is_inside():
+    rng = np.random.default_rng(0)
+    first, second = (separated_points(5, 2, rng) for _ in range(2))
+    assert not np.isclose(first, second).any()
+    assert np.abs(separated_points(1, 3, rng)).max() < 1
+    assert separated_points(400, 1, rng).shape == (400, 1)

@@ -10,6 +10,8 @@ module            what
 ``synthetic``     points on random subspaces
 ``gowalla``       readers of Gowalla check-in locations, whole and in part; generated stand-in
 ``lifesci``       reader of the Life Sciences set ds1.10; generated stand-in
+``s1``            reader of S1, 15 clusters in the plane; generated stand-in
+``clusters``      Gaussian mixtures of any size, drawn chunk by chunk
 ``mixtures``      three Gaussians in the plane, people on a map
 ================  ==============================================================================
 """

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.kmeans._lloyd import checked_centers
 from privclust.lloyd import nearest_center, nearest_center_statistics
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import calibrated, cdp_share, check_delta, check_epsilon
-from privclust.privacy.bounds import bounded_rows, uniform_in_ball
+from privclust.privacy.bounds import (
+    Box,
+    bounded_rows,
+    declared_box,
+    separated_points,
+    uniform_in_ball,
+    uniform_in_cube,
+)
 from privclust.privacy.mechanisms import gaussian, laplace
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
@@ -20,6 +29,8 @@ from privclust.validation import check_integer, check_number_of_groups, check_op
 
 ACCOUNTING = ("pure", "pld", "cdp")
 VARIANTS = ("sound", "paper")
+STARTS = ("uniform", "separated")
+NEIGHBOURS = ("replace_one", "add_remove")
 
 
 @lru_cache(maxsize=1024)
@@ -28,22 +39,93 @@ def _joint_share(epsilon: float, delta: float, n_iter: int) -> float:
     return calibrated(lambda share: [Loss(share**2 / 2.0, count=n_iter)], epsilon, delta)
 
 
+@dataclass(frozen=True)
+class _Ball:
+    """The ball of a norm bound: rows in units of it have norm 1 at most."""
+
+    n_features: int
+    radius: float
+    uniform = staticmethod(uniform_in_ball)
+
+    def to_units(self, counts, sums):
+        return sums / self.radius
+
+    def to_rows(self, units):
+        return units * self.radius
+
+    def from_rows(self, centers):
+        return centers / self.radius
+
+    def drawn_in(self, units):
+        return units / np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1.0)
+
+    def l1(self):
+        """Of (1, x)."""
+        return 1.0 + math.sqrt(self.n_features), "|(1, x)|_1 <= 1 + sqrt(d)"
+
+    def l2(self, neighbours):
+        """Of (1, x) put in or taken out, or of one exchanged for another."""
+        if neighbours == "add_remove":
+            return math.sqrt(2.0), "|(1, x)|^2 <= 2"
+        return 2.0, "|(1, x)|^2 <= 2 and (1, x)'(1, x') >= 0"
+
+
+@dataclass(frozen=True)
+class _Cube:
+    """A box in units of its half widths about its center: the cube [-1, 1]^d."""
+
+    box: Box
+    uniform = staticmethod(uniform_in_cube)
+
+    def to_units(self, counts, sums):
+        return (sums - counts[:, None] * self.box.center) / self._divisors()
+
+    def to_rows(self, units):
+        return self.box.center + units * self.box.half_widths
+
+    def from_rows(self, centers):
+        return (centers - self.box.center) / self._divisors()
+
+    def drawn_in(self, units):
+        return np.clip(units, -1.0, 1.0)
+
+    def l1(self):
+        """Of (1, u)."""
+        return 1.0 + len(self.box.low), "|(1, u)|_1 <= 1 + d in the cube"
+
+    def l2(self, neighbours):
+        """Of (1, u) put in or taken out, or of one exchanged for another."""
+        d = len(self.box.low)
+        if neighbours == "add_remove":
+            return math.sqrt(1.0 + d), "|(1, u)|^2 <= 1 + d in the cube"
+        proof = "one cluster: |u - u'|^2 <= 4 d; two: |(1, u)|^2 + |(1, u')|^2 <= 2 + 2 d"
+        return 2.0 * math.sqrt(d), proof
+
+    def _divisors(self):
+        """Half widths; 1 where the box, taken from the data, is flat."""
+        return np.where(self.box.half_widths > 0, self.box.half_widths, 1.0)
+
+
 class DPLloyd(ClusterMixin, BaseEstimator):
     r"""k-means by noised iterations of Lloyd's algorithm (DPLloyd).
 
     Each of `max_iter` iterations assigns rows to their nearest center and releases, with noise, how
     many there are (:math:`n_k`) and their sum (:math:`s_k`), all clusters at once; the center
-    becomes :math:`s_k / \max(n_k, 1)`. With rows of norm at most R a row changes the pair
-    :math:`(n, s / R)` by at most, over all clusters,
+    becomes :math:`s_k / \max(n_k, 1)`. With rows of norm at most R, in units of R, a row changes
+    the pair :math:`(n, s)` by at most, over all clusters,
 
-    ========================  ===========================  ====================================
-    variant, accounting       neighbours and sensitivity   noise
-    ========================  ===========================  ====================================
-    ``paper``, ``pure``       add-remove, l1, d + 1        Laplace, scale (d + 1) J / epsilon
-    ``sound``, ``pure``       replace-one, l1,             Laplace, scale 2 (1 + sqrt d) J /
-                              2 (1 + sqrt d)               epsilon
-    ``sound``, others         replace-one, l2, 2           normal
-    ========================  ===========================  ====================================
+    ==========  ============================  ===================  ===============================
+    accounting  neighbours, norm              ball of radius R     box, in units of half widths
+    ==========  ============================  ===================  ===============================
+    ``pure``    add-remove, l1                1 + sqrt d           1 + d
+    ``pure``    replace-one, l1               2 (1 + sqrt d)       2 (1 + d)
+    others      add-remove, l2                sqrt 2               sqrt(1 + d)
+    others      replace-one, l2               2                    2 sqrt d
+    ==========  ============================  ===================  ===============================
+
+    Pure accounting adds Laplace noise of scale (sensitivity) J / epsilon, the others normal noise.
+    ``variant="paper"`` is add-remove with Laplace noise of scale (d + 1) J / epsilon, in the ball
+    as in the box.
 
     Parameters
     ----------
@@ -57,17 +139,25 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         Pure epsilon-DP, (epsilon, delta)-DP or CDP.
     variant : {"sound", "paper"}
         ``"paper"``: the noise of Su et al. (2016) as the DP-EM paper uses it, for rows added or
-        removed, centers left where the noise puts them. ``"sound"``: for replaced rows, centers
-        drawn in to the ball, which is free.
+        removed, centers left where the noise puts them. ``"sound"``: noise by the table, centers
+        drawn in to the ball or box, which is free.
+    neighbours : {"replace_one", "add_remove"} or None
+        For which neighbours the noise is. None: ``"replace_one"``, and ``"add_remove"`` with
+        ``variant="paper"``, which has no other.
     max_iter : int
         J, fixed in advance.
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
-        and leaves no guarantee.
+        and leaves no guarantee, unless `bounds` are given.
+    bounds : (low, high) or None
+        Box that rows lie in, known without the data, in place of `norm_bound`: numbers or arrays
+        of shape (n_features,).
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows.
-    init : array-like of shape (n_clusters, n_features) or None
-        Centers to start from, which must not depend on the data. None: uniform in the ball.
+        What happens to rows outside: drawn in to the ball or box, with a warning, or refused.
+    init : {"uniform", "separated"}, None or array-like of shape (n_clusters, n_features)
+        ``"uniform"`` or None: uniform in the ball or box. ``"separated"``: the start of Su et al.,
+        away from each other and from the border
+        (`privclust.privacy.bounds.separated_points`). An array must not depend on the data.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -103,10 +193,12 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         delta=1e-6,
         accounting="pure",
         variant="sound",
+        neighbours=None,
         max_iter=5,
         norm_bound=None,
+        bounds=None,
         out_of_bounds="clip",
-        init=None,
+        init="uniform",
         random_state=None,
     ):
         self.n_clusters = n_clusters
@@ -114,8 +206,10 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         self.delta = delta
         self.accounting = accounting
         self.variant = variant
+        self.neighbours = neighbours
         self.max_iter = max_iter
         self.norm_bound = norm_bound
+        self.bounds = bounds
         self.out_of_bounds = out_of_bounds
         self.init = init
         self.random_state = random_state
@@ -126,7 +220,7 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Finite numbers; float32 stays float32.
         y : None
             Not used.
 
@@ -139,20 +233,20 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         ValueError
             If X is not finite, has fewer rows than clusters, or a parameter is out of its range.
         """
-        X = validate_data(self, X, dtype=np.float64, order="C")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         self._check_parameters(len(X))
         source = noise_source(self.random_state)
-        rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        centers = self._start(X.shape[1], radius, unprotected_generator(source))
-        mechanism, sensitivity, strength, loss = self._noise(X.shape[1])
+        rows, domain, leaks = self._domain(X)
+        centers = self._start(domain, X.shape[1], unprotected_generator(source))
+        mechanism, sensitivity, strength, loss = self._noise(domain, X.shape[1])
         for _ in range(self.max_iter):
-            counts, sums, _ = nearest_center_statistics(rows, centers * radius)
-            released = np.hstack([counts[:, None], sums / radius])
+            counts, sums, _ = nearest_center_statistics(rows, domain.to_rows(centers))
+            released = np.hstack([counts[:, None], domain.to_units(counts, sums)])
             noised = mechanism(released, sensitivity, strength, source)
             centers = noised[:, 1:] / np.maximum(noised[:, :1], 1.0)
             if self.variant == "sound":
-                centers /= np.maximum(np.linalg.norm(centers, axis=1, keepdims=True), 1.0)
-        self.cluster_centers_ = centers * radius
+                centers = domain.drawn_in(centers)
+        self.cluster_centers_ = domain.to_rows(centers)
         self.labels_ = nearest_center(X, self.cluster_centers_)
         self.n_iter_ = self.max_iter
         self._set_guarantee(mechanism.__name__, sensitivity, strength, loss, source, leaks)
@@ -161,35 +255,45 @@ class DPLloyd(ClusterMixin, BaseEstimator):
     def predict(self, X):
         """Return the index of the nearest center of each row, shape (n_samples,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         return nearest_center(X, self.cluster_centers_)
 
-    def _noise(self, n_features):
+    def _domain(self, X):
+        """Return rows within the ball or box, that domain, and what the data told of it."""
+        if self.bounds is None:
+            rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+            return rows, _Ball(X.shape[1], radius), leaks
+        box, is_outside, leaks = declared_box(X, self.bounds, self.out_of_bounds)
+        rows = box.drawn_in(X) if is_outside else X
+        return rows, _Cube(box), leaks
+
+    def _noise(self, domain, n_features):
         """Return the mechanism, its sensitivity and strength, and the loss of all iterations."""
-        n_iter, root = self.max_iter, math.sqrt(n_features)
+        n_iter, neighbours = self.max_iter, self._neighbours()
+        relation = neighbours.replace("_", "-")
+        l2, l2_proof = domain.l2(neighbours)
         if self.accounting == "pure":
             share = self.epsilon / n_iter
             if self.variant == "paper":
-                # |x|_1 <= sqrt(d) <= d makes the printed d + 1 an upper bound
-                sensitivity = Sensitivity(
-                    n_features + 1.0, "l1", "add-remove", "Su et al. 2016, Section 3"
-                )
-                l2 = math.sqrt(2.0)
+                # in the ball |x|_1 <= sqrt(d) <= d makes the printed d + 1 an upper bound
+                l1, l1_proof = n_features + 1.0, "Su et al. 2016, Section 3"
             else:
-                sensitivity = Sensitivity(
-                    2.0 * (1.0 + root), "l1", "replace-one", "|(1, x)|_1 <= 1 + sqrt(d)"
-                )
-                l2 = 2.0
+                l1, l1_proof = domain.l1()
+                l1 *= 1.0 if neighbours == "add_remove" else 2.0
+            sensitivity = Sensitivity(l1, "l1", relation, l1_proof)
             rho = (l2 * share / sensitivity.value) ** 2 / 2.0
             return laplace, sensitivity, share, Loss(rho, share, n_iter)
         if self.accounting == "cdp":
             share = cdp_share(self.epsilon, n_pure=n_iter)
         else:
             share = _joint_share(self.epsilon, self.delta, n_iter)
-        sensitivity = Sensitivity(
-            2.0, "l2", "replace-one", "|(1, x)|^2 <= 2 and (1, x)'(1, x') >= 0"
-        )
-        return gaussian, sensitivity, 2.0 / share, Loss(share**2 / 2.0, count=n_iter)
+        sensitivity = Sensitivity(l2, "l2", relation, l2_proof)
+        return gaussian, sensitivity, l2 / share, Loss(share**2 / 2.0, count=n_iter)
+
+    def _neighbours(self):
+        """Return the neighbour relation, which the printed noise decides for itself."""
+        default = "add_remove" if self.variant == "paper" else "replace_one"
+        return default if self.neighbours is None else self.neighbours
 
     def _set_guarantee(self, mechanism, sensitivity, strength, loss, source, leaks):
         """State what the fit promises."""
@@ -207,17 +311,14 @@ class DPLloyd(ClusterMixin, BaseEstimator):
             caveats=leaks,
         )
 
-    def _start(self, n_features, radius, rng):
-        """Return the centers to start from, in units of the ball."""
-        if self.init is None:
-            return uniform_in_ball(self.n_clusters, n_features, rng)
-        centers = np.array(self.init, dtype=np.float64)
-        if centers.shape != (self.n_clusters, n_features) or not np.isfinite(centers).all():
-            raise ValueError(
-                f"init must be finite of shape ({self.n_clusters}, {n_features}), "
-                f"got shape {centers.shape}"
-            )
-        return centers / radius
+    def _start(self, domain, n_features, rng):
+        """Return the centers to start from, in units of the domain."""
+        shape = (self.n_clusters, n_features)
+        if self.init is None or isinstance(self.init, str):
+            if self.init == "separated":
+                return separated_points(*shape, rng, domain.uniform)
+            return domain.uniform(*shape, rng)
+        return domain.from_rows(checked_centers("init", self.init, shape))
 
     def _check_parameters(self, n_samples):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
@@ -228,7 +329,20 @@ class DPLloyd(ClusterMixin, BaseEstimator):
             check_delta(self.delta)
         check_number_of_groups("n_clusters", self.n_clusters, n_samples)
         check_integer("max_iter", self.max_iter, minimum=1)
+        check_option("neighbours", self._neighbours(), NEIGHBOURS)
+        if isinstance(self.init, str):
+            check_option("init", self.init, STARTS)
+        if self.bounds is not None and self.norm_bound is not None:
+            raise ValueError(
+                f"bounds and norm_bound are two ways to bound rows: give one, got {self.bounds!r} "
+                f"and {self.norm_bound!r}"
+            )
         if self.variant == "paper" and self.accounting != "pure":
             raise ValueError(
                 f"variant='paper' has accounting 'pure' alone, got {self.accounting!r}"
+            )
+        if self.variant == "paper" and self._neighbours() != "add_remove":
+            raise ValueError(
+                "variant='paper' has noise for neighbours 'add_remove' alone, got "
+                f"{self.neighbours!r}"
             )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from privclust.validation import check_option, check_real
 OUT_OF_BOUNDS = ("clip", "error")
 _ROUNDING = 1e-12  # a norm may exceed the bound by this part of it
 _LEAST, _LARGEST = 1e-100, 1e100  # norms whose squares and fourth powers are ordinary numbers
+_ATTEMPTS = 100  # points that may be drawn in vain before a separation counts as too large
+_HALVINGS = 12  # of the range in which the separation is sought
 
 
 def bounded_rows(
@@ -49,7 +53,7 @@ def bounded_rows(
         If the bound is taken from the data.
     """
     check_option("out_of_bounds", out_of_bounds, OUT_OF_BOUNDS)
-    norms = np.sqrt(np.einsum("ij,ij->i", X, X))
+    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
     largest = float(norms.max())
     if largest > _LARGEST:
         raise ValueError(
@@ -100,3 +104,190 @@ def uniform_in_ball(n_points: int, n_features: int, rng: np.random.Generator) ->
     directions = rng.normal(size=(n_points, n_features))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     return directions * rng.random((n_points, 1)) ** (1.0 / n_features)
+
+
+@dataclass(frozen=True)
+class Box:
+    """An axis-parallel box that rows are declared to lie in.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_features,), float64
+        Its corners, ``low <= high``.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def center(self) -> np.ndarray:
+        """Its middle, shape (n_features,)."""
+        return 0.5 * self.low + 0.5 * self.high
+
+    @property
+    def half_widths(self) -> np.ndarray:
+        """Half of its extent along each axis, shape (n_features,)."""
+        return 0.5 * self.high - 0.5 * self.low
+
+    def drawn_in(self, X: np.ndarray) -> np.ndarray:
+        """Return the nearest points of the box, in the precision of X.
+
+        Corners that X's precision does not hold are rounded inwards: sensitivities rest on them.
+        """
+        infinity = X.dtype.type(np.inf)
+        low, high = self.low.astype(X.dtype), self.high.astype(X.dtype)
+        low = np.where(low < self.low, np.nextafter(low, infinity), low)
+        high = np.where(high > self.high, np.nextafter(high, -infinity), high)
+        return np.clip(X, low, high)
+
+
+def declared_box(X: np.ndarray, bounds, out_of_bounds: str) -> tuple[Box, bool, tuple[str, ...]]:
+    """Return the box that bounds declare, whether rows leave it, and what the data told of it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Finite.
+    bounds : (low, high) or None
+        Each a number or an array of shape (n_features,), ``low < high``, of magnitude up to
+        1e100. None takes the smallest box that holds the rows, which leaks.
+    out_of_bounds : {"clip", "error"}
+        Whether rows outside are announced by a warning, so that the caller draws them in to the
+        box, or refused. Both tell whoever holds the data; that there was one is outside every
+        guarantee.
+
+    Returns
+    -------
+    box : Box
+    is_outside : bool
+        Whether some row lies outside.
+    leaks : tuple of str
+        Empty, or what was taken from the data without noise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a row outside and refused.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the box is taken from the data.
+    """
+    check_option("out_of_bounds", out_of_bounds, OUT_OF_BOUNDS)
+    least, largest = (f(axis=0).astype(np.float64) for f in (X.min, X.max))
+    if bounds is None:
+        _check_magnitude("X", least, largest)
+        leak = "bounds were not given and are taken from the data"
+        warnings.warn(
+            f"{leak}: the fit has no guarantee. Give bounds that are known without the data.",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+        return Box(least, largest), False, (leak,)
+    box = _box(bounds, X.shape[1])
+    is_outside = bool((least < box.low).any() or (largest > box.high).any())
+    if is_outside and out_of_bounds == "error":
+        row = int(np.argmax((np.clip(X, box.low, box.high) != X).any(axis=1)))
+        raise ValueError(
+            f"X: row {row} lies outside bounds, and others may; widen them or pass "
+            "out_of_bounds='clip'"
+        )
+    if is_outside:
+        warnings.warn("rows outside bounds are drawn in to them", UserWarning, stacklevel=3)
+    return box, is_outside, ()
+
+
+def _box(bounds, n_features: int) -> Box:
+    """Return the box of bounds that a user gave."""
+    try:
+        low, high = (np.array(bound, dtype=np.float64) for bound in bounds)
+        low, high = (np.broadcast_to(bound, (n_features,)).copy() for bound in (low, high))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be (low, high), numbers or arrays of shape ({n_features},), "
+            f"got {bounds!r}"
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError(f"bounds must be finite with low < high on every axis, got {bounds!r}")
+    _check_magnitude("bounds", low, high)
+    return Box(low, high)
+
+
+def _check_magnitude(name: str, low: np.ndarray, high: np.ndarray) -> None:
+    """Raise a ValueError unless squares of what lies in the box are ordinary numbers."""
+    largest = max(-float(low.min()), float(high.max()))
+    width = float((0.5 * high - 0.5 * low).max())
+    if largest > _LARGEST or 0 < width < _LEAST:
+        raise ValueError(
+            f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "
+            f"{_LEAST:g}, got {low.min():g} to {high.max():g}: rescale X"
+        )
+
+
+def uniform_in_cube(n_points: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+    """Return points drawn uniformly from [-1, 1]^d, shape (n_points, n_features)."""
+    return rng.uniform(-1.0, 1.0, size=(n_points, n_features))
+
+
+def separated_points(
+    n_points: int,
+    n_features: int,
+    rng: np.random.Generator,
+    uniform: Callable[[int, int, np.random.Generator], np.ndarray] = uniform_in_cube,
+) -> np.ndarray:
+    """Return random points that keep away from each other and from the border.
+
+    Points are drawn one after the other, at a distance of at least a from the border and 2a from
+    those before. When 100 draws in a row fail, a was too large; the largest a that succeeds is
+    sought by bisection. Su et al. start k-means so, in the cube.
+
+    Parameters
+    ----------
+    n_points, n_features : int
+    rng : numpy.random.Generator
+    uniform : callable
+        `uniform_in_cube` for [-1, 1]^d or `uniform_in_ball` for the unit ball.
+
+    Returns
+    -------
+    ndarray of shape (n_points, n_features)
+
+    References
+    ----------
+    D. Su, J. Cao, N. Li, E. Bertino and H. Jin, "Differentially private k-means clustering",
+    CODASPY 2016.
+
+    Examples
+    --------
+    >>> points = separated_points(4, 2, np.random.default_rng(0))
+    >>> distances = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(4, 1)]
+    >>> bool(distances.min() > 0.6), bool(np.abs(points).max() < 0.7)
+    (True, True)
+    """
+    lowest, highest = 0.0, 1.0
+    found = None
+    halvings = 0
+    while halvings < _HALVINGS or found is None:
+        separation = 0.5 * (lowest + highest)
+        points = _packed(n_points, n_features, rng, uniform, separation)
+        if points is None:
+            highest = separation
+        else:
+            found, lowest = points, separation
+        halvings += 1
+    return found
+
+
+def _packed(n_points, n_features, rng, uniform, separation):
+    """Return points 2 `separation` apart and `separation` off the border, or None."""
+    points = np.empty((n_points, n_features))
+    for k in range(n_points):
+        # uniform at this distance from the border: the same domain, scaled
+        drawn = (1.0 - separation) * uniform(_ATTEMPTS, n_features, rng)
+        squared = ((drawn[:, None] - points[:k]) ** 2).sum(axis=2)
+        is_apart = (squared >= (2.0 * separation) ** 2).all(axis=1)
+        if not is_apart.any():
+            return None
+        points[k] = drawn[np.argmax(is_apart)]
+    return points

@@ -1,0 +1,273 @@
+"""Mixtures of Gaussians of any size, drawn chunk by chunk: data for compressive k-means.
+
+After V. Schellekens et al., "Differentially private compressive k-means", ICASSP 2019, Section 5,
+and three kinds of mixtures that its experiments leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from privclust.validation import check_integer, check_option
+
+SHAPES = ("paper", "unequal", "elongated", "unbalanced")
+_LEAST_VARIANCE, _LARGEST_VARIANCE = 0.25, 4.0  # of "unequal"
+_AXIS_RATIO = 5.0  # largest, of "elongated"
+
+
+class MixtureRows:
+    """Rows of a Gaussian mixture that are drawn when they are asked for, by chunks.
+
+    Rows belong to chunks of `chunk` rows, and a chunk to a generator of its own, keyed by the seed
+    and the chunk's number. Any range of rows is therefore the same bytes, whoever draws it, in
+    whichever order and however split; nothing is kept.
+
+    Parameters
+    ----------
+    n_samples : int
+        Rows, >= 1.
+    centers : array-like of shape (n_clusters, n_features)
+        Means.
+    seed : int
+        Decides everything that is drawn, >= 0.
+    factors : array-like of shape (n_clusters,) or (n_clusters, n_features, n_features) or None
+        Standard deviations of spherical components, or matrices A of covariance A A'. None: unit
+        covariances.
+    weights : array-like of shape (n_clusters,) or None
+        Positive shares of the components, which need not sum to 1. None: equal shares.
+    chunk : int
+        Rows of a chunk. Another number gives other rows.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+    centers : ndarray of shape (n_clusters, n_features), float64
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Examples
+    --------
+    >>> rows = MixtureRows(10**9, [[0.0, 0.0], [9.0, 9.0]], seed=1)
+    >>> [block.shape for block in rows.chunks(999_950_000, 999_950_003)]
+    [(3, 2)]
+    """
+
+    def __init__(
+        self, n_samples, centers, seed, *, factors=None, weights=None, chunk=1 << 16
+    ) -> None:
+        for name, value, minimum in (("n_samples", n_samples, 1), ("chunk", chunk, 1)):
+            check_integer(name, value, minimum=minimum)
+        check_integer("seed", seed, minimum=0)
+        self.centers = np.array(centers, dtype=np.float64)
+        if self.centers.ndim != 2 or not self.centers.size or not np.isfinite(self.centers).all():
+            raise ValueError(
+                "centers must be finite of shape (n_clusters, n_features), got shape "
+                f"{self.centers.shape}"
+            )
+        k, d = self.centers.shape
+        self.n_samples, self.n_features = int(n_samples), d
+        self._seed, self._chunk = int(seed), int(chunk)
+        self._factors = _factors(factors, k, d)
+        self._edges = _edges(weights, k)
+
+    def chunks(
+        self, start: int = 0, stop: int | None = None, dtype=np.float64
+    ) -> Iterator[np.ndarray]:
+        """Yield the rows from `start` to `stop`, at most a chunk at a time.
+
+        Parameters
+        ----------
+        start, stop : int
+            Range of rows; None for all that follow.
+        dtype : numpy dtype, default=float64
+            float32 rows are the float64 rows, rounded.
+
+        Yields
+        ------
+        ndarray of shape (at most chunk, n_features)
+
+        Raises
+        ------
+        ValueError
+            If the range leaves 0 .. n_samples.
+        """
+        for number, first, last in self._parts(start, stop):
+            rng = self._generator(number)
+            labels = self._labels(rng, last)
+            yield self._rows(rng, labels)[first:].astype(dtype, copy=False)
+
+    def labels(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Return the components of the rows from `start` to `stop`, int64."""
+        parts = self._parts(start, stop)
+        found = [self._labels(self._generator(c), last)[first:] for c, first, last in parts]
+        return np.concatenate([np.empty(0, dtype=np.int64), *found])
+
+    def to_array(self, dtype=np.float64) -> np.ndarray:
+        """Return all rows, shape (n_samples, n_features)."""
+        found = np.empty((self.n_samples, self.n_features), dtype=dtype)
+        done = 0
+        for block in self.chunks():
+            found[done : done + len(block)] = block
+            done += len(block)
+        return found
+
+    def _parts(self, start, stop) -> Iterator[tuple[int, int, int]]:
+        """Yield a chunk's number and the range of its rows, for each that the range meets."""
+        stop = self.n_samples if stop is None else stop
+        check_integer("start", start, minimum=0)
+        check_integer("stop", stop, minimum=start)
+        if stop > self.n_samples:
+            raise ValueError(f"stop must be at most n_samples={self.n_samples}, got {stop}")
+        for number in range(start // self._chunk, -(-stop // self._chunk)):
+            origin = number * self._chunk
+            first, last = max(start - origin, 0), min(stop - origin, self._chunk)
+            if first < last:
+                yield number, first, last
+
+    def _generator(self, number: int) -> np.random.Generator:
+        """Return the generator of a chunk."""
+        sequence = np.random.SeedSequence(self._seed, spawn_key=(number,))
+        return np.random.Generator(np.random.PCG64DXSM(sequence))
+
+    def _labels(self, rng, n_rows: int) -> np.ndarray:
+        """Draw the components of a chunk's first rows, and leave the generator at its numbers."""
+        labels = np.empty(n_rows, dtype=np.int64)
+        _choose(rng.random(self._chunk), self._edges, labels)
+        return labels
+
+    def _rows(self, rng, labels) -> np.ndarray:
+        """Draw a chunk's first rows."""
+        rows = rng.standard_normal((len(labels), self.n_features))
+        if self._factors.ndim == 1:
+            _place_spherical(rows, labels, self.centers, self._factors)
+        else:
+            _place(rows, labels, self.centers, self._factors)
+        return rows
+
+
+def draw_mixture(
+    shape: str, n_samples: int, n_clusters: int, n_features: int, seed: int, *, chunk: int = 1 << 16
+) -> MixtureRows:
+    r"""Draw a mixture of Gaussians and return its rows.
+
+    Means are drawn from :math:`N(0, (1.5\, k^{1/d})^2 I_d)` whatever the shape, and with one seed
+    they are the same.
+
+    ==============  ==============================================================================
+    shape           components
+    ==============  ==============================================================================
+    ``paper``       unit covariances, equal weights: Section 5 of the paper
+    ``unequal``     variances from 0.25 to 4 in equal ratios (1 for a single component)
+    ``elongated``   random directions; standard deviations log-uniform within a factor of 5,
+                    scaled to an average variance of 1
+    ``unbalanced``  weights proportional to 1 .. k
+    ==============  ==============================================================================
+
+    Parameters
+    ----------
+    shape : {"paper", "unequal", "elongated", "unbalanced"}
+    n_samples, n_clusters, n_features : int
+        n, k, d; >= 1.
+    seed : int
+        Decides everything that is drawn, >= 0.
+    chunk : int
+        As of `MixtureRows`.
+
+    Returns
+    -------
+    MixtureRows
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or there is no such shape.
+
+    Examples
+    --------
+    >>> rows = draw_mixture("paper", 1000, 10, 10, seed=0)
+    >>> rows.to_array().shape, rows.centers.shape
+    ((1000, 10), (10, 10))
+    """
+    check_option("shape", shape, SHAPES)
+    check_integer("n_clusters", n_clusters, minimum=1)
+    check_integer("n_features", n_features, minimum=1)
+    check_integer("seed", seed, minimum=0)
+    k, d = n_clusters, n_features
+    # chunks have spawn keys, so this stream is none of theirs
+    rng = np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed)))
+    centers = 1.5 * k ** (1.0 / d) * rng.standard_normal((k, d))
+    factors = weights = None
+    if shape == "unequal":
+        factors = np.sqrt(np.geomspace(_LEAST_VARIANCE, _LARGEST_VARIANCE, k) if k > 1 else [1.0])
+    elif shape == "elongated":
+        factors = np.stack([_elongated(d, rng) for _ in range(k)])
+    elif shape == "unbalanced":
+        weights = np.arange(1.0, k + 1.0)
+    return MixtureRows(n_samples, centers, seed, factors=factors, weights=weights, chunk=chunk)
+
+
+def _elongated(d: int, rng: np.random.Generator) -> np.ndarray:
+    """Return A of a random covariance A A' whose average variance is 1."""
+    spreads = _AXIS_RATIO ** rng.random(d)
+    spreads /= np.sqrt(np.mean(spreads**2))
+    directions, _ = np.linalg.qr(rng.standard_normal((d, d)))
+    return directions * spreads
+
+
+def _factors(factors, k: int, d: int) -> np.ndarray:
+    """Return standard deviations or matrices as a float64 array."""
+    array = np.ones(k) if factors is None else np.array(factors, dtype=np.float64)
+    is_positive = array.ndim != 1 or (array > 0).all()
+    if array.shape not in ((k,), (k, d, d)) or not np.isfinite(array).all() or not is_positive:
+        raise ValueError(
+            f"factors must be finite, positive of shape ({k},) or of shape ({k}, {d}, {d}), "
+            f"got shape {array.shape}"
+        )
+    return array
+
+
+def _edges(weights, k: int) -> np.ndarray:
+    """Return where one component's part of [0, 1) ends and the next begins."""
+    array = np.ones(k) if weights is None else np.array(weights, dtype=np.float64)
+    if array.shape != (k,) or not np.isfinite(array).all() or not (array > 0).all():
+        raise ValueError(f"weights must be {k} positive numbers, got {weights!r}")
+    return np.cumsum(array / array.sum())[:-1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _choose(uniform, edges, labels):
+    """Write the part of [0, 1) that each number lies in; counting them all needs no branches."""
+    for i in range(labels.size):
+        label = 0
+        for edge in edges:
+            label += uniform[i] >= edge
+        labels[i] = label
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place_spherical(rows, labels, centers, spreads):
+    """Turn standard normal rows into rows of their components, in place."""
+    for i in range(rows.shape[0]):
+        k = labels[i]
+        for j in range(rows.shape[1]):
+            rows[i, j] = centers[k, j] + spreads[k] * rows[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place(rows, labels, centers, factors):
+    """The same with a matrix for each component."""
+    drawn = np.empty(rows.shape[1])
+    for i in range(rows.shape[0]):
+        k = labels[i]
+        drawn[:] = rows[i]
+        for j in range(drawn.size):
+            total = 0.0
+            for m in range(drawn.size):
+                total += factors[k, j, m] * drawn[m]
+            rows[i, j] = centers[k, j] + total

@@ -1,0 +1,177 @@
+"""A uniform grid over a box: counting rows, and one pass of k-means over its cells."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from privclust.lloyd import BLOCK, find_nearest
+from privclust.privacy.bounds import Box
+
+_CELL_BYTES = 24  # counts, noise and their sum
+_ROUNDING = 1e-12  # relative, of M
+
+
+def grid_shape(
+    n_samples: float, epsilon: float, n_features: int, max_cells: int
+) -> tuple[int, ...]:
+    r"""Return the cells along each axis for :math:`M = (N \epsilon / 10)^{2 d / (2 + d)}` cells.
+
+    Every axis has the d-th root of M, rounded down, and the first axes, until there are at least
+    M cells, one more; at least one each.
+
+    Parameters
+    ----------
+    n_samples, epsilon : float
+        N and epsilon.
+    n_features : int
+        d.
+    max_cells : int
+        Most cells that may be asked for.
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    ValueError
+        If that is more than `max_cells`.
+
+    Examples
+    --------
+    >>> grid_shape(5000, 1.0, 2, 10_000)
+    (23, 22)
+    """
+    d = n_features
+    log_cells = 2.0 * d / (2.0 + d) * (math.log(n_samples) + math.log(epsilon / 10.0))
+    if log_cells > math.log(max_cells) + 1.0:
+        n_cells = math.exp(min(log_cells, 700.0))
+        raise _too_many(n_cells, n_samples, epsilon, max_cells)
+    fewest = max(int(math.exp(log_cells / d) * (1.0 + _ROUNDING)), 1)
+    shape = [fewest] * d
+    for j in range(d):
+        if math.prod(shape) >= math.exp(log_cells) * (1.0 - _ROUNDING):
+            break
+        shape[j] += 1
+    if math.prod(shape) > max_cells:
+        raise _too_many(math.prod(shape), n_samples, epsilon, max_cells)
+    return tuple(shape)
+
+
+def _too_many(n_cells, n_samples, epsilon, max_cells):
+    """Say what a grid would need."""
+    return ValueError(
+        f"the grid needs {n_cells:.4g} cells ({_CELL_BYTES * n_cells:.3g} bytes) for N = "
+        f"{n_samples:.4g} rows at epsilon = {epsilon:.4g} on each count, and max_cells is "
+        f"{max_cells}: lower epsilon or raise max_cells"
+    )
+
+
+class Grid:
+    """Equal cells of a box, numbered in C order.
+
+    Parameters
+    ----------
+    box : privclust.privacy.bounds.Box
+    shape : tuple of int
+        Cells along each axis.
+    """
+
+    def __init__(self, box: Box, shape: tuple[int, ...]) -> None:
+        self.box, self.shape = box, shape
+        self._shape = np.array(shape, dtype=np.int64)
+        steps = 2.0 * box.half_widths / self._shape
+        # an axis on which a box taken from the data is flat has all rows in its first cell
+        self._inverse_steps = np.divide(1.0, steps, out=np.zeros(len(shape)), where=steps > 1e-300)
+        self._middles = np.zeros((len(shape), max(shape)))
+        for j, m in enumerate(shape):
+            self._middles[j, :m] = box.low[j] + (np.arange(m) + 0.5) * steps[j]
+
+    def histogram(self, X: np.ndarray) -> np.ndarray:
+        """Return the number of rows in each cell, shape (n_cells,), float64.
+
+        A row outside the box belongs to the cell nearest to it, one on a border between two cells
+        to the upper.
+        """
+        counts = np.zeros(math.prod(self.shape))
+        _count(X, self.box.low, self._inverse_steps, self._shape, counts)
+        return counts
+
+    def statistics(self, counts: np.ndarray, centers: np.ndarray):
+        """Assign cells to their nearest center and sum them up, weighted by counts of any sign.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_cells,)
+        centers : ndarray of shape (n_clusters, n_features)
+
+        Returns
+        -------
+        totals : ndarray of shape (n_clusters,)
+            Sums of counts.
+        n_cells : ndarray of shape (n_clusters,)
+        sums : ndarray of shape (n_clusters, n_features)
+            Sums of counts times the middles of the cells.
+        error : float
+            Sum of counts times squared distances.
+        """
+        totals, n_cells = np.zeros(len(centers)), np.zeros(len(centers))
+        sums = np.zeros(centers.shape)
+        error = _assign_cells(counts, self._middles, self._shape, centers, totals, n_cells, sums)
+        return totals, n_cells, sums, error
+
+    def from_cube(self, points: np.ndarray) -> np.ndarray:
+        """Return points of [-1, 1]^d as points of the box."""
+        return self.box.center + points * self.box.half_widths
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _count(X, low, inverse_steps, shape, counts):
+    """Add 1 for each row to its cell."""
+    for i in range(X.shape[0]):
+        cell = 0
+        for j in range(X.shape[1]):
+            place = (X[i, j] - low[j]) * inverse_steps[j]
+            place = min(max(place, 0.0), shape[j] - 1.0)
+            cell = cell * shape[j] + int(place)
+        counts[cell] += 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _assign_cells(counts, middles, shape, centers, totals, n_cells, sums):
+    """Add to totals, n_cells and sums, in the order of the cells; return the error."""
+    d = shape.size
+    place = np.zeros(d, dtype=np.int64)
+    block = np.zeros((d, BLOCK))
+    distances, least = np.empty(BLOCK), np.empty(BLOCK)
+    nearest = np.empty(BLOCK, dtype=np.int64)
+    error = 0.0
+    for start in range(0, counts.size, BLOCK):
+        size = min(BLOCK, counts.size - start)
+        for i in range(size):
+            for j in range(d):
+                block[j, i] = middles[j, place[j]]
+            _step(place, shape)
+        find_nearest(block, centers, distances, least, nearest)
+        for i in range(size):
+            k, weight = nearest[i], counts[start + i]
+            error += weight * least[i]
+            totals[k] += weight
+            n_cells[k] += 1.0
+            for j in range(d):
+                sums[k, j] += weight * block[j, i]
+    return error
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _step(place, shape):
+    """Move to the next cell: the last index runs fastest."""
+    j = shape.size - 1
+    place[j] += 1
+    while place[j] == shape[j] and j > 0:
+        place[j] = 0
+        j -= 1
+        place[j] += 1

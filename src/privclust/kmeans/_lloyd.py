@@ -1,0 +1,234 @@
+"""k-means by Lloyd's algorithm, without privacy: the reference for the private methods."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privclust.lloyd import nearest_center, nearest_center_statistics
+from privclust.validation import (
+    as_generator,
+    check_integer,
+    check_number_of_groups,
+    check_option,
+    check_real,
+)
+
+STARTS = ("k-means++", "random_rows")
+_LARGEST = 1e100  # coordinates whose squares can be summed up
+
+
+class LloydKMeans(ClusterMixin, BaseEstimator):
+    r"""k-means by Lloyd's algorithm, the best of several starts. Not private.
+
+    Minimises eq. (1), :math:`\sum_i \min_j \|x_i - c_j\|^2`, by turns of assigning rows to their
+    nearest center and moving centers to the mean of their rows. This is the reference of the
+    compressive k-means paper, "Lloyd's k-means" with 3 replicates in Matlab, whose default start is
+    k-means++; hence the defaults here.
+
+    A pass over 10^7 rows with n_features = n_clusters = 10 takes about 0.2 s on one core. float32
+    rows are not copied. Beyond X, memory is 8 bytes a row for labels and as much while k-means++
+    draws a start.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k.
+    n_init : int
+        Number of starts (replicates); the one of least inertia is kept, the first of equals. A
+        given start is run once.
+    init : {"k-means++", "random_rows"} or array-like of shape (n_clusters, n_features)
+        ``"k-means++"``: the first center is a row drawn uniformly, each further one a row drawn
+        with probability proportional to its squared distance to the nearest center so far.
+        ``"random_rows"``: different rows, drawn uniformly.
+    max_iter : int
+        Most updates of the centers from one start.
+    tol : float
+        Ends a run when an update lowers the inertia by this part of it or less. 0: only when it no
+        longer falls, or no center moves, which is when assignments no longer change.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    inertia_ : float
+        The sum of squared errors (SSE) of eq. (1).
+    labels_ : ndarray of shape (n_samples,)
+    n_iter_ : int
+        Updates of the run that was kept.
+
+    Notes
+    -----
+    A cluster that has lost its rows takes the row farthest from its own center as its new one
+    (several such clusters: the farthest, the next, ...; of equals the first row).
+
+    References
+    ----------
+    S. Lloyd, "Least squares quantization in PCM", IEEE Trans. Information Theory 28(2), 1982;
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007;
+    V. Schellekens et al., "Differentially private compressive k-means", ICASSP 2019, eq. (1).
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> model = LloydKMeans(2, random_state=0).fit(X)
+    >>> sorted(model.cluster_centers_.ravel().tolist()), model.inertia_
+    ([0.5, 10.5], 1.0)
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        n_init=3,
+        init="k-means++",
+        max_iter=300,
+        tol=0.0,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Find centers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers of magnitude up to 1e100; float32 stays float32.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, is too large, has fewer rows than clusters, or a parameter is out
+            of its range.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        self._check_parameters(X)
+        rng = as_generator(self.random_state)
+        best = None
+        for _ in range(self.n_init if isinstance(self.init, str) else 1):
+            run = _run(X, self._start(X, rng), self.max_iter, self.tol)
+            if best is None or run[1] < best[1]:
+                best = run
+        self.cluster_centers_, self.inertia_, self.n_iter_ = best
+        self.labels_ = nearest_center(X, self.cluster_centers_)
+        return self
+
+    def predict(self, X):
+        """Return the index of the nearest center of each row, shape (n_samples,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        return nearest_center(X, self.cluster_centers_)
+
+    def _start(self, X, rng):
+        """Return the centers to start from."""
+        if not isinstance(self.init, str):
+            return checked_centers("init", self.init, (self.n_clusters, X.shape[1]))
+        if self.init == "random_rows":
+            chosen = rng.choice(len(X), size=self.n_clusters, replace=False)
+            return X[chosen].astype(np.float64)
+        return _plus_plus(X, self.n_clusters, rng)
+
+    def _check_parameters(self, X):
+        """Raise a ValueError that names the parameter, what it got and what it may be."""
+        if isinstance(self.init, str):
+            check_option("init", self.init, STARTS)
+        check_number_of_groups("n_clusters", self.n_clusters, len(X))
+        check_integer("n_init", self.n_init, minimum=1)
+        check_integer("max_iter", self.max_iter, minimum=1)
+        check_real("tol", self.tol, inclusive=True)
+        largest = max(-float(X.min()), float(X.max()))
+        if largest > _LARGEST:
+            raise ValueError(f"X has a magnitude above {_LARGEST:g}, got {largest:g}: rescale X")
+
+
+def checked_centers(name: str, centers, shape: tuple[int, int]) -> np.ndarray:
+    """Return centers that a user gave as a new float64 array; a ValueError says what is wrong."""
+    try:
+        array = np.array(centers, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers of shape {shape}, got {centers!r}") from None
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
+    return array
+
+
+def _run(X, centers, max_iter, tol):
+    """Iterate from one start; return centers, their inertia and the number of updates."""
+    counts, sums, inertia = nearest_center_statistics(X, centers)
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
+        moved = sums / np.maximum(counts, 1.0)[:, None]
+        empty = np.flatnonzero(counts == 0)
+        if len(empty):
+            moved[empty] = X[_farthest(X, centers, len(empty))]
+        if np.array_equal(moved, centers):
+            break
+        centers, before = moved, inertia
+        counts, sums, inertia = nearest_center_statistics(X, centers)
+        if before - inertia <= tol * inertia:  # with tol = 0: rounding is all that is left
+            break
+    return centers, inertia, n_iter
+
+
+def _farthest(X, centers, n_rows):
+    """Return the rows farthest from their nearest center, the farthest first."""
+    least = np.full(len(X), np.inf)
+    for center in centers:
+        _lower_distances(X, center, least)
+    return np.argsort(-least, kind="stable")[:n_rows]
+
+
+def _plus_plus(X, n_clusters, rng):
+    """Draw centers by k-means++; uniformly where all rows coincide with a center."""
+    least = np.full(len(X), np.inf)
+    centers = np.empty((n_clusters, X.shape[1]))
+    row = int(rng.integers(len(X)))
+    for k in range(n_clusters):
+        centers[k] = X[row]
+        total = _lower_distances(X, centers[k], least)
+        threshold = rng.random()
+        row = _row_at(least, threshold * total) if total > 0 else int(threshold * len(X))
+    return centers
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _lower_distances(X, center, least):
+    """Lower each row's squared distance to that to a new center; return their sum."""
+    total = 0.0
+    for i in range(X.shape[0]):
+        distance = 0.0
+        for j in range(X.shape[1]):
+            difference = X[i, j] - center[j]
+            distance += difference * difference
+        least[i] = min(least[i], distance)
+        total += least[i]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _row_at(least, threshold):
+    """Return the first row at which the running sum exceeds the threshold."""
+    total = 0.0
+    last = 0
+    for i in range(least.size):
+        if least[i] > 0.0:
+            total += least[i]
+            last = i
+            if total > threshold:
+                break
+    return last
