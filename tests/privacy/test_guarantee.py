@@ -1,6 +1,9 @@
 """Guarantees: composition, conversion, and what takes them away."""
 
+import itertools
 import math
+import operator
+from dataclasses import replace
 
 import pytest
 
@@ -66,3 +69,54 @@ def test_unknown_words_are_refused(definition, relation):
 def test_a_release_has_a_loss_or_a_flaw():
     with pytest.raises(ValueError, match="either"):
         Release("x", "laplace", "1", "none", None)
+
+
+def test_parts_with_records_of_their_own_keep_one_loss():
+    part = Guarantee.of([LAPLACE], "pure", "replace-one", caveats=["masks"])
+    seeded = Guarantee.of([LAPLACE], "pure", "replace-one", seeded=True, caveats=["clock"])
+    both = part.alongside(seeded)
+    assert (both.definition, both.epsilon, both.releases) == ("pure", part.epsilon, part.releases)
+    assert both.total_rho == part.total_rho
+    assert both.seeded
+    assert {"masks", "clock"} < set(both.caveats)
+    assert any("assigned to parts in advance" in caveat for caveat in both.caveats)
+    assert both.alongside(part).caveats == both.caveats
+
+
+def test_parallel_parts_against_the_worst_pair_of_data_sets():
+    """Randomised response on two parts: every neighbour of every data set, all outputs."""
+    epsilon = 1.0
+    loss = Loss(epsilon**2 / 2, epsilon)
+    part = Guarantee.of(
+        [Release("bit", "laplace", "flips", "counted here", loss)], "pure", "replace-one"
+    )
+    keep = math.exp(epsilon) / (1 + math.exp(epsilon))
+
+    def probability(output, data):
+        return math.prod(keep if o == x else 1 - keep for o, x in zip(output, data, strict=True))
+
+    pairs = list(itertools.product((0, 1), repeat=2))
+    neighbours = [(a, b) for a in pairs for b in pairs if sum(map(operator.ne, a, b)) == 1]
+    worst = max(
+        math.log(probability(output, a) / probability(output, b))
+        for a, b in neighbours
+        for output in pairs
+    )
+    assert worst == pytest.approx(part.alongside(part).epsilon)
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (Guarantee.of([LAPLACE], "pure", "add-remove"), "neighbour relations"),
+        (Guarantee.of([LAPLACE], "zcdp", "replace-one"), "definitions"),
+        (Guarantee.of([replace(LAPLACE, mechanism="x")], "pure", "replace-one"), "mechanisms"),
+        (
+            Guarantee.of([replace(LAPLACE, loss=Loss(0.02, 0.2, 10))], "pure", "replace-one"),
+            "losses",
+        ),
+    ],
+)
+def test_parts_that_differ_have_no_common_guarantee(other, reason):
+    with pytest.raises(ValueError, match=reason):
+        Guarantee.of([LAPLACE], "pure", "replace-one").alongside(other)

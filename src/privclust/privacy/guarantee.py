@@ -12,6 +12,11 @@ from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zc
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
 RELATIONS = ("replace-one", "add-remove")
 _STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
+_ALIKE = ("neighbour relations", "definitions (and their delta)", "mechanisms", "losses")
+_FIXED_PARTS = (
+    "parallel composition: holds for records that were assigned to parts in advance, not by their "
+    "values"
+)
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -261,6 +266,64 @@ class Guarantee:
             caveats=caveats,
         )
 
+    def alongside(self, *others: Guarantee) -> Guarantee:
+        r"""Return the guarantee of releasing all outputs, each made from records of its own.
+
+        Parallel composition. Let part j release :math:`M_j(D_j)` with independent noise, and let
+        it be fixed in advance which record belongs to which part. Neighbouring data sets D, D'
+        then have neighbouring :math:`D_j, D'_j` in one part and the same records in all others:
+        replacing (adding, removing) a record changes the part that it belongs to and no other. The
+        densities of the others' outputs are the same factor under D and D', so the privacy loss of
+        all outputs together is that of part j alone, whatever j is; and all parts have one loss.
+        What follows from the distribution of that loss (epsilon, delta, rho, mu, tau) holds for
+        all outputs as it does for one.
+
+        Where a record's values decide its part, a replacement may change two parts at once, and
+        the parameters are those of `compose` for two.
+
+        Parameters
+        ----------
+        *others : Guarantee
+            Of the other parts: the same relation, definition, mechanisms and losses.
+
+        Returns
+        -------
+        Guarantee
+            With the releases of one part, seeded if any part is, and a caveat that says what it
+            rests on.
+
+        Raises
+        ------
+        ValueError
+            If relations, definitions, mechanisms or losses differ.
+
+        References
+        ----------
+        F. McSherry, "Privacy integrated queries", SIGMOD 2009, Theorem 4; Schellekens et al.,
+        "Differentially private compressive k-means", ICASSP 2019, Proposition 2.
+
+        Examples
+        --------
+        >>> noise = Release("sums", "laplace", "scale 1", "by hand", Loss(0.5, epsilon=1.0))
+        >>> device = Guarantee.of([noise], "pure", "replace-one")
+        >>> device.alongside(device, device).epsilon
+        1.0
+        """
+        for other in others:
+            for what, ours, theirs in zip(_ALIKE, _alike(self), _alike(other), strict=True):
+                if ours != theirs:
+                    raise ValueError(
+                        f"alongside: {what} differ, {ours} and {theirs}; parts must be alike in "
+                        "these for one guarantee to hold for all"
+                    )
+        parts = (self, *others)
+        caveats = dict.fromkeys(caveat for part in parts for caveat in part.caveats)
+        return replace(
+            self,
+            seeded=any(part.seeded for part in parts),
+            caveats=tuple({**caveats, _FIXED_PARTS: None}),
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the guarantee as JSON values; infinite numbers are left out.
 
@@ -305,6 +368,17 @@ class Guarantee:
         if self.seeded:
             lines.append("  note: the noise was seeded: for reproduction, not for release")
         return "\n".join(lines)
+
+
+def _alike(guarantee: Guarantee) -> tuple[Any, ...]:
+    """What parallel parts must have in common, in the order of `_ALIKE`."""
+    losses = [(release.mechanism, release.loss) for release in guarantee.releases]
+    return (
+        guarantee.relation,
+        (guarantee.definition, guarantee.delta),
+        [mechanism for mechanism, _ in losses],
+        [loss for _, loss in losses],
+    )
 
 
 def _finite(instance: Any) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+"""Speed and accuracy of sketching, with and without masks, against NumPy.
+
+Run: ``OMP_NUM_THREADS=1 python benchmarks/sketch.py``. d = 10 features, m = 1000
+frequencies. NumPy evaluates ``exp(1j * X @ frequencies)`` in float64 on chunks that fit its caches
+and adds them up. The methods take turns in one process, after a pass each that compiles or warms
+up; a number is the median over the turns of samples per CPU second, so that two threads which slow
+each other down show, and "wall" of samples per second. Errors are largest moduli of the difference
+of the mean feature from NumPy's in extended precision on the same records. Times with masks are
+relative to the same precision without.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import time
+
+import numpy as np
+
+from privclust.kmeans._feature_sums import FeatureSums
+from privclust.kmeans._frequencies import draw_frequencies
+
+N_FEATURES = 10
+N_FREQUENCIES = 1000
+N_SAMPLES = 600_000
+NUMPY_SAMPLES = 10_000  # NumPy's share of a turn, and its chunks
+NUMPY_CHUNK = 250
+ERROR_SAMPLES = 2000
+SHARES = (0.01, 0.1, 0.5)  # r / m
+TURNS = 7
+
+
+def records(n, k=10, seed=0):
+    """Return n records of a mixture of k unit Gaussians, as in Section 5 of the paper."""
+    rng = np.random.default_rng(seed)
+    means = 1.5 * k ** (1.0 / N_FEATURES) * rng.standard_normal((k, N_FEATURES))
+    return means[rng.integers(k, size=n)] + rng.standard_normal((n, N_FEATURES))
+
+
+def with_numpy(X, frequencies):
+    """Return the sums of features by NumPy."""
+    total = np.zeros(frequencies.shape[1], dtype=np.complex128)
+    for start in range(0, len(X), NUMPY_CHUNK):
+        total += np.exp(1j * (X[start : start + NUMPY_CHUNK] @ frequencies)).sum(axis=0)
+    return total
+
+
+def mean_error(X, frequencies):
+    """Return the largest error of the mean features."""
+    exact = X.astype(np.longdouble) @ frequencies.astype(np.longdouble)
+    difference = FeatureSums(frequencies).add(X).values / len(X)
+    real, imaginary = (
+        difference.real - np.cos(exact).mean(0),
+        difference.imag - np.sin(exact).mean(0),
+    )
+    return float(np.hypot(real, imaginary).max())
+
+
+def runs(X, frequencies):
+    """Return name -> (number of records, function) of all methods."""
+    few = X[:NUMPY_SAMPLES]
+    methods = {"NumPy": (len(few), lambda: with_numpy(few, frequencies))}
+    for dtype in (np.float64, np.float32):
+        data = X.astype(dtype)
+        name = np.dtype(dtype).name
+        for n_threads in (1, 2):
+            sums = FeatureSums(frequencies, n_threads=n_threads)
+            label = f"{name}, {n_threads} thread{'s' * (n_threads > 1)}"
+            methods[label] = len(data), lambda sums=sums, data=data: sums.add(data)
+        for share in SHARES:
+            r = round(share * N_FREQUENCIES)
+            sums = FeatureSums(frequencies, n_measurements=r)
+            part = data[: len(data) // 4]
+            methods[f"{name}, r/m = {share:g}"] = (
+                len(part),
+                lambda sums=sums, part=part: sums.add(part),
+            )
+    return methods
+
+
+def rates(methods):
+    """Return name -> median samples per CPU second and per second."""
+    results = {name: [] for name in methods}
+    for turn in range(TURNS + 1):
+        for name, (n, function) in methods.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            function()
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            if turn:
+                results[name].append((n / cpu, n / wall))
+    return {name: np.median(values, axis=0) for name, values in results.items()}
+
+
+def main():
+    X = records(N_SAMPLES)
+    frequencies = draw_frequencies(N_FEATURES, N_FREQUENCIES, variance=4.0, random_state=0)
+    measured = rates(runs(X, frequencies))
+    errors = {
+        name: mean_error(X[:ERROR_SAMPLES].astype(name), frequencies)
+        for name in ("float64", "float32")
+    }
+    print(f"{'':22s} {'per CPU s':>10s} {'per s':>10s} {'x NumPy':>8s} {'time':>6s} {'error':>8s}")
+    for name, (cpu, wall) in measured.items():
+        dtype = name.split(",")[0]
+        unmasked = measured.get(f"{dtype}, 1 thread", (cpu,))[0]
+        error = f"{errors[dtype]:8.1e}" if name.endswith("1 thread") else ""
+        ratio, relative = cpu / measured["NumPy"][0], unmasked / cpu
+        print(f"{name:22s} {cpu:10.0f} {wall:10.0f} {ratio:8.1f} {relative:6.3f} {error}")
+
+
+if __name__ == "__main__":
+    main()

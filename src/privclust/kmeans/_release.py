@@ -1,0 +1,350 @@
+r"""From a sketch to one that may be given away: noise on its sums, and what that promises.
+
+How far one record moves the sums, given the masks. A feature :math:`z = \exp(i\theta)` has
+:math:`|\Re z| + |\Im z| \le \sqrt 2`, attained at 45 degrees, and two of them differ by at most 2
+in modulus and :math:`2 \sqrt 2` in the sum of parts, attained by opposite ones at 45 degrees. A
+record takes part in r sums, so that a change of one record changes
+
+=============  ==================  =====================  ===============
+neighbours     what is released    l1, all parts          l2
+=============  ==================  =====================  ===============
+replace one    sums (n is public)  :math:`2 \sqrt 2 r`    :math:`2 \sqrt r`
+add or remove  sums and n          :math:`\sqrt 2 r + 1`  :math:`\sqrt{r + 1}`
+=============  ==================  =====================  ===============
+
+Masks given: a record's mask does not depend on any record's values, and the same mask goes to a
+record and to what replaces it. Averaging over masks then keeps the bound (proof of Proposition 1).
+
+Sensitivities are larger than these by the part `ROUNDING`. Half of it is for features in fixed
+point, whose modulus is at most `MODULUS_BOUND`. Half is for the rounding of the exact sums to
+float64: sums of less than 2^31 records stay below 2^32, where float64 has steps of at most 2^-21.
+Rounding moves the difference of two by at most one step in each part, 2^-20 in l1 a feature, and
+that half is at least 2^(1/2) 2^-20.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from privclust.kmeans._feature_sums import MODULUS_BOUND
+from privclust.kmeans._sketch import Sketch, SketchNoise
+from privclust.privacy import Guarantee, Loss, Release, Sensitivity, is_seeded, noise_source
+from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian, laplace
+from privclust.validation import check_integer, check_option, check_real
+
+NOISES = ("auto", "laplace", "gaussian")
+NEIGHBOURS = {"replace_one": "replace-one", "add_remove": "add-remove"}
+ROUNDING = 2.0 * (MODULUS_BOUND - 1.0)
+_MOST_RECORDS = 2**31
+_PUBLIC_COUNT = "the number of records is public"
+_SECRET_MASKS = (
+    "records take part in r of m features by their place in the data: the seed of the masks is "
+    "secret, or a record changes no other record's place"
+)
+
+
+def release(
+    sketch: Sketch,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    noise: str = "auto",
+    neighbours: str = "replace_one",
+    random_state=None,
+) -> Sketch:
+    r"""Return the sketch with noise on its sums, private.
+
+    Laplace noise has scale :math:`\Delta_1 / \epsilon` on real and imaginary parts; for replaced
+    records this is Definition 3 of the paper with
+    :math:`\sigma_\xi = 4 \sqrt{2 \alpha_r} m / (\sqrt{n_0} \epsilon)`, see `sound_sigma_xi`.
+    Normal noise has the least standard deviation that is (epsilon, delta)-private for
+    :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are derived above.
+
+    What was released twice from the same records costs twice: compose the guarantees.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Without noise.
+    epsilon : float
+        Positive, in nats.
+    delta : float
+        From 0 to less than 1; 0 asks for pure differential privacy.
+    noise : {"auto", "laplace", "gaussian"}
+        ``"auto"``: Laplace if delta is 0, else what has the smaller variance. Laplace noise is
+        epsilon-private without any delta. ``"gaussian"`` needs a positive delta.
+    neighbours : {"replace_one", "add_remove"}
+        Which change of the records is hidden. ``"replace_one"``: one of n, and n is public (the
+        paper's). ``"add_remove"``: one more or less, and the number is released with noise too.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]``), anything else for reproduction, which the
+        guarantee says.
+
+    Returns
+    -------
+    Sketch
+        With `noise` and `guarantee`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or the sketch has noise already.
+    ImportError
+        If `random_state` is None and OpenDP is not installed.
+
+    References
+    ----------
+    V. Schellekens et al., "Differentially private compressive k-means", ICASSP 2019, Definitions 2
+    to 4 and Proposition 1, whose printed constant is corrected (see `printed_sigma_xi`).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> sketch = Sketch.of(rng.standard_normal((100, 2)), rng.standard_normal((2, 5)))
+    >>> private = release(sketch, 1.0, random_state=0)
+    >>> private.guarantee.definition, round(private.noise.scale, 3)
+    ('pure', 14.142)
+    >>> release(sketch, 1.0, 1e-5, noise="gaussian", random_state=0).guarantee.definition
+    'approximate'
+    """
+    _check_without_noise(sketch)
+    check_real("epsilon", epsilon)
+    check_real("delta", delta, inclusive=True)
+    check_option("noise", noise, NOISES)
+    check_option("neighbours", neighbours, tuple(NEIGHBOURS))
+    if delta >= 1:
+        raise ValueError(f"delta must be less than 1, got {delta!r}")
+    if noise == "gaussian" and delta == 0:
+        raise ValueError("gaussian noise is private for a delta greater than 0 only, got delta=0")
+    l1, l2 = sensitivities(sketch.n_measurements, neighbours)
+    if noise == "auto":
+        noise = _smaller_noise(l1, l2, epsilon, delta)
+    if noise == "laplace":
+        return _with_laplace(sketch, l1, l2, float(epsilon), random_state)
+    return _with_gaussian(sketch, l2, epsilon, float(delta), random_state)
+
+
+def scrambled(sketch: Sketch, sigma_xi: float, *, random_state=None) -> Sketch:
+    r"""Return the scrambled sketch of Definition 3 for a given :math:`\sigma_\xi`.
+
+    The noise of eq. (4), :math:`\xi_j / \sqrt{\alpha_r m n_0}` with :math:`\xi_j` complex Laplace
+    of parameter :math:`\sigma_\xi / \sqrt 2`, is Laplace noise of scale
+    :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2` on the parts of the sums. Its guarantee is the
+    epsilon of `sound_sigma_xi`, for replaced records.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Without noise, of at least one record.
+    sigma_xi : float
+        Not negative; 0 adds no noise and returns the sketch, without a guarantee.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        As for `release`.
+
+    Returns
+    -------
+    Sketch
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or the sketch has noise already.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> sketch = Sketch.of(rng.standard_normal((100, 2)), rng.standard_normal((2, 5)))
+    >>> scrambled(sketch, 2.0, random_state=0).noise.scale
+    10.0
+    """
+    _check_without_noise(sketch)
+    check_real("sigma_xi", sigma_xi, inclusive=True)
+    check_integer("n_samples", sketch.n_samples, minimum=1)
+    if sigma_xi == 0:
+        return sketch
+    l1, l2 = sensitivities(sketch.n_measurements, "replace_one")
+    scale = sigma_xi * math.sqrt(sketch.alpha_r * sketch.n_samples) / 2.0
+    return _with_laplace(sketch, l1, l2, l1.value / scale, random_state)
+
+
+def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
+    r"""Return the least :math:`\sigma_\xi` with which Definition 3 is epsilon-private.
+
+    .. math:: \sigma_\xi = \frac{4 \sqrt{2 \alpha_r}\, m}{\sqrt{n_0}\, \epsilon}
+
+    One of :math:`n_0` records moves the parts of the sums by at most :math:`2 \sqrt 2 r` together,
+    their noise has scale :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2`, and the ratio is epsilon. It
+    is what eq. (7) of the paper uses.
+
+    Parameters
+    ----------
+    alpha_r : float
+        Share of measurements r / m, in (0, 1].
+    m : int
+        Number of frequencies.
+    n0 : int
+        Number of records of one device.
+    epsilon : float
+        Positive, in nats.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Examples
+    --------
+    >>> round(sound_sigma_xi(1.0, 1000, 10**6, 1.0), 3)
+    5.657
+    """
+    return printed_sigma_xi(alpha_r, m, n0, epsilon) / math.sqrt(alpha_r)
+
+
+def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
+    r"""Return :math:`\sigma_\xi` of Proposition 1 with :math:`\alpha_r` outside the root.
+
+    .. math:: \sigma_\xi = \frac{4 \sqrt 2\, \alpha_r m}{\sqrt{n_0}\, \epsilon},
+
+    which gives :math:`\epsilon / \sqrt{\alpha_r}`-differential privacy: less than it says wherever
+    :math:`\alpha_r < 1`, since step (iii) of its proof should come to :math:`\sqrt{\alpha_r}`.
+    (Epsilon stands outside the root here, as in the proof and in eq. (7).) For comparison only;
+    parameters as for `sound_sigma_xi`.
+
+    Examples
+    --------
+    >>> printed_sigma_xi(0.25, 1000, 10**6, 1.0) / sound_sigma_xi(0.25, 1000, 10**6, 1.0)
+    0.5
+    """
+    check_real("alpha_r", alpha_r)
+    if alpha_r > 1:
+        raise ValueError(f"alpha_r must be at most 1, got {alpha_r!r}")
+    check_integer("m", m, minimum=1)
+    check_integer("n0", n0, minimum=1)
+    check_real("epsilon", epsilon)
+    return 4.0 * math.sqrt(2.0) * alpha_r * m / (math.sqrt(n0) * epsilon)
+
+
+def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Sensitivity]:
+    r"""Return how far one record moves what is released, in l1 and in l2; derived above.
+
+    Parameters
+    ----------
+    n_measurements : int
+        r.
+    neighbours : {"replace_one", "add_remove"}
+
+    Returns
+    -------
+    l1, l2 : privclust.privacy.Sensitivity
+
+    Examples
+    --------
+    >>> l1, l2 = sensitivities(100, "replace_one")
+    >>> round(l1.value, 2), round(l2.value, 2)
+    (282.84, 20.0)
+    """
+    check_integer("n_measurements", n_measurements, minimum=1)
+    check_option("neighbours", neighbours, tuple(NEIGHBOURS))
+    r = n_measurements
+    if neighbours == "replace_one":
+        l1, l2 = 2.0 * math.sqrt(2.0) * r, 2.0 * math.sqrt(r)
+        proof = "r opposite unit phases, masks given"
+    else:
+        l1, l2 = math.sqrt(2.0) * r + 1.0, math.sqrt(r + 1.0)
+        proof = "r unit phases and one count, masks given"
+    relation = NEIGHBOURS[neighbours]
+    return (
+        Sensitivity(l1 * (1.0 + ROUNDING), "l1", relation, proof),
+        Sensitivity(l2 * (1.0 + ROUNDING), "l2", relation, proof),
+    )
+
+
+def _smaller_noise(l1: Sensitivity, l2: Sensitivity, epsilon: float, delta: float) -> str:
+    """The mechanism whose noise has the smaller variance at this budget."""
+    if delta == 0:
+        return "laplace"
+    of_laplace = 2.0 * (l1.value / epsilon) ** 2
+    of_gaussian = analytic_gaussian_sigma(l2, epsilon, delta) ** 2
+    return "laplace" if of_laplace <= of_gaussian else "gaussian"
+
+
+def _with_laplace(
+    sketch: Sketch, l1: Sensitivity, l2: Sensitivity, epsilon: float, random_state
+) -> Sketch:
+    """Pure privacy; part by part the noise also is (shift / scale)^2 / 2-concentrated."""
+    source = noise_source(random_state)
+    noised = laplace(_released_numbers(sketch, l1.relation), l1, epsilon, source)
+    scale = l1.value / epsilon
+    loss = Loss(rho=(l2.value / scale) ** 2 / 2.0, epsilon=epsilon)
+    guarantee = _guarantee(sketch, "laplace", scale, l1, loss, "pure", 0.0, source)
+    return _noised(sketch, noised, SketchNoise("laplace", scale), guarantee)
+
+
+def _with_gaussian(
+    sketch: Sketch, l2: Sensitivity, epsilon: float, delta: float, random_state
+) -> Sketch:
+    """(epsilon, delta)-privacy, kept as the concentrated privacy that it follows from."""
+    source = noise_source(random_state)
+    sigma = analytic_gaussian_sigma(l2, epsilon, delta)
+    noised = gaussian(_released_numbers(sketch, l2.relation), l2, sigma, source)
+    loss = Loss(rho=(l2.value / sigma) ** 2 / 2.0)
+    guarantee = _guarantee(sketch, "gaussian", sigma, l2, loss, "approximate", delta, source)
+    return _noised(sketch, noised, SketchNoise("gaussian", sigma), guarantee)
+
+
+def _released_numbers(sketch: Sketch, relation: str) -> np.ndarray:
+    """Real and imaginary parts in turn and, where it is private too, the number of records."""
+    parts = sketch.sums.view(np.float64)
+    return parts if relation == "replace-one" else np.append(parts, float(sketch.n_samples))
+
+
+def _noised(sketch: Sketch, numbers, noise: SketchNoise, guarantee: Guarantee) -> Sketch:
+    """The sketch that the released numbers are."""
+    n_parts = 2 * sketch.n_frequencies
+    n_samples = float(numbers[n_parts]) if len(numbers) > n_parts else sketch.n_samples
+    return replace(
+        sketch,
+        sums=np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
+        n_samples=n_samples,
+        noise=noise,
+        guarantee=guarantee,
+        exact=None,
+    )
+
+
+def _guarantee(sketch, mechanism, scale, sensitivity, loss, definition, delta, source) -> Guarantee:
+    """State what the noise gives and what it rests on."""
+    public_count = sensitivity.relation == "replace-one"
+    caveats = [_PUBLIC_COUNT] if public_count else []
+    if sketch.n_measurements < sketch.n_frequencies:
+        caveats.append(_SECRET_MASKS)
+    name = "sums of features" if public_count else "sums of features and number of records"
+    noise = f"scale {scale:.6g}"
+    return Guarantee.of(
+        [Release(name, mechanism, noise, sensitivity.proof, loss)],
+        definition,
+        sensitivity.relation,
+        delta=delta,
+        seeded=is_seeded(source),
+        caveats=caveats,
+    )
+
+
+def _check_without_noise(sketch: Sketch) -> None:
+    """Noise on noise would cost twice and promise once."""
+    if not isinstance(sketch, Sketch):
+        raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
+    if sketch.noise is not None:
+        raise ValueError("the sketch has noise already: release it once, from the exact sums")
+    if sketch.n_samples >= _MOST_RECORDS:
+        raise ValueError(
+            f"sums of 2^31 records or more are too coarse in float64, got {sketch.n_samples}; "
+            "release the sketches of parts and merge them"
+        )

@@ -1,0 +1,377 @@
+"""A sketch: what is left of records when only sums of random Fourier features are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from privclust import artefacts
+from privclust.kmeans._feature_sums import FeatureSums
+from privclust.kmeans._streams import chunks
+from privclust.privacy import Guarantee
+from privclust.validation import check_integer, check_option
+
+KIND = "sketch"
+MECHANISMS = ("laplace", "gaussian")
+_VARIANCE_OF_UNIT_SCALE = {"laplace": 2.0, "gaussian": 1.0}
+_EXACT = "exact/"  # in files: exact sums, from which a sketch without noise is restored
+_MASK_SEED_BITS = 64
+
+
+@dataclass(frozen=True)
+class SketchNoise:
+    """The noise on the sums of a sketch.
+
+    Attributes
+    ----------
+    mechanism : {"laplace", "gaussian"}
+    scale : float
+        Of the noise that each part added to every real and imaginary part of its sums: the Laplace
+        scale (mean absolute noise), or the standard deviation of normal noise.
+    n_parts : int
+        How many sketches with such noise were merged.
+
+    Examples
+    --------
+    >>> SketchNoise("laplace", 3.0, n_parts=2).variance
+    36.0
+    """
+
+    mechanism: str
+    scale: float
+    n_parts: int = 1
+
+    def __post_init__(self) -> None:
+        check_option("mechanism", self.mechanism, MECHANISMS)
+        check_integer("n_parts", self.n_parts, minimum=1)
+
+    @property
+    def variance(self) -> float:
+        """Of every real and imaginary part of the merged sums."""
+        return self.n_parts * _VARIANCE_OF_UNIT_SCALE[self.mechanism] * self.scale**2
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    r"""Sums of random Fourier features over records, with or without noise; not to be changed.
+
+    With frequencies :math:`\omega_1, \dots, \omega_m` and, for every record, a mask
+    :math:`b_i` of r of the m features (all of them where r = m),
+
+    .. math:: \mathrm{sums}_j = \sum_i b_{ij} \exp(i \omega_j^T x_i) + \mathrm{noise}_j, \qquad
+        s = \frac{\mathrm{sums}}{\alpha_r n \sqrt{m}}, \quad \alpha_r = r / m.
+
+    s is `values`: eq. (2) of the paper where r = m and there is no noise, else the scrambled
+    sketch of eq. (4). ``a + b`` is the sketch of the records of both, which must have none in
+    common: eq. (5) for parts of equal size, and weighted by size otherwise. Sums without noise are
+    kept exactly, so that the sketch of parts is, to the byte, that of the whole.
+
+    A sketch without noise is **not private**: with few records they can be read off it. See
+    `privclust.kmeans._release.release`.
+
+    Parameters
+    ----------
+    frequencies : array_like of shape (n_features, m)
+        :math:`\Omega`, finite; one frequency a column, in radians per unit of the data.
+    sums : array_like of complex, shape (m,)
+        Finite.
+    n_samples : int or float
+        n; a float, of any sign, where the count itself was noised.
+    n_measurements : int or None
+        r, from 1 to m; None for m.
+    noise : SketchNoise or None
+        None where there is none.
+    guarantee : privclust.privacy.Guarantee or None
+        What the noise gives; None where there is no noise.
+    exact : mapping of str to ndarray or None
+        The exact state of the sums, `FeatureSums.state`; None where they are not exact.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    References
+    ----------
+    V. Schellekens, A. Chatalic, F. Houssiau, Y.-A. de Montjoye, L. Jacques and R. Gribonval,
+    "Differentially private compressive k-means", ICASSP 2019, eqs. (2), (4) and (5).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, frequencies = rng.standard_normal((100, 2)), rng.standard_normal((2, 5))
+    >>> whole = Sketch.of(X, frequencies)
+    >>> parts = Sketch.of(X[:30], frequencies) + Sketch.of(X[30:], frequencies)
+    >>> parts.n_samples, bool((parts.values == whole.values).all())
+    (100, True)
+    """
+
+    frequencies: np.ndarray = field(repr=False)
+    sums: np.ndarray = field(repr=False)
+    n_samples: int | float
+    n_measurements: int | None = None
+    noise: SketchNoise | None = None
+    guarantee: Guarantee | None = field(default=None, repr=False)
+    exact: Mapping[str, np.ndarray] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        checked = FeatureSums(self.frequencies, n_measurements=self.n_measurements)
+        frequencies = checked.frequencies
+        m = frequencies.shape[1]
+        sums = np.array(self.sums, dtype=np.complex128)
+        if sums.shape != (m,) or not np.isfinite(sums).all():
+            raise ValueError(f"sums must be {m} finite numbers, got an array of {sums.shape}")
+        if (self.noise is None) != (self.guarantee is None):
+            raise ValueError("a sketch has both noise and a guarantee, or neither")
+        if self.noise is not None and self.exact is not None:
+            raise ValueError("a sketch with noise must not carry its sums without noise")
+        if self.noise is None or not isinstance(self.n_samples, float):
+            check_integer("n_samples", self.n_samples, minimum=0)
+        elif not math.isfinite(self.n_samples):
+            raise ValueError(f"n_samples must be finite, got {self.n_samples}")
+        object.__setattr__(self, "n_measurements", int(checked.n_measurements))
+        for name, array in (("frequencies", frequencies), ("sums", sums)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def of(
+        cls,
+        source,
+        frequencies,
+        *,
+        n_measurements: int | None = None,
+        mask_seed: int | None = None,
+        first_record: int = 0,
+        chunk_size: int | None = None,
+        dataset: str | None = None,
+        n_threads: int = 1,
+    ) -> Sketch:
+        """Return the sketch of a source of any size, without noise.
+
+        Parameters
+        ----------
+        source : array_like, path or iterable of chunks
+            What `privclust.kmeans._streams.chunks` reads.
+        frequencies : array_like of shape (n_features, m)
+        n_measurements : int or None
+            r: how many features each record takes part in; None for all.
+        mask_seed : int or None
+            Which of the features: None draws the seed from the operating system and forgets it, an
+            int, which is then to be kept secret, repeats it. Not used where r = m.
+        first_record : int
+            Index of the first record among all: with one seed, parts of a data set get the masks
+            that they have in the whole.
+        chunk_size : int or None
+            Records in memory at a time; the result does not depend on it.
+        dataset : str or None
+            Of an HDF5 file.
+        n_threads : int
+            The result does not depend on it.
+
+        Returns
+        -------
+        Sketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the source cannot be read.
+        FileNotFoundError
+            If there is no such file.
+        """
+        sums = FeatureSums(
+            frequencies,
+            n_measurements=n_measurements,
+            mask_seed=secret_mask_seed() if mask_seed is None else mask_seed,
+            first_record=first_record,
+            n_threads=n_threads,
+        )
+        stream = chunks(source, chunk_size=chunk_size, dataset=dataset)
+        n_features = sums.frequencies.shape[0]
+        if stream.n_features != n_features:
+            raise ValueError(
+                f"{stream.name} has {stream.n_features} columns, the frequencies {n_features}"
+            )
+        for chunk in stream:
+            sums.add(chunk)
+        return cls.from_feature_sums(sums)
+
+    @classmethod
+    def from_feature_sums(cls, sums: FeatureSums) -> Sketch:
+        """Return the sketch of the records that were added to `sums` so far."""
+        return cls(
+            sums.frequencies,
+            sums.values,
+            sums.n_samples,
+            sums.n_measurements,
+            exact=sums.state(),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the records, d."""
+        return self.frequencies.shape[0]
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies, m."""
+        return self.frequencies.shape[1]
+
+    @property
+    def alpha_r(self) -> float:
+        r"""Share of the features that a record takes part in, :math:`\alpha_r = r / m`."""
+        return self.n_measurements / self.n_frequencies
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise on each real and imaginary part of `sums`; 0 without noise."""
+        return 0.0 if self.noise is None else self.noise.variance
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of shape and bytes of the frequencies: sketches with one key can be merged."""
+        sha = hashlib.sha256(repr(self.frequencies.shape).encode())
+        sha.update(self.frequencies.astype("<f8").tobytes())
+        return sha.hexdigest()
+
+    @property
+    def values(self) -> np.ndarray:
+        r"""The sketch :math:`\mathrm{sums} / (\alpha_r n \sqrt m)`, eqs. (2) and (4), shape (m,).
+
+        Raises
+        ------
+        ValueError
+            If there are no records, or their noised number is below 1.
+        """
+        if self.n_samples < 1:
+            raise ValueError(
+                "a sketch has values only if there are records; their number"
+                f"{', with noise,' if self.noise else ''} is {self.n_samples:g}"
+            )
+        return self.sums / (self.alpha_r * self.n_samples * math.sqrt(self.n_frequencies))
+
+    def __add__(self, other: Sketch) -> Sketch:
+        """Return the sketch of the records of both, which must have none in common."""
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        _check_same_features(self, other)
+        if (self.noise is None) != (other.noise is None):
+            raise ValueError(
+                "sketches cannot be merged: one is private and the other is not, so that the "
+                "result would protect some records only"
+            )
+        if self.noise is not None:
+            return self._plus_private(other)
+        if self.exact is None or other.exact is None:
+            return replace(
+                self,
+                sums=self.sums + other.sums,
+                n_samples=self.n_samples + other.n_samples,
+                exact=None,
+            )
+        return Sketch.from_feature_sums(self._feature_sums().merge(other._feature_sums()))
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
+
+        The same sketch gives the same bytes. A private sketch is all that stands in its file.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        parameters = {
+            "frequencies": self.key,
+            "n_samples": self.n_samples,
+            "n_measurements": self.n_measurements,
+            "noise": self.noise and asdict(self.noise),
+            "guarantee": self.guarantee and self.guarantee.as_dict(),
+        }
+        if self.exact is None:
+            content = {"sums": self.sums}
+        else:
+            content = {_EXACT + name: array for name, array in self.exact.items()}
+        arrays = {"frequencies": self.frequencies, **content}
+        return artefacts.write(path, KIND, arrays, parameters)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Sketch:
+        """Read a sketch that `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        privclust.artefacts.ArtefactError
+            If the file is damaged or holds something else.
+        """
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
+        found = artefacts.read(path, KIND)
+        parameters, arrays = found.parameters, found.arrays
+        frequencies, n_measurements = arrays["frequencies"], parameters["n_measurements"]
+        if "sums" not in arrays:
+            state = {
+                name.removeprefix(_EXACT): array
+                for name, array in arrays.items()
+                if name.startswith(_EXACT)
+            }
+            sums = FeatureSums.from_state(state, frequencies, n_measurements=n_measurements)
+            return cls.from_feature_sums(sums)
+        noise, guarantee = parameters["noise"], parameters["guarantee"]
+        return cls(
+            frequencies,
+            arrays["sums"],
+            parameters["n_samples"],
+            n_measurements,
+            noise=noise and SketchNoise(**noise),
+            guarantee=guarantee and Guarantee.from_dict(guarantee),
+        )
+
+    def _feature_sums(self) -> FeatureSums:
+        """An accumulator of its own with these sums: merging changes it."""
+        return FeatureSums.from_state(
+            self.exact, self.frequencies, n_measurements=self.n_measurements
+        )
+
+    def _plus_private(self, other: Sketch) -> Sketch:
+        """Sums, counts and noise add up; the privacy of both together is that of one."""
+        try:
+            guarantee = self.guarantee.alongside(other.guarantee)
+        except ValueError as error:
+            raise ValueError(f"sketches cannot be merged: {error}") from None
+        return replace(
+            self,
+            sums=self.sums + other.sums,
+            n_samples=self.n_samples + other.n_samples,
+            noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
+            guarantee=guarantee,
+        )
+
+
+def secret_mask_seed() -> int:
+    """Return a seed of masks from the operating system, which nobody is to know."""
+    return secrets.randbits(_MASK_SEED_BITS)
+
+
+def _check_same_features(one: Sketch, other: Sketch) -> None:
+    """Raise a ValueError unless the sums of both are of the same features."""
+    for what, ours, theirs in (
+        ("shapes of the frequencies", one.frequencies.shape, other.frequencies.shape),
+        ("frequencies (their keys)", one.key, other.key),
+        ("measurements per record", one.n_measurements, other.n_measurements),
+    ):
+        if ours != theirs:
+            raise ValueError(
+                f"sketches cannot be merged: {what} differ, {ours} and {theirs}; draw the "
+                "frequencies once and use them for all"
+            )

@@ -1,0 +1,370 @@
+"""The command line: what it writes, what it refuses, and what is left when it is stopped."""
+
+import io
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust import cli, kmeans
+from privclust.artefacts import ArtefactError
+from privclust.cli import main
+from privclust.kmeans import _frequencies, _release
+from privclust.kmeans._sketch import Sketch
+
+DRAWN = ["--frequencies", "30", "--variance", "2.5", "--seed", "1"]
+X = np.random.default_rng(0).integers(-1024, 1024, (600, 3)) / 256
+needs_decode = pytest.mark.skipif(not hasattr(kmeans, "decode"), reason="there is no decoder")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run the command in a folder with x.npy; return its code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+
+    def command(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+def test_every_format_gives_the_sketch_of_the_library(run):
+    pd.DataFrame(X).to_csv("x.csv", index=False, header=False)
+    pd.DataFrame(X, columns=list("abc")).to_parquet("x.parquet")
+    with h5py.File("x.h5", "w") as file:
+        file["points"], file["other"] = X, X[:, :2]
+    for name in ("x.npy", "x.csv", "x.parquet", "x.h5"):
+        options = (*DRAWN, *(("--dataset", "points") if name == "x.h5" else ()))
+        code, out, err = run("sketch", name, "-o", f"{name}.h5", *options)
+        assert (code, out) == (0, "")
+        assert "sketch of 600 records, 30 numbers" in err
+        assert "NOT private" in err
+        found = Sketch.load(f"{name}.h5")
+        frequencies = _frequencies.draw_frequencies(3, 30, variance=2.5, random_state=1)
+        assert (found.frequencies == frequencies).all()
+        assert (found.sums == Sketch.of(X, frequencies).sums).all()
+        assert found.guarantee is None
+
+
+def test_private_sketch_says_what_it_promises(run):
+    code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0.5")
+    assert code == 0
+    assert "0.5-differential privacy (replace-one neighbours)" in err
+    assert "NOT private" not in err
+    assert "seeded" not in err
+    first = Sketch.load("s.h5")
+    assert (first.guarantee.definition, first.guarantee.seeded) == ("pure", False)
+    run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0.5")
+    assert (Sketch.load("s.h5").sums != first.sums).all()
+    options = ("--delta", "1e-6", "--noise", "gaussian", "--neighbours", "add_remove")
+    code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0.5", *options)
+    assert code == 0
+    assert "(0.5, 1e-06)-differential privacy (add-remove neighbours)" in err
+    assert Sketch.load("s.h5").noise.mechanism == "gaussian"
+
+
+def test_seeded_noise_repeats_and_says_that_it_is_no_release(run):
+    options = (*DRAWN, "--epsilon", "1", "--measurements", "7", "--seed-noise", "5")
+    _, _, err = run("sketch", "x.npy", "-o", "a.h5", *options, "--threads", "1")
+    assert "for reproduction, not for release" in err
+    run("sketch", "x.npy", "-o", "b.h5", *options, "--threads", "2")
+    assert Path("a.h5").read_bytes() == Path("b.h5").read_bytes()
+    assert Sketch.load("a.h5").n_measurements == 7
+
+
+def test_noise_is_not_that_of_the_frequencies_of_the_same_seed(run):
+    run("sketch", "x.npy", "-o", "exact.h5", *DRAWN)
+    run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1", "--seed-noise", "1")
+    noised = Sketch.load("s.h5")
+    same = np.random.default_rng(1).laplace(scale=noised.noise.scale, size=60)
+    noise = (noised.sums - Sketch.load("exact.h5").sums).view(float)
+    assert np.abs(noise - same).max() > noised.noise.scale
+
+
+def test_ten_devices_are_one(run):
+    run("sketch", "x.npy", "-o", "whole.h5", *DRAWN)
+    edges = [0, 10, 60, 100, 101, 200, 300, 333, 444, 500, 600]
+    for device in range(10):
+        np.save(f"{device}.npy", X[edges[device] : edges[device + 1]])
+        assert run("sketch", f"{device}.npy", "-o", f"{device}.h5", "--like", "whole.h5")[0] == 0
+    parts = [Sketch.load(f"{device}.h5") for device in range(10)]
+    merged = sum(parts[1:], start=parts[0])
+    merged.save("merged.h5")
+    assert Path("merged.h5").read_bytes() == Path("whole.h5").read_bytes()
+    names = [f"{device}.npy" for device in range(10)]
+    run("sketch", *names, "-o", "together.h5", "--like", "whole.h5")
+    assert Path("together.h5").read_bytes() == Path("whole.h5").read_bytes()
+
+
+@pytest.mark.slow
+def test_ten_processes_sketch_ten_parts(run):
+    """Private parts, made at the same time; noise of the sum within 6 deviations."""
+    run("sketch", "x.npy", "-o", "whole.h5", *DRAWN)
+    processes = []
+    for device, part in enumerate(np.split(X, 10)):
+        np.save(f"{device}.npy", part)
+        arguments = ["sketch", f"{device}.npy", "-o", f"{device}.h5", "--like", "whole.h5"]
+        command = [sys.executable, "-m", "privclust.cli", *arguments, "--epsilon", "2"]
+        processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+    assert [process.wait() for process in processes] == [0] * 10
+    parts = [Sketch.load(f"{device}.h5") for device in range(10)]
+    merged, whole = sum(parts[1:], start=parts[0]), Sketch.load("whole.h5")
+    assert (merged.n_samples, merged.noise.n_parts) == (600, 10)
+    assert merged.guarantee.epsilon == pytest.approx(2.0)
+    deviations = (merged.sums - whole.sums).view(float) / np.sqrt(merged.noise_variance)
+    assert np.abs(deviations).max() < 6
+    assert np.abs(deviations).mean() > 0.3
+
+
+def test_like_takes_frequencies_and_measurements(run):
+    run("sketch", "x.npy", "-o", "a.h5", *DRAWN, "--measurements", "4")
+    run("sketch", "x.npy", "-o", "b.h5", "--like", "a.h5", "--epsilon", "1")
+    run("sketch", "x.npy", "-o", "c.h5", "--like", "a.h5", "--measurements", "5")
+    a, b, c = (Sketch.load(f"{name}.h5") for name in "abc")
+    assert a.key == b.key == c.key
+    assert [a.n_measurements, b.n_measurements, c.n_measurements] == [4, 4, 5]
+
+
+def test_variance_may_come_from_a_public_sample(run):
+    np.save("public.npy", X[:200] * 3)
+    arguments = ("--frequencies", "5", "--public-sample", "public.npy", "--seed", "2")
+    code, _, err = run("sketch", "x.npy", "-o", "s.h5", *arguments)
+    assert code == 0
+    variance = _frequencies.estimate_variance(X[:200] * 3, random_state=2)
+    assert f"public sample: {variance:.6g}" in err
+    expected = _frequencies.draw_frequencies(3, 5, variance=variance, random_state=2)
+    assert (Sketch.load("s.h5").frequencies == expected).all()
+    np.save("public.npy", X[:, :2])
+    code, _, err = run("sketch", "x.npy", "-o", "t.h5", *arguments)
+    assert (code, "public.npy: has 2 columns" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((), "COMMAND"),
+        (("sketch",), "FILE"),
+        (("sketch", "x.npy", "-o", "s.h5"), "--frequencies M is needed"),
+        (("sketch", "x.npy", "-o", "s.h5", "--frequencies", "3"), "would tell of the private"),
+        (
+            ("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--public-sample", "x.npy"),
+            "one of --variance",
+        ),
+        (("sketch", "x.npy", "-o", "s.h5", "--like", "a.h5", "--law", "gaussian"), "--law does"),
+        (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--measurements", "31"), "at most"),
+        (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--delta", "0.1"), "--delta says how"),
+        (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0"), "greater than 0"),
+        (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "nan"), "finite"),
+        (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1", "--delta", "1"), "than 1"),
+        (
+            ("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1", "--noise", "gaussian"),
+            "needs a --delta",
+        ),
+        (("sketch", "x.npy", "-o", "s.h5", "--frequencies", "0"), "at least 1"),
+        (("sketch", "x.npy", "-o", "s.h5", "--seed", "-1"), "--seed"),
+        (("decode", "s.h5"), "--clusters"),
+        (("decode", "s.h5", "./s.h5", "--clusters", "2"), "named twice"),
+        (("decode", "s.h5", "--clusters", "2", "--bounds", "1", "-1.5"), "LOW must be less"),
+    ],
+)
+def test_misuse_is_one_line_and_code_2(run, arguments, reason):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert reason in err
+    assert not Path("s.h5").exists()
+
+
+def test_failures_are_one_line_and_code_1_and_write_nothing(run):
+    Path("text.csv").write_text("1,2,3\n4,5,x\n")
+    Path("damaged.h5").write_bytes(b"\x89HDF no")
+    Path("header.csv").write_text("a,b,c\n")
+    np.save("wide.npy", np.ones((2, 5)))
+    np.save("huge.npy", np.full((2, 3), 1e308))
+    Path("folder").mkdir()
+    run("sketch", "x.npy", "-o", "r5.h5", *DRAWN, "--measurements", "5")
+    before = sorted(os.listdir())
+    for arguments, reason in (
+        (("none.npy", "-o", "s.h5", *DRAWN), "none.npy: there is no such file"),
+        (("x.npy", "text.csv", "-o", "s.h5", *DRAWN), "text.csv: row 2, column 3 is 'x'"),
+        (("x.npy", "wide.npy", "-o", "s.h5", *DRAWN), "wide.npy: has 5 columns"),
+        (
+            ("huge.npy", "-o", "s.h5", "--frequencies", "3", "--variance", "1e-6"),
+            "huge.npy: X must be finite and at most",
+        ),
+        (("header.csv", "-o", "s.h5", *DRAWN), "header.csv: no records"),
+        (("x.npy", "-o", "s.h5", "--like", "damaged.h5"), "damaged.h5: not a whole artefact"),
+        (("x.npy", "-o", "s.h5", "--like", "none.h5"), "none.h5: there is no such file"),
+        (("x.npy", "-o", "s.h5", "--like", "r5.h5", "--measurements", "31"), "at most"),
+        (("x.npy", "-o", "x.npy", *DRAWN), "is one of the inputs"),
+        (("x.npy", "-o", "folder", *DRAWN), "is a directory"),
+        (("x.npy", "-o", "wide.npy/s.h5", *DRAWN), "cannot be written"),
+    ):
+        code, out, err = run("sketch", *arguments)
+        assert (code, out) == (1, "")
+        assert err.count("\n") == 1
+        assert reason in err
+        assert "Traceback" not in err
+        assert sorted(os.listdir()) == before
+
+
+def test_missing_noise_is_told_before_reading(run, monkeypatch):
+    """Without OpenDP nothing is read: the file named does not even exist."""
+    monkeypatch.setattr("privclust.privacy.noise.find_spec", lambda name: None)
+    code, _, err = run("sketch", "none.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1")
+    assert code == 1
+    assert "privclust[secure]" in err
+
+
+def test_full_disk_leaves_the_file_as_it_was(run):
+    run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
+    before = Path("s.h5").read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, hard))
+    try:
+        code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1")
+        new = run("sketch", "x.npy", "-o", "new.h5", *DRAWN)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == new[0] == 1
+    assert err == "privclust: error: s.h5: cannot be written (File too large)\n"
+    assert Path("s.h5").read_bytes() == before
+    assert sorted(os.listdir()) == ["s.h5", "x.npy"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_stopped_run_leaves_nothing_that_loads(run, tmp_path, number, code):
+    """A sparse file of ten thousand million zeros is being read when the signal comes."""
+    np.lib.format.open_memmap("endless.npy", mode="w+", dtype=np.float32, shape=(10**10, 1))
+    program = (
+        "import sys; from privclust import cli; cli._SECONDS_BETWEEN_LINES = 0.0;"
+        "sys.exit(cli.main(sys.argv[1:]))"
+    )
+    arguments = ["sketch", "endless.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stderr=subprocess.PIPE, text=True
+    )
+    assert "of 10,000,000,000 records read" in process.stderr.readline()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    if number != signal.SIGKILL:
+        assert err.endswith("nothing was written\n")
+        assert sorted(os.listdir()) == ["endless.npy", "x.npy"]
+    for path in tmp_path.iterdir():
+        with pytest.raises(ArtefactError):
+            Sketch.load(path)
+
+
+def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
+    monkeypatch.setattr(cli, "_SECONDS_BETWEEN_LINES", 0.0)
+    _, _, err = run("sketch", "x.npy", "x.npy", "-o", "s.h5", *DRAWN)
+    assert "600 of 1,200 records read\n1,200 of 1,200 records read\n" in err
+    pytest.importorskip("tqdm")
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
+    assert "100%|" in terminal.getvalue()
+    assert "records read" not in terminal.getvalue()
+
+
+def test_nothing_slow_is_imported_before_the_arguments_are_understood():
+    program = (
+        "import sys; from privclust.cli import main\n"
+        "try: main(['sketch', '--help'])\n"
+        "except SystemExit: print(set(sys.modules) & {'numpy', 'numba', 'h5py', 'sklearn', 'tqdm'})"
+    )
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert time.monotonic() - start < 30
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_choices_are_those_of_the_library():
+    assert cli._LAWS[0] == "adapted_radius"
+    assert set(cli._LAWS) == set(_frequencies.LAWS)
+    with pytest.raises(SystemExit):
+        main(["sketch", "x", "-o", "y", "--noise", "x"])
+    for option, known in (("--noise", _release.NOISES), ("--neighbours", _release.NEIGHBOURS)):
+        for value in known:
+            code = main(
+                [
+                    "sketch",
+                    "none.npy",
+                    "-o",
+                    "y",
+                    *DRAWN,
+                    "--epsilon",
+                    "1",
+                    "--delta",
+                    "0.1",
+                    option,
+                    value,
+                ]
+            )
+            assert code == 1  # understood; it is the file that is missing
+
+
+def test_the_command_is_installed_under_its_name():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"privclust": f"{main.__module__}:{main.__name__}"}
+
+
+@needs_decode
+def test_decode_merges_and_writes_centers(run):
+    rng = np.random.default_rng(0)
+    centers = np.array([[-4.0, 0, 0], [4, 0, 0], [0, 5, 0]])
+    points = (centers[:, None] + 0.3 * rng.standard_normal((3, 2000, 3))).reshape(-1, 3)
+    rng.shuffle(points)
+    drawn = ("--frequencies", "120", "--variance", "0.1", "--seed", "1")
+    np.save("a.npy", points[:1000])
+    np.save("b.npy", points[1000:])
+    run("sketch", "a.npy", "-o", "a.h5", *drawn)
+    run("sketch", "b.npy", "-o", "b.h5", "--like", "a.h5")
+    options = ("--clusters", "3", "--bounds", "-6", "6", "--seed", "0")
+    code, out, err = run("decode", "a.h5", "b.h5", *options)
+    assert code == 0
+    assert "3 centers from 6,000 records in 2 sketches" in err
+    assert "NOT private" in err
+    found = pd.read_csv(io.StringIO(out))
+    assert list(found) == ["x1", "x2", "x3", "weight"]
+    assert found["weight"].sum() == pytest.approx(1, abs=0.05)
+    distances = np.linalg.norm(found.to_numpy()[:, None, :3] - centers, axis=-1)
+    assert distances.min(axis=0).max() < 0.2
+    assert run("decode", "a.h5", "b.h5", *options, "-o", "centers.csv")[1] == ""
+    assert Path("centers.csv").read_text() == out
+
+
+@needs_decode
+def test_decode_repeats_the_guarantee_and_refuses_what_cannot_be_merged(run):
+    run("sketch", "x.npy", "-o", "a.h5", *DRAWN, "--epsilon", "3")
+    run("sketch", "x.npy", "-o", "b.h5", "--like", "a.h5")
+    run("sketch", "x.npy", "-o", "c.h5", *DRAWN[:-1], "2")
+    code, _, err = run("decode", "a.h5", "--clusters", "2", "--seed", "0")
+    assert code == 0
+    assert "3-differential privacy" in err
+    for other, reason in (("b.h5", "private"), ("c.h5", "frequencies")):
+        code, out, err = run("decode", "a.h5", other, "--clusters", "2", "-o", "centers.csv")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert reason in err
+    assert not Path("centers.csv").exists()
