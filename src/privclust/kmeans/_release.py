@@ -53,6 +53,7 @@ def release(
     *,
     noise: str = "auto",
     neighbours: str = "replace_one",
+    share: float = 1.0,
     random_state=None,
 ) -> Sketch:
     r"""Return the sketch with noise on its sums, private.
@@ -79,6 +80,10 @@ def release(
     neighbours : {"replace_one", "add_remove"}
         Which change of the records is hidden. ``"replace_one"``: one of n, and n is public (the
         paper's). ``"add_remove"``: one more or less, and the number is released with noise too.
+    share : float
+        Part of the budget, above 0 and at most 1, for several releases from the same records: those
+        with one kind of noise whose shares add up to 1 compose to (epsilon, delta). Laplace noise
+        spends this part of epsilon, normal noise of the squared ratio of sensitivity and deviation.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction, which the
         guarantee says.
@@ -117,14 +122,18 @@ def release(
     check_option("neighbours", neighbours, tuple(NEIGHBOURS))
     if delta >= 1:
         raise ValueError(f"delta must be less than 1, got {delta!r}")
+    check_real("share", share)
+    if share > 1:
+        raise ValueError(f"share must be at most 1, got {share!r}")
     if noise == "gaussian" and delta == 0:
         raise ValueError("gaussian noise is private for a delta greater than 0 only, got delta=0")
     l1, l2 = sensitivities(sketch.n_measurements, neighbours)
     if noise == "auto":
-        noise = _smaller_noise(l1, l2, epsilon, delta)
+        noise = smaller_noise(sketch.n_measurements, neighbours, epsilon, delta)
     if noise == "laplace":
-        return _with_laplace(sketch, l1, l2, float(epsilon), random_state)
-    return _with_gaussian(sketch, l2, epsilon, float(delta), random_state)
+        return _with_laplace(sketch, l1, l2, share * float(epsilon), random_state)
+    sigma = analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share)
+    return _with_gaussian(sketch, l2, sigma, float(delta), random_state)
 
 
 def scrambled(sketch: Sketch, sigma_xi: float, *, random_state=None) -> Sketch:
@@ -266,10 +275,21 @@ def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Se
     )
 
 
-def _smaller_noise(l1: Sensitivity, l2: Sensitivity, epsilon: float, delta: float) -> str:
-    """The mechanism whose noise has the smaller variance at this budget."""
+def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: float) -> str:
+    """Return the mechanism whose noise has the smaller variance at this budget.
+
+    Parameters are those of `release`.
+
+    Examples
+    --------
+    >>> smaller_noise(1000, "replace_one", 1.0, 1e-6)
+    'gaussian'
+    >>> smaller_noise(1000, "replace_one", 1.0, 0.0)
+    'laplace'
+    """
     if delta == 0:
         return "laplace"
+    l1, l2 = sensitivities(n_measurements, neighbours)
     of_laplace = 2.0 * (l1.value / epsilon) ** 2
     of_gaussian = analytic_gaussian_sigma(l2, epsilon, delta) ** 2
     return "laplace" if of_laplace <= of_gaussian else "gaussian"
@@ -288,11 +308,10 @@ def _with_laplace(
 
 
 def _with_gaussian(
-    sketch: Sketch, l2: Sensitivity, epsilon: float, delta: float, random_state
+    sketch: Sketch, l2: Sensitivity, sigma: float, delta: float, random_state
 ) -> Sketch:
     """(epsilon, delta)-privacy, kept as the concentrated privacy that it follows from."""
     source = noise_source(random_state)
-    sigma = analytic_gaussian_sigma(l2, epsilon, delta)
     noised = gaussian(_released_numbers(sketch, l2.relation), l2, sigma, source)
     loss = Loss(rho=(l2.value / sigma) ** 2 / 2.0)
     guarantee = _guarantee(sketch, "gaussian", sigma, l2, loss, "approximate", delta, source)

@@ -185,7 +185,7 @@ def declared_box(X: np.ndarray, bounds, out_of_bounds: str) -> tuple[Box, bool, 
             stacklevel=3,
         )
         return Box(least, largest), False, (leak,)
-    box = _box(bounds, X.shape[1])
+    box = checked_box(bounds, X.shape[1])
     is_outside = bool((least < box.low).any() or (largest > box.high).any())
     if is_outside and out_of_bounds == "error":
         row = int(np.argmax((np.clip(X, box.low, box.high) != X).any(axis=1)))
@@ -198,8 +198,14 @@ def declared_box(X: np.ndarray, bounds, out_of_bounds: str) -> tuple[Box, bool, 
     return box, is_outside, ()
 
 
-def _box(bounds, n_features: int) -> Box:
-    """Return the box of bounds that a user gave."""
+def checked_box(bounds, n_features: int) -> Box:
+    """Return the box of bounds (low, high) that a user gave, or raise a ValueError.
+
+    Examples
+    --------
+    >>> checked_box((-1, [1.0, 2.0]), 2).half_widths
+    array([1. , 1.5])
+    """
     try:
         low, high = (np.array(bound, dtype=np.float64) for bound in bounds)
         low, high = (np.broadcast_to(bound, (n_features,)).copy() for bound in (low, high))

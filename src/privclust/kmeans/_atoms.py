@@ -1,0 +1,288 @@
+r"""Least squares between a sketch and a sum of Gaussian atoms: the compiled part of the decoder.
+
+An isotropic Gaussian cluster with center c and variance v has the characteristic function
+
+.. math:: a_j(c, v) = e^{i \omega_j' c - v |\omega_j|^2 / 2}
+
+at frequency :math:`\omega_j`; v = 0 is a Dirac mass. The mean features z of data are compared with
+:math:`\sum_k \alpha_k a(c_k, v_k)`:
+
+.. math:: f = \sum_j |e_j|^2, \quad e_j = z_j - \sum_k \alpha_k a_j(c_k, v_k),
+
+with the gradient, P and Q being real and imaginary part of :math:`\bar e_j a_j(c_k, v_k)`,
+
+.. math::
+    \partial f / \partial \alpha_k = -2 \sum_j P, \quad
+    \partial f / \partial c_k = 2 \alpha_k \sum_j Q \omega_j, \quad
+    \partial f / \partial v_k = \alpha_k \sum_j P |\omega_j|^2 .
+
+One pass over a tile of frequencies makes atoms, residual and gradient: nothing of size K x m is
+kept, and all inner loops run along the tile, so that they vectorise.
+
+Weights are squares, and variances are kept between two bounds by a logistic function of their
+logarithm, so that `minimise` knows no constraints; the center coordinates are free. It is the
+limited-memory BFGS method with a line search for the weak Wolfe conditions by bisection.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from privclust.kmeans._sketch_kernels import _COSINE, _SINE
+from privclust.vectormath import exp_nonpositive
+
+_TILE = 128  # frequencies whose atoms stay in the first-level cache
+_MEMORY = 12  # pairs of steps that the quasi-Newton method remembers
+_TURN = 1.0 / (2.0 * math.pi)
+_ARMIJO, _CURVATURE = 1e-4, 0.9
+_TRIES = 20  # of the line search
+_SLOW_STEPS = 3  # so many steps in a row without progress end the search
+S0, S1, S2, S3, S4, S5, S6, S7 = _SINE[64]
+C0, C1, C2, C3, C4, C5, C6, C7 = _COSINE[64]
+
+
+@njit(inline="always")
+def _half_turn_polynomials(r):
+    """Return sin(pi r) and cos(pi r) for |r| <= 1/2."""
+    x = r * r
+    sine = S4 + x * (S5 + x * (S6 + x * S7))
+    sine = r * (S0 + x * (S1 + x * (S2 + x * (S3 + x * sine))))
+    cosine = C4 + x * (C5 + x * (C6 + x * C7))
+    cosine = C0 + x * (C1 + x * (C2 + x * (C3 + x * cosine)))
+    return sine, cosine
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def fill_atoms(omega, center, damping, cosines, sines):
+    """Write the real and imaginary part of a damped atom at each frequency of a tile.
+
+    `omega` (d, tile) is in turns; `damping` is exp(-v |omega|^2 / 2).
+    """
+    size = damping.size
+    cosines[:size] = 0.0
+    for i in range(center.size):
+        x, row = center[i], omega[i]
+        for j in range(size):
+            cosines[j] += x * row[j]
+    for j in range(size):
+        t = cosines[j]
+        s, c = _half_turn_polynomials(t - np.rint(t))
+        cosines[j] = damping[j] * (1.0 - 2.0 * s * s)
+        sines[j] = damping[j] * (2.0 * s * c)
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _fill_damping(variance, squares, damping):
+    """Write exp(-v |omega|^2 / 2) of a tile."""
+    for j in range(damping.size):
+        damping[j] = exp_nonpositive(-0.5 * variance * squares[j])
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def residual_and_gradient(weights, centers, variances, shared, problem, gradients):
+    """Return f and write its gradient; see the module's description.
+
+    Parameters
+    ----------
+    weights, variances : ndarray of shape (K,)
+    centers : ndarray of shape (K, d)
+    shared : bool
+        Whether all variances are the first, which saves exponentials.
+    problem : tuple of ndarray
+        omega / (2 pi) (d, m), |omega|^2 (m,), real and imaginary part of z (m,).
+    gradients : tuple of ndarray
+        Of weights (K,), centers (K, d) and variances (K,); written.
+    """
+    turns, squares, real, imaginary = problem
+    by_weight, by_center, by_variance = gradients
+    n_atoms, n_features = centers.shape
+    cosines, sines = np.empty((n_atoms, _TILE)), np.empty((n_atoms, _TILE))
+    omega, damping, slope = np.empty((n_features, _TILE)), np.empty(_TILE), np.empty(_TILE)
+    by_weight[:], by_center[:], by_variance[:] = 0.0, 0.0, 0.0
+    total = 0.0
+    for start in range(0, squares.size, _TILE):
+        stop = min(start + _TILE, squares.size)
+        size = stop - start
+        omega[:, :size] = turns[:, start:stop]
+        square = squares[start:stop]
+        e, h = real[start:stop].copy(), imaginary[start:stop].copy()
+        if shared:
+            _fill_damping(variances[0], square, damping[:size])
+        for k in range(n_atoms):
+            if not shared:
+                _fill_damping(variances[k], square, damping[:size])
+            fill_atoms(omega, centers[k], damping[:size], cosines[k], sines[k])
+            x, c, s = weights[k], cosines[k], sines[k]
+            for j in range(size):
+                e[j] -= x * c[j]
+                h[j] -= x * s[j]
+        for j in range(size):
+            total += e[j] * e[j] + h[j] * h[j]
+        for k in range(n_atoms):
+            c, s = cosines[k], sines[k]
+            p_sum, p_square = 0.0, 0.0
+            for j in range(size):
+                p = c[j] * e[j] + s[j] * h[j]
+                slope[j] = s[j] * e[j] - c[j] * h[j]
+                p_sum += p
+                p_square += p * square[j]
+            by_weight[k] -= 2.0 * p_sum
+            by_variance[k] += weights[k] * p_square
+            for i in range(n_features):
+                row, q_sum = omega[i], 0.0
+                for j in range(size):
+                    q_sum += slope[j] * row[j]
+                by_center[k, i] += 2.0 * weights[k] / _TURN * q_sum
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unpacked(point, n_atoms, n_features, log_low, log_high):
+    """Return weights, centers, variances, and the logistic values that the variances come from."""
+    weights = point[:n_atoms] ** 2
+    centers = point[n_atoms : n_atoms * (1 + n_features)].reshape(n_atoms, n_features).copy()
+    raw = point[n_atoms * (1 + n_features) :]
+    logistic = np.empty(n_atoms)
+    for k in range(n_atoms):
+        logistic[k] = 1.0 / (1.0 + math.exp(-raw[min(k, raw.size - 1)]))
+    return weights, centers, np.exp(log_low + (log_high - log_low) * logistic), logistic
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(point, n_atoms, log_low, log_high, problem, gradient):
+    """Return f at a packed point and write its gradient."""
+    n_features = problem[0].shape[0]
+    n_variances = point.size - n_atoms * (1 + n_features)
+    weights, centers, variances, logistic = unpacked(point, n_atoms, n_features, log_low, log_high)
+    by_weight, by_center = np.empty(n_atoms), np.empty((n_atoms, n_features))
+    by_variance = np.empty(n_atoms)
+    shared = n_variances == 1
+    found = residual_and_gradient(
+        weights, centers, variances, shared, problem, (by_weight, by_center, by_variance)
+    )
+    gradient[:n_atoms] = 2.0 * point[:n_atoms] * by_weight
+    gradient[n_atoms : n_atoms * (1 + n_features)] = by_center.ravel()
+    tail = gradient[n_atoms * (1 + n_features) :]
+    tail[:] = 0.0
+    inner = variances * (log_high - log_low) * logistic * (1.0 - logistic) * by_variance
+    for k in range(n_atoms):
+        tail[min(k, n_variances - 1)] += inner[k]
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
+    """Minimise f from a packed point, in place; return the least f.
+
+    Parameters
+    ----------
+    point : ndarray of shape (K + K d + 1,) or (K + K d + K,)
+        Roots of the weights, centers, and one variance for all or one for each, as the logistic
+        function's argument.
+    n_atoms : int
+        K.
+    log_low, log_high : float
+        Logarithms of the bounds of the variances.
+    problem : tuple of ndarray
+        As in `residual_and_gradient`.
+    max_iter : int
+    tolerance : float
+        Ends after three steps in a row that lower f by less than this part of it.
+    """
+    size = point.size
+    steps, changes = np.empty((_MEMORY, size)), np.empty((_MEMORY, size))
+    rho = np.empty(_MEMORY)
+    gradient, new_gradient = np.empty(size), np.empty(size)
+    new_point = np.empty(size)
+    value = _value(point, n_atoms, log_low, log_high, problem, gradient)
+    n_pairs, n_slow = 0, 0
+    for _ in range(max_iter):
+        direction = _direction(gradient, steps, changes, rho, n_pairs)
+        slope = np.dot(gradient, direction)
+        if not slope < 0.0:
+            if n_pairs == 0:
+                break
+            n_pairs = 0
+            continue
+        new_value, found = value, False
+        step, low, high = 1.0, 0.0, -1.0  # high < 0: not bracketed from above yet
+        for _ in range(_TRIES):
+            new_point[:] = point + step * direction
+            new_value = _value(new_point, n_atoms, log_low, log_high, problem, new_gradient)
+            if not new_value <= value + _ARMIJO * step * slope:
+                high = step
+            elif np.dot(new_gradient, direction) < _CURVATURE * slope:
+                found, low = True, step
+            else:
+                found = True
+                break
+            step = 2.0 * low if high < 0.0 else 0.5 * (low + high)
+        if not (found and new_value <= value):
+            if n_pairs == 0:
+                break
+            n_pairs = 0
+            continue
+        slot = n_pairs % _MEMORY
+        steps[slot], changes[slot] = new_point - point, new_gradient - gradient
+        curvature = np.dot(steps[slot], changes[slot])
+        if curvature > 1e-14 * np.dot(changes[slot], changes[slot]):
+            rho[slot] = 1.0 / curvature
+            n_pairs += 1
+        n_slow = n_slow + 1 if value - new_value <= tolerance * new_value else 0
+        point[:], gradient[:], value = new_point, new_gradient, new_value
+        if n_slow >= _SLOW_STEPS:
+            break
+    return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _direction(gradient, steps, changes, rho, n_pairs):
+    """Return minus the gradient times the approximate inverse Hessian (two-loop recursion)."""
+    direction = -gradient
+    kept = min(n_pairs, _MEMORY)
+    if kept == 0:
+        return direction * (0.1 / max(math.sqrt(np.dot(gradient, gradient)), 1e-300))
+    factors = np.empty(_MEMORY)
+    for age in range(1, kept + 1):
+        i = (n_pairs - age) % _MEMORY
+        factors[i] = rho[i] * np.dot(steps[i], direction)
+        direction -= factors[i] * changes[i]
+    last = (n_pairs - 1) % _MEMORY
+    direction /= rho[last] * np.dot(changes[last], changes[last])
+    for age in range(kept, 0, -1):
+        i = (n_pairs - age) % _MEMORY
+        direction += (factors[i] - rho[i] * np.dot(changes[i], direction)) * steps[i]
+    return direction
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_many_atoms(omega, squares, centers, variances):
+    """Return real and imaginary parts of atoms, each (K, tile); `omega` in turns."""
+    n_atoms, size = len(centers), squares.size
+    cosines, sines = np.empty((n_atoms, size)), np.empty((n_atoms, size))
+    damping = np.empty(size)
+    for k in range(n_atoms):
+        _fill_damping(variances[k], squares, damping)
+        fill_atoms(omega, centers[k], damping, cosines[k], sines[k])
+    return cosines, sines
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def correlation_and_gradient(center, turns, real, imaginary, gradient):
+    """Return the real inner product of a Dirac mass's features with others, and its gradient."""
+    n_features, size = turns.shape
+    cosines, sines, flat = np.empty(size), np.empty(size), np.ones(size)
+    fill_atoms(turns, center, flat, cosines, sines)
+    total = 0.0
+    for j in range(size):
+        total += cosines[j] * real[j] + sines[j] * imaginary[j]
+        flat[j] = cosines[j] * imaginary[j] - sines[j] * real[j]
+    for i in range(n_features):
+        slope = 0.0
+        for j in range(size):
+            slope += flat[j] * turns[i, j]
+        gradient[i] = slope / _TURN
+    return total

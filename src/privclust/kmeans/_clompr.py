@@ -1,0 +1,123 @@
+r"""CL-OMPR, the published decoder: a sketch as a sum of Dirac masses, found greedily.
+
+With features :math:`z_j \approx \sum_k \alpha_k e^{i \omega_j' c_k}` and 2 k rounds of
+
+1. a new center: the largest :math:`\Re \langle A \delta_c, r \rangle` over c in the box, by
+   gradient ascent from a random point, r being the residual;
+2. from round k + 1 on, k of k + 1 centers are kept: those of largest weight in a nonnegative least
+   squares fit (hard thresholding, the "replacement" of OMPR);
+3. nonnegative least squares for the weights;
+4. gradient descent on centers (in the box) and weights together.
+
+Source: N. Keriven, N. Tremblay, Y. Traonmilin and R. Gribonval, "Compressive K-means", ICASSP 2017,
+Algorithm 1; the compressive k-means paper uses it throughout. What that paper leaves open is the
+optimiser, here L-BFGS-B, and its number of steps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+
+from privclust.kmeans._atoms import correlation_and_gradient, fill_many_atoms, residual_and_gradient
+
+_ASCENT_STEPS, _DESCENT_STEPS, _LAST_STEPS = 100, 200, 1000
+
+
+def decode_diracs(features, frequencies, n_clusters, low, high, rng):
+    """Decode mean features by CL-OMPR.
+
+    Parameters
+    ----------
+    features : ndarray of shape (m,), complex
+        Estimates of the mean of exp(i omega'x).
+    frequencies : ndarray of shape (d, m)
+    n_clusters : int
+    low, high : ndarray of shape (d,)
+        The box in which centers are looked for.
+    rng : Generator
+
+    Returns
+    -------
+    centers : ndarray of shape (n_clusters, d)
+    weights : ndarray of shape (n_clusters,)
+    residual : float
+        Sum of squared differences, with features of modulus 1.
+    """
+    middle, unit = 0.5 * (low + high), 0.5 * float((high - low).max())
+    shifted = features * np.exp(-1j * (middle @ frequencies))
+    scaled = frequencies * unit
+    problem = (
+        np.ascontiguousarray(scaled / (2.0 * math.pi)),
+        np.einsum("ij,ij->j", scaled, scaled),
+        np.ascontiguousarray(shifted.real),
+        np.ascontiguousarray(shifted.imag),
+    )
+    reach = np.maximum((high - low) / (2.0 * unit), 1e-12)
+    centers = np.empty((0, len(low)))
+    for turn in range(2 * n_clusters):
+        if turn == 0:
+            residual = problem[2], problem[3]
+        start = rng.uniform(-reach, reach)
+        centers = np.vstack([centers, _ascend(start, residual, problem, reach)])
+        if len(centers) > n_clusters:
+            kept = np.sort(np.argsort(_weights(centers, problem))[-n_clusters:])
+            centers = centers[kept]
+        weights = _weights(centers, problem)
+        last = turn == 2 * n_clusters - 1
+        steps = _LAST_STEPS if last else _DESCENT_STEPS
+        weights, centers, value = _descend(weights, centers, problem, reach, steps)
+        cosines, sines = _atoms(centers, problem)
+        residual = problem[2] - weights @ cosines, problem[3] - weights @ sines
+    return middle + unit * centers, weights, value
+
+
+def _atoms(centers, problem):
+    """Real and imaginary parts of the features of Dirac masses."""
+    return fill_many_atoms(problem[0], problem[1], centers, np.zeros(len(centers)))
+
+
+def _weights(centers, problem):
+    """Nonnegative least squares, on the Gram matrix; all atoms have the same norm."""
+    cosines, sines = _atoms(centers, problem)
+    gram = cosines @ cosines.T + sines @ sines.T
+    gram += np.eye(len(gram)) * (1e-10 * np.trace(gram) / len(gram))
+    lower = np.linalg.cholesky(gram)
+    right = cosines @ problem[2] + sines @ problem[3]
+    return nnls(lower.T, np.linalg.solve(lower, right))[0]
+
+
+def _ascend(start, residual, problem, reach):
+    """Climb to the center whose atom fits the residual best."""
+    scale = 1.0 / max(np.abs(residual[0]).sum() + np.abs(residual[1]).sum(), 1e-300)
+    gradient = np.empty(len(start))
+
+    def loss(center):
+        value = correlation_and_gradient(center, problem[0], *residual, gradient)
+        return -value * scale, -gradient * scale
+
+    bounds = np.stack([-reach, reach], axis=1)
+    options = {"maxiter": _ASCENT_STEPS}
+    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+
+
+def _descend(weights, centers, problem, reach, steps):
+    """Fit weights and centers together, weights nonnegative and centers in the box."""
+    k, d = centers.shape
+    gradients = np.empty(k), np.empty((k, d)), np.empty(k)
+    no_spread = np.zeros(k)
+    scale = 1.0 / max(float(problem[2] @ problem[2] + problem[3] @ problem[3]), 1e-300)
+
+    def loss(point):
+        value = residual_and_gradient(
+            point[:k], point[k:].reshape(k, d), no_spread, True, problem, gradients
+        )
+        return value * scale, np.concatenate([gradients[0], gradients[1].ravel()]) * scale
+
+    bounds = [(0.0, None)] * k + [(-r, r) for r in reach] * k
+    start = np.concatenate([weights, centers.ravel()])
+    options = {"maxiter": steps}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return found.x[:k], found.x[k:].reshape(k, d), float(found.fun) / scale

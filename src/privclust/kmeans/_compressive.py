@@ -1,0 +1,339 @@
+"""k-means from a sketch of the data, private or not."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privclust.kmeans._decode import METHODS, SPREADS, decode, estimate_moments, mean_features
+from privclust.kmeans._decoder import Moments, cell_variance
+from privclust.kmeans._frequencies import draw_frequencies
+from privclust.kmeans._release import NEIGHBOURS, NOISES, release, smaller_noise
+from privclust.kmeans._sketch import Sketch
+from privclust.lloyd import nearest_center
+from privclust.privacy import Guarantee, PrivacyLeakWarning, noise_source
+from privclust.privacy.bounds import Box, checked_box
+from privclust.privacy.noise import unprotected_generator
+from privclust.validation import (
+    as_generator,
+    check_integer,
+    check_number_of_groups,
+    check_option,
+    check_real,
+)
+
+_FREQUENCIES_PER_UNKNOWN = 10  # m = 10 k d, as the paper recommends
+_FEWEST_FREQUENCIES = 500
+_VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
+_PILOT_SHARE = 0.1  # of the budget, to learn where the data are
+_PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4
+_PILOT_DECADES = -0.7, 2.3  # radii of pilot frequencies times half the box's width
+
+
+class CompressiveKMeans(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
+    r"""k-means from the mean of random Fourier features: one pass, any number of devices.
+
+    Rows are seen once, to add up :math:`\exp(i \omega_j' x)` for m random frequencies; noise on
+    these sums makes them private, and centers are decoded from them, see `decode`. A row moves
+    each sum by a bounded amount wherever it lies, so nothing is clipped; bounds only say where to
+    look.
+
+    Frequencies need a scale. Without `variance` a part of the budget (10 %) buys a small sketch at
+    frequencies of all scales from which mean and variances of the data are estimated.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k.
+    epsilon : float or None
+        Budget in nats; None adds no noise, and nothing is private.
+    delta : float
+        From 0 to less than 1. 0: pure differential privacy, by Laplace noise. A positive delta
+        allows normal noise, of which far less is needed (see `release`).
+    noise : {"auto", "laplace", "gaussian"}
+        ``"auto"`` takes what has the smaller variance.
+    neighbours : {"replace_one", "add_remove"}
+        Which change of the rows is hidden: one of n exchanged, and n public; or one more or less.
+    bounds : (low, high) or None
+        Box in which the data are known to lie, each a number or an array of shape (n_features,).
+        It may be generous. None with an epsilon takes it from the data, warns, and leaves no
+        guarantee.
+    n_frequencies : int or None
+        m; None for max(10 k d, 500).
+    variance : float or None
+        Scale of the frequencies, in squared units of the data: about four times the variance of a
+        cluster per feature. Must not come from private data. None as described above.
+    decoder : {"gaussian", "clompr"}
+        How centers are found: clusters with a spread, or points, as published; see `decode`.
+    spread : {"per_cluster", "shared"}
+        Whether clusters have a spread each.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]`` if epsilon is given), anything else for
+        reproduction.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    labels_ : ndarray of shape (n_samples,)
+        Nearest center of each row of X. These are not private: they stay with who holds the rows.
+    guarantee_ : privclust.privacy.Guarantee
+    sketch_ : Sketch
+        What the centers were decoded from.
+    weights_ : ndarray of shape (n_clusters,)
+        Parts of the data that the decoder gives to the clusters.
+
+    See Also
+    --------
+    privclust.kmeans.Sketch : sketches of files and streams, merged over devices.
+
+    References
+    ----------
+    V. Schellekens, A. Chatalic, F. Houssiau, Y.-A. de Montjoye, L. Jacques and R. Gribonval,
+    "Differentially private compressive k-means", ICASSP 2019. The Gaussian decoder, the normal
+    noise and the choice of scale are this project's.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 1.0, (5000, 3)) for c in (-4.0, 0.0, 4.0)])
+    >>> model = CompressiveKMeans(3, epsilon=1.0, delta=1e-6, bounds=(-10, 10), random_state=0)
+    >>> np.sort(model.fit(X).cluster_centers_[:, 0]).round()
+    array([-4.,  0.,  4.])
+    >>> model.guarantee_.definition, round(model.guarantee_.epsilon, 3)
+    ('approximate', 1.0)
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        epsilon=None,
+        delta=0.0,
+        noise="auto",
+        neighbours="replace_one",
+        bounds=None,
+        n_frequencies=None,
+        variance=None,
+        decoder="gaussian",
+        spread="per_cluster",
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.noise = noise
+        self.neighbours = neighbours
+        self.bounds = bounds
+        self.n_frequencies = n_frequencies
+        self.variance = variance
+        self.decoder = decoder
+        self.spread = spread
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Sketch the rows, add noise, and find centers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; float32 stays float32, which is twice as fast.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, has fewer rows than clusters, or a parameter is out of its range.
+        ImportError
+            If `random_state` is None, an epsilon is given and OpenDP is not installed.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If bounds are taken from the data for a private fit.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        check_number_of_groups("n_clusters", self.n_clusters, len(X))
+        self._check_parameters()
+        self._start(X)
+        self._add(X)
+        self.labels_ = nearest_center(X, self.cluster_centers_)
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Add rows that were not seen before, and find centers anew.
+
+        The paper's protocol with one device a call: rows are sketched with the frequencies of the
+        first call, which alone pays for their scale, noise is added for these rows, and the private
+        sketch is merged with those before. Each row is in one call, so the privacy of all calls is
+        that of one (parallel composition); calls must not overlap, and which rows come in which
+        call must not depend on other rows. Noise adds up over calls: few large calls serve better
+        than many small ones.
+
+        Parameters and errors are those of `fit`; all calls need the same number of features, and
+        the first at least as many rows as there are clusters.
+        """
+        first = not hasattr(self, "sketch_")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=first)
+        self._check_parameters()
+        if first:
+            check_number_of_groups("n_clusters", self.n_clusters, len(X))
+            self._start(X)
+        self._add(X)
+        self.labels_ = nearest_center(X, self.cluster_centers_)
+        return self
+
+    def predict(self, X):
+        """Return the index of the nearest center of each row, shape (n_samples,)."""
+        return nearest_center(self._validated(X), self.cluster_centers_)
+
+    def transform(self, X):
+        """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
+        return cdist(self._validated(X), self.cluster_centers_)
+
+    @property
+    def _n_features_out(self):
+        """For the names of what `transform` returns."""
+        return len(self.cluster_centers_)
+
+    def _validated(self, X):
+        """Check that the estimator is fitted and that X fits it."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+
+    def _box(self, X):
+        """Return the box that bounds declare, or for a private fit the data's, and the leak."""
+        if self.bounds is not None:
+            return checked_box(self.bounds, X.shape[1]), ()
+        if self.epsilon is None:
+            return None, ()
+        leak = "bounds were not given and are taken from the data"
+        warnings.warn(
+            f"{leak}: the fit has no guarantee. Give bounds that are known without the data.",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        margin = 1e-3 * max(float((high - low).max()), 1e-6 * float(np.abs(X).max()), 1e-12)
+        return Box(low - margin, high + margin), (leak,)
+
+    def _start(self, X):
+        """Choose where to look and the frequencies, from nothing, a pilot or the rows."""
+        d = X.shape[1]
+        self._box_of_data, self._leaks = self._box(X)
+        if self.epsilon is None:
+            self._source, self._rng = None, as_generator(self.random_state)
+        else:
+            self._source = noise_source(self.random_state)
+            self._rng = unprotected_generator(self._source)
+        m = self.n_frequencies
+        if m is None:
+            m = max(_FREQUENCIES_PER_UNKNOWN * self.n_clusters * d, _FEWEST_FREQUENCIES)
+        if self.epsilon is not None:  # one kind of noise for all releases: their shares add up
+            self._mechanism = self.noise
+            if self.noise == "auto":
+                self._mechanism = smaller_noise(m, self.neighbours, self.epsilon, self.delta)
+        self._data_moments, self._pilots, self._share = self._moments(X)
+        variance = self.variance
+        if variance is None:
+            part = cell_variance(self.n_clusters, d)
+            variance = _VARIANCE_OF_CLUSTER * self._data_moments.variance * part
+        self._frequencies = draw_frequencies(d, m, variance=variance, random_state=self._rng)
+        self.sketch_ = None
+
+    def _add(self, X):
+        """Sketch rows, add noise, merge with what was there, and find centers."""
+        sketch = self._released(Sketch.of(X, self._frequencies), self._share)
+        self.sketch_ = sketch if self.sketch_ is None else self.sketch_ + sketch
+        box = self._box_of_data
+        found = decode(
+            self.sketch_,
+            self.n_clusters,
+            bounds=None if box is None else (box.low, box.high),
+            method=self.decoder,
+            spread=self.spread,
+            moments=self._data_moments,
+            random_state=self._rng,
+        )
+        self.cluster_centers_, self.weights_ = found.centers, found.weights
+        self.guarantee_ = self._guarantee()
+
+    def _moments(self, X):
+        """Return where the data are, the sketches this took, and the share of budget left."""
+        if self.epsilon is None:
+            mean, variances = (f(axis=0, dtype=np.float64) for f in (X.mean, X.var))
+            least = float(variances.max()) * 1e-12 or 1.0  # rows that are all equal set no scale
+            return Moments(mean, np.maximum(variances, least)), [], 1.0
+        if self.variance is not None:
+            return None, [], 1.0
+        d, box, rng = X.shape[1], self._box_of_data, self._rng
+        size = _PILOT_FREQUENCIES + _PILOT_PER_FEATURE * d
+        directions = rng.standard_normal((d, size))
+        directions /= np.linalg.norm(directions, axis=0)
+        half = math.sqrt(float((box.half_widths**2).mean()))
+        radii = np.logspace(*_PILOT_DECADES, size) / half
+        pilot = self._released(Sketch.of(X, directions * radii), _PILOT_SHARE)
+        found, noise, _ = mean_features(pilot)
+        moments = estimate_moments(found, pilot.frequencies, noise, box, rng)
+        return moments, [pilot], 1.0 - _PILOT_SHARE
+
+    def _released(self, sketch, share):
+        """Return the sketch with noise, if any is asked for."""
+        if self.epsilon is None:
+            return sketch
+        return release(
+            sketch,
+            self.epsilon,
+            self.delta,
+            noise=self._mechanism,
+            neighbours=self.neighbours,
+            share=share,
+            random_state=None if self.random_state is None else self._rng,
+        )
+
+    def _guarantee(self):
+        """State what all calls together promise."""
+        relation = NEIGHBOURS[self.neighbours]
+        if self.epsilon is None:
+            return Guarantee("none", relation, caveats=("no noise was asked for",))
+        pilots = [pilot.guarantee for pilot in self._pilots]
+        if self._leaks:
+            pilots.append(Guarantee("none", relation, caveats=self._leaks))
+        return self.sketch_.guarantee.compose(*pilots)
+
+    def _check_parameters(self):
+        """Raise a ValueError that names the parameter, what it got and what it may be."""
+        for name, known in (
+            ("noise", NOISES),
+            ("neighbours", tuple(NEIGHBOURS)),
+            ("decoder", METHODS),
+            ("spread", SPREADS),
+        ):
+            check_option(name, getattr(self, name), known)
+        check_real("delta", self.delta, inclusive=True)
+        if self.delta >= 1:
+            raise ValueError(f"delta must be less than 1, got {self.delta!r}")
+        if self.epsilon is not None:
+            check_real("epsilon", self.epsilon)
+        if self.noise == "gaussian" and self.delta == 0:
+            raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
+        if self.variance is not None:
+            check_real("variance", self.variance)
+        if self.n_frequencies is not None:
+            check_integer("n_frequencies", self.n_frequencies, minimum=1)

@@ -1,0 +1,254 @@
+"""Decoding a sketch: where the data are, then which clusters explain it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+from scipy.optimize import nnls
+
+from privclust.kmeans._atoms import minimise, unpacked
+from privclust.kmeans._clompr import decode_diracs
+from privclust.kmeans._decoder import Decoded, Moments, decode_mixture, expected_residual
+from privclust.kmeans._sketch import Sketch
+from privclust.privacy.bounds import checked_box
+from privclust.validation import as_generator, check_integer, check_option
+
+METHODS = ("gaussian", "clompr")
+SPREADS = ("per_cluster", "shared")
+_N_INIT = 5  # starts of the Gaussian decoder, unless one reaches the expected residual
+_CLEAR = 0.5  # squared moduli above this on average tell of the data's extent, not of clusters
+_FAINT = 0.2  # squared moduli below this have no useful logarithm
+_FEWEST = 20  # frequencies that the extent is estimated from
+_PLACES, _CLIMBS = 500, 4  # where the mean is looked for, and how many of them are refined
+_SIGNIFICANT = 10.0  # so many times what a fit of so many parameters explains of pure noise
+_MISFIT = 0.1  # by which data that are no Gaussian may differ from one
+_FLATTEST = 1e-3  # least variance of a feature, in parts of the largest
+_BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
+
+
+def decode(
+    sketch: Sketch,
+    n_clusters: int,
+    *,
+    bounds=None,
+    method: str = "gaussian",
+    spread: str = "per_cluster",
+    n_init: int | None = None,
+    moments: Moments | None = None,
+    random_state=None,
+) -> Decoded:
+    r"""Find the clusters that a sketch tells of.
+
+    All of this is post-processing: it sees the sketch alone, and what it returns is as private as
+    the sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of at least one record.
+    n_clusters : int
+        k.
+    bounds : (low, high) or None
+        Box that holds the data, each a number or an array of shape (n_features,). Centers are
+        looked for, and end, in it. None: wherever the sketch says that the data are.
+    method : {"gaussian", "clompr"}
+        ``"gaussian"``: clusters with a spread (`privclust.kmeans._decoder`). ``"clompr"``: the
+        published CL-OMPR, clusters as points (`privclust.kmeans._clompr`).
+    spread : {"per_cluster", "shared"}
+        Whether Gaussian clusters have a variance each; not used by CL-OMPR.
+    n_init : int or None
+        Most starts, of which the one of least residual counts. None: 5, but no further one once the
+        residual is what noise and sampling explain; 1 for CL-OMPR, as published.
+    moments : Moments or None
+        Where the data are, if known; None estimates it from the sketch.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Of the starts.
+
+    Returns
+    -------
+    Decoded
+        Centers, weights, variances and residual.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or the sketch has no records.
+
+    Warns
+    -----
+    UserWarning
+        If k > m / (d + 1): there are fewer features than unknowns.
+
+    Examples
+    --------
+    >>> from privclust.kmeans import Sketch, draw_frequencies
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
+    >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))
+    >>> found = decode(sketch, 2, random_state=0)
+    >>> np.sort(found.centers[:, 0]).round()
+    array([-3.,  3.])
+    """
+    if not isinstance(sketch, Sketch):
+        raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
+    check_integer("n_clusters", n_clusters, minimum=1)
+    check_option("method", method, METHODS)
+    check_option("spread", spread, SPREADS)
+    if n_init is None:
+        n_init = _N_INIT if method == "gaussian" else 1
+    check_integer("n_init", n_init, minimum=1)
+    warn_if_not_identifiable(n_clusters, sketch.n_features, sketch.n_frequencies)
+    box = None if bounds is None else checked_box(bounds, sketch.n_features)
+    rng = as_generator(random_state)
+    features, noise, n_samples = mean_features(sketch)
+    expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
+    if moments is None and (box is None or method == "gaussian"):
+        moments = estimate_moments(features, sketch.frequencies, noise, box, rng)
+    if method == "gaussian":
+        found = decode_mixture(
+            features,
+            sketch.frequencies,
+            n_clusters,
+            moments,
+            expected,
+            spread=spread,
+            n_init=n_init,
+            rng=rng,
+        )
+    else:
+        found = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
+    return found if box is None else found.drawn_in(box)
+
+
+def mean_features(sketch: Sketch):
+    """Return estimates of the mean of exp(i omega'x), their noise's variance, and n.
+
+    A noisy number of records below 1 counts as 1: there is then nothing but noise, and centers
+    come out that mean nothing, which is all that can be told.
+    """
+    if sketch.noise is None and sketch.n_samples < 1:
+        raise ValueError("a sketch of no records has no clusters")
+    n_samples = max(1.0, float(sketch.n_samples))
+    features = sketch.sums / (sketch.alpha_r * n_samples)
+    return features, sketch.noise_variance / (sketch.alpha_r * n_samples) ** 2, n_samples
+
+
+def warn_if_not_identifiable(n_clusters: int, n_features: int, n_frequencies: int) -> None:
+    """Warn where k clusters have more unknowns than m complex features can settle."""
+    if n_clusters > n_frequencies / (n_features + 1):
+        warnings.warn(
+            f"{n_clusters} clusters with {n_features} features each are not identifiable from a "
+            f"sketch of {n_frequencies} frequencies: take at least "
+            f"{n_clusters * (n_features + 1)}, better {10 * n_clusters * n_features}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng):
+    """CL-OMPR, the best of a number of starts."""
+    if box is None:
+        reach = _BOX_IN_DEVIATIONS * np.sqrt(moments.variances)
+        low, high = moments.mean - reach, moments.mean + reach
+    else:
+        low, high = box.low, box.high
+    runs = [
+        decode_diracs(features, sketch.frequencies, n_clusters, low, high, rng)
+        for _ in range(n_init)
+    ]
+    centers, weights, residual = min(runs, key=lambda run: run[2])
+    total = weights.sum()
+    weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
+    return Decoded(centers, weights, np.zeros(n_clusters), residual, expected)
+
+
+def estimate_moments(features, frequencies, noise, box, rng) -> Moments:
+    r"""Estimate where the data are from the features at low frequencies.
+
+    Data with mean :math:`\mu` and variances :math:`v_i` have features near
+    :math:`\exp(i \omega'\mu - \sum_i v_i \omega_i^2 / 2)` at frequencies too low to tell clusters
+    apart. The mean and a common variance come from a least-squares fit of one Gaussian atom, the
+    variance of each feature from a nonnegative linear fit of :math:`-\log |z_j|^2`.
+
+    Parameters
+    ----------
+    features : ndarray of shape (m,), complex
+    frequencies : ndarray of shape (d, m)
+    noise : float
+        Variance of the noise on real and imaginary parts.
+    box : Box or None
+        Where to look; if the features are not clearly more than noise, data spread evenly over it
+        are assumed.
+    rng : Generator
+    """
+    d = len(frequencies)
+    squares = np.einsum("ij,ij->j", frequencies, frequencies)
+    power = np.abs(features) ** 2 - 2.0 * noise
+    order = np.argsort(squares, kind="stable")
+    n_low = _number_of_low(power[order], _FEWEST + 2 * d)
+    low = order[:n_low]
+    unit = 1.0 / math.sqrt(max(float(squares[low].mean()), 1e-300))
+    middle = np.zeros(d) if box is None else box.center
+    reach = 3.0 * unit if box is None else box.half_widths
+    shifted = features[low] * np.exp(-1j * (middle @ frequencies[:, low]))
+    scaled = np.ascontiguousarray(frequencies[:, low] * unit)
+    problem = (
+        scaled / (2.0 * math.pi),
+        np.einsum("ij,ij->j", scaled, scaled),
+        np.ascontiguousarray(shifted.real),
+        np.ascontiguousarray(shifted.imag),
+    )
+    if box is None:
+        places = rng.standard_normal((_PLACES, d)) * (reach / unit)
+    else:
+        places = rng.uniform(-1.0, 1.0, (_PLACES, d)) * (reach / unit)
+    places[0] = 0.0
+    heights = (np.exp(-1j * (places @ scaled)) @ shifted).real
+    bounds = math.log(1e-6), math.log(1e2)
+    best, least = None, math.inf
+    for start in places[np.argsort(-heights)[:_CLIMBS]]:
+        point = np.concatenate([[1.0], start, [0.5]])
+        value = minimise(point, 1, *bounds, problem, 200, 1e-6)
+        if value < least:
+            best, least = point, value
+    explained = float(np.square(problem[2]).sum() + np.square(problem[3]).sum()) - least
+    if box is not None and explained < _SIGNIFICANT * (d + 2) * noise:
+        return Moments(
+            box.center,
+            np.maximum(box.half_widths**2 / 3.0, 1e-6 * float((box.half_widths**2).max())),
+        )
+    _, center, variance, _ = unpacked(best, 1, d, *bounds)
+    mean, variance = middle + unit * center[0], float(variance[0]) * unit**2
+    if box is not None:
+        mean = np.clip(mean, box.low, box.high)
+        variance = min(variance, float((box.half_widths**2).mean()))
+    return Moments(mean, _variances(power[low], frequencies[:, low], variance, noise))
+
+
+def _number_of_low(power, fewest):
+    """Count the frequencies, in order of modulus, up to where features tell of clusters."""
+    size = max(10, fewest // 2)
+    for start in range(0, len(power), size):
+        if power[start : start + size].mean() < _CLEAR:
+            return min(len(power), max(fewest, start))
+    return len(power)
+
+
+def _variances(power, frequencies, variance, noise):
+    """Fit a variance for each feature, held near a common one as far as noise leaves them open.
+
+    Rows of the linear fit are weighted by |z|^2, which makes their errors about 2 sigma |z|; a row
+    more for each feature says that its variance is the common one, give or take as much again.
+    """
+    d = len(frequencies)
+    clear = power > _FAINT
+    weight = power[clear]
+    error = max(2.0 * math.sqrt(noise), _MISFIT)
+    rows = np.vstack(
+        [(frequencies[:, clear] ** 2).T * weight[:, None], np.eye(d) * error / variance]
+    )
+    aims = np.append(-np.log(np.minimum(weight, 1.0)) * weight, np.full(d, error))
+    found = nnls(rows, aims)[0]
+    return np.maximum(found, found.max() * _FLATTEST)

@@ -1,0 +1,315 @@
+r"""From a sketch to centers: a mixture of isotropic Gaussians fitted to the mean features.
+
+A cluster is not a point: its features are those of its center times the characteristic function of
+its spread, so Dirac atoms (CL-OMPR, see `privclust.kmeans._clompr`) leave a bias. Gaussian atoms
+leave none on mixtures of isotropic Gaussians; `privclust.kmeans._atoms` has the objective f.
+
+Many local minima of f are two atoms in one cluster while another atom lies across two. They are
+avoided by starting with twice as many atoms as asked for, wide and at random, and deleting one by
+one that atom whose loss, all other weights refitted, is least:
+:math:`\alpha_k^2 / (G^{-1})_{kk}` with the Gram matrix G of the atoms (for nonnegative weights a
+lower bound). Between deletions the mixture is refitted by a few quasi-Newton steps.
+
+The residual f of a good fit is known in advance: with n rows, m features, each measured on a part
+:math:`\alpha_r` of the rows, and noise of variance :math:`\sigma^2` on real and imaginary part,
+
+.. math::
+    E f \le \sum_j \frac{1 - \alpha_r |z_j|^2}{\alpha_r n} + 2 m \sigma^2
+
+at the true mixture (the numerator and denominator of eq. (6) of the compressive k-means paper), so
+the search can stop at the first start that reaches it.
+
+The k-means centers of a mixture are not its means where clusters overlap or differ in spread. At
+the end they are found by Lloyd's algorithm on points drawn from the fitted mixture. Everything here
+is post-processing of the sketch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import nnls
+
+from privclust.kmeans._atoms import fill_many_atoms, minimise, unpacked
+from privclust.kmeans._lloyd import LloydKMeans
+from privclust.privacy.bounds import Box
+
+_ATOMS_PER_CLUSTER, _MORE_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
+_ROUNDS = 12  # deletions happen in at most so many rounds
+_START_ITERATIONS, _PRUNE_ITERATIONS, _LAST_ITERATIONS = 300, 60, 1000
+_LOOSE, _TIGHT = 1e-4, 1e-5  # relative progress of three steps at which a fit ends
+_NARROWEST = 1e-4  # least variance of an atom, in parts of the data's
+_EDGE = 1e-3  # logistic values are started so far from 0 and 1
+_GRAM_TILE = 4096
+_WORTH_IT = 0.02  # a repair that lowers the residual by less is the last
+_PLACES, _REACH = 100, 2.0  # where a better place for an atom is looked for
+_POINTS, _FEW_POINTS = 4000, 400  # per atom, drawn from the mixture for Lloyd's algorithm
+_STARTS, _FEW_ITERATIONS = 4, 30  # k-means++ starts on the fewer points
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Where the data are: what a decoder starts from.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    variances : ndarray of shape (d,)
+        Of each feature.
+    """
+
+    mean: np.ndarray
+    variances: np.ndarray
+
+    @property
+    def variance(self) -> float:
+        """The mean variance of a feature."""
+        return float(self.variances.mean())
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A mixture that explains a sketch, and the k-means centers of that mixture.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+    weights : ndarray of shape (n_clusters,)
+        Parts of the data, adding up to 1.
+    variances : ndarray of shape (n_clusters,)
+        Variance of each atom per feature; 0 for Dirac masses.
+    residual : float
+        Least f over the starts, with features of modulus 1.
+    expected_residual : float
+        Bound on the mean of f at the true mixture; a residual far above it says that the data are
+        no such mixture, or that the search failed.
+    """
+
+    centers: np.ndarray
+    weights: np.ndarray
+    variances: np.ndarray
+    residual: float
+    expected_residual: float
+
+    def drawn_in(self, box: Box) -> Decoded:
+        """Return the same with centers drawn in to a box."""
+        return replace(self, centers=np.clip(self.centers, box.low, box.high))
+
+
+class MixtureFit:
+    """The least-squares problem of one sketch, in units of the data's standard deviation."""
+
+    def __init__(self, features, frequencies, moments, spread):
+        self.unit = math.sqrt(moments.variance)
+        self.origin = moments.mean
+        shifted = features * np.exp(-1j * (moments.mean @ frequencies))
+        scaled = frequencies * self.unit
+        self.problem = (
+            np.ascontiguousarray(scaled / (2.0 * math.pi)),
+            np.einsum("ij,ij->j", scaled, scaled),
+            np.ascontiguousarray(shifted.real),
+            np.ascontiguousarray(shifted.imag),
+        )
+        self.spreads = np.sqrt(moments.variances) / self.unit
+        self.shared = spread == "shared"
+        self.log_low = math.log(_NARROWEST)
+        self.log_high = math.log(max(1.0, float(self.spreads.max() ** 2)))
+
+    def fit(self, weights, centers, variances, max_iter, tolerance):
+        """Refine a mixture; return it and its residual."""
+        n_atoms = len(weights)
+        width = self.log_high - self.log_low
+        part = (np.log(variances[:1] if self.shared else variances) - self.log_low) / width
+        part = np.clip(part, _EDGE, 1.0 - _EDGE)
+        roots = np.sqrt(np.maximum(weights, 1e-6))
+        point = np.concatenate([roots, centers.ravel(), np.log(part / (1.0 - part))])
+        residual = minimise(
+            point, n_atoms, self.log_low, self.log_high, self.problem, max_iter, tolerance
+        )
+        n_features = centers.shape[1]
+        found = unpacked(point, n_atoms, n_features, self.log_low, self.log_high)
+        return *found[:3], residual
+
+    def gram(self, centers, variances):
+        """Return the Gram matrix of the atoms and their inner products with the features."""
+        turns, squares, real, imaginary = self.problem
+        size = len(centers)
+        products, correlations = np.zeros((size, size)), np.zeros(size)
+        for start in range(0, squares.size, _GRAM_TILE):
+            tile = slice(start, start + _GRAM_TILE)
+            omega = np.ascontiguousarray(turns[:, tile])
+            cosines, sines = fill_many_atoms(omega, squares[tile], centers, variances)
+            products += cosines @ cosines.T + sines @ sines.T
+            correlations += cosines @ real[tile] + sines @ imaginary[tile]
+        return products, correlations
+
+    def prune(self, mixture, n_left):
+        """Delete atoms that are missed least until n_left are there; refit the weights."""
+        weights, centers, variances = mixture
+        products, correlations = self.gram(centers, variances)
+        kept = np.arange(len(weights))
+        while True:
+            inner = products[np.ix_(kept, kept)]
+            inner = inner + np.eye(len(kept)) * (1e-10 * np.trace(inner) / len(kept))
+            lower = np.linalg.cholesky(inner)
+            weights = nnls(lower.T, np.linalg.solve(lower, correlations[kept]))[0]
+            if len(kept) == n_left:
+                return weights, centers[kept], variances[kept]
+            losses = weights**2 / np.diag(np.linalg.inv(inner))
+            kept = np.delete(kept, int(np.argmin(losses)))
+
+    def search(self, n_clusters, penalty, rng):
+        """Fit more atoms than asked for from a random start, and delete them one by one.
+
+        Returns the mixture of as many atoms as clusters and its residual, and the mixture on the
+        way whose residual plus `penalty` for each atom is least.
+        """
+        n_features = len(self.spreads)
+        n_atoms = max(_ATOMS_PER_CLUSTER * n_clusters, n_clusters + _MORE_ATOMS)
+        start = math.sqrt(0.5 * cell_variance(n_clusters, n_features))
+        width = np.sqrt(np.maximum(self.spreads**2 - start, 0.1 * self.spreads**2))
+        mixture = (
+            np.full(n_atoms, 1.0 / n_atoms),
+            rng.standard_normal((n_atoms, n_features)) * width,
+            np.full(n_atoms, start),
+        )
+        *mixture, residual = self.fit(*mixture, _START_ITERATIONS, _LOOSE)
+        best, least = mixture, residual + penalty * n_atoms
+        a_round = max(1, -(-(n_atoms - n_clusters) // _ROUNDS))
+        while len(mixture[0]) > n_clusters:
+            n_left = max(n_clusters, len(mixture[0]) - a_round)
+            mixture = self.prune(mixture, n_left)
+            last = n_left == n_clusters
+            *mixture, residual = self.fit(
+                *mixture,
+                _LAST_ITERATIONS if last else _PRUNE_ITERATIONS,
+                _TIGHT if last else _LOOSE,
+            )
+            if residual + penalty * n_left <= least:
+                best, least = mixture, residual + penalty * n_left
+        return mixture, residual, best, least
+
+    def repair(self, mixture, residual, rng):
+        """Move the atom that is missed least to where the residual is largest, if that helps."""
+        weights, centers, variances = mixture
+        turns, squares, real, imaginary = self.problem
+        cosines, sines = fill_many_atoms(turns, squares, centers, variances)
+        left, left_imaginary = real - weights @ cosines, imaginary - weights @ sines
+        places = rng.standard_normal((_PLACES, len(self.spreads))) * (_REACH * self.spreads)
+        widths = np.full(_PLACES, np.median(variances))
+        cosines, sines = fill_many_atoms(turns, squares, places, widths)
+        heights = cosines @ left + sines @ left_imaginary
+        best = int(np.argmax(heights))
+        height = heights[best] / float(np.exp(-widths[0] * squares).sum())
+        larger = (
+            np.append(weights, max(height, 0.0)),
+            np.vstack([centers, places[best]]),
+            np.append(variances, widths[0]),
+        )
+        *larger, _ = self.fit(*larger, _PRUNE_ITERATIONS, _LOOSE)
+        *changed, found = self.fit(*self.prune(larger, len(weights)), _LAST_ITERATIONS, _TIGHT)
+        return (changed, found) if found < residual else (mixture, residual)
+
+    def in_data_units(self, mixture):
+        """Return weights, centers and variances in the units of the data."""
+        weights, centers, variances = mixture
+        return weights, self.origin + self.unit * centers, self.unit**2 * variances
+
+
+def cell_variance(n_clusters: int, n_features: int) -> float:
+    r"""Return the variance of a cluster where that of the data is 1, as a guess.
+
+    That of the compressive k-means paper's mixtures, whose unit clusters have centers of variance
+    :math:`(1.5 k^{1/d})^2`; k cells that share a space shrink in the same way.
+    """
+    return 1.0 / (1.0 + 2.25 * n_clusters ** (2.0 / n_features))
+
+
+def expected_residual(features, n_samples, part, noise_variance) -> float:
+    """Bound the mean of f at the true mixture: see the module's description."""
+    moduli = np.minimum(np.abs(features) ** 2, 1.0)
+    sampling = float((1.0 - part * moduli).sum()) / (part * n_samples)
+    return sampling + 2.0 * len(features) * noise_variance
+
+
+def decode_mixture(
+    features, frequencies, n_clusters, moments, expected, *, spread, n_init, rng
+) -> Decoded:
+    """Decode mean features of modulus at most 1 by Gaussian atoms.
+
+    Parameters
+    ----------
+    features : ndarray of shape (m,), complex
+        Estimates of the mean of exp(i omega'x).
+    frequencies : ndarray of shape (d, m)
+    n_clusters : int
+    moments : Moments
+        Where to look.
+    expected : float
+        From `expected_residual`: a start that comes below, less what the fit absorbs, is the last.
+    spread : {"per_cluster", "shared"}
+        Whether atoms have a variance each.
+    n_init : int
+        Most starts; the one of the least residual is returned.
+    rng : Generator
+    """
+    problem = MixtureFit(features, frequencies, moments, spread)
+    d, m = len(moments.mean), len(features)
+    of_one_number = 0.5 * expected / m
+    penalty = of_one_number * (d + 1 + (spread == "per_cluster")) * math.log(2.0 * m)
+    enough = expected - of_one_number * n_clusters * (d + 2)
+    best, least, richest, least_score = None, math.inf, None, math.inf
+    for _ in range(n_init):
+        mixture, residual, richer, score = problem.search(n_clusters, penalty, rng)
+        for _ in range(n_clusters):
+            if residual <= enough:
+                break
+            before = residual
+            mixture, residual = problem.repair(mixture, residual, rng)
+            if residual > before * (1.0 - _WORTH_IT):
+                break
+        if residual < least:
+            best, least = mixture, residual
+        if residual + penalty * n_clusters <= score:
+            richer, score = mixture, residual + penalty * n_clusters
+        if score < least_score:
+            richest, least_score = richer, score
+        if least <= enough:
+            break
+    if len(richest[0]) > n_clusters:
+        richest = problem.fit(*richest, _LAST_ITERATIONS, _TIGHT)[:3]
+    start = problem.in_data_units(best)
+    weights, centers, variances = problem.in_data_units(richest)
+    centers, weights = kmeans_of_mixture(weights, centers, variances, start[1], rng)
+    return Decoded(centers, weights, start[2], least, expected)
+
+
+def kmeans_of_mixture(weights, centers, variances, start, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k-means centers and weights of a mixture, by Lloyd's algorithm on points from it.
+
+    From given centers, or from the best of a few k-means++ starts on fewer points where that is
+    better. Points lie in pairs symmetric about each mean, as many as its weight says, so that means
+    of clusters that do not overlap stay where they are.
+    """
+    total, k = weights.sum(), len(start)
+    if not total > 0.0:
+        return start, np.full(k, 1.0 / k)
+    points = _points_of_mixture(weights / total, centers, variances, _POINTS * k, rng)
+    few = points[rng.permutation(len(points))[: _FEW_POINTS * k]]
+    found = LloydKMeans(k, init=start, max_iter=_FEW_ITERATIONS).fit(few)
+    other = LloydKMeans(k, n_init=_STARTS, max_iter=_FEW_ITERATIONS, random_state=rng).fit(few)
+    if other.inertia_ < found.inertia_ * (1.0 - _WORTH_IT):
+        found = other
+    found = LloydKMeans(k, init=found.cluster_centers_, tol=1e-6).fit(points)
+    return found.cluster_centers_, np.bincount(found.labels_, minlength=k) / len(points)
+
+
+def _points_of_mixture(weights, centers, variances, n_points, rng):
+    """Draw points in pairs that lie symmetric about the means."""
+    pairs = np.maximum(1, np.round(0.5 * n_points * weights).astype(int))
+    labels = np.repeat(np.arange(len(weights)), pairs)
+    offsets = rng.standard_normal((len(labels), centers.shape[1]))
+    offsets *= np.sqrt(variances)[labels][:, None]
+    return np.concatenate([centers[labels] + offsets, centers[labels] - offsets])
