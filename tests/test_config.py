@@ -104,7 +104,7 @@ def test_a_name_may_stand_in_one_paper_only(config):
 
 
 def test_every_claim_names_a_target_and_methods_that_exist(config):
-    plan = load_plan(config, str(SCHEMAS), {})
+    plan = load_plan({**config, "effort": "paper"}, str(SCHEMAS), {})
     claims = load_validated(config["claims"], SCHEMAS / "claims.schema.yaml")
     assert len({claim["id"] for claim in claims}) == len(claims)
     for claim in claims:
@@ -136,6 +136,9 @@ def test_quick_effort_keeps_every_method_and_three_points_of_every_axis(config):
         for axis in {key for point in experiment.points for key in point}:
             values = {point[axis] for point in experiment.points}
             kept = {point[axis] for point in fast.points}
+            if axis == "n_samples" and len(values) == len(kept) == 1:
+                assert kept.pop() <= values.pop()  # a size, which may be cut, and no axis
+                continue
             assert kept <= values
             assert len(kept) >= min(3, len(values))
 

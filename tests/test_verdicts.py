@@ -191,3 +191,23 @@ def test_a_paper_without_printed_numbers_has_no_verdict_on_them():
     claim = {**HEAD, "check": {"kind": "printed"}}
     empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
     assert judge([claim], trials({"a": 0.1}), empty).empty
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        LOWEST,
+        {"kind": "within", "against": ["b", "c"], "bound": 0.0, "reason": "r", "by": ["d"]},
+        {"kind": "below", "bound": 0.11, "by": ["d"]},
+    ],
+)
+def test_points_at_which_a_method_has_no_value_decide_nothing(check):
+    table = trials({"a": 0.10, "b": 0.13, "c": 0.12})["e"]
+    is_missing = (table["method"] == "a") & (table["d"] == 1)
+    gone = table.assign(error=table["error"].where(~is_missing))
+    row = verdict(check, {"e": gone})
+    n_comparisons = len(check.get("against", ["bound"]))
+    assert row["verdict"] == "reproduced"
+    assert f"{n_comparisons} of {n_comparisons}" in row["decided_by"]
+    nothing = table.assign(error=table["error"].where(table["method"] != "a"))
+    assert verdict(check, {"e": nothing})["verdict"] == "not run"

@@ -99,7 +99,12 @@ def _add_sketch(commands) -> None:
     add("--like", metavar="SKETCH", help="use the frequencies and measurements of this sketch")
     add("--frequencies", type=_positive_integer, metavar="M", help="how many, such as 10 k d")
     add("--law", choices=_LAWS, help=f"default: {_LAWS[0]}")
-    add("--variance", type=_positive_number, metavar="V", help="within a cluster, in one direction")
+    add(
+        "--variance",
+        type=_positive_number,
+        metavar="V",
+        help="scale of the frequencies: about 4 times the variance of a cluster per feature",
+    )
     add("--public-sample", metavar="FILE", help="estimate the variance on records that are public")
     add("--seed", type=_seed, metavar="S", help="of the frequencies, which are public")
     add("--measurements", type=_positive_integer, metavar="R", help="of M per record; default: all")

@@ -133,6 +133,8 @@ def _lowest(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
             results.append("holds" if mean > half else "fails" if mean < -half else "open")
             if worst is None or mean < worst[0]:
                 worst = (mean, half, f"{other} at {point}" if point else other)
+    if worst is None:
+        return [], ""
     return results, f"smallest gain {worst[0]:.4f} +- {worst[1]:.4f} (over {worst[2]})"
 
 
@@ -148,6 +150,8 @@ def _below(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
         )
         if largest is None or mean > largest[0]:
             largest = (mean, half, point)
+    if largest is None:
+        return [], ""
     return results, f"largest mean {largest[0]:.4f} +- {largest[1]:.4f} at {largest[2]}"
 
 
@@ -165,6 +169,8 @@ def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
             )
             if largest is None or mean > largest[0]:
                 largest = (mean, half, f"{other} at {point}" if point else other)
+    if largest is None:
+        return [], ""
     return results, f"largest gap {largest[0]:.4f} +- {largest[1]:.4f} (to {largest[2]})"
 
 
@@ -201,13 +207,16 @@ _TOLERANCES = {
 
 
 def _points(check: Mapping[str, Any], table: pd.DataFrame):
-    """Split a table by the grid axes of a check; without any it is one point."""
+    """Split a table by the grid axes of a check; without any it is one point.
+
+    A point at which one of the methods has no value (it cannot be run there) decides nothing.
+    """
     axes = check.get("by", [])
-    if not axes:
-        yield "", table
-        return
-    for values, part in table.groupby(axes, sort=True):
-        yield ", ".join(f"{a}={v}" for a, v in zip(axes, values, strict=True)), part
+    methods = {check["method"], *check.get("against", [])}
+    table = table[table["method"].isin(methods)].dropna(subset=[check["metric"]])
+    for values, part in table.groupby(axes, sort=True) if axes else [((), table)]:
+        if methods == set(part["method"]):
+            yield ", ".join(f"{a}={v}" for a, v in zip(axes, values, strict=True)), part
 
 
 def _substituted(source: str) -> bool:

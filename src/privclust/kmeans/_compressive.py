@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -32,12 +33,13 @@ from privclust.validation import (
     check_real,
 )
 
-_FREQUENCIES_PER_UNKNOWN = 10  # m = 10 k d, as the paper recommends
-_FEWEST_FREQUENCIES = 500
+_PER_UNKNOWN, _FEWEST = 10, 500  # frequencies: m = 10 k d, as the paper recommends
+_PER_UNKNOWN_LAPLACE, _FEWEST_LAPLACE = 5, 100  # whose noise grows with m
 _VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
 _PILOT_SHARE = 0.1  # of the budget, to learn where the data are
 _PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4
 _PILOT_DECADES = -0.7, 2.3  # radii of pilot frequencies times half the box's width
+_LARGEST, _NARROWEST = 1e99, 1e-20  # coordinates and widths whose frequencies are ordinary numbers
 
 
 class CompressiveKMeans(
@@ -71,7 +73,7 @@ class CompressiveKMeans(
         It may be generous. None with an epsilon takes it from the data, warns, and leaves no
         guarantee.
     n_frequencies : int or None
-        m; None for max(10 k d, 500).
+        m; None for max(10 k d, 500), or max(5 k d, 100) with Laplace noise, which grows with m.
     variance : float or None
         Scale of the frequencies, in squared units of the data: about four times the variance of a
         cluster per feature. Must not come from private data. None as described above.
@@ -90,7 +92,7 @@ class CompressiveKMeans(
         Nearest center of each row of X. These are not private: they stay with who holds the rows.
     guarantee_ : privclust.privacy.Guarantee
     sketch_ : Sketch
-        What the centers were decoded from.
+        What the centers were decoded from; its guarantee is that of the fit.
     weights_ : ndarray of shape (n_clusters,)
         Parts of the data that the decoder gives to the clusters.
 
@@ -160,6 +162,8 @@ class CompressiveKMeans(
         ------
         ValueError
             If X is not finite, has fewer rows than clusters, or a parameter is out of its range.
+            What is wrong with X is told to whoever holds it; that something was is outside the
+            guarantee.
         ImportError
             If `random_state` is None, an epsilon is given and OpenDP is not installed.
 
@@ -172,7 +176,7 @@ class CompressiveKMeans(
         check_number_of_groups("n_clusters", self.n_clusters, len(X))
         self._check_parameters()
         self._start(X)
-        self._add(X)
+        self._add(X, None)
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
@@ -195,7 +199,12 @@ class CompressiveKMeans(
         if first:
             check_number_of_groups("n_clusters", self.n_clusters, len(X))
             self._start(X)
-        self._add(X)
+        elif (self.epsilon is None) != (self.sketch_.noise is None):
+            raise ValueError(
+                "epsilon must be a number in all calls of partial_fit or None in all, "
+                f"got {self.epsilon!r} after calls {'without' if self.epsilon else 'with'} one"
+            )
+        self._add(X, None if first else self._merged)
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
@@ -220,7 +229,11 @@ class CompressiveKMeans(
     def _box(self, X):
         """Return the box that bounds declare, or for a private fit the data's, and the leak."""
         if self.bounds is not None:
-            return checked_box(self.bounds, X.shape[1]), ()
+            box = checked_box(self.bounds, X.shape[1])
+            _check_scale("bounds", box.low, box.high)
+            return box, ()
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        _check_scale("X", low, high)
         if self.epsilon is None:
             return None, ()
         leak = "bounds were not given and are taken from the data"
@@ -229,7 +242,6 @@ class CompressiveKMeans(
             PrivacyLeakWarning,
             stacklevel=3,
         )
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         margin = 1e-3 * max(float((high - low).max()), 1e-6 * float(np.abs(X).max()), 1e-12)
         return Box(low - margin, high + margin), (leak,)
 
@@ -238,29 +250,31 @@ class CompressiveKMeans(
         d = X.shape[1]
         self._box_of_data, self._leaks = self._box(X)
         if self.epsilon is None:
-            self._source, self._rng = None, as_generator(self.random_state)
+            self._rng = as_generator(self.random_state)
         else:
-            self._source = noise_source(self.random_state)
-            self._rng = unprotected_generator(self._source)
-        m = self.n_frequencies
-        if m is None:
-            m = max(_FREQUENCIES_PER_UNKNOWN * self.n_clusters * d, _FEWEST_FREQUENCIES)
+            self._rng = unprotected_generator(noise_source(self.random_state))
+        m = self.n_frequencies or max(_PER_UNKNOWN * self.n_clusters * d, _FEWEST)
         if self.epsilon is not None:  # one kind of noise for all releases: their shares add up
             self._mechanism = self.noise
             if self.noise == "auto":
                 self._mechanism = smaller_noise(m, self.neighbours, self.epsilon, self.delta)
+            if self._mechanism == "laplace" and self.n_frequencies is None:
+                m = max(_PER_UNKNOWN_LAPLACE * self.n_clusters * d, _FEWEST_LAPLACE)
         self._data_moments, self._pilots, self._share = self._moments(X)
         variance = self.variance
         if variance is None:
             part = cell_variance(self.n_clusters, d)
             variance = _VARIANCE_OF_CLUSTER * self._data_moments.variance * part
         self._frequencies = draw_frequencies(d, m, variance=variance, random_state=self._rng)
-        self.sketch_ = None
 
-    def _add(self, X):
-        """Sketch rows, add noise, merge with what was there, and find centers."""
+    def _add(self, X, before):
+        """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
         sketch = self._released(Sketch.of(X, self._frequencies), self._share)
-        self.sketch_ = sketch if self.sketch_ is None else self.sketch_ + sketch
+        self._merged = sketch if before is None else before + sketch
+        self.guarantee_ = self._guarantee()
+        # its frequencies tell of the pilot too, so that it promises what the whole fit does
+        private = self._merged.noise is not None
+        self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
         box = self._box_of_data
         found = decode(
             self.sketch_,
@@ -272,7 +286,6 @@ class CompressiveKMeans(
             random_state=self._rng,
         )
         self.cluster_centers_, self.weights_ = found.centers, found.weights
-        self.guarantee_ = self._guarantee()
 
     def _moments(self, X):
         """Return where the data are, the sketches this took, and the share of budget left."""
@@ -315,7 +328,7 @@ class CompressiveKMeans(
         pilots = [pilot.guarantee for pilot in self._pilots]
         if self._leaks:
             pilots.append(Guarantee("none", relation, caveats=self._leaks))
-        return self.sketch_.guarantee.compose(*pilots)
+        return self._merged.guarantee.compose(*pilots)
 
     def _check_parameters(self):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
@@ -337,3 +350,16 @@ class CompressiveKMeans(
             check_real("variance", self.variance)
         if self.n_frequencies is not None:
             check_integer("n_frequencies", self.n_frequencies, minimum=1)
+
+
+def _check_scale(name, low, high):
+    """Raise a ValueError unless squares and frequencies of what lies in a box are no trouble."""
+    largest, width = (
+        max(-float(low.min()), float(high.max())),
+        float((0.5 * high - 0.5 * low).max()),
+    )
+    if largest > _LARGEST or 0.0 < width < _NARROWEST:
+        raise ValueError(
+            f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "
+            f"{2 * _NARROWEST:g}, got {low.min():g} to {high.max():g}: rescale X"
+        )

@@ -26,6 +26,7 @@ _SIGNIFICANT = 10.0  # so many times what a fit of so many parameters explains o
 _MISFIT = 0.1  # by which data that are no Gaussian may differ from one
 _FLATTEST = 1e-3  # least variance of a feature, in parts of the largest
 _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
+_LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
 
 
 def decode(
@@ -101,6 +102,8 @@ def decode(
     check_integer("n_init", n_init, minimum=1)
     warn_if_not_identifiable(n_clusters, sketch.n_features, sketch.n_frequencies)
     box = None if bounds is None else checked_box(bounds, sketch.n_features)
+    if moments is not None:
+        _check_moments(moments, sketch.n_features)
     rng = as_generator(random_state)
     features, noise, n_samples = mean_features(sketch)
     expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
@@ -147,10 +150,22 @@ def warn_if_not_identifiable(n_clusters: int, n_features: int, n_frequencies: in
         )
 
 
+def _check_moments(moments: Moments, n_features: int) -> None:
+    """Raise a ValueError unless they can be the moments of data with so many features."""
+    if not isinstance(moments, Moments):
+        raise ValueError(f"moments must be Moments or None, got {type(moments).__name__}")
+    for name, array in (("mean", moments.mean), ("variances", moments.variances)):
+        if np.shape(array) != (n_features,) or not np.isfinite(array).all():
+            raise ValueError(f"moments: {name} must be {n_features} finite numbers, got {array!r}")
+    if not (moments.variances > 0).all():
+        raise ValueError(f"moments: variances must be positive, got {moments.variances!r}")
+
+
 def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng):
     """CL-OMPR, the best of a number of starts."""
     if box is None:
         reach = _BOX_IN_DEVIATIONS * np.sqrt(moments.variances)
+        reach = np.maximum(reach, _LEAST_REACH * np.abs(moments.mean))
         low, high = moments.mean - reach, moments.mean + reach
     else:
         low, high = box.low, box.high
@@ -251,4 +266,6 @@ def _variances(power, frequencies, variance, noise):
     )
     aims = np.append(-np.log(np.minimum(weight, 1.0)) * weight, np.full(d, error))
     found = nnls(rows, aims)[0]
+    if not found.any():  # beside numbers so much above 1 that the common variance has no weight
+        return np.full(d, variance)
     return np.maximum(found, found.max() * _FLATTEST)

@@ -43,6 +43,7 @@ _LOOSE, _TIGHT = 1e-4, 1e-5  # relative progress of three steps at which a fit e
 _NARROWEST = 1e-4  # least variance of an atom, in parts of the data's
 _EDGE = 1e-3  # logistic values are started so far from 0 and 1
 _GRAM_TILE = 4096
+_LEAST_NORM = 1e-200  # squared, of atoms that vanish at all frequencies
 _WORTH_IT = 0.02  # a repair that lowers the residual by less is the last
 _PLACES, _REACH = 100, 2.0  # where a better place for an atom is looked for
 _POINTS, _FEW_POINTS = 4000, 400  # per atom, drawn from the mixture for Lloyd's algorithm
@@ -79,7 +80,9 @@ class Decoded:
     weights : ndarray of shape (n_clusters,)
         Parts of the data, adding up to 1.
     variances : ndarray of shape (n_clusters,)
-        Variance of each atom per feature; 0 for Dirac masses.
+        Variance per feature of each of the k atoms of least residual; 0 for Dirac masses. Lloyd's
+        algorithm starts from these atoms, and where it finds better centers elsewhere, their order
+        is not that of `centers`.
     residual : float
         Least f over the starts, with features of modulus 1.
     expected_residual : float
@@ -152,7 +155,8 @@ class MixtureFit:
         kept = np.arange(len(weights))
         while True:
             inner = products[np.ix_(kept, kept)]
-            inner = inner + np.eye(len(kept)) * (1e-10 * np.trace(inner) / len(kept))
+            ridge = max(1e-10 * np.trace(inner) / len(kept), _LEAST_NORM)
+            inner = inner + np.eye(len(kept)) * ridge
             lower = np.linalg.cholesky(inner)
             weights = nnls(lower.T, np.linalg.solve(lower, correlations[kept]))[0]
             if len(kept) == n_left:
@@ -202,7 +206,7 @@ class MixtureFit:
         cosines, sines = fill_many_atoms(turns, squares, places, widths)
         heights = cosines @ left + sines @ left_imaginary
         best = int(np.argmax(heights))
-        height = heights[best] / float(np.exp(-widths[0] * squares).sum())
+        height = heights[best] / max(float(np.exp(-widths[0] * squares).sum()), _LEAST_NORM)
         larger = (
             np.append(weights, max(height, 0.0)),
             np.vstack([centers, places[best]]),
