@@ -1,6 +1,9 @@
 """The README's Python runs as it stands."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -26,3 +29,19 @@ def test_python_of_the_readme_runs(block, tmp_path, monkeypatch):
         assert found["synthetic"].shape == (1000, 2)
         gaps = np.linalg.norm(found["mixture"].means_[:, None] - cities[None], axis=2).min(axis=0)
         assert gaps.max() < 1.0  # degrees; the cities are 8 and more apart
+
+
+def test_commands_of_the_readme_find_the_clusters(tmp_path):
+    pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
+    lines = re.findall(r"^privclust .*$", README.read_text(), re.M)
+    assert [line.split()[1] for line in lines] == ["sketch", "sketch", "decode"]
+    rng = np.random.default_rng(0)
+    for day in (1, 2):
+        records = rng.normal(rng.choice([-4.0, 0.0, 4.0], size=(10_000, 1)), 1.0, (10_000, 2))
+        pd.DataFrame(records, columns=["a", "b"]).to_csv(tmp_path / f"day{day}.csv", index=False)
+    for line in lines:
+        command = [sys.executable, "-m", "privclust.cli", *shlex.split(line)[1:]]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    centers = pd.read_csv(tmp_path / "centers.csv").sort_values("x1")
+    expected = np.repeat([[-4.0], [0.0], [4.0]], 2, axis=1)
+    assert np.abs(centers[["x1", "x2"]].to_numpy() - expected).max() < 0.5

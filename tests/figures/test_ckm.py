@@ -218,6 +218,19 @@ def goals(n_trials):
     return results_of({"ckm_goal": made(kept, points, n_trials, privacy_values)})
 
 
+def sizes(ks, n_trials):
+    """Results over numbers of clusters and features."""
+    methods = ("compressive", "dplloyd_separated", "eugkm", "lloyd")
+    points = [
+        {"epsilon": e, "n_samples": 1000, "n_clusters": k, "n_features": d}
+        for k in ks
+        for d in (2, 10)
+        for e in (0.1, 1.0)
+    ]
+    kept = {name: PRIVATE[name] for name in methods}
+    return results_of({"ckm_sizes": made(kept, points, n_trials, privacy_values)})
+
+
 def listed(n_statements, n_trials):
     """Results of statements."""
     points = [{"statement": f"proposition_1_as_printed_{i}"} for i in range(n_statements)]
@@ -235,6 +248,7 @@ CROWDED = {
     "beyond": private_methods(7, 4),
     "decoders": without_noise(20),
     "goal": goals(5),
+    "many_sizes": sizes((5, 20, 50), 5),
     "statements": listed(12, 4),
     "scale": listed(3, 1),
 }
@@ -245,6 +259,7 @@ SPARSE = {
     "beyond": private_methods(1, 1, ("paper",)),
     "decoders": without_noise(1),
     "goal": goals(1),
+    "many_sizes": sizes((5,), 1),
     "statements": listed(1, 1),
     "scale": listed(1, 1),
 }
@@ -307,7 +322,7 @@ def test_one_trial_and_few_points_can_be_drawn(name):
     assert len(drawn(name, SPARSE[name]).table)
 
 
-@pytest.mark.parametrize("name", ["fig2", "fig3", "beyond", "decoders", "goal"])
+@pytest.mark.parametrize("name", ["fig2", "fig3", "beyond", "decoders", "goal", "many_sizes"])
 def test_without_any_finite_error_a_figure_is_drawn_and_says_so_in_its_table(name):
     columns = {metric: float("nan") for metric in ckm_panels.METRICS}
     results = edited(SPARSE[name], lambda trials: trials.assign(**columns))
@@ -315,7 +330,7 @@ def test_without_any_finite_error_a_figure_is_drawn_and_says_so_in_its_table(nam
     assert (table["n"] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["fig2", "fig3", "beyond", "decoders", "goal"])
+@pytest.mark.parametrize("name", ["fig2", "fig3", "beyond", "decoders", "goal", "many_sizes"])
 def test_a_method_alone_can_be_drawn(name):
     first = {
         experiment: trials["method"].iloc[0] for experiment, trials in SPARSE[name].trials.items()

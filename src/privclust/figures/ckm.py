@@ -400,15 +400,41 @@ def goal(results: Results) -> Drawing:
     return Drawing(figure, table)
 
 
+def many_sizes(results: Results) -> Drawing:
+    """Relative SSE over numbers of clusters and features: medians and worst trials as a table."""
+    (experiment,) = results.trials
+    trials = in_order(results.trials[experiment], _METHODS)
+    keys = ["n_clusters", "n_features", "epsilon"]
+    table = statistics(trials, keys)
+    shown = table[table["metric"] == "relative_sse_true"].copy()
+    shown["cell"] = _median_and_worst(shown)
+    wide = shown.pivot(index=keys, columns="label", values="cell").fillna("n/a")
+    wide = wide[list(dict.fromkeys(shown["label"]))].reset_index()
+    names = {"n_clusters": "k", "n_features": "d"}
+    figure = new_figure(_WIDTH, 1.0 + 0.22 * len(wide))
+    with mpl.rc_context(RC):
+        put_table(figure.subplots(), wide.rename(columns=names), _WIDTH)
+        caption(
+            figure,
+            f"SSE relative to Lloyd from the true means, median (worst) of {counted_on(trials)}; "
+            "neighbours by addition or removal, delta = 1e-6",
+        )
+        note_sources(figure, results.trials)
+    return Drawing(figure, table)
+
+
+def _median_and_worst(table: pd.DataFrame) -> np.ndarray:
+    """Write the median and the worst trial of each row, ``"n/a"`` where there is none."""
+    written = [f"{m:.3f} ({w:.3f})" for m, w in zip(table["median"], table["max"], strict=True)]
+    return np.where(table["n"] > 0, written, "n/a")
+
+
 def _medians_and_worst(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Write a row a method and a column a value of epsilon: median and worst trial."""
     part = table[table["metric"] == metric]
-    cells = np.where(
-        part["n"] > 0,
-        [f"{m:.3f} ({w:.3f})" for m, w in zip(part["median"], part["max"], strict=True)],
-        "n/a",
+    wide = part.assign(cell=_median_and_worst(part)).pivot(
+        index="label", columns="epsilon", values="cell"
     )
-    wide = part.assign(cell=cells).pivot(index="label", columns="epsilon", values="cell")
     wide = wide.loc[list(dict.fromkeys(part["label"]))].fillna("n/a").reset_index()
     names = {value: f"epsilon = {value:g}" for value in wide.columns[1:]}
     return wide.rename(columns={**names, "label": f"{_spaced(metric)}: median (worst)"})

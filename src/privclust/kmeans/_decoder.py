@@ -19,9 +19,12 @@ The residual f of a good fit is known in advance: with n rows, m features, each 
 at the true mixture (the numerator and denominator of eq. (6) of the compressive k-means paper), so
 the search can stop at the first start that reaches it.
 
-The k-means centers of a mixture are not its means where clusters overlap or differ in spread. At
-the end they are found by Lloyd's algorithm on points drawn from the fitted mixture. Everything here
-is post-processing of the sketch.
+Data are rarely such a mixture, so on the way down from many atoms to k the mixture is kept whose
+residual plus the usual penalty of log(2 m) half-variances for each number (BIC) is least: as rich a
+density as the noise lets one see. The k-means centers of it are not its means where clusters
+overlap, differ in spread, or have more than one atom. They are found by Lloyd's algorithm on points
+drawn from it, started from the means of the k atoms or by k-means++. Everything here is
+post-processing of the sketch.
 """
 
 from __future__ import annotations
