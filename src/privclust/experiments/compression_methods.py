@@ -160,6 +160,7 @@ class _SketchedKMeans:
             bounds=self.bounds,
             method="clompr" if self.decoder == "clompr" else "gaussian",
             spread="shared" if self.decoder == "gaussian_shared" else "per_cluster",
+            n_init=self.n_init,
             random_state=noise,
         ).centers
         return self
@@ -201,6 +202,8 @@ class KMeansAtSNR(_SketchedKMeans):
     alpha_r, sigma_xi : float or None
         One of them None, if there is an SNR.
     decoder : {"clompr", "gaussian", "gaussian_shared"}
+    n_init : int or None
+        Most starts of the decoder; None for its own choice.
     bounds : (low, high)
         Arrays of shape (n_features,).
     design : numpy.random.Generator
@@ -229,6 +232,7 @@ class KMeansAtSNR(_SketchedKMeans):
         alpha_r=1.0,
         sigma_xi=None,
         decoder="clompr",
+        n_init=None,
         bounds=None,
         design=None,
         n_frequencies=None,
@@ -242,6 +246,7 @@ class KMeansAtSNR(_SketchedKMeans):
         self.alpha_r = alpha_r
         self.sigma_xi = sigma_xi
         self.decoder = decoder
+        self.n_init = n_init
         self.bounds = bounds
         self.design = design
         self.n_frequencies = n_frequencies
@@ -293,7 +298,7 @@ class KMeansOnDevices(_SketchedKMeans):
         L.
     alpha_r : float
         r / m.
-    m_factor, decoder, bounds, design, n_frequencies, shared, random_state : object
+    m_factor, decoder, n_init, bounds, design, n_frequencies, shared, random_state : object
         As of `KMeansAtSNR`.
 
     Attributes
@@ -314,6 +319,7 @@ class KMeansOnDevices(_SketchedKMeans):
         alpha_r=1.0,
         m_factor=10.0,
         decoder="clompr",
+        n_init=None,
         bounds=None,
         design=None,
         n_frequencies=None,
@@ -330,6 +336,7 @@ class KMeansOnDevices(_SketchedKMeans):
         self.alpha_r = alpha_r
         self.m_factor = m_factor
         self.decoder = decoder
+        self.n_init = n_init
         self.bounds = bounds
         self.design = design
         self.n_frequencies = n_frequencies

@@ -111,8 +111,8 @@ class CompressiveKMeans(
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(c, 1.0, (5000, 3)) for c in (-4.0, 0.0, 4.0)])
     >>> model = CompressiveKMeans(3, epsilon=1.0, delta=1e-6, bounds=(-10, 10), random_state=0)
-    >>> np.sort(model.fit(X).cluster_centers_[:, 0]).round()
-    array([-4.,  0.,  4.])
+    >>> np.sort(model.fit(X).cluster_centers_[:, 0]).round().astype(int)
+    array([-4,  0,  4])
     >>> model.guarantee_.definition, round(model.guarantee_.epsilon, 3)
     ('approximate', 1.0)
     """

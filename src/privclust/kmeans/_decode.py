@@ -25,6 +25,7 @@ _PLACES, _CLIMBS = 500, 4  # where the mean is looked for, and how many of them 
 _SIGNIFICANT = 10.0  # so many times what a fit of so many parameters explains of pure noise
 _MISFIT = 0.1  # by which data that are no Gaussian may differ from one
 _FLATTEST = 1e-3  # least variance of a feature, in parts of the largest
+_UNEXPLAINED = 2.0  # a residual so many times what is expected is looked at again
 _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
 _LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
 
@@ -107,19 +108,17 @@ def decode(
     rng = as_generator(random_state)
     features, noise, n_samples = mean_features(sketch)
     expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
-    if moments is None and (box is None or method == "gaussian"):
+    guessed = moments is None
+    if guessed and (box is None or method == "gaussian"):
         moments = estimate_moments(features, sketch.frequencies, noise, box, rng)
     if method == "gaussian":
-        found = decode_mixture(
-            features,
-            sketch.frequencies,
-            n_clusters,
-            moments,
-            expected,
-            spread=spread,
-            n_init=n_init,
-            rng=rng,
-        )
+        task = features, sketch.frequencies, n_clusters
+        how = {"spread": spread, "n_init": n_init, "rng": rng}
+        found = decode_mixture(*task, moments, expected, **how)
+        if guessed and box is not None and found.residual > _UNEXPLAINED * expected:
+            # clusters far apart: no frequency is low enough to tell where the data are
+            again = decode_mixture(*task, _moments_of_box(box), expected, **how)
+            found = min(found, again, key=lambda run: run.residual)
     else:
         found = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
     return found if box is None else found.drawn_in(box)
@@ -230,16 +229,19 @@ def estimate_moments(features, frequencies, noise, box, rng) -> Moments:
             best, least = point, value
     explained = float(np.square(problem[2]).sum() + np.square(problem[3]).sum()) - least
     if box is not None and explained < _SIGNIFICANT * (d + 2) * noise:
-        return Moments(
-            box.center,
-            np.maximum(box.half_widths**2 / 3.0, 1e-6 * float((box.half_widths**2).max())),
-        )
+        return _moments_of_box(box)
     _, center, variance, _ = unpacked(best, 1, d, *bounds)
     mean, variance = middle + unit * center[0], float(variance[0]) * unit**2
     if box is not None:
         mean = np.clip(mean, box.low, box.high)
         variance = min(variance, float((box.half_widths**2).mean()))
     return Moments(mean, _variances(power[low], frequencies[:, low], variance, noise))
+
+
+def _moments_of_box(box) -> Moments:
+    """Return the moments of data spread evenly over a box."""
+    least = 1e-6 * float((box.half_widths**2).max())
+    return Moments(box.center, np.maximum(box.half_widths**2 / 3.0, least))
 
 
 def _number_of_low(power, fewest):
