@@ -42,7 +42,8 @@ class Artefact:
     Attributes
     ----------
     kind : str
-        What sort of artefact this is: ``"dataset"``, ``"fit"`` or ``"metrics"``.
+        What sort of artefact this is: ``"dataset"``, ``"shared"``, ``"fit"``, ``"metrics"``,
+        ``"mixture"`` or ``"sketch"``.
     parameters : dict
         Everything that decided the content, as JSON values.
     inputs : dict of str to str
