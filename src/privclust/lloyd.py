@@ -1,4 +1,4 @@
-"""One pass of Lloyd's algorithm, which several packages need."""
+"""Lloyd's algorithm, which several packages need: one pass, a run, and a start."""
 
 from __future__ import annotations
 
@@ -138,3 +138,84 @@ def find_nearest(block, centers, distances, least, nearest):
             is_nearer = distances[i] < least[i]
             least[i] = distances[i] if is_nearer else least[i]
             nearest[i] = k if is_nearer else nearest[i]
+
+
+def lloyd(
+    X: np.ndarray, centers: np.ndarray, max_iter: int, tol: float
+) -> tuple[np.ndarray, float, int]:
+    """Iterate from one start; return centers, their inertia and the number of updates.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float64 or float32
+    centers : ndarray of shape (n_clusters, n_features), float64
+        A cluster that loses its samples takes the sample farthest from its center.
+    max_iter : int
+        Most updates.
+    tol : float
+        Ends when an update lowers the inertia by this part of it or less.
+    """
+    counts, sums, inertia = nearest_center_statistics(X, centers)
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
+        moved = sums / np.maximum(counts, 1.0)[:, None]
+        empty = np.flatnonzero(counts == 0)
+        if len(empty):
+            moved[empty] = X[_farthest(X, centers, len(empty))]
+        if np.array_equal(moved, centers):
+            break
+        centers, before = moved, inertia
+        counts, sums, inertia = nearest_center_statistics(X, centers)
+        if before - inertia <= tol * inertia:  # with tol = 0: rounding is all that is left
+            break
+    return centers, inertia, n_iter
+
+
+def _farthest(X, centers, n_rows):
+    """Return the rows farthest from their nearest center, the farthest first."""
+    least = np.full(len(X), np.inf)
+    for center in centers:
+        _lower_distances(X, center, least)
+    return np.argsort(-least, kind="stable")[:n_rows]
+
+
+def plus_plus(X: np.ndarray, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw centers among samples by k-means++; uniformly where all coincide with a center."""
+    least = np.full(len(X), np.inf)
+    centers = np.empty((n_clusters, X.shape[1]))
+    row = int(rng.integers(len(X)))
+    for k in range(n_clusters):
+        centers[k] = X[row]
+        total = _lower_distances(X, centers[k], least)
+        threshold = rng.random()
+        row = _row_at(least, threshold * total) if total > 0 else int(threshold * len(X))
+    return centers
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _lower_distances(X, center, least):
+    """Lower each row's squared distance to that to a new center; return their sum."""
+    total = 0.0
+    for i in range(X.shape[0]):
+        distance = 0.0
+        for j in range(X.shape[1]):
+            difference = X[i, j] - center[j]
+            distance += difference * difference
+        least[i] = min(least[i], distance)
+        total += least[i]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _row_at(least, threshold):
+    """Return the first row at which the running sum exceeds the threshold."""
+    total = 0.0
+    last = 0
+    for i in range(least.size):
+        if least[i] > 0.0:
+            total += least[i]
+            last = i
+            if total > threshold:
+                break
+    return last

@@ -5,7 +5,8 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privclust.kmeans._lloyd import LloydKMeans, _farthest, _plus_plus
+from privclust.kmeans._lloyd import LloydKMeans
+from privclust.lloyd import _farthest, plus_plus
 
 
 def mixture(n=2000, k=5, d=3, seed=0):
@@ -78,7 +79,7 @@ def test_plus_plus_draws_by_squared_distance():
     """The law of the second center given the first, chi-square test; false-alarm rate 1e-4."""
     X = np.array([[0.0], [1.0], [3.0], [-2.0]])
     rng = np.random.default_rng(0)
-    drawn = np.array([_plus_plus(X, 2, rng)[:, 0] for _ in range(4000)])
+    drawn = np.array([plus_plus(X, 2, rng)[:, 0] for _ in range(4000)])
     values = X[:, 0]
     expected = np.empty((4, 4))
     for i in range(4):

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from privclust.kmeans._atoms import fill_many_atoms, minimise, unpacked
-from privclust.kmeans._lloyd import LloydKMeans
+from privclust.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust.privacy.bounds import Box
 
 _ATOMS_PER_CLUSTER, _MORE_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
@@ -50,7 +50,7 @@ _LEAST_NORM = 1e-200  # squared, of atoms that vanish at all frequencies
 _WORTH_IT = 0.02  # a repair that lowers the residual by less is the last
 _PLACES, _REACH = 100, 2.0  # where a better place for an atom is looked for
 _POINTS, _FEW_POINTS = 4000, 400  # per atom, drawn from the mixture for Lloyd's algorithm
-_STARTS, _FEW_ITERATIONS = 4, 30  # k-means++ starts on the fewer points
+_STARTS, _FEW_ITERATIONS, _MOST_ITERATIONS = 4, 30, 300  # k-means++ starts on the fewer points
 
 
 @dataclass(frozen=True)
@@ -305,12 +305,14 @@ def kmeans_of_mixture(weights, centers, variances, start, rng) -> tuple[np.ndarr
         return start, np.full(k, 1.0 / k)
     points = _points_of_mixture(weights / total, centers, variances, _POINTS * k, rng)
     few = points[rng.permutation(len(points))[: _FEW_POINTS * k]]
-    found = LloydKMeans(k, init=start, max_iter=_FEW_ITERATIONS).fit(few)
-    other = LloydKMeans(k, n_init=_STARTS, max_iter=_FEW_ITERATIONS, random_state=rng).fit(few)
-    if other.inertia_ < found.inertia_ * (1.0 - _WORTH_IT):
-        found = other
-    found = LloydKMeans(k, init=found.cluster_centers_, tol=1e-6).fit(points)
-    return found.cluster_centers_, np.bincount(found.labels_, minlength=k) / len(points)
+    best = lloyd(few, start, _FEW_ITERATIONS, 0.0)
+    starts = [plus_plus(few, k, rng) for _ in range(_STARTS)]
+    other = min((lloyd(few, s, _FEW_ITERATIONS, 0.0) for s in starts), key=lambda run: run[1])
+    if other[1] < best[1] * (1.0 - _WORTH_IT):
+        best = other
+    found, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, 1e-6)
+    counts, _, _ = nearest_center_statistics(points, found)
+    return found, counts / len(points)
 
 
 def _points_of_mixture(weights, centers, variances, n_points, rng):

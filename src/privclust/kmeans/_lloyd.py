@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.lloyd import nearest_center, nearest_center_statistics
+from privclust.lloyd import lloyd, nearest_center, plus_plus
 from privclust.validation import (
     as_generator,
     check_integer,
@@ -120,7 +119,7 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
         rng = as_generator(self.random_state)
         best = None
         for _ in range(self.n_init if isinstance(self.init, str) else 1):
-            run = _run(X, self._start(X, rng), self.max_iter, self.tol)
+            run = lloyd(X, self._start(X, rng), self.max_iter, self.tol)
             if best is None or run[1] < best[1]:
                 best = run
         self.cluster_centers_, self.inertia_, self.n_iter_ = best
@@ -140,7 +139,7 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
         if self.init == "random_rows":
             chosen = rng.choice(len(X), size=self.n_clusters, replace=False)
             return X[chosen].astype(np.float64)
-        return _plus_plus(X, self.n_clusters, rng)
+        return plus_plus(X, self.n_clusters, rng)
 
     def _check_parameters(self, X):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
@@ -164,71 +163,3 @@ def checked_centers(name: str, centers, shape: tuple[int, int]) -> np.ndarray:
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
     return array
-
-
-def _run(X, centers, max_iter, tol):
-    """Iterate from one start; return centers, their inertia and the number of updates."""
-    counts, sums, inertia = nearest_center_statistics(X, centers)
-    n_iter = 0
-    while n_iter < max_iter:
-        n_iter += 1
-        moved = sums / np.maximum(counts, 1.0)[:, None]
-        empty = np.flatnonzero(counts == 0)
-        if len(empty):
-            moved[empty] = X[_farthest(X, centers, len(empty))]
-        if np.array_equal(moved, centers):
-            break
-        centers, before = moved, inertia
-        counts, sums, inertia = nearest_center_statistics(X, centers)
-        if before - inertia <= tol * inertia:  # with tol = 0: rounding is all that is left
-            break
-    return centers, inertia, n_iter
-
-
-def _farthest(X, centers, n_rows):
-    """Return the rows farthest from their nearest center, the farthest first."""
-    least = np.full(len(X), np.inf)
-    for center in centers:
-        _lower_distances(X, center, least)
-    return np.argsort(-least, kind="stable")[:n_rows]
-
-
-def _plus_plus(X, n_clusters, rng):
-    """Draw centers by k-means++; uniformly where all rows coincide with a center."""
-    least = np.full(len(X), np.inf)
-    centers = np.empty((n_clusters, X.shape[1]))
-    row = int(rng.integers(len(X)))
-    for k in range(n_clusters):
-        centers[k] = X[row]
-        total = _lower_distances(X, centers[k], least)
-        threshold = rng.random()
-        row = _row_at(least, threshold * total) if total > 0 else int(threshold * len(X))
-    return centers
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _lower_distances(X, center, least):
-    """Lower each row's squared distance to that to a new center; return their sum."""
-    total = 0.0
-    for i in range(X.shape[0]):
-        distance = 0.0
-        for j in range(X.shape[1]):
-            difference = X[i, j] - center[j]
-            distance += difference * difference
-        least[i] = min(least[i], distance)
-        total += least[i]
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _row_at(least, threshold):
-    """Return the first row at which the running sum exceeds the threshold."""
-    total = 0.0
-    last = 0
-    for i in range(least.size):
-        if least[i] > 0.0:
-            total += least[i]
-            last = i
-            if total > threshold:
-                break
-    return last
