@@ -166,7 +166,7 @@ def fig3(results: Results) -> Drawing:
     figure = new_figure(_WIDTH, 6.6)
     with mpl.rc_context(RC):
         axes = figure.subplots(1, 2, sharex=True, sharey=True)
-        titles = ("as published: CL-OMPR", "our decoder and noise of the same guarantee")
+        titles = ("as published: CL-OMPR", "our decoder; all for replaced rows")
         for axis, part, title in zip(
             axes, (shown[published], shown[~published]), titles, strict=True
         ):
