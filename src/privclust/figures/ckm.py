@@ -342,9 +342,8 @@ def beyond(results: Results) -> Drawing:
         legend_of_all(axes, free, share * _WIDTH)
         caption(
             figure,
-            f"Median SSE of {counted(pd.concat(results.trials.values()))} relative to Lloyd's "
-            "k-means. Every method (epsilon, 1e-6)-DP under replacement of a record, with the same "
-            "declared bounds.",
+            f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
+            "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds.",
         )
         note_sources(figure, results.trials)
     return Drawing(figure, _joined(tables))
@@ -368,6 +367,14 @@ def _beyond_panels(
             panels[key] = (title, in_order(excess(part[kept]), _METHODS))
     first = [key for key in ("mixture", *_DATA_SETS.values()) if key in panels]
     return [panels[key] for key in (*first, *(key for key in panels if key not in first))]
+
+
+def _numbers_of_trials(results: Results) -> str:
+    """Write how many trials the experiments of a figure have."""
+    found = sorted({trials["trial"].nunique() for trials in results.trials.values()})
+    if len(found) == 1:
+        return counted(next(iter(results.trials.values())))
+    return f"{found[0]} to {found[-1]} trials"
 
 
 def goal(results: Results) -> Drawing:
