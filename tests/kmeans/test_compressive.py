@@ -514,3 +514,10 @@ def test_decoding_its_sketch_again_finds_the_same_groups():
     fit = model(**PRIVATE, delta=1e-6).fit(three_groups(20000))
     again = decode(fit.sketch_, 3, bounds=(-20, 20), random_state=1)
     assert cdist(again.centers, fit.cluster_centers_).min(axis=1).max() < 0.3
+
+
+@pytest.mark.parametrize(
+    ("n_unknowns", "m"), [(1, 500), (50, 500), (100, 1000), (500, 5000), (1000, 5000), (2500, 7500)]
+)
+def test_the_default_number_of_frequencies(n_unknowns, m):
+    assert module._number_of_frequencies(n_unknowns) == m

@@ -33,7 +33,8 @@ from privclust.validation import (
     check_real,
 )
 
-_PER_UNKNOWN, _FEWEST = 10, 500  # frequencies: m = 10 k d, as the paper recommends
+_PER_UNKNOWN, _FEWEST = 10, 500  # frequencies: m = 10 k d, as the paper recommends, while
+_MANY, _PER_UNKNOWN_IF_MANY = 5000, 3  # these are few; noise that is normal grows with sqrt(m) only
 _PER_UNKNOWN_LAPLACE, _FEWEST_LAPLACE = 5, 100  # whose noise grows with m
 _VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
 _PILOT_SHARE = 0.1  # of the budget, to learn where the data are
@@ -73,7 +74,8 @@ class CompressiveKMeans(
         It may be generous. None with an epsilon takes it from the data, warns, and leaves no
         guarantee.
     n_frequencies : int or None
-        m; None for max(10 k d, 500), or max(5 k d, 100) with Laplace noise, which grows with m.
+        m; None for 10 k d, at least 500, and beyond 5000 for 3 k d if that is more; with Laplace
+        noise, which grows with m, for max(5 k d, 100).
     variance : float or None
         Scale of the frequencies, in squared units of the data: about four times the variance of a
         cluster per feature. Must not come from private data. None as described above.
@@ -253,7 +255,7 @@ class CompressiveKMeans(
             self._rng = as_generator(self.random_state)
         else:
             self._rng = unprotected_generator(noise_source(self.random_state))
-        m = self.n_frequencies or max(_PER_UNKNOWN * self.n_clusters * d, _FEWEST)
+        m = self.n_frequencies or _number_of_frequencies(self.n_clusters * d)
         if self.epsilon is not None:  # one kind of noise for all releases: their shares add up
             self._mechanism = self.noise
             if self.noise == "auto":
@@ -350,6 +352,12 @@ class CompressiveKMeans(
             check_real("variance", self.variance)
         if self.n_frequencies is not None:
             check_integer("n_frequencies", self.n_frequencies, minimum=1)
+
+
+def _number_of_frequencies(n_unknowns: int) -> int:
+    """Return m for so many center coordinates."""
+    few = min(_PER_UNKNOWN * n_unknowns, _MANY)
+    return max(few, _PER_UNKNOWN_IF_MANY * n_unknowns, _FEWEST)
 
 
 def _check_scale(name, low, high):
