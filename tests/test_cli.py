@@ -260,7 +260,11 @@ def test_stopped_run_leaves_nothing_that_loads(run, tmp_path, number, code):
     )
     arguments = ["sketch", "endless.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *arguments], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        # tests that run in a shell's background would hand down that Ctrl-C is ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert "of 10,000,000,000 records read" in process.stderr.readline()
     process.send_signal(number)
