@@ -7,11 +7,11 @@ from scipy import special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from privclust.bingham import full_basis
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.privacy import Guarantee, Loss, PrivacyLeakWarning, Release
 from privclust.subspaces import GibbsSubspaceClustering, KPlanes
 from privclust.subspaces._base import random_bases
-from privclust.subspaces._bingham import full_basis
 from privclust.subspaces._exact_chain import (
     exact_chain,
     labels_of_states,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from privclust.bingham import LARGEST_CONCENTRATION, full_basis
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_epsilon
 from privclust.privacy.bounds import bounded_rows
@@ -18,7 +19,6 @@ from privclust.subspaces._base import (
     start_guarantee,
     starting_bases,
 )
-from privclust.subspaces._bingham import LARGEST_CONCENTRATION, full_basis
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
 from privclust.validation import check_integer, check_number_of_groups
 

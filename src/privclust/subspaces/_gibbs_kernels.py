@@ -2,15 +2,15 @@ r"""Compiled sweeps of the Gibbs sampler for subspace clustering, eqs. (10) to (
 
 One pass over the rows draws all labels and sums up the second moments of the clusters; nothing of
 size n_samples x n_clusters is stored. A full orthogonal basis of the space is kept for each
-cluster: the subspace's and its complement's vectors, as `_bingham_kernels.resample_frame` wants
-them. Labels need the smaller of the two, since
+cluster: the subspace's and its complement's vectors, as `resample_frame` of
+`privclust.bingham._kernels` wants them. Labels need the smaller of the two, since
 :math:`-d^2(x, S) = \|U' x\|^2 - \|x\|^2 = -\|V' x\|^2`.
 """
 
 import numpy as np
 from numba import njit
 
-from privclust.subspaces._bingham_kernels import (
+from privclust.bingham._kernels import (
     REORDER,
     frame_workspace,
     haar_rows,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privclust.privacy import Guarantee, Loss, Release
-from privclust.privacy.accounting import calibrated, check_budget
+from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.mechanisms import gaussian
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy.symmetric import SymmetricNoise, mod_sulq_scale, round_share
 from privclust.subspaces._base import (
     SubspaceClusterer,
     check_dimension,
@@ -219,9 +217,9 @@ class SuLQKPlanes(SubspaceClusterer):
         sensitivity = Sensitivity(value, "l2", self.neighbours.replace("_", "-"), proof)
         if self.calibration == "mod_sulq":
             share = self.epsilon / n_rounds, self.delta / n_rounds
-            return _SymmetricNoise(sensitivity, _mod_sulq_scale(n_features, *share), 1.0, n_rounds)
-        share = _round_share(self.epsilon, self.delta, n_rounds)
-        return _SymmetricNoise(sensitivity, value / share, math.sqrt(2.0), n_rounds)
+            return SymmetricNoise(sensitivity, mod_sulq_scale(n_features, *share), 1.0, n_rounds)
+        share = round_share(self.epsilon, self.delta, n_rounds)
+        return SymmetricNoise(sensitivity, value / share, math.sqrt(2.0), n_rounds)
 
     def _promise(self, noise, start, reads_data, seeded, leaks):
         """State what the fit promises, the start included."""
@@ -264,37 +262,3 @@ class SuLQKPlanes(SubspaceClusterer):
         check_integer("max_iter", self.max_iter, minimum=1)
         check_integer("n_init", self.n_init, minimum=1)
         check_option("neighbours", self.neighbours, NEIGHBOURS)
-
-
-@dataclass(frozen=True)
-class _SymmetricNoise:
-    """Normal noise on upper triangles, whose entries beside the diagonal are weighted."""
-
-    sensitivity: Sensitivity
-    sigma: float
-    weight: float
-    n_rounds: int
-
-    def add(self, matrices, source):
-        """Return symmetric matrices, (k, d, d), with noise."""
-        rows, columns = np.triu_indices(matrices.shape[1])
-        weights = np.where(rows == columns, 1.0, self.weight)
-        coordinates = matrices[:, rows, columns] * weights
-        noised = gaussian(coordinates, self.sensitivity, self.sigma, source) / weights
-        result = np.empty(matrices.shape)
-        result[:, rows, columns] = noised
-        result[:, columns, rows] = noised
-        return result
-
-
-@lru_cache(maxsize=1024)
-def _round_share(epsilon: float, delta: float, n_rounds: int) -> float:
-    """Return sensitivity over noise of a round, calibrated once for all fits with one budget."""
-    return calibrated(lambda share: [Loss(share**2 / 2.0, count=n_rounds)], epsilon, delta)
-
-
-def _mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:
-    """Return n beta of MOD-SuLQ: the noise on a sum of n rows, in place of their mean."""
-    d = n_features
-    logarithm = math.log((d * d + d) / (2.0 * math.sqrt(2.0 * math.pi) * delta))
-    return (d + 1.0) / epsilon * math.sqrt(2.0 * logarithm) + 1.0 / math.sqrt(epsilon)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.subspaces._bingham_kernels import (
+from privclust.bingham._kernels import (
     draw_frames,
     draw_vectors,
     haar_rows,

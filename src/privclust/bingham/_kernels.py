@@ -21,8 +21,8 @@ nothing here does so.
 With K = -M and r = q this samples U of density :math:`e^{tr(U' M U)}` column by column. With K = M
 and r = d - q it samples its complement, since tr(U' M U) + tr(V' M V) is constant.
 
-Numba's cache of `_gibbs_kernels` is not renewed when only this file changes: delete the package's
-``__pycache__`` after an edit.
+Numba's cache of `privclust.subspaces._gibbs_kernels` is not renewed when only this file changes:
+delete that package's ``__pycache__`` after an edit.
 """
 
 import numpy as np

@@ -1,0 +1,15 @@
+"""Exact and Gibbs samplers of Bingham distributions on spheres and on orthonormal frames."""
+
+from privclust.bingham._sampler import (
+    LARGEST_CONCENTRATION,
+    full_basis,
+    sample_matrix_bingham,
+    sample_vector_bingham,
+)
+
+__all__ = [
+    "LARGEST_CONCENTRATION",
+    "full_basis",
+    "sample_matrix_bingham",
+    "sample_vector_bingham",
+]

@@ -1,0 +1,108 @@
+"""Alignment of two embeddings by a similarity (Kabsch-Umeyama)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """A rotation, a scale and a shift; stacks of them work alike.
+
+    Attributes
+    ----------
+    rotation : ndarray of shape (..., k, k)
+        Orthogonal, of determinant 1.
+    scale : ndarray of shape (...)
+        Not negative.
+    source_mean, target_mean : ndarray of shape (..., k)
+        The first goes to the second.
+    """
+
+    rotation: np.ndarray
+    scale: np.ndarray
+    source_mean: np.ndarray
+    target_mean: np.ndarray
+
+    def apply(self, Z: np.ndarray) -> np.ndarray:
+        """Return rows of shape (..., n, k) moved, ``scale R (z - source_mean) + target_mean``."""
+        centred = Z - self.source_mean[..., None, :]
+        turned = centred @ np.swapaxes(self.rotation, -1, -2)
+        return self.scale[..., None, None] * turned + self.target_mean[..., None, :]
+
+
+def align(source: np.ndarray, target: np.ndarray) -> Similarity:
+    r"""Find the similarity that brings rows nearest to their counterparts (Kabsch-Umeyama).
+
+    The least of :math:`\sum_i |y_i - (c R x_i + t)|^2` over rotations R, :math:`c \ge 0` and t:
+    with the singular values of :math:`\sum_i (y_i - \bar y)(x_i - \bar x)' = U S V'`,
+    :math:`R = U E V'` and :math:`c = \operatorname{tr}(S E) / \sum_i |x_i - \bar x|^2`, where E is
+    the identity but for the sign of its last entry.
+
+    Parameters
+    ----------
+    source, target : array-like of shape (..., n, k)
+        Rows in the same order; leading axes broadcast, one similarity each.
+
+    Returns
+    -------
+    Similarity
+        Sources whose rows all agree get the scale 0.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or a number is not finite.
+
+    References
+    ----------
+    S. Umeyama, "Least-squares estimation of transformation parameters between two point patterns",
+    PAMI 13(4), 1991, eqs. (40)-(42).
+
+    Examples
+    --------
+    >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> turned = 3.0 * square @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + 5.0
+    >>> found = align(square, turned)
+    >>> bool(np.allclose(found.apply(square), turned)), round(float(found.scale), 6)
+    (True, 3.0)
+    """
+    source, target = _checked("source", source), _checked("target", target)
+    if source.shape[-2:] != target.shape[-2:]:
+        raise ValueError(
+            f"target must have the rows and columns of source, {source.shape[-2:]}, got "
+            f"{target.shape[-2:]}"
+        )
+    source_mean, target_mean = source.mean(axis=-2), target.mean(axis=-2)
+    # in units of their largest coordinate, so that no square of a tiny embedding underflows
+    (x, x_unit), (y, y_unit) = (
+        _in_units(rows - mean[..., None, :])
+        for rows, mean in ((source, source_mean), (target, target_mean))
+    )
+    left, values, right = np.linalg.svd(np.swapaxes(y, -1, -2) @ x)
+    signs = np.ones(values.shape)
+    signs[..., -1] = np.where(np.linalg.det(left @ right) < 0, -1.0, 1.0)
+    spread = (x**2).sum(axis=(-2, -1))
+    scale = (values * signs).sum(axis=-1) / np.where(spread > 0, spread, 1.0) * (y_unit / x_unit)
+    # a source without spread, or one dimension whose order is reversed
+    scale = np.where(spread > 0, np.maximum(scale, 0.0), 0.0)
+    return Similarity((left * signs[..., None, :]) @ right, scale, source_mean, target_mean)
+
+
+def _in_units(rows):
+    """Return rows over their largest coordinate, and that."""
+    unit = np.abs(rows).max(axis=(-2, -1))
+    unit = np.where(unit > 0, unit, 1.0)
+    return rows / unit[..., None, None], unit
+
+
+def _checked(name, rows):
+    """Return rows as floats, or raise a ValueError."""
+    rows = np.asarray(rows, dtype=np.float64)
+    if rows.ndim < 2 or 0 in rows.shape[-2:] or not np.isfinite(rows).all():
+        raise ValueError(
+            f"{name} must be finite numbers of shape (..., n, k), got shape {rows.shape}"
+        )
+    return rows

@@ -1,0 +1,127 @@
+"""Compiled loops of t-SNE for new points among points that stay where they are."""
+
+import numpy as np
+from numba import njit
+
+from privclust.vectormath import exp_nonpositive
+
+_STEPS = 60  # bisections of a bandwidth: down to rounding
+_TOLERANCE = 1e-6  # of the entropy, in nats
+_REORDER = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+def _weigh(distances, least, beta, weights):
+    """Write e^(-beta (d - least)); return their sum and their mean of d - least."""
+    total, moment = 0.0, 0.0
+    for j in range(distances.shape[0]):
+        excess = distances[j] - least
+        weight = exp_nonpositive(-beta * excess)
+        weights[j] = weight
+        total += weight
+        moment += weight * excess
+    return total, moment / total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def affinities(distances, entropy):
+    """Turn rows of squared distances into probabilities of the given entropy, in place.
+
+    p_j is proportional to e^(-beta d_j), with the beta at which the entropy of p is `entropy`.
+    Where ties at the least distance, or points at infinity, leave no such beta, the nearest entropy
+    that there is.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n, m), float64
+        At least 0; inf for points that do not take part.
+    entropy : float
+        In nats: the logarithm of the perplexity.
+    """
+    n, m = distances.shape
+    weights = np.empty(m)
+    for i in range(n):
+        row = distances[i]
+        least, spread, counted = np.inf, 0.0, 0
+        for j in range(m):
+            least = min(least, row[j])
+        for j in range(m):
+            if row[j] < np.inf:
+                spread += row[j] - least
+                counted += 1
+            else:
+                row[j] = least + 1e300  # inf - inf and 0 * inf are no numbers; this weighs nothing
+        beta = counted / spread if spread > 0.0 else 1.0
+        low, high = 0.0, np.inf
+        for _ in range(_STEPS):
+            total, mean = _weigh(row, least, beta, weights)
+            excess = np.log(total) + beta * mean - entropy
+            if abs(excess) < _TOLERANCE:
+                break
+            if excess > 0.0:
+                low = beta
+                beta = 2.0 * beta if high == np.inf else 0.5 * (beta + high)
+            else:
+                high = beta
+                beta = 0.5 * (low + beta)
+        for j in range(m):
+            row[j] = weights[j] / total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+def forces(P, Y, points, own, attraction, repulsion, spread):
+    r"""Write both parts of the gradient of t-SNE for each new point, and how far one can move.
+
+    With :math:`w_j = 1 / (1 + \|y - z_j\|^2)` and :math:`h_j = 2 w_j (y - z_j)`, attraction is
+    :math:`\sum_j p_j h_j / \sum_j p_j` and repulsion :math:`\sum_j w_j h_j / \sum_j w_j`.
+
+    Parameters
+    ----------
+    P : ndarray of shape (n, m), float64
+        Weights p, at least 0.
+    Y : ndarray of shape (n, k), float64
+        New points y.
+    points : ndarray of shape (k, m), float64
+        Points z, as columns.
+    own : int
+        Column of the first new point if they are among the points, in order, else -1. A point does
+        not repel itself.
+    attraction, repulsion : ndarray of shape (n, k), float64
+        Out.
+    spread : ndarray of shape (n,), float64
+        Out: an upper bound of :math:`\max_{jl} \|h_j - h_l\|`, the diagonal of the box that holds
+        all h or twice the longest, whichever is less; at most 2.
+    """
+    n, m = P.shape
+    k = Y.shape[1]
+    weights = np.empty(m)
+    for i in range(n):
+        p = P[i]
+        weights[:] = 0.0
+        for c in range(k):
+            y, row = Y[i, c], points[c]
+            for j in range(m):
+                weights[j] += (y - row[j]) * (y - row[j])
+        attracted, repelled, longest = 0.0, 0.0, 0.0
+        for j in range(m):
+            squared = weights[j]
+            w = 1.0 / (1.0 + squared)
+            weights[j] = w
+            attracted += p[j]
+            repelled += w
+            longest = max(longest, w * w * squared)  # |h|^2 / 4
+        if own >= 0:
+            repelled -= 1.0
+        diagonal = 0.0
+        for c in range(k):
+            y, row = Y[i, c], points[c]
+            towards, away, low, high = 0.0, 0.0, np.inf, -np.inf
+            for j in range(m):
+                h = 2.0 * weights[j] * (y - row[j])
+                towards += p[j] * h
+                away += weights[j] * h
+                low, high = min(low, h), max(high, h)
+            attraction[i, c] = towards / attracted
+            repulsion[i, c] = away / max(repelled, 1e-300)
+            diagonal += (high - low) * (high - low)
+        spread[i] = min(np.sqrt(diagonal), 4.0 * np.sqrt(longest))

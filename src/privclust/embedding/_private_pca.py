@@ -1,0 +1,322 @@
+"""Principal components under differential privacy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy.accounting import check_budget
+from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy.symmetric import SymmetricNoise, mod_sulq_scale, round_share
+from privclust.validation import check_integer, check_option
+
+MECHANISMS = ("gaussian", "exponential", "mod_sulq")
+NEIGHBOURS = ("replace_one", "add_remove")
+_CHUNK = 4096  # rows whose products are summed up at once, as float64
+
+
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Principal components, about the origin, released with differential privacy.
+
+    The components are the eigenvectors of the `n_components` largest eigenvalues of the second
+    moments :math:`M = \sum x x'` of rows x, which are divided by `norm_bound` first. They are not
+    centred: the mean would have to be paid for; subtract a centre that is known without the data.
+
+    **gaussian**, the default: M plus a symmetric matrix of normal noise ("analyze Gauss"), of which
+    the eigenvectors are post-processing.
+
+    - *add-remove*: M changes by :math:`\|x x'\|_F = \|x\|^2 \le 1`.
+    - *replace-one*, x by y: :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 - 2 (x'y)^2 \le 2`,
+      attained by orthogonal unit rows: :math:`\sqrt 2`.
+
+    The noise has deviation :math:`\sigma` on the diagonal and :math:`\sigma / \sqrt 2` beside it,
+    which is the same in each coordinate :math:`M_{ii}`, :math:`\sqrt 2 M_{ij}` of the Frobenius
+    norm; :math:`\sigma` is the least for (epsilon, delta).
+
+    **mod_sulq**: the same with the noise of MOD-SuLQ, :math:`N(0, s^2)` on every entry of the upper
+    triangle, with :math:`s = n \beta`,
+
+    .. math:: s = \frac{d+1}{\epsilon} \sqrt{2 \log \frac{d^2+d}{2 \sqrt{2 \pi} \delta}}
+                  + \frac{1}{\sqrt{\epsilon}}.
+
+    That is more than is needed: `guarantee_` states the epsilon that follows from s.
+
+    **exponential** (PPCA): an orthonormal frame V of density proportional to
+    :math:`e^{c\, tr(V' M V)}`, a matrix Bingham distribution. One row adds :math:`\|V'x\|^2`, which
+    lies between 0 and 1, to the exponent's trace.
+
+    - *replace-one*: the trace changes by something in [-1, 1], the density by a factor of at most
+      :math:`e^c` and its normalisation by another: :math:`c = \epsilon / 2`.
+    - *add-remove*: the trace never falls when a row is added, so that both factors lie in
+      :math:`[1, e^c]` and their ratio in :math:`[e^{-c}, e^c]`: :math:`c = \epsilon`.
+
+    For 1, d - 1 and d components the draw is exact and the loss epsilon, pure. For others it is the
+    state of a Gibbs sampler after `n_sweeps` sweeps from a uniformly random frame, private in the
+    limit of many sweeps only, which `guarantee_` says.
+
+    **What is private** are the components. `transform` projects whatever rows it is given and adds
+    no noise: it protects none of them.
+
+    Time is :math:`n d^2` (BLAS) and :math:`d^3` for the eigenvectors: with 11,000 rows of 1,280
+    features about a second. With ``random_state=None`` OpenDP draws :math:`d (d + 1) / 2` normal
+    numbers at some 70 microseconds each, a minute for d = 1,280.
+
+    Parameters
+    ----------
+    n_components : int
+        k, from 1 to n_features.
+    epsilon, delta : float
+        Budget; epsilon in nats, positive, delta in (0, 1). ``"exponential"`` uses no delta.
+    mechanism : {"gaussian", "exponential", "mod_sulq"}
+    norm_bound : float or None
+        Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
+        and leaves no guarantee.
+    out_of_bounds : {"clip", "error"}
+        What happens to longer rows: drawn in to the bound, with a warning, or refused.
+    neighbours : {"replace_one", "add_remove"}
+        For which neighbours the guarantee is.
+    n_sweeps : int
+        Of the Gibbs sampler of ``"exponential"``, where it is needed.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]``), anything else for reproduction.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal rows; by falling eigenvalue and with a positive largest entry, but for
+        ``"exponential"``, whose frame is turned at random.
+    explained_ : ndarray of shape (n_components,) or None
+        Eigenvalues of the noised moments, in squared units of X: noised sums of squares of the rows
+        along each component. None for ``"exponential"``, which releases none.
+    guarantee_ : privclust.privacy.Guarantee
+    n_features_in_ : int
+
+    References
+    ----------
+    K. Chaudhuri, A. Sarwate and K. Sinha, "Near-optimal differentially private principal
+    components", NIPS 2012, and JMLR 14, 2013, Algorithms 1 and 2; C. Dwork, K. Talwar, A. Thakurta
+    and L. Zhang, "Analyze Gauss: optimal bounds for privacy-preserving principal component
+    analysis", STOC 2014.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (5000, 1)) * [[0.6, 0.8, 0.0]]
+    >>> model = PrivatePCA(1, norm_bound=1.0, random_state=0).fit(X)
+    >>> bool(np.abs(model.components_ - [[0.6, 0.8, 0.0]]).max() < 0.01)
+    True
+    >>> model.guarantee_.definition, round(model.guarantee_.epsilon, 3)
+    ('approximate', 1.0)
+    """
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        mechanism="gaussian",
+        norm_bound=None,
+        out_of_bounds="clip",
+        neighbours="replace_one",
+        n_sweeps=10,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.norm_bound = norm_bound
+        self.out_of_bounds = out_of_bounds
+        self.neighbours = neighbours
+        self.n_sweeps = n_sweeps
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; float32 is not copied.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, has fewer features than components, or a parameter is out of its
+            range.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        self._check_parameters(X.shape[1])
+        source = noise_source(self.random_state)
+        rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        moments = _second_moments(rows, radius)
+        if self.mechanism == "exponential":
+            self._draw_frame(moments, len(X), source, leaks)
+        else:
+            self._add_noise(moments, radius, source, leaks)
+        return self
+
+    def transform(self, X):
+        """Return the coordinates of rows along the components. Adds no noise to them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float64
+
+        Raises
+        ------
+        ValueError
+            If X is not finite or has another number of features.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        return X @ self.components_.T
+
+    @property
+    def _n_features_out(self):
+        """How many columns `transform` returns, which names them."""
+        return len(self.components_)
+
+    def _add_noise(self, moments, radius, source, leaks):
+        """Release noised moments, and keep what follows from them."""
+        noise = self._noise(len(moments))
+        noised = noise.add(moments[None], source)[0]
+        self.components_, values = _leading(noised, self.n_components)
+        self.explained_ = values * radius**2
+        release = Release(
+            "second moments",
+            "gaussian",
+            f"scale {noise.sigma:.4g} on entries of the diagonal, "
+            f"{noise.sigma / noise.weight:.4g} on those beside it, rows of norm 1",
+            noise.sensitivity.proof,
+            Loss((noise.sensitivity.value / noise.sigma) ** 2 / 2.0),
+        )
+        self.guarantee_ = Guarantee.of(
+            [release],
+            "none" if leaks else "approximate",
+            noise.sensitivity.relation,
+            delta=self.delta,
+            seeded=is_seeded(source),
+            caveats=leaks,
+        )
+
+    def _noise(self, n_features):
+        """Return the symmetric noise of either Gaussian mechanism."""
+        value, proof = {
+            "replace_one": (math.sqrt(2.0), "|xx' - yy'|^2 <= |x|^4 + |y|^4 <= 2"),
+            "add_remove": (1.0, "|xx'| = |x|^2 <= 1"),
+        }[self.neighbours]
+        sensitivity = Sensitivity(value, "l2", self.neighbours.replace("_", "-"), proof)
+        if self.mechanism == "mod_sulq":
+            scale = mod_sulq_scale(n_features, self.epsilon, self.delta)
+            return SymmetricNoise(sensitivity, scale, 1.0, 1)
+        share = round_share(self.epsilon, self.delta, 1)
+        return SymmetricNoise(sensitivity, value / share, math.sqrt(2.0), 1)
+
+    def _draw_frame(self, moments, n_samples, source, leaks):
+        """Release a draw of the matrix Bingham distribution."""
+        # compiled code, which the other mechanisms need not wait for
+        from privclust.bingham import LARGEST_CONCENTRATION, sample_matrix_bingham
+
+        d, k = len(moments), self.n_components
+        concentration = self.epsilon / (2.0 if self.neighbours == "replace_one" else 1.0)
+        if concentration * n_samples > LARGEST_CONCENTRATION:  # by the rows' bound, not by them
+            most = LARGEST_CONCENTRATION * self.epsilon / concentration
+            raise ValueError(
+                f"epsilon * n_samples must be at most {most:g} for mechanism='exponential', got "
+                f"epsilon={self.epsilon!r} for n_samples={n_samples}"
+            )
+        rng = unprotected_generator(source)
+        start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data
+        frame = sample_matrix_bingham(
+            concentration * moments, k, rng, n_sweeps=self.n_sweeps, init=start
+        )
+        self.components_, self.explained_ = np.ascontiguousarray(frame.T), None
+        release = Release(
+            "components",
+            "matrix Bingham",
+            f"density e^({concentration:.4g} tr(V' M V)), rows of norm 1",
+            "|V'x|^2 lies in [0, 1]",
+            Loss(self.epsilon**2 / 8.0, self.epsilon),
+        )
+        self.guarantee_ = self._promise_of_frame(release, k in (1, d - 1, d), source, leaks)
+
+    def _promise_of_frame(self, release, is_exact, source, leaks):
+        """State what a draw promises."""
+        caveats = (*leaks, "drawn in floating point")
+        relation, seeded = self.neighbours.replace("_", "-"), is_seeded(source)
+        if leaks or is_exact:
+            return Guarantee.of(
+                [release],
+                "none" if leaks else "pure",
+                relation,
+                seeded=seeded,
+                caveats=caveats,
+            )
+        return Guarantee(
+            "asymptotic",
+            relation,
+            (release,),
+            epsilon=self.epsilon,
+            seeded=seeded,
+            caveats=(
+                *caveats,
+                f"Gibbs sampling, {self.n_sweeps} sweeps from a random frame: how near the limit "
+                "is, is not known",
+            ),
+        )
+
+    def _check_parameters(self, n_features):
+        """Raise a ValueError that names the parameter, what it got and what it may be."""
+        check_integer("n_components", self.n_components, minimum=1)
+        if self.n_components > n_features:
+            raise ValueError(
+                "n_components must be at most the number of features, got "
+                f"n_components={self.n_components} for n_features={n_features}"
+            )
+        check_budget(self.epsilon, self.delta)
+        check_option("mechanism", self.mechanism, MECHANISMS)
+        check_option("neighbours", self.neighbours, NEIGHBOURS)
+        check_integer("n_sweeps", self.n_sweeps, minimum=1)
+
+
+def _second_moments(rows, radius):
+    """Return the sum of x x' over rows in units of the radius, (d, d), float64.
+
+    A float32 row may exceed the bound by its rounding, on which the sensitivity rests: it is drawn
+    in once more.
+    """
+    moments = np.zeros((rows.shape[1], rows.shape[1]))
+    for start in range(0, len(rows), _CHUNK):
+        chunk = rows[start : start + _CHUNK].astype(np.float64) / radius
+        norms = np.sqrt(np.einsum("ij,ij->i", chunk, chunk))
+        chunk /= np.maximum(norms, 1.0)[:, None]
+        moments += chunk.T @ chunk
+    return moments
+
+
+def _leading(matrix, k):
+    """Return eigenvectors of the k largest eigenvalues as rows, and those, largest first."""
+    d = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=(d - k, d - 1), check_finite=False)
+    rows = np.ascontiguousarray(vectors[:, ::-1].T)
+    largest = rows[np.arange(k), np.abs(rows).argmax(axis=1)]
+    return rows * np.where(largest < 0, -1.0, 1.0)[:, None], values[::-1]

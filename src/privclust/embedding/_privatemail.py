@@ -1,0 +1,466 @@
+"""PrivateMail: a query released as part of an embedding, or by a map of public data, with noise."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privclust.embedding._discriminants import discriminants
+from privclust.embedding._sensitivity import (
+    proved_sensitivity,
+    sensitivity_bound,
+    weighted_mean_diameter,
+)
+from privclust.embedding._smlq import (
+    FLOORS,
+    KERNELS,
+    FeatureLaplacian,
+    check_smlq_parameters,
+    checked_labels,
+    kernel_in_place,
+    kernel_width,
+    label_matrix,
+    unit_rows,
+)
+from privclust.embedding._smlq_kernels import first_iterate, later_iterates
+from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy.accounting import check_budget
+from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian
+from privclust.privacy.noise import is_seeded, noise_source
+from privclust.privacy.sensitivity import Sensitivity
+from privclust.validation import check_integer, check_option
+
+VARIANTS = ("sound", "paper", "code")
+RELEASED = ("feature", "embedding")
+_BLOCK = 64  # queries whose kernels with the public set are made together
+_LEAST, _LARGEST = 1e-150, 1e150  # of noise whose squares are ordinary numbers
+_MOST_LABELS = 4096  # weights between all labels are held as a matrix
+_MOST_EXPONENT = 80.0  # exp(-80) is a normal number in float32
+_LABEL_LEAK = (
+    "the query's label, which is private, is used again in the iterations after the noise "
+    "(Algorithm 1 calls them post-processing)"
+)
+_OTHER_PROOF = (
+    "the printed proof of Theorem 2 bounds a squared norm and uses it as the norm; this statement "
+    "rests on a bound for one query and the public set at hand instead"
+)
+
+
+class PrivateMail(BaseEstimator):
+    r"""Private release of a query image's features, for retrieval of its nearest neighbours.
+
+    The client has one query and shares a public, labelled set with the server. `fit` computes
+    once what concerns public images alone; `release` returns, for each query, what leaves the
+    client. Neighbouring inputs differ in the query, features and label alike (replace-one).
+
+    **variant="paper"**: Fig. 4 and Algorithm 1 as printed. One iterate of `SMLQ` on query and
+    public set, from a start Q that everybody knows; normal noise of standard deviation
+    :math:`\sqrt{2 \ln(1.25 / \delta)} \Delta / \epsilon` on all rows, :math:`\Delta` by Theorem 2;
+    then T iterates with the Laplacian of the released embedding itself, and the labels.
+
+    **variant="code"**: as released. Other weights (see `SMLQ`), :math:`\Delta` with c for
+    :math:`c^2`, the variance :math:`2 \ln(1.25 / \delta) \Delta^2 / \epsilon^2` passed as a
+    standard deviation (so that results depend on `init_scale`), the released embedding and every
+    later iterate rescaled to Frobenius norm :math:`\sqrt n`.
+
+    In both the query's private label is in :math:`L_Y` *after* the noise: with that, nothing is
+    guaranteed. ``label_after_noise=False`` is the same algorithm without the leak: the query then
+    has a row and column of zeros in :math:`L_Y`, later iterates are post-processing, and the
+    guarantee is that of the noise, by a sensitivity proved for the public set at hand
+    (`privclust.embedding._sensitivity.proved_sensitivity`) rather than by Theorem 2.
+
+    **variant="sound"**: the query's label is never used. ``released="feature"``: features of
+    norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
+    their norm, and released with normal noise. Two such vectors are at most
+    :math:`\Delta = 2` apart, which opposite ones attain, and sigma is the least that is
+    (epsilon, delta)-private. ``released="embedding"``: the first iterate's row of the query
+    without labels, but for a constant :math:`\tfrac12 \sum_j p_j Q_j` with weights p from the
+    kernel with public images; it is linear in Q and so is its sensitivity, half the diameter of
+    the weighted means of Q with kernel values in :math:`[e^{-4 / h}, 1]`, h the kernel's width
+    (`privclust.embedding._sensitivity.weighted_mean_diameter`): `init_scale` changes nothing. The
+    other rows of the iterate are functions of public data but for the query's weight: to release
+    them helps nobody. At equal (epsilon, delta) the feature is the default, since the noise is the
+    same in units of the sensitivity and the discriminants fill the ball that it is for, while a
+    kernel as wide as the printed one maps all images to a small part of that diameter.
+
+    A client that asks q times spends q times as much: guarantees are for one query.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Columns of the embedding, k; None: 2, and for the discriminants their number, the number
+        of public classes less 1 (at most n_features).
+    alpha, sigma, init_scale, n_iter, kernel
+        See `SMLQ`. T = `n_iter` counts iterates after the noise. ``kernel=None`` is the
+        variant's, and eq. (2) with ``"sound"``.
+    epsilon, delta : float
+        Budget of one query: epsilon in nats, positive; delta in (0, 1).
+    variant : {"sound", "paper", "code"}
+    label_after_noise : bool or None
+        Whether iterates after the noise use the query's label. None: as printed and released;
+        with ``"sound"`` it cannot be.
+    released : {"feature", "embedding"}
+        Of the variant ``"sound"``.
+    start_seed : int
+        Draws Q. Public: client and server share it, the guarantee takes it as known.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Draws the noise. None for release (needs ``privclust[secure]``), else for reproduction.
+
+    Attributes
+    ----------
+    sensitivity_ : float
+        What the noise is scaled by.
+    noise_scale_ : float
+        Standard deviation of the noise.
+    guarantee_ : privclust.privacy.Guarantee
+        Of one query's release.
+    start_ : ndarray of shape (n_public + 1, n_components)
+        Q; the query is last. Not for the discriminants.
+    classes_ : ndarray
+        Public labels.
+    n_features_in_ : int
+
+    References
+    ----------
+    P. Vepakomma, J. Balla and R. Raskar, "PrivateMail: supervised manifold learning of deep
+    features with differential privacy for image retrieval", 2021, Fig. 4, Algorithm 1, Theorem 2;
+    B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1, 2], 20)
+    >>> X = np.eye(3)[y] + 0.1 * rng.normal(size=(60, 3))
+    >>> model = PrivateMail(epsilon=1.0, random_state=0).fit(X, y)
+    >>> model.release(X[:1]).shape, model.guarantee_.definition, round(model.noise_scale_, 2)
+    ((1, 2), 'approximate', 7.46)
+    >>> printed = PrivateMail(variant="paper", random_state=0).fit(X, y)
+    >>> printed.release(X[:1], y[:1]).shape, printed.guarantee_.definition
+    ((1, 61, 2), 'none')
+    """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        alpha=0.6,
+        sigma=6.0,
+        init_scale=1e-8,
+        n_iter=5,
+        kernel=None,
+        epsilon=0.1,
+        delta=1e-5,
+        variant="sound",
+        label_after_noise=None,
+        released="feature",
+        start_seed=0,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.alpha = alpha
+        self.sigma = sigma
+        self.init_scale = init_scale
+        self.n_iter = n_iter
+        self.kernel = kernel
+        self.epsilon = epsilon
+        self.delta = delta
+        self.variant = variant
+        self.label_after_noise = label_after_noise
+        self.released = released
+        self.start_seed = start_seed
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Compute what concerns the public images alone, and how much noise a query needs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_public, n_features)
+            Public features, finite; rows are divided by their norm.
+        y : array-like of shape (n_public,)
+            Public labels, integers; with ``variant`` other than ``"sound"`` all whole numbers from
+            the least to the largest are labels that a query may have.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X or y is not as described, the public set has fewer rows than components or two
+            classes, Theorem 2 bounds nothing, or a parameter is out of its range.
+        """
+        if y is None:
+            raise ValueError("y: requires y to be passed, but the target y is None: give labels")
+        X, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2
+        )
+        y = checked_labels(y)
+        self._check_parameters(len(X))
+        self._source = noise_source(self.random_state)
+        self.classes_ = np.unique(y)
+        self._public, self._y = unit_rows(X), y
+        if self.variant == "sound" and self.released == "feature":
+            self._map = discriminants(self._public, y, self.n_components)
+            self.sensitivity_ = 2.0
+        else:
+            self._prepare_kernel()
+        self._calibrate()
+        self._state_guarantee()
+        return self
+
+    def release(self, X, y=None):
+        """Return what leaves the client, for each query by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Finite; rows are divided by their norm.
+        y : array-like of shape (n_queries,) or None
+            Their labels, integers; not used, and not asked for, with ``variant="sound"``.
+
+        Returns
+        -------
+        ndarray
+            With ``"sound"`` of shape (n_queries, n_components). Else of shape (n_queries,
+            n_public + 1, n_components): the embedding after the last iterate, the query last; at
+            1,000 public images 16 kB a query.
+
+        Raises
+        ------
+        ValueError
+            If X is not as described, or labels are missing or out of the public range.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        if self.variant == "sound":
+            bound = Sensitivity(self.sensitivity_, "l2", "replace-one", self._proof)
+            return gaussian(self.public_map(X), bound, self.noise_scale_, self._source)
+        labels = self._query_labels(y, len(X))
+        found = np.empty((len(X), *self.start_.shape))
+        kernel = np.empty((len(self._y) + 1,) * 2)
+        for start in range(0, len(X), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            found[rows] = self._embed(unit_rows(X[rows]), labels[rows], kernel)
+        return found
+
+    def public_map(self, X):
+        """Return rows under the map that public data define, without noise.
+
+        It is what `release` adds noise to with ``variant="sound"``, and what a server applies to
+        its own images to compare them with a release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+
+        Raises
+        ------
+        ValueError
+            If X is not as described or the variant is another.
+        """
+        check_is_fitted(self)
+        if self.variant != "sound":
+            raise ValueError(
+                f"variant: got {self.variant!r}; only 'sound' maps one row at a time, the others "
+                "embed whole sets (SMLQ)"
+            )
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        if self.released == "feature":
+            mean, directions = self._map
+            return unit_rows((unit_rows(X) - mean) @ directions)
+        weights = self._weights(unit_rows(X)).astype(np.float64)
+        np.maximum(weights, self._least, out=weights)  # rounding may not pass the sensitivity
+        means = weights @ self.start_[:-1]
+        return 0.5 * means / weights.sum(axis=1, keepdims=True)
+
+    def _prepare_kernel(self):
+        """Draw the start and sum up the kernel of public images."""
+        default = KERNELS.get(self.variant, "sigma")
+        self._width = kernel_width(self.sigma, self.kernel or default)
+        shape = (len(self._y) + 1, self.n_components or 2)
+        self.start_ = np.random.default_rng(self.start_seed).normal(
+            scale=self.init_scale, size=shape
+        )
+        if self.variant == "sound":
+            if 4.0 / self._width > _MOST_EXPONENT:
+                raise ValueError(
+                    f"sigma must be larger with released='embedding': kernels of opposite images "
+                    f"underflow, got {self.sigma!r}"
+                )
+            self._least = math.exp(-4.0 / self._width)
+            self.sensitivity_ = 0.5 * weighted_mean_diameter(self.start_[:-1], self._least)
+            return
+        features = FeatureLaplacian(self._public, self._width)
+        self._degrees, products = features.degrees, features.kernel_dot(self.start_[:-1])
+        self._columns = np.ascontiguousarray(self.start_.T)
+        self._products = np.ascontiguousarray(products.T)
+        self._values = self._label_values()
+        self._matrix = label_matrix(self._values, self.variant, self._width)
+        self.sensitivity_ = sensitivity_bound(
+            len(self._y),
+            self.alpha,
+            self.sigma,
+            len(self._values),
+            float(np.linalg.norm(self.start_)),
+            self.variant,
+        )
+
+    def _label_values(self):
+        """Return all labels that a query may have."""
+        low, high = int(self.classes_[0]), int(self.classes_[-1])
+        if high - low >= _MOST_LABELS:
+            raise ValueError(
+                f"y must be labels within {_MOST_LABELS} of each other, got {low} to {high}: "
+                "number the classes from 0"
+            )
+        return np.arange(low, high + 1)
+
+    def _calibrate(self):
+        """Set the standard deviation of the noise."""
+        if self.variant == "sound":
+            # the bound is a number that everybody knows, so that noise is calibrated in its units
+            unit = _unit_sigma(float(self.epsilon), float(self.delta))
+            self.noise_scale_ = self.sensitivity_ * unit
+            return
+        # the formula of Fig. 4, at every epsilon, though its proof is for epsilon up to 1
+        scale = math.sqrt(2.0 * math.log(1.25 / self.delta)) * self.sensitivity_ / self.epsilon
+        self.noise_scale_ = scale if self.variant == "paper" else scale * scale
+        if not _LEAST <= self.noise_scale_ <= _LARGEST:
+            raise ValueError(
+                f"epsilon={self.epsilon:g} and init_scale={self.init_scale:g} ask for noise of "
+                f"scale {self.noise_scale_:.3g}, which must lie between {_LEAST:g} and "
+                f"{_LARGEST:g}: change one of them"
+            )
+
+    def _embed(self, X, labels, kernel):
+        """Return released embeddings (m, n_public + 1, k) of some queries."""
+        weights = self._weights(X).astype(np.float64, copy=False)
+        is_code, floor = self.variant == "code", FLOORS[self.variant]
+        classes = np.append(np.searchsorted(self._values, self._y), 0)
+        columns = np.empty((len(X), *self._columns.shape))
+        for own, label, image in zip(weights, labels, columns, strict=True):
+            classes[-1] = label
+            first_iterate(
+                own, self._degrees, self._products, self._columns, classes, self._matrix,
+                is_code, self.alpha, floor, image,
+            )  # fmt: skip
+        bound = Sensitivity(self.sensitivity_, "l2", "replace-one", "Theorem 2")
+        columns = gaussian(columns, bound, self.noise_scale_, self._source)
+        for label, image in zip(labels, columns, strict=True):
+            classes[-1] = label if self._uses_label() else -1
+            later_iterates(
+                image, self.n_iter, self._width, classes, self._matrix, is_code, self.alpha,
+                floor, is_code, kernel,
+            )  # fmt: skip
+        return np.swapaxes(columns, 1, 2)
+
+    def _weights(self, X):
+        """Return the kernel of unit rows and public images, shape (m, n_public)."""
+        public = self._public.astype(np.result_type(X, self._public), copy=False)
+        weights = X.astype(public.dtype, copy=False) @ public.T
+        squares = (np.einsum("ij,ij->i", rows, rows) for rows in (X, public))
+        kernel_in_place(weights, *squares, self._width)
+        return weights
+
+    def _query_labels(self, y, n_queries):
+        """Return indices of labels, or raise a ValueError."""
+        if y is None:
+            raise ValueError(
+                f"y: labels of the queries are missing, and variant={self.variant!r} embeds with "
+                "them; give them or use variant='sound'"
+            )
+        y = checked_labels(y)
+        if len(y) != n_queries:
+            raise ValueError(f"y must have one label for each of {n_queries} queries, got {len(y)}")
+        if len(y) and (y.min() < self._values[0] or y.max() > self._values[-1]):
+            raise ValueError(
+                f"y must lie in the range of public labels, {self._values[0]} to "
+                f"{self._values[-1]}, got {y.min()} to {y.max()}"
+            )
+        return y - self._values[0]
+
+    def _uses_label(self):
+        """Return whether iterates after the noise know the query's label."""
+        default = self.variant != "sound"
+        return default if self.label_after_noise is None else self.label_after_noise
+
+    def _state_guarantee(self):
+        """State what the release of one query promises."""
+        noise = f"scale {self.noise_scale_:.4g}"
+        seeded = is_seeded(self._source)
+        if self.variant == "sound":
+            moved = self.sensitivity_
+            name, self._proof = {
+                "feature": ("discriminants of the query", "two unit vectors"),
+                "embedding": (
+                    "embedding of the query",
+                    "half the diameter of weighted means of the public start",
+                ),
+            }[self.released]
+            caveats = ()
+        else:
+            name, self._proof = "embedding of query and public set", "Theorem 2"
+            if self._uses_label():
+                release = Release(name, "gaussian", noise, self._proof, None, _LABEL_LEAK)
+                self.guarantee_ = Guarantee.of([release], "none", "replace-one", seeded=seeded)
+                return
+            moved = proved_sensitivity(
+                self._degrees, self._products.T, self.start_, self._y, self._values,
+                alpha=self.alpha, width=self._width, variant=self.variant,
+            )  # fmt: skip
+            caveats = (_OTHER_PROOF,)
+        loss = Loss(rho=(moved / self.noise_scale_) ** 2 / 2.0)
+        self.guarantee_ = Guarantee.of(
+            [Release(name, "gaussian", noise, self._proof, loss)],
+            "approximate",
+            "replace-one",
+            delta=self.delta,
+            seeded=seeded,
+            caveats=caveats,
+        )
+
+    def _check_parameters(self, n_public):
+        """Raise a ValueError that names the parameter, what it got and what it may be."""
+        check_option("variant", self.variant, VARIANTS)
+        check_option("released", self.released, RELEASED)
+        if self.label_after_noise not in (None, True, False):
+            raise ValueError(
+                f"label_after_noise must be True, False or None, got {self.label_after_noise!r}"
+            )
+        if self.variant == "sound" and self.label_after_noise:
+            raise ValueError(
+                "label_after_noise must be False or None with variant='sound', which never uses "
+                "the query's label"
+            )
+        if self.n_components is not None:
+            check_integer("n_components", self.n_components, minimum=1)
+            if self.n_components > n_public:
+                raise ValueError(
+                    f"n_components must be at most the size of the public set, {n_public}, got "
+                    f"{self.n_components}"
+                )
+        check_smlq_parameters(self)
+        check_integer("start_seed", self.start_seed, minimum=0)
+        check_budget(self.epsilon, self.delta)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+@lru_cache(maxsize=256)
+def _unit_sigma(epsilon, delta):
+    """Calibrate once for all fits with one budget."""
+    unit = Sensitivity(1.0, "l2", "replace-one", "the unit of the noise")
+    return analytic_gaussian_sigma(unit, epsilon, delta)

@@ -1,0 +1,340 @@
+"""The protocol of private retrieval as two objects and the messages between them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from privclust.embedding._alignment import align
+from privclust.embedding._privatemail import PrivateMail
+from privclust.embedding._smlq import SMLQ, checked_labels
+from privclust.metrics.retrieval import nearest
+from privclust.privacy.noise import is_seeded
+from privclust.validation import check_integer
+
+_GALLERY_STREAM = 1  # of the server's own start, beside the public one
+
+
+@dataclass(frozen=True)
+class Message:
+    """What leaves the client, all of it.
+
+    Attributes
+    ----------
+    queries : ndarray of shape (n_queries, n_components)
+        Rows to be looked up: the query, or the query among dummies.
+    anchors : ndarray of shape (n_public, n_components) or None
+        Where the client's embedding has the public images, for alignment; None where queries are
+        in public coordinates.
+    k : int
+        How many neighbours of each are asked for.
+
+    Examples
+    --------
+    >>> message = Message(np.array([[0.5, 1.0]]), None, 3)
+    >>> print(message)
+    3 nearest of 1 row of 2 numbers, no anchors
+      queries: 0.5 1
+    >>> Message.from_json(message.to_json()).queries.tolist()
+    [[0.5, 1.0]]
+    """
+
+    queries: np.ndarray
+    anchors: np.ndarray | None
+    k: int
+
+    def __post_init__(self) -> None:
+        check_integer("k", self.k, minimum=1)
+        rows = [("queries", self.queries)]
+        if self.anchors is not None:
+            rows.append(("anchors", self.anchors))
+        for name, values in rows:
+            values = np.asarray(values)
+            if values.dtype.kind not in "fiu" or values.ndim != 2 or not np.isfinite(values).all():
+                raise ValueError(
+                    f"{name} must be a matrix of finite numbers, got shape {values.shape} of dtype "
+                    f"{values.dtype}"
+                )
+            object.__setattr__(self, name, values.astype(np.float64))
+
+    def __str__(self) -> str:
+        """Return what is sent, in words, with the first numbers."""
+        n, width = self.queries.shape
+        anchors = "no anchors" if self.anchors is None else f"{len(self.anchors)} anchors"
+        lines = [f"{self.k} nearest of {n} row{'s'[: n > 1]} of {width} numbers, {anchors}"]
+        for name, rows in (("queries", self.queries), ("anchors", self.anchors)):
+            if rows is not None and rows.size:
+                shown = " ".join(f"{value:.4g}" for value in rows.ravel()[:6])
+                lines.append(f"  {name}: {shown}{' ...' if rows.size > 6 else ''}")
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Return the message as text; numbers survive exactly."""
+        anchors = None if self.anchors is None else self.anchors.tolist()
+        return json.dumps({"queries": self.queries.tolist(), "anchors": anchors, "k": self.k})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Message:
+        """Return the message in a text, or raise a ValueError that says what is wrong with it."""
+        try:
+            found = json.loads(text)
+            queries = np.asarray(found["queries"], dtype=np.float64)
+            anchors = found["anchors"]
+            anchors = None if anchors is None else np.asarray(anchors, dtype=np.float64)
+            k = found["k"]
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            raise ValueError(f"message: not queries, anchors and k in JSON ({error})") from None
+        return cls(queries, anchors, k)
+
+
+class RetrievalClient:
+    """The side that has a private image and a public set.
+
+    Parameters
+    ----------
+    model : PrivateMail
+        How to release; it is cloned and fitted to the public set.
+    X_public : array-like of shape (n_public, n_features)
+    y_public : array-like of shape (n_public,)
+    obfuscate : bool
+        Whether the query goes among dummies (Algorithm 1): one public image of every other class,
+        in random order. They hide nothing from a server that knows the public images, all but the
+        noise being public; with ``variant="sound"`` there is nothing to hide and they are refused.
+        With ``label_after_noise=False`` as well: which class has no dummy tells the query's label,
+        which the guarantee of the release does not provide for.
+
+    Attributes
+    ----------
+    model_ : PrivateMail
+        With its `guarantee_`, of one call of `ask`.
+
+    Raises
+    ------
+    ValueError
+        If dummies are refused, or see `PrivateMail.fit`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1, 2], 20)
+    >>> X = np.eye(3)[y] + 0.1 * rng.normal(size=(60, 3))
+    >>> model = PrivateMail(epsilon=50.0, random_state=0)
+    >>> client = RetrievalClient(model, X, y)
+    >>> server = RetrievalServer(model, X, y, X, y)
+    >>> message = client.ask(X[0], k=3)
+    >>> y[client.read(server.answer(message))].tolist()
+    [0, 0, 0]
+    """
+
+    def __init__(self, model: PrivateMail, X_public, y_public, *, obfuscate: bool = False) -> None:
+        if obfuscate and model.variant == "sound":
+            raise ValueError(
+                "obfuscate must be False with variant='sound', whose release needs no dummies"
+            )
+        if obfuscate and model.label_after_noise is False:
+            raise ValueError(
+                "obfuscate must be False with label_after_noise=False: which class has no dummy "
+                "tells the query's label"
+            )
+        self._X, self._y = np.asarray(X_public), checked_labels(y_public, "y_public")
+        self._obfuscate = obfuscate
+        self.model_ = clone(model).fit(self._X, self._y)
+        self._place = 0
+
+    def ask(self, x, label: int | None = None, *, k: int = 8) -> Message:
+        """Return the message for one query; it spends the budget once.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+        label : int or None
+            Not used with ``variant="sound"``.
+        k : int
+            How many neighbours to ask for.
+
+        Returns
+        -------
+        Message
+
+        Raises
+        ------
+        ValueError
+            See `PrivateMail.release`.
+        """
+        x = np.asarray(x)
+        if x.ndim != 1:
+            raise ValueError(f"x must be one image's features, a vector, got shape {x.shape}")
+        if self.model_.variant == "sound":
+            return Message(self.model_.release(x[None]), None, k)
+        n_public = len(self._y)
+        if label is None:
+            raise ValueError(f"label is missing, and variant={self.model_.variant!r} needs it")
+        if not self._obfuscate:
+            rows = self.model_.release(x[None], [label])[0]
+            return Message(rows[n_public:], rows[:n_public], k)
+        rng = np.random.default_rng()  # an order that nobody can repeat; it protects nothing more
+        chosen = obfuscation_set(self._y, label, rng)
+        model = clone(self.model_).set_params(random_state=self._noise_seed())
+        model.fit(np.vstack([self._X, self._X[chosen]]), np.append(self._y, self._y[chosen]))
+        rows = model.release(x[None], [label])[0]
+        order = rng.permutation(len(chosen) + 1)
+        self._place = int(np.argmax(order == len(chosen)))
+        return Message(rows[n_public:][order], rows[:n_public], k)
+
+    def read(self, reply: np.ndarray) -> np.ndarray:
+        """Return the neighbours of the query itself, from the reply to the last message.
+
+        Parameters
+        ----------
+        reply : ndarray of shape (n_queries, k)
+            Of `RetrievalServer.answer`.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        return np.asarray(reply)[self._place]
+
+    def _noise_seed(self):
+        """Return where the noise of another fit is to come from."""
+        source = self.model_._source
+        return source if is_seeded(source) else None
+
+
+class RetrievalServer:
+    """The side that has the gallery.
+
+    Parameters
+    ----------
+    model : PrivateMail
+        The public settings: variant, alpha, sigma, T, the seed of the start.
+    X_public, y_public
+        As the client has them, in the same order.
+    X_gallery : array-like of shape (n_gallery, n_features)
+    y_gallery : array-like of shape (n_gallery,) or None
+        Needed for the embedding of ``variant="paper"`` and ``"code"``.
+
+    Attributes
+    ----------
+    gallery_ : ndarray of shape (n_gallery, n_components)
+        What is searched: the gallery's embedding together with the public set (`SMLQ`), or its
+        image under the public map.
+    anchors_ : ndarray of shape (n_public, n_components) or None
+        Where that embedding has the public set.
+
+    Raises
+    ------
+    ValueError
+        If gallery labels are missing, or see `PrivateMail.fit` and `SMLQ.fit`.
+    """
+
+    def __init__(self, model: PrivateMail, X_public, y_public, X_gallery, y_gallery=None) -> None:
+        if model.variant == "sound":
+            # the map and no noise: nothing here is random, so a seed is no matter
+            public = clone(model).set_params(random_state=0).fit(X_public, y_public)
+            self.gallery_, self.anchors_ = public.public_map(X_gallery), None
+            return
+        if y_gallery is None:
+            raise ValueError(f"y_gallery is missing, and variant={model.variant!r} embeds with it")
+        y_public = checked_labels(y_public, "y_public")
+        y_gallery = checked_labels(y_gallery, "y_gallery")
+        X_public, X_gallery = np.asarray(X_public), np.asarray(X_gallery)
+        if X_public.ndim != 2 or X_public.shape[1:] != X_gallery.shape[1:]:
+            raise ValueError(
+                "X_gallery must have the features of X_public, got shapes "
+                f"{X_gallery.shape} and {X_public.shape}"
+            )
+        k, n_public = model.n_components or 2, len(y_public)
+        seeds = (model.start_seed, [model.start_seed, _GALLERY_STREAM])
+        start = np.vstack(
+            [
+                np.random.default_rng(seed).normal(scale=model.init_scale, size=(n, k))
+                for seed, n in zip(seeds, (n_public, len(y_gallery)), strict=True)
+            ]
+        )
+        embedding = SMLQ(
+            k,
+            alpha=model.alpha,
+            sigma=model.sigma,
+            init_scale=model.init_scale,
+            n_iter=model.n_iter,
+            variant=model.variant,
+            kernel=model.kernel,
+            init=start,
+        ).fit_transform(np.vstack([X_public, X_gallery]), np.append(y_public, y_gallery))
+        self.anchors_, self.gallery_ = embedding[:n_public], embedding[n_public:]
+
+    def locate(self, released: np.ndarray) -> np.ndarray:
+        """Return queries in the gallery's coordinates, for many releases at once.
+
+        Parameters
+        ----------
+        released : ndarray
+            Of `PrivateMail.release`.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_components)
+        """
+        if self.anchors_ is None:
+            return released
+        return align(released[:, :-1], self.anchors_).apply(released[:, -1:])[:, 0]
+
+    def answer(self, message: Message) -> np.ndarray:
+        """Return the gallery rows nearest to each of the message's queries.
+
+        Parameters
+        ----------
+        message : Message
+
+        Returns
+        -------
+        ndarray of shape (n_queries, k), int64
+
+        Raises
+        ------
+        ValueError
+            If the message does not fit the gallery.
+        """
+        is_aligned = self.anchors_ is None
+        if (message.anchors is None) != is_aligned:
+            wanted = "no anchors" if is_aligned else f"{len(self.anchors_)} anchors"
+            raise ValueError(f"message: this server expects {wanted}")
+        queries = message.queries
+        if not is_aligned:
+            if message.anchors.shape != self.anchors_.shape:
+                raise ValueError(
+                    f"message: anchors must have shape {self.anchors_.shape}, got "
+                    f"{message.anchors.shape}"
+                )
+            queries = align(message.anchors, self.anchors_).apply(queries)
+        return nearest(queries, self.gallery_, message.k)
+
+
+def obfuscation_set(y_public: np.ndarray, label: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the rows of one random public image of every class but one (P_r of Algorithm 1).
+
+    Parameters
+    ----------
+    y_public : ndarray of shape (n_public,)
+        Integers.
+    label : int
+        The query's class, which has no dummy.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (n_classes - 1,), int64
+        In order of the classes; n_classes if `label` is none of them.
+
+    Examples
+    --------
+    >>> obfuscation_set(np.array([4, 4, 2, 7]), 4, np.random.default_rng(0)).tolist()
+    [2, 3]
+    """
+    others = [value for value in np.unique(y_public) if value != label]
+    rows = [rng.choice(np.flatnonzero(y_public == value)) for value in others]
+    return np.array(rows, dtype=np.int64)

@@ -1,0 +1,404 @@
+"""How far one query can move an embedding: the printed bound, a search, and what can be proved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privclust.embedding._smlq import checked_labels, kernel_width, label_matrix, unit_rows
+from privclust.embedding._smlq_kernels import first_iterate, label_product
+from privclust.validation import as_generator, check_integer, check_option, check_real
+
+_RECORDS = 24  # directions of the changed record that the search tries with each arrangement
+_DIMENSIONS = 3  # of the features that the search arranges
+RELATIONS = ("replace-one", "add-remove")
+_ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the number of terms: of two means' difference
+_FARTHEST = 4.0 + 1e-4  # squared distance of unit rows, with the rounding of float32
+
+
+def sensitivity_constant(
+    n: int, alpha: float, sigma: float, n_classes: int, variant: str = "paper"
+) -> float:
+    r"""Return the constant M of Theorem 2, :math:`M = n M_{ij} + M_{ii}` of eqs. (7) and (8).
+
+    As printed. The proof (eqs. 9, 29) bounds :math:`\sum_j [\cdot]_{ij}^2`, the *square* of the
+    norm of a row, and calls it the norm: what follows from it is :math:`\sqrt M`, more than M
+    wherever M < 1, as it is at the default parameters.
+
+    Parameters
+    ----------
+    n : int
+        Samples without the one that is added, at least 1.
+    alpha : float
+        Not negative.
+    sigma : float
+        Positive; of the kernel :math:`e^{-|x - x'|^2 / (2 \sigma^2)}` of eq. (11).
+    n_classes : int
+        c + 1, at least 1.
+    variant : {"paper", "code"}
+        ``"code"`` has :math:`e^{-c / (2 \sigma^2)}` for :math:`e^{-c^2 / (2 \sigma^2)}` in the
+        third term of eq. (7), as released.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, a denominator is not positive, so that the formula
+        bounds nothing (at :math:`n e^{-2 / \sigma^2} \le 1` or so), or M is not positive.
+
+    References
+    ----------
+    PrivateMail (2021), Lemma 1, eqs. (7), (8), (22), (28).
+
+    Examples
+    --------
+    >>> round(sensitivity_constant(1000, 0.6, 6.0, 100), 4)
+    0.8086
+    """
+    check_integer("n", n, minimum=1)
+    check_real("alpha", alpha, inclusive=True)
+    check_real("sigma", sigma)
+    check_integer("n_classes", n_classes, minimum=1)
+    check_option("variant", variant, ("paper", "code"))
+    c = n_classes - 1.0
+    width = 2.0 * sigma**2
+    far, zero = math.exp(-4.0 / width), math.exp(-1.0 / width)
+    less, more = n * far + zero - 1.0, (n + 1.0) * far - 1.0
+    if less <= 0 or more <= 0:
+        raise ValueError(
+            f"Theorem 2 bounds nothing for n={n} and sigma={sigma:g}: a denominator of eqs. (7) "
+            f"and (8), n e^(-2/sigma^2) + e^(-1/(2 sigma^2)) - 1 = {less:.3g} or (n + 1) "
+            f"e^(-2/sigma^2) - 1 = {more:.3g}, is not positive; use more samples or a larger sigma"
+        )
+    most = n + zero - 1.0
+    labels = math.exp(-(c if variant == "code" else c**2) / width)
+    row = alpha**2 * (
+        (n / less) ** 2 + (n / more) ** 2 - 2.0 * ((n + 1.0) * labels - 1.0) ** 2 / (n * most)
+    )
+    both = 2.0 * alpha * math.exp(-(c**2 + 4.0) / width)
+    entry = (
+        (alpha**2 + 1.0) * (less**-2 + more**-2)
+        - both * (most**-2 + float(n) ** -2)
+        - 2.0 * (alpha**2 * math.exp(-2.0 * c**2 / width) + far**2) / (n * most)
+        + 4.0 * alpha / (less * more)
+    )
+    constant = n * entry + row
+    if constant <= 0:
+        raise ValueError(
+            f"Theorem 2 bounds nothing for n={n}, alpha={alpha:g}, sigma={sigma:g}, "
+            f"n_classes={n_classes}: its M is {constant:.3g}, not positive"
+        )
+    return constant
+
+
+def sensitivity_bound(
+    n: int,
+    alpha: float,
+    sigma: float,
+    n_classes: int,
+    start_norm: float,
+    variant: str = "paper",
+) -> float:
+    r"""Return the bound of Theorem 2, :math:`\Delta = M \sqrt{n + 1} \, \|Q\|_F / 2`.
+
+    Parameters
+    ----------
+    n, alpha, sigma, n_classes, variant
+        See `sensitivity_constant`.
+    start_norm : float
+        Frobenius norm of the start Q, of n + 1 rows; positive.
+
+    Returns
+    -------
+    float
+        In the units of the start.
+
+    Raises
+    ------
+    ValueError
+        See `sensitivity_constant`.
+
+    Examples
+    --------
+    >>> round(sensitivity_bound(1000, 0.6, 6.0, 100, 1.0), 3)
+    12.792
+    """
+    check_real("start_norm", start_norm)
+    constant = sensitivity_constant(n, alpha, sigma, n_classes, variant)
+    return 0.5 * constant * math.sqrt(n + 1.0) * start_norm
+
+
+@dataclass(frozen=True)
+class WorstPair:
+    """The neighbouring data sets that move the first iterate most, of those a search has seen.
+
+    Attributes
+    ----------
+    change : float
+        Frobenius norm of the difference of the two first iterates.
+    bound : float
+        Of Theorem 2.
+    X : ndarray of shape (n, 3)
+        Features that both have, of norm 1.
+    y : ndarray of shape (n,)
+        Their labels.
+    records : tuple of (ndarray of shape (3,), int)
+        Features and label of the one that differs, in both; the added one's counterpart is zeros.
+    """
+
+    change: float
+    bound: float
+    X: np.ndarray
+    y: np.ndarray
+    records: tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]
+
+    @property
+    def ratio(self) -> float:
+        """The bound over the largest change found: at least 1 if the bound holds."""
+        return self.bound / self.change
+
+
+def search_sensitivity(
+    n: int = 1000,
+    *,
+    alpha: float = 0.6,
+    sigma: float = 6.0,
+    n_classes: int = 100,
+    n_components: int = 2,
+    kernel: str = "2 sigma^2",
+    relation: str = "add-remove",
+    n_steps: int = 50,
+    random_state=None,
+) -> WorstPair:
+    """Search for the pair of neighbours that moves the first iterate most.
+
+    All points at one place, at two opposite ones, spread over a sphere, with labels that agree,
+    are split between the extremes or are random; the record that differs lies with, against or
+    across them. Then a climb from the worst: parts of the points and labels are drawn anew.
+
+    Parameters
+    ----------
+    n : int
+        Samples that both data sets have.
+    alpha, sigma, n_classes, n_components
+        As in `SMLQ`; labels are 0 to n_classes - 1.
+    kernel : {"sigma", "sigma^2", "2 sigma^2"}
+        The bound is for the last.
+    relation : {"add-remove", "replace-one"}
+        The paper's, an added record against a row and a label of zeros; or one exchanged for
+        another.
+    n_steps : int
+        Of the climb, at least 0; O(n^2) each.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Draws the start Q, of standard deviation 1, and the arrangements.
+
+    Returns
+    -------
+    WorstPair
+        A lower bound of the sensitivity for that start.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range or Theorem 2 bounds nothing.
+
+    Examples
+    --------
+    >>> found = search_sensitivity(50, sigma=6.0, n_classes=5, n_steps=0, random_state=0)
+    >>> found.ratio > 1
+    True
+    """
+    check_integer("n", n, minimum=1)
+    check_option("relation", relation, RELATIONS)
+    check_integer("n_steps", n_steps, minimum=0)
+    check_integer("n_components", n_components, minimum=1)
+    rng = as_generator(random_state)
+    start = rng.normal(size=(n + 1, n_components))
+    bound = sensitivity_bound(n, alpha, sigma, n_classes, float(np.linalg.norm(start)))
+    search = _Search(start, alpha, kernel_width(sigma, kernel), n_classes, relation, rng)
+    change, X, y, records = max(
+        (search.worst_record(X, y) for X, y in search.arrangements(n)), key=lambda found: found[0]
+    )
+    for _ in range(n_steps):
+        found = search.worst_record(*search.perturbed(X, y))
+        if found[0] > change:
+            change, X, y, records = found
+    return WorstPair(change, bound, X, y, records)
+
+
+class _Search:
+    """Arrangements of points and labels, and the worst change of one record given each."""
+
+    def __init__(self, start, alpha, width, n_classes, relation, rng):
+        self._start, self._alpha, self._width = np.ascontiguousarray(start.T), alpha, width
+        self._n_classes, self._relation, self._rng = n_classes, relation, rng
+        self._matrix = label_matrix(np.arange(n_classes), "paper", width)
+
+    def arrangements(self, n):
+        """Yield features and labels."""
+        pole, last = np.eye(_DIMENSIONS)[0], self._n_classes - 1
+        one = np.tile(pole, (n, 1))
+        poles = np.where(np.arange(n)[:, None] % 2 == 0, pole, -pole)
+        for X in (one, poles, unit_rows(self._rng.normal(size=(n, _DIMENSIONS)))):
+            yield X, np.zeros(n, dtype=np.int64)
+            yield X, np.full(n, last)
+            yield X, np.where(np.arange(n) % 2 == 0, 0, last)
+            yield X, self._rng.integers(self._n_classes, size=n)
+
+    def perturbed(self, X, y):
+        """Return the arrangement with a random part drawn anew or made alike."""
+        rng, n = self._rng, len(X)
+        X, y = X.copy(), y.copy()
+        part = rng.random(n) < rng.choice([0.01, 0.1, 0.5])
+        if rng.random() < 0.5:
+            y[part] = rng.choice([0, self._n_classes - 1, rng.integers(self._n_classes)])
+        else:
+            place = unit_rows(rng.normal(size=(1, _DIMENSIONS)))
+            spread = rng.choice([0.0, 0.3, 3.0])
+            X[part] = unit_rows(place + spread * rng.normal(size=(part.sum(), _DIMENSIONS)))
+        return X, y
+
+    def worst_record(self, X, y):
+        """Return the largest change by the one record that differs, with X, y and both records."""
+        weights = np.exp(-_squares(X, X) / self._width)
+        np.fill_diagonal(weights, 0.0)
+        degrees, products = weights.sum(axis=1), self._start[:, :-1] @ weights
+        points = unit_rows(self._rng.normal(size=(_RECORDS, _DIMENSIONS)))
+        points = np.vstack([X[:1], -X[:1], points])
+        labels = sorted({0, self._n_classes // 2, self._n_classes - 1, int(y[0])})
+        records = [(point, label) for point in points for label in labels]
+        if self._relation == "add-remove":
+            records.insert(0, (np.zeros(_DIMENSIONS), 0))
+        images = np.empty((len(records), *self._start.shape))
+        for image, (point, label) in zip(images, records, strict=True):
+            own = np.exp(-_squares(X, point[None])[:, 0] / self._width)
+            classes = np.append(y, label)
+            first_iterate(
+                own, degrees, products, self._start, classes, self._matrix, False, self._alpha,
+                0.0, image,
+            )  # fmt: skip
+        flat = images.reshape(len(records), -1)
+        if self._relation == "add-remove":
+            changes = np.linalg.norm(flat - flat[0], axis=1)
+            i, j = 0, int(changes.argmax())
+        else:
+            changes = np.sqrt(_squares(flat, flat))
+            i, j = np.unravel_index(int(changes.argmax()), changes.shape)
+        change = float(np.linalg.norm(flat[i] - flat[j]))
+        return change, X, y, (records[i], records[j])
+
+
+def _squares(a, b):
+    """Return squared distances, not below zero."""
+    found = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * (a @ b.T)
+    return np.maximum(found, 0.0)
+
+
+def weighted_mean_diameter(rows: np.ndarray, least: float) -> float:
+    r"""Return a bound on the distance of two weighted means of rows, weights in [least, 1].
+
+    Along an axis the largest mean has weight 1 on the largest coordinates and `least` on the
+    others, for some split of the sorted coordinates: that extent is exact. Extents of the axes are
+    the sides of a box, whose diagonal this is: at most sqrt(k) above the diameter. What rounding
+    may add to means of so many terms is added, which counts where `least` is close to 1.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, k)
+    least : float
+        In (0, 1].
+
+    Examples
+    --------
+    >>> round(weighted_mean_diameter(np.array([[0.0], [1.0]]), 0.5), 6)
+    0.333333
+    """
+    rounding = _ROUNDING * len(rows) / least * np.abs(rows).max()
+    extents = [
+        _largest_mean(column, least) + _largest_mean(-column, least) + rounding for column in rows.T
+    ]
+    return float(np.linalg.norm(extents))
+
+
+def _largest_mean(values, least):
+    """Return the largest mean of numbers with weights in [least, 1]."""
+    values = -np.sort(-values)
+    ones = np.arange(values.size + 1)
+    head = np.concatenate([[0.0], np.cumsum(values)])
+    weighted = head + least * (head[-1] - head)
+    return float((weighted / (ones + least * (values.size - ones))).max())
+
+
+def proved_sensitivity(
+    degrees: np.ndarray,
+    products: np.ndarray,
+    start: np.ndarray,
+    y: np.ndarray,
+    label_values: np.ndarray,
+    *,
+    alpha: float,
+    width: float,
+    variant: str,
+) -> float:
+    r"""Return how far the query alone can move the first iterate, the public samples given.
+
+    Replace-one: any feature of norm 1 and any of the labels for any other. With w the kernel of
+    query and public sample i, in :math:`[e^{-4/h}, 1]` (h the kernel's width; 4 and a little, since
+    features may be float32), and
+    :math:`\ell_i` row i of :math:`L_Y Q`, which depends on the query by its label only,
+
+    .. math:: Z_i = \tfrac12 Q_i + \tfrac12 \frac{\alpha \ell_i + s_i + w q}{d_i + w}
+              = \tfrac12 (Q_i + q) + \tfrac12 \frac{\alpha \ell_i + s_i - d_i q}{d_i + w}
+
+    for a public sample (d, s, Q its degree, product and start without the query, q the query's
+    start), and :math:`Z = \frac12 q + \frac12 (\alpha \ell / D + \sum_j p_j Q_j)` for the query,
+    with :math:`D = \sum_j w_j` and p the weights over D. Two values of a quotient u / v differ by
+    at most :math:`|u - u'| / v_{min} + |u'| (1 / v_{min} - 1 / v_{max})`; the last sum is a
+    weighted mean (`weighted_mean_diameter`). Rows add up in squares.
+
+    Parameters
+    ----------
+    degrees : ndarray of shape (n,)
+        Row sums of the public samples' kernel.
+    products : ndarray of shape (n, k)
+        That kernel times the start.
+    start : ndarray of shape (n + 1, k)
+    y : ndarray of shape (n,)
+        Public labels.
+    label_values : ndarray of shape (C,)
+        Every label that a query may have.
+    alpha, width, variant
+        See `privclust.embedding.SMLQ`; width is what squared distances are divided by.
+
+    Returns
+    -------
+    float
+        In the units of the start; infinite where a degree is 0.
+    """
+    values = np.union1d(checked_labels(y), checked_labels(label_values, "label_values"))
+    matrix = label_matrix(values, variant, width)
+    columns = np.ascontiguousarray(start.T)
+    known = np.searchsorted(values, y)
+    labelled = np.empty((len(label_values), *start.shape))
+    out = np.empty(columns.shape)
+    for found, label in zip(labelled, np.searchsorted(values, label_values), strict=True):
+        label_product(columns, np.append(known, label), matrix, variant == "code", out)
+        found[:] = alpha * out.T
+    n, least = len(y), math.exp(-_FARTHEST / width)
+    numerators = labelled[:, :-1] + products - degrees[:, None] * start[-1]
+    public = _quotient_change(numerators, degrees + least, degrees + 1.0)
+    query = _quotient_change(labelled[:, -1:], np.array([n * least]), np.array([float(n)]))
+    own = float(query[0]) + weighted_mean_diameter(start[:-1], least)
+    return 0.5 * math.sqrt(float((public**2).sum()) + own**2)
+
+
+def _quotient_change(numerators, least, most):
+    """Return a bound on the change of u / v over all u (axis 0) and v in [least, most]."""
+    extents = numerators.max(axis=0) - numerators.min(axis=0)
+    largest = np.linalg.norm(numerators, axis=2).max(axis=0)
+    return np.linalg.norm(extents, axis=1) / least + largest * (1.0 / least - 1.0 / most)

@@ -1,0 +1,345 @@
+"""Supervised manifold learning queries: an embedding by two graph Laplacians."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from privclust.embedding._smlq_kernels import add_stripe, label_product
+from privclust.validation import as_generator, check_integer, check_option, check_real
+
+VARIANTS = ("paper", "code")
+WIDTHS = {
+    "sigma": lambda sigma: sigma,
+    "sigma^2": lambda sigma: sigma**2,
+    "2 sigma^2": lambda sigma: 2.0 * sigma**2,
+}
+KERNELS = {"paper": "sigma", "code": "sigma^2"}
+FLOORS = {"paper": 0.0, "code": 1e-9}
+_LEAST, _LARGEST = 1e-100, 1e100  # of parameters that are squared
+_STRIPE = 512  # rows of the kernel made at once: 22 MB in float32 at 11,000 samples
+_KEPT_BYTES = 500_000_000  # a kernel up to this size is kept, a larger one made anew each time
+
+
+class SMLQ(BaseEstimator):
+    r"""Supervised manifold learning query: an iterative embedding of features and labels.
+
+    With :math:`L_X` and :math:`L_Y` graph Laplacians of features and of labels, and D the diagonal
+    of :math:`L_X`, the iterate (eq. 4)
+
+    .. math:: Z_t = Z_{t-1} + \tfrac12 D^{-1} (\alpha L_Y - L_X) Z_{t-1}
+
+    lowers :math:`v(Z) = \operatorname{tr} Z' L_X Z - \alpha \operatorname{tr} Z' L_Y Z` (eq. 3):
+    samples that look alike are drawn together, those whose labels are alike are kept from it.
+
+    **When it does (Theorem 1).** With :math:`S = Z_t - Z_{t-1}`, so that
+    :math:`-2 D S = (L_X - \alpha L_Y) Z_{t-1}`,
+
+    .. math:: v(Z_t) - v(Z_{t-1}) = -4 \operatorname{tr} S' D S
+              + \operatorname{tr} S' (L_X - \alpha L_Y) S
+              \le -2 \operatorname{tr} S' D S - \alpha \operatorname{tr} S' L_Y S,
+
+    because weights that are not negative give :math:`L_X \preceq 2 D`. The last term is at most 0
+    where :math:`L_Y` is positive semidefinite: with ``variant="paper"`` the objective falls at
+    every step for every :math:`\alpha \ge 0`, start and bandwidth. It has no minimum to fall to
+    other than 0 or minus infinity, v being a quadratic form: as t grows the embedding either
+    collapses or grows without bound, along the eigenvectors of
+    :math:`D^{-1} (\alpha L_Y - L_X)` of largest modulus. With ``variant="code"`` :math:`L_Y` is
+    *negative* semidefinite, the theorem does not apply, and with labels that are far apart the
+    objective, now at least 0, grows: see `objectives_`. For n labels spread evenly over 0 .. C - 1
+    the largest eigenvalue of :math:`-L_Y` is about :math:`n C / \pi^2`, and D about n: an iterate
+    multiplies the embedding along its eigenvector, a half wave over the labels, by
+    :math:`\tfrac12 - \alpha C / (2 \pi^2)` and what varies within a class by about
+    :math:`\tfrac12`. From :math:`C = 2 \pi^2 / \alpha` on, 33 at the default, samples come to lie
+    on a curve by their labels, whatever their features, in the fewer iterates the larger C.
+
+    =================  ===================================  =======================================
+    variant            ``"paper"``                          ``"code"`` (as released)
+    =================  ===================================  =======================================
+    feature weights    :math:`e^{-|x_i - x_j|^2/\sigma}`    :math:`e^{-|x_i - x_j|^2/\sigma^2}`
+                       (eq. 2)
+    label weights      the same kernel of the labels,       :math:`-\tfrac12 J \Delta J`, where
+                       taken as numbers                     :math:`\Delta_{ij} = |y_i - y_j|`, J
+                                                            takes means off: :math:`L_Y = \tfrac12
+                                                            J \Delta J`
+    degree 0           the sample stays (pseudo-inverse)    1e-9 in place of 0
+    =================  ===================================  =======================================
+
+    **Cost.** Rows of the feature kernel are made in stripes by matrix products in the precision of
+    X, half of them by symmetry: :math:`n^2 d` operations, and :math:`n^2` bytes of float32 (twice
+    that for float64) kept up to 500 MB in all; above, each iterate makes them anew. At n = 11,000,
+    d = 1,280 that is 1.5e11 operations once and 260 MB in float32, and 6e8 operations an iterate.
+    The label Laplacian acts through the C classes in :math:`O(n k + C^2 k)`.
+
+    Parameters
+    ----------
+    n_components : int, default 2
+        k, columns of the embedding.
+    alpha : float, default 0.6
+        Weight of the labels, not negative.
+    sigma : float, default 6.0
+        Bandwidth of the Gaussian kernels, positive; of features of norm 1.
+    init_scale : float, default 1e-8
+        Standard deviation :math:`\sigma_q` of the random start, positive. The embedding is linear
+        in its start.
+    n_iter : int, default 5
+        T, at least 1.
+    variant : {"paper", "code"}
+    kernel : {"sigma", "sigma^2", "2 sigma^2"} or None
+        What squared distances are divided by. None: eq. (2), or as released. The paper's appendix
+        has a third (eq. 11), ``"2 sigma^2"``.
+    init : ndarray of shape (n_samples, n_components) or None
+        The start; None draws it.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Draws the start.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The last iterate. Nothing about it is private.
+    iterates_ : ndarray of shape (n_iter + 1, n_samples, n_components)
+        The start and all iterates.
+    objectives_ : ndarray of shape (n_iter + 1,)
+        v of each.
+    n_features_in_ : int
+
+    References
+    ----------
+    P. Vepakomma, J. Balla and R. Raskar, "PrivateMail: supervised manifold learning of deep
+    features with differential privacy for image retrieval", 2021, eqs. (2)-(4), Theorem 1.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 50)
+    >>> X = np.where(y[:, None] == 0, [1.0, 0.2], [0.2, 1.0]) + 0.05 * rng.normal(size=(100, 2))
+    >>> model = SMLQ(sigma=1.0, random_state=0).fit(X, y)
+    >>> bool((np.diff(model.objectives_) < 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        alpha=0.6,
+        sigma=6.0,
+        init_scale=1e-8,
+        n_iter=5,
+        variant="paper",
+        kernel=None,
+        init=None,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.alpha = alpha
+        self.sigma = sigma
+        self.init_scale = init_scale
+        self.n_iter = n_iter
+        self.variant = variant
+        self.kernel = kernel
+        self.init = init
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Embed samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite; rows are divided by their norm (a row of zeros stays). float32 stays float32.
+        y : array-like of shape (n_samples,)
+            Labels, integers; their differences count.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X or y is not as described, a parameter is out of its range, or the iterates
+            overflow.
+        """
+        if y is None:
+            raise ValueError("y: requires y to be passed, but the target y is None: give labels")
+        X, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2
+        )
+        check_integer("n_components", self.n_components, minimum=1)
+        check_smlq_parameters(self)
+        check_option("variant", self.variant, VARIANTS)
+        width = kernel_width(self.sigma, self.kernel or KERNELS[self.variant])
+        features = FeatureLaplacian(unit_rows(X), width, FLOORS[self.variant])
+        labels = LabelLaplacian(checked_labels(y), self.variant, width)
+        iterates = np.empty((self.n_iter + 1, len(X), self.n_components))
+        iterates[0] = self._start(len(X))
+        objectives = np.empty(self.n_iter + 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for t in range(self.n_iter + 1):
+                step, objectives[t] = _step(iterates[t], features, labels, self.alpha)
+                if t < self.n_iter:
+                    iterates[t + 1] = iterates[t] + step
+        if not np.isfinite(objectives).all():
+            raise ValueError(
+                f"the iterates overflowed with n_iter={self.n_iter}, alpha={self.alpha}, "
+                f"init_scale={self.init_scale:g}: make one of them smaller"
+            )
+        self.iterates_, self.objectives_ = iterates, objectives
+        self.embedding_ = iterates[-1]
+        return self
+
+    def fit_transform(self, X, y):
+        """Return the embedding of the samples that it is fitted to; see `fit`."""
+        return self.fit(X, y).embedding_
+
+    def _start(self, n_samples):
+        """Return the start, drawn or given."""
+        shape = (n_samples, self.n_components)
+        if self.init is None:
+            return as_generator(self.random_state).normal(scale=self.init_scale, size=shape)
+        init = np.asarray(self.init)
+        if init.shape != shape or init.dtype.kind not in "fiu" or not np.isfinite(init).all():
+            raise ValueError(
+                f"init must be None or finite numbers of shape {shape}, got shape {init.shape} of "
+                f"dtype {init.dtype}"
+            )
+        return init
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _step(Z, features, labels, alpha):
+    """Return the step of eq. (4) from Z and the objective at Z."""
+    slope = alpha * labels.dot(Z) - features.dot(Z)
+    return 0.5 * features.inverse_degrees[:, None] * slope, -float((Z * slope).sum())
+
+
+def check_smlq_parameters(model) -> None:
+    """Check the parameters that the client and the server of the protocol have in common."""
+    check_real("alpha", model.alpha, inclusive=True)
+    check_real("sigma", model.sigma)
+    check_real("init_scale", model.init_scale)
+    for name, least in (("alpha", 0.0), ("sigma", _LEAST), ("init_scale", _LEAST)):
+        value = getattr(model, name)
+        if not least <= value <= _LARGEST:
+            raise ValueError(
+                f"{name} must lie between {least:g} and {_LARGEST:g}, whose squares are ordinary "
+                f"numbers, got {value!r}"
+            )
+    check_integer("n_iter", model.n_iter, minimum=1)
+    if model.kernel is not None:
+        check_option("kernel", model.kernel, WIDTHS)
+
+
+def kernel_width(sigma: float, kernel: str) -> float:
+    """Return what the kernel divides squared distances by."""
+    return float(WIDTHS[kernel](sigma))
+
+
+def unit_rows(X: np.ndarray) -> np.ndarray:
+    """Return rows of norm 1 in the precision of X; rows of zeros stay."""
+    largest = np.abs(X).max(axis=1, keepdims=True)  # squares of what remains cannot overflow
+    scaled = X / np.where(largest > 0, largest, 1)
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(norms > 0, norms, 1)
+
+
+def checked_labels(y, name: str = "y") -> np.ndarray:
+    """Return labels as int64, or raise a ValueError unless they are whole numbers."""
+    y = np.asarray(y)
+    is_whole = y.dtype.kind in "iub" or (
+        y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.round(y)).all()
+    )
+    if not is_whole or y.ndim != 1 or (y.size and np.abs(y.astype(np.float64)).max() > 2**53):
+        raise ValueError(
+            f"{name}: Unknown label type: labels must be a vector of integers, got "
+            f"{np.array2string(y.ravel()[:3])} of shape {y.shape}"
+        )
+    return y.astype(np.int64)
+
+
+def label_matrix(values: np.ndarray, variant: str, width: float) -> np.ndarray:
+    """Return weights between labels, or their distances for the released code, shape (C, C)."""
+    distances = np.abs(values[:, None] - values).astype(np.float64)
+    return distances if variant == "code" else np.exp(-(distances**2) / width)
+
+
+class LabelLaplacian:
+    """The label Laplacian as an operator that goes through classes."""
+
+    def __init__(self, y: np.ndarray, variant: str, width: float) -> None:
+        values, self._classes = np.unique(y, return_inverse=True)
+        self._matrix = label_matrix(values, variant, width)
+        self._is_centred = variant == "code"
+
+    def dot(self, Z: np.ndarray) -> np.ndarray:
+        """Return the Laplacian times Z, shape (n, k)."""
+        out = np.empty(Z.shape[::-1])
+        label_product(np.ascontiguousarray(Z.T), self._classes, self._matrix, self._is_centred, out)
+        return out.T
+
+
+class FeatureLaplacian:
+    """The Laplacian of a Gaussian kernel of rows as an operator, in stripes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+    width : float
+        What squared distances are divided by.
+    floor : float
+        Stands for a degree of 0 where one divides by it; 0 makes that a pseudo-inverse.
+    kept_bytes : int
+        Largest size of a kernel that is kept.
+    """
+
+    def __init__(
+        self, X: np.ndarray, width: float, floor: float = 0.0, kept_bytes: int = _KEPT_BYTES
+    ) -> None:
+        self._X, self._width = X, width
+        self._squares = np.einsum("ij,ij->i", X, X)
+        n = len(X)
+        size = sum((min(_STRIPE, n - start)) * (n - start) for start in range(0, n, _STRIPE))
+        self._kept = list(self._made()) if size * X.itemsize <= kept_bytes else None
+        self.degrees = self.kernel_dot(np.ones((n, 1)))[:, 0]
+        is_zero = self.degrees <= 0
+        inverse = 1.0 / np.where(is_zero, 1.0, self.degrees)
+        self.inverse_degrees = np.where(is_zero, 1.0 / floor if floor else 0.0, inverse)
+
+    def dot(self, Z: np.ndarray) -> np.ndarray:
+        """Return the Laplacian times Z, shape (n, k)."""
+        return self.degrees[:, None] * Z - self.kernel_dot(Z)
+
+    def kernel_dot(self, Z: np.ndarray) -> np.ndarray:
+        """Return the kernel, with zeros on its diagonal, times Z, shape (n, k)."""
+        columns = np.ascontiguousarray(Z.T, dtype=np.float64)
+        products = np.zeros(columns.shape)
+        for start, stripe in self._kept or self._made():
+            add_stripe(stripe, start, columns, products)
+        return products.T
+
+    def _made(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield stripes of the upper half: rows from `start`, columns from `start` on."""
+        for start in range(0, len(self._X), _STRIPE):
+            rows = slice(start, start + _STRIPE)
+            stripe = self._X[rows] @ self._X[start:].T
+            kernel_in_place(stripe, self._squares[rows], self._squares[start:], self._width)
+            np.fill_diagonal(stripe, 0.0)
+            yield start, stripe
+
+
+def kernel_in_place(products, row_squares, column_squares, width) -> None:
+    """Turn inner products into ``exp(-|x - x'|^2 / width)``; rounding leaves no negative square."""
+    products *= 2
+    products -= row_squares[:, None]
+    products -= column_squares
+    np.minimum(products, 0, out=products)
+    products /= products.dtype.type(width)
+    np.exp(products, out=products)

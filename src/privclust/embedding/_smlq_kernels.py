@@ -1,0 +1,217 @@
+"""Compiled loops of supervised manifold learning queries: products with graph Laplacians.
+
+Embeddings are few columns, so the loops over samples are the inner ones and run along rows of the
+transposed embedding. They add to vectors and reduce none, so that they become vector instructions
+without any sum being reordered.
+"""
+
+import numpy as np
+from numba import njit
+
+from privclust.vectormath import exp_nonpositive
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def add_stripe(stripe, start, columns, products):
+    """Add a stripe of a symmetric kernel, times an embedding, to `products`.
+
+    Parameters
+    ----------
+    stripe : ndarray of shape (b, n - start), float32 or float64
+        Rows start .. start + b of the kernel, from column `start` on.
+    start : int
+    columns : ndarray of shape (k, n), float64
+        The embedding, transposed.
+    products : ndarray of shape (k, n), float64
+        In and out. Both the stripe and its transpose count, their common square once.
+    """
+    n_rows, width = stripe.shape
+    total = np.empty(width)
+    for c in range(columns.shape[0]):
+        column, product = columns[c, start:], products[c, start:]
+        for a in range(n_rows):
+            row, value = stripe[a], column[a]
+            for b in range(width):
+                product[b] += row[b] * value
+        for a in range(n_rows):
+            row = stripe[a]
+            for b in range(n_rows, width):
+                total[b] = row[b] * column[b]
+            rest = 0.0
+            for b in range(n_rows, width):
+                rest += total[b]
+            product[a] += rest
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def label_product(columns, classes, matrix, is_centred, out):
+    """Write the label Laplacian times an embedding to `out`, in O(n k + C^2 k).
+
+    Parameters
+    ----------
+    columns, out : ndarray of shape (k, n), float64
+    classes : ndarray of shape (n,), int64
+        -1 for a sample without label: its row and column of the Laplacian are zero.
+    matrix : ndarray of shape (C, C), float64
+        Weights between classes, or distances between labels if `is_centred`.
+    is_centred : bool
+        The Laplacian is ``J D J / 2`` rather than that of a graph with these weights.
+    """
+    n_classes = matrix.shape[0]
+    counts = np.zeros(n_classes)
+    n_labelled = 0
+    for i in range(classes.size):
+        if classes[i] >= 0:
+            counts[classes[i]] += 1.0
+            n_labelled += 1
+    sums, products = np.zeros(n_classes), np.zeros(n_classes)
+    degrees = np.zeros(n_classes)
+    for a in range(n_classes):
+        for b in range(n_classes):
+            degrees[b] += matrix[a, b] * counts[a]
+    for c in range(columns.shape[0]):
+        column = columns[c]
+        sums[:] = 0.0
+        total = 0.0
+        for i in range(classes.size):
+            if classes[i] >= 0:
+                sums[classes[i]] += column[i]
+                total += column[i]
+        if is_centred and n_labelled > 0:
+            for a in range(n_classes):
+                sums[a] -= counts[a] * total / n_labelled
+        products[:] = 0.0
+        for a in range(n_classes):
+            for b in range(n_classes):
+                products[b] += matrix[a, b] * sums[a]
+        mean = 0.0
+        if is_centred and n_labelled > 0:
+            for a in range(n_classes):
+                mean += counts[a] * products[a] / n_labelled
+        for i in range(classes.size):
+            label = classes[i]
+            if label < 0:
+                out[c, i] = 0.0
+            elif is_centred:
+                out[c, i] = 0.5 * (products[label] - mean)
+            else:
+                out[c, i] = degrees[label] * column[i] - products[label]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def first_iterate(
+    weights, degrees, products, start, classes, matrix, is_centred, alpha, floor, out
+):
+    """Write the first iterate of the public samples and one query, which comes last, to `out`.
+
+    Everything about pairs of public samples is given: a query costs O(n_public k).
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_public,)
+        Kernel of the query and the public samples.
+    degrees : ndarray of shape (n_public,)
+        Row sums of the public samples' own kernel.
+    products : ndarray of shape (k, n_public)
+        That kernel times the start, transposed.
+    start, out : ndarray of shape (k, n_public + 1)
+    classes : ndarray of shape (n_public + 1,), int64
+    matrix, is_centred
+        See `label_product`.
+    alpha : float
+    floor : float
+        Stands for a degree of 0; 0 leaves such a sample where it is.
+    """
+    n_public = weights.size
+    label_product(start, classes, matrix, is_centred, out)
+    query_degree = 0.0
+    for i in range(n_public):
+        query_degree += weights[i]
+    for c in range(start.shape[0]):
+        row, query = start[c], start[c, n_public]
+        query_product = 0.0
+        for i in range(n_public):
+            query_product += weights[i] * row[i]
+            degree = degrees[i] + weights[i]
+            inside = degree * row[i] - products[c, i] - weights[i] * query
+            divisor = degree if degree > 0.0 else floor
+            step = alpha * out[c, i] - inside
+            out[c, i] = row[i] + (0.5 * step / divisor if divisor > 0.0 else 0.0)
+        divisor = query_degree if query_degree > 0.0 else floor
+        step = alpha * out[c, n_public] - (query_degree * query - query_product)
+        out[c, n_public] = query + (0.5 * step / divisor if divisor > 0.0 else 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def fill_kernel(columns, width, kernel):
+    """Write ``exp(-|z_i - z_j|^2 / width)`` of an embedding, zero on the diagonal, and row sums."""
+    k, n = columns.shape
+    degrees = np.zeros(n)
+    for i in range(n):
+        row = kernel[i]
+        row[:] = 0.0
+        for c in range(k):
+            column, value = columns[c], columns[c, i]
+            for j in range(n):
+                row[j] += (column[j] - value) * (column[j] - value)
+        for j in range(n):
+            row[j] = exp_nonpositive(-row[j] / width)
+        row[i] = 0.0
+        for j in range(n):
+            degrees[j] += row[j]
+    return degrees
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def later_iterates(
+    columns, n_iter, width, classes, matrix, is_centred, alpha, floor, is_scaled, kernel
+):
+    """Iterate an embedding by the Laplacian of its own kernel, in place.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (k, n)
+        In: the released embedding, from which the kernel is made once. Out: the last iterate.
+    n_iter : int
+    width : float
+        Of the kernel.
+    classes, matrix, is_centred, alpha, floor
+        See `first_iterate`.
+    is_scaled : bool
+        Whether the released embedding and each iterate are brought to Frobenius norm sqrt(n).
+    kernel : ndarray of shape (n, n)
+        Work space.
+    """
+    k, n = columns.shape
+    if is_scaled:
+        _rescale(columns)
+    degrees = fill_kernel(columns, width, kernel)
+    labels, inside = np.empty((k, n)), np.empty((k, n))
+    for _ in range(n_iter):
+        label_product(columns, classes, matrix, is_centred, labels)
+        inside[:] = 0.0
+        for j in range(n):
+            row = kernel[j]
+            for c in range(k):
+                value, target = columns[c, j], inside[c]
+                for i in range(n):
+                    target[i] += row[i] * value
+        for c in range(k):
+            for i in range(n):
+                divisor = degrees[i] if degrees[i] > 0.0 else floor
+                step = alpha * labels[c, i] - (degrees[i] * columns[c, i] - inside[c, i])
+                if divisor > 0.0:
+                    columns[c, i] += 0.5 * step / divisor
+        if is_scaled:
+            _rescale(columns)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rescale(columns):
+    """Bring an embedding to Frobenius norm sqrt(n), unless it is zero."""
+    total = 0.0
+    for c in range(columns.shape[0]):
+        for i in range(columns.shape[1]):
+            total += columns[c, i] * columns[c, i]
+    if total > 0.0:
+        columns *= np.sqrt(columns.shape[1] / total)

@@ -1,0 +1,280 @@
+"""Exact retrieval of nearest neighbours, and how often it finds the right class."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from privclust.validation import check_integer, check_real
+
+_FEW_DIMENSIONS = 8  # up to which distances are sums of squared differences rather than products
+_BLOCK = 256  # queries whose distances to the whole gallery are held at once
+
+
+def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:
+    """Return the indices of the k nearest gallery rows of each query, nearest first.
+
+    Exact, by Euclidean distance; of equally near rows the first comes first.
+
+    Parameters
+    ----------
+    queries : array-like of shape (n_queries, n_features)
+    gallery : array-like of shape (n_gallery, n_features)
+        Finite. Above 8 features distances come from inner products about the gallery's mean, in
+        the precision of the arrays: those that agree to rounding may come in any order.
+    k : int
+        From 1 to n_gallery.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, k), int64
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Examples
+    --------
+    >>> nearest([[0.1], [2.9]], [[0.0], [1.0], [3.0]], 2)
+    array([[0, 1],
+           [2, 1]])
+    """
+    queries, gallery = _checked_rows(queries, gallery)
+    check_integer("k", k, minimum=1)
+    if k > len(gallery):
+        raise ValueError(f"k must be at most the size of the gallery, {len(gallery)}, got {k}")
+    found = np.empty((len(queries), k), dtype=np.int64)
+    for rows, distances in _blocks(queries, gallery):
+        found[rows] = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return found
+
+
+def hit_ranks(queries, gallery, y_queries, y_gallery, *, own=None) -> np.ndarray:
+    """Return how many gallery rows come before the first of the query's class.
+
+    A query has a hit among its k nearest exactly if this is below k, so that one pass serves every
+    k, without sorting.
+
+    Parameters
+    ----------
+    queries : array-like of shape (n_queries, n_features)
+    gallery : array-like of shape (n_gallery, n_features)
+    y_queries : array-like of shape (n_queries,)
+    y_gallery : array-like of shape (n_gallery,)
+        Labels, integers.
+    own : array-like of shape (n_queries,), ints, or None
+        Which gallery row is the query itself and left out; -1 for none, None for none at all.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,), int64
+        n_gallery where no other row has the query's class, such as a class of one image.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Examples
+    --------
+    >>> hit_ranks([[0.0]], [[0.0], [1.0], [2.0]], [7], [7, 3, 7], own=[0])
+    array([1])
+    """
+    queries, gallery = _checked_rows(queries, gallery)
+    y_queries = _checked_vector("y_queries", y_queries, len(queries))
+    y_gallery = _checked_vector("y_gallery", y_gallery, len(gallery))
+    own = np.full(len(queries), -1) if own is None else _checked_vector("own", own, len(queries))
+    if own.size and (own.min() < -1 or own.max() >= len(gallery)):
+        raise ValueError(
+            f"own must hold rows of the gallery, 0 to {len(gallery) - 1}, or -1, got "
+            f"{own.min()} to {own.max()}"
+        )
+    ranks = np.empty(len(queries), dtype=np.int64)
+    for rows, distances in _blocks(queries, gallery):
+        _ranks(distances, y_queries[rows], y_gallery, own[rows], ranks[rows])
+    return ranks
+
+
+def recall_at_k(queries, gallery, y_queries, y_gallery, k=8, *, own=None):
+    """Return the proportion of queries with one of their class among the k nearest gallery rows.
+
+    Parameters
+    ----------
+    queries, gallery, y_queries, y_gallery, own
+        See `hit_ranks`. For a gallery that queries itself, each row left out in turn:
+        ``own=np.arange(len(gallery))``.
+    k : int or sequence of int
+        At least 1.
+
+    Returns
+    -------
+    float, or ndarray of the shape of k
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or there is no query.
+
+    References
+    ----------
+    PrivateMail (2021), Section 7: Recall@k as in Jun et al., "Combination of multiple global
+    descriptors for image retrieval", 2019.
+
+    Examples
+    --------
+    >>> rows, y = [[0.0], [1.0], [1.5], [9.0]], [0, 0, 1, 1]
+    >>> recall_at_k(rows, rows, y, y, [1, 2, 3], own=range(4)).tolist()
+    [0.5, 0.75, 1.0]
+    """
+    for value in np.atleast_1d(np.asarray(k, dtype=object)).flat:
+        check_integer("k", value, minimum=1)
+    ranks = hit_ranks(queries, gallery, y_queries, y_gallery, own=own)
+    if not ranks.size:
+        raise ValueError("queries must not be empty")
+    recalls = (ranks[:, None] < np.atleast_1d(k)).mean(axis=0)
+    return float(recalls[0]) if np.ndim(k) == 0 else recalls
+
+
+def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> float:
+    r"""Return the largest Recall@k that any (epsilon, delta)-private query can have.
+
+    The query's class c is uniform on C classes; whatever is done with the release o, k items come
+    back, of a set L(o) of at most k classes; the recall is :math:`a = C^{-1} \sum_c P_c(c \in L)`.
+    For replace-one neighbours :math:`P_c(c \in L) \le e^\epsilon P_{c'}(c \in L) + \delta` for
+    every :math:`c'`. Averaged over all :math:`c' \ne c` and over c, with :math:`\sum_c P_{c'}(c \in
+    L) \le k`, and with the complements :math:`c \notin L` in the same way,
+
+    .. math:: a \le \frac{k e^\epsilon + (C - 1) \delta}{C - 1 + e^\epsilon}, \qquad
+              a \le \frac{(e^\epsilon - 1)(C - 1) + k + (C - 1) \delta}{1 + e^\epsilon (C - 1)},
+
+    whose lesser one this is. Both are k / C at epsilon = delta = 0, the first is at most
+    :math:`e^\epsilon k / C + \delta`, and with k = 1 and delta = 0 randomised response attains it.
+    Public data, gallery and labels of the others change nothing. A query that is itself left out
+    of the gallery is one of k + 1 items that come back: give k + 1 to be exact there.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats, not negative.
+    delta : float
+        In [0, 1).
+    k : int
+        Items that come back, at least 1.
+    n_classes : int
+        C, equally frequent among queries, at least 1.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> recall_ceiling(0.0, 0.0, 8, 100), round(recall_ceiling(0.1, 1e-5, 8, 100), 4)
+    (0.08, 0.0883)
+    """
+    check_real("epsilon", epsilon, inclusive=True)
+    check_real("delta", delta, inclusive=True)
+    if delta >= 1:
+        raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
+    check_integer("k", k, minimum=1)
+    check_integer("n_classes", n_classes, minimum=1)
+    if k >= n_classes:
+        return 1.0
+    others, shrink = n_classes - 1.0, math.exp(-epsilon)  # divided by e^epsilon: none overflows
+    hit = (k + others * delta * shrink) / (others * shrink + 1.0)
+    miss = (others + (k - others + others * delta) * shrink) / (shrink + others)
+    return min(hit, miss, 1.0)
+
+
+def _blocks(queries, gallery):
+    """Yield slices of queries and their squared distances to the gallery, but for a constant."""
+    few = gallery.shape[1] <= _FEW_DIMENSIONS
+    if few:
+        columns = np.ascontiguousarray(gallery.T, dtype=np.float64)
+        queries = queries.astype(np.float64)
+    else:
+        center = gallery.mean(axis=0)
+        gallery, queries = gallery - center, queries - center
+        squares = np.einsum("ij,ij->i", gallery, gallery)
+    for start in range(0, len(queries), _BLOCK):
+        rows = slice(start, min(start + _BLOCK, len(queries)))
+        if few:
+            distances = np.empty((rows.stop - start, columns.shape[1]))
+            _squared_differences(queries[rows], columns, distances)
+        else:
+            distances = queries[rows] @ gallery.T
+            distances *= -2
+            distances += squares
+        yield rows, distances
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _squared_differences(queries, columns, distances):
+    """Write squared distances of queries (m, d) to a gallery given as columns (d, n)."""
+    for i in range(queries.shape[0]):
+        row = distances[i]
+        row[:] = 0.0
+        for c in range(columns.shape[0]):
+            column, value = columns[c], queries[i, c]
+            for j in range(column.size):
+                row[j] += (column[j] - value) * (column[j] - value)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _ranks(distances, y_queries, y_gallery, own, ranks):
+    """Write how many come before the first of the query's class, ties in order of the gallery."""
+    n = y_gallery.size
+    for i in range(y_queries.size):
+        row, first, label = distances[i], -1, y_queries[i]
+        for j in range(n):
+            if y_gallery[j] == label and j != own[i] and (first < 0 or row[j] < row[first]):
+                first = j
+        if first < 0:
+            ranks[i] = n
+            continue
+        least, rank = row[first], 0
+        for j in range(n):
+            if j != own[i] and (row[j] < least or (row[j] == least and j < first)):
+                rank += 1
+        ranks[i] = rank
+
+
+def _checked_rows(queries, gallery):
+    """Return both as floating matrices of one precision, or raise a ValueError."""
+    found = []
+    for name, rows in (("queries", queries), ("gallery", gallery)):
+        rows = np.asarray(rows)
+        if rows.dtype.kind not in "fiub" or rows.ndim != 2 or not np.isfinite(rows).all():
+            raise ValueError(
+                f"{name} must be a matrix of finite numbers, got shape {rows.shape} of dtype "
+                f"{rows.dtype}"
+            )
+        found.append(rows)
+    precision = np.result_type(*found, np.float32)
+    queries, gallery = (rows.astype(precision, copy=False) for rows in found)
+    if queries.shape[1] != gallery.shape[1] or not len(gallery):
+        raise ValueError(
+            f"gallery must have rows, of {queries.shape[1]} features as queries have, got shape "
+            f"{gallery.shape}"
+        )
+    return queries, gallery
+
+
+def _checked_vector(name, values, size):
+    """Return integers as int64, or raise a ValueError."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "iub" or values.shape != (size,):
+        raise ValueError(
+            f"{name} must be {size} integers, got shape {values.shape} of dtype {values.dtype}"
+        )
+    return values.astype(np.int64)

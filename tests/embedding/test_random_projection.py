@@ -1,0 +1,207 @@
+"""Private random projections: sensitivity, noise and promises."""
+
+import math
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privclust.embedding._random_projection import PrivateRandomProjection
+from privclust.privacy import PrivacyLeakWarning
+
+
+def unit_rows(n=50, d=20, seed=0):
+    X = np.random.default_rng([seed, n, d]).standard_normal((n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def model(k=3, **params):
+    return PrivateRandomProjection(
+        k, **({"norm_bound": 1.0, "delta": 1e-5, "random_state": 0} | params)
+    )
+
+
+def delta_of(sensitivity, sigma, epsilon):
+    """Delta of the normal mechanism at epsilon, Balle and Wang 2018, Theorem 8."""
+    half, part = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
+    return stats.norm.cdf(half - part) - math.exp(epsilon) * stats.norm.cdf(-half - part)
+
+
+@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
+@parametrize_with_checks(
+    [
+        PrivateRandomProjection(random_state=0),
+        PrivateRandomProjection(5, neighbours="attribute", random_state=0),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# --- sensitivity -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("d", "k"), [(20, 3), (5, 8), (1, 1), (300, 2)])
+def test_row_sensitivity_is_a_bound_and_attained(d, k):
+    """By random pairs of rows of the ball, and by power iterations for the worst pair."""
+    found = model(k, norm_bound=2.5).fit(unit_rows(d=d))
+    P, bound = found.components_.T, found.sensitivity_.value
+    rng = np.random.default_rng(1)
+    x, y = (2.5 * unit_rows(2000, d, seed) * rng.random((2000, 1)) for seed in (2, 3))
+    assert np.linalg.norm((x - y) @ P, axis=1).max() <= bound
+    worst = rng.standard_normal(d)
+    for _ in range(3000):
+        worst = P @ (P.T @ worst)
+        worst /= np.linalg.norm(worst)
+    attained = np.linalg.norm((2.5 * worst - -2.5 * worst) @ P)
+    assert attained == pytest.approx(bound, rel=1e-6)
+    assert attained <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("d", "k"), [(20, 3), (5, 8)])
+def test_attribute_sensitivity_is_a_bound_and_attained(d, k):
+    """By each attribute in turn, by 1; as Kenthapadi et al. have it."""
+    found = model(k, neighbours="attribute").fit(unit_rows(d=d))
+    changes = np.linalg.norm(np.eye(d) @ found.components_.T, axis=1)
+    assert changes.max() == pytest.approx(found.sensitivity_.value, rel=1e-12)
+    assert found.sensitivity_.value < model(k).fit(unit_rows(d=d)).sensitivity_.value / 2
+
+
+# --- noise -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbours", ["row", "attribute"])
+def test_noise_is_the_one_stated(neighbours):
+    """Kolmogorov-Smirnov, false alarms 1e-4 each; noise of calls, rows and columns is not shared"""
+    X = unit_rows(2000)
+    found = model(neighbours=neighbours).fit(X)
+    first, second = (found.transform(X) - X @ found.components_.T for _ in range(2))
+    for noise in (first.ravel(), second.ravel()):
+        assert stats.kstest(noise, stats.norm(scale=found.sigma_).cdf).pvalue > 1e-4
+    columns = np.column_stack([first, second, first[::-1]])
+    correlations = np.corrcoef(columns.T)[np.triu_indices(9, 1)]
+    # each is normal of deviation 1 / sqrt(2000): 36 of them pass 5 with probability 2e-5
+    assert np.abs(correlations).max() < 5 / math.sqrt(2000)
+
+
+def test_a_query_alone_is_released_like_any_other():
+    X = unit_rows()
+    found = model().fit(X)
+    alone = np.vstack([found.transform(X[:1]) for _ in range(2000)]) - X[:1] @ found.components_.T
+    assert stats.kstest(alone.ravel(), stats.norm(scale=found.sigma_).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("neighbours", ["row", "attribute"])
+def test_noise_spends_the_budget(neighbours, epsilon):
+    found = model(epsilon=epsilon, neighbours=neighbours).fit(unit_rows())
+    spent = delta_of(found.sensitivity_.value, found.sigma_, epsilon)
+    assert 0.99999e-5 < spent <= 1e-5
+
+
+def test_large_epsilon_is_the_projection():
+    X = unit_rows()
+    found = model(epsilon=1e12).fit(X)
+    np.testing.assert_allclose(found.transform(X), X @ found.components_.T, atol=1e-4)
+
+
+def test_projection_is_normal_and_keeps_squares_on_average():
+    """Entries N(0, 1/k): Kolmogorov-Smirnov, false alarms 1e-4."""
+    found = model(4).fit(np.zeros((2, 800)))
+    assert stats.kstest(found.components_.ravel(), stats.norm(scale=0.5).cdf).pvalue > 1e-4
+
+
+# --- what is promised ------------------------------------------------------------------------
+
+
+def test_row_guarantee():
+    found = model(epsilon=0.7).fit(unit_rows()).guarantee_
+    assert (found.definition, found.relation, found.delta) == ("approximate", "replace-one", 1e-5)
+    assert found.epsilon == pytest.approx(0.7, rel=1e-6)
+    assert found.epsilon <= 0.7
+    assert any("one transform" in caveat for caveat in found.caveats)
+
+
+def test_attribute_noise_promises_whole_rows_what_follows():
+    found = model(epsilon=0.7, neighbours="attribute").fit(unit_rows())
+    row = 2 * np.linalg.svd(found.components_)[1][0]
+    stated = found.guarantee_.epsilon
+    assert delta_of(row, found.sigma_, stated) == pytest.approx(1e-5, rel=1e-4)
+    assert stated > 0.7
+    assert found.guarantee_.caveats[0].startswith("(0.7, 1e-05) for neighbours that differ by")
+
+
+def test_attribute_noise_without_a_norm_bound_promises_rows_nothing():
+    found = model(neighbours="attribute", norm_bound=None).fit(100.0 * unit_rows())
+    assert found.guarantee_.definition == "none"
+    assert "by any amount" in " ".join(found.guarantee_.caveats)
+    with pytest.raises(ValueError, match="norm_bound=1"):
+        model(neighbours="attribute").fit(unit_rows()).transform(100.0 * unit_rows())
+
+
+def test_bound_from_the_data_leaves_no_guarantee():
+    X = unit_rows()
+    with pytest.warns(PrivacyLeakWarning, match="norm_bound"):
+        found = model(norm_bound=None).fit(3.0 * X)
+    assert found.guarantee_.definition == "none"
+    assert found.norm_bound_ == pytest.approx(3.0)
+
+
+def test_fit_looks_at_no_value_of_the_data():
+    first, second = model().fit(unit_rows()), model().fit(np.zeros((1, 20)))
+    np.testing.assert_array_equal(first.components_, second.components_)
+    assert first.sigma_ == second.sigma_
+
+
+def test_long_rows_are_drawn_in_or_refused():
+    X = unit_rows(10)
+    found = model(epsilon=1e12).fit(X)
+    with pytest.warns(UserWarning, match="drawn in"):
+        drawn = found.transform(7.0 * X)
+    np.testing.assert_allclose(drawn, X @ found.components_.T, atol=1e-4)
+    with pytest.raises(ValueError, match="norm_bound=1"):
+        model(out_of_bounds="error").fit(X).transform(7.0 * X)
+
+
+@pytest.mark.skipif(find_spec("opendp") is None, reason="needs opendp (privclust[secure])")
+def test_noise_of_a_release_cannot_be_repeated():
+    X = unit_rows(5)
+    found = model(random_state=None).fit(X)
+    assert not found.guarantee_.seeded
+    assert (found.transform(X) != found.transform(X)).all()
+
+
+def test_same_seed_same_bytes():
+    X = unit_rows()
+    first, second = (model().fit(X).transform(X) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"n_components": 0}, "n_components must be"),
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"epsilon": math.inf}, "epsilon must be"),
+        ({"delta": 1.0}, "delta must lie"),
+        ({"neighbours": "add_remove"}, "neighbours must be one of row, attribute"),
+        ({"norm_bound": 0.0}, "norm_bound must be"),
+        ({"out_of_bounds": "drop"}, "out_of_bounds must be one of"),
+        ({"random_state": "a"}, "random_state must be"),
+    ],
+)
+def test_bad_parameters(params, match):
+    with pytest.raises(ValueError, match=match):
+        model().set_params(**params).fit(unit_rows())
+
+
+def test_bad_rows():
+    X = unit_rows()
+    found = model().fit(X)
+    with pytest.raises(ValueError, match="features"):
+        found.transform(X[:, :4])
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        found.transform(X)

@@ -1,0 +1,105 @@
+import math
+
+import numpy as np
+import pytest
+
+from privclust.metrics.retrieval import hit_ranks, nearest, recall_at_k, recall_ceiling
+
+
+def brute_force(queries, gallery, y_queries, y_gallery, own):
+    """Sort all distances, stably, and look for the class."""
+    ranks = []
+    for i, query in enumerate(queries):
+        order = np.argsort(((gallery - query) ** 2).sum(axis=1), kind="stable")
+        order = order[order != own[i]]
+        hits = np.flatnonzero(y_gallery[order] == y_queries[i])
+        ranks.append(hits[0] if hits.size else len(gallery))
+    return np.array(ranks)
+
+
+@pytest.mark.parametrize("d", [1, 2, 8, 9, 40])
+@pytest.mark.parametrize("n", [7, 300])
+def test_ranks_are_those_of_sorting(n, d):
+    rng = np.random.default_rng(d)
+    X, y = rng.normal(size=(n, d)), rng.integers(5, size=n)
+    y[3] = 77  # a class of one image: never a hit
+    own = np.arange(n)
+    found = hit_ranks(X, X, y, y, own=own)
+    np.testing.assert_array_equal(found, brute_force(X, X, y, y, own))
+    assert found[3] == n
+    others = rng.normal(size=(11, d))
+    labels = rng.integers(6, size=11)
+    np.testing.assert_array_equal(
+        hit_ranks(others, X, labels, y), brute_force(others, X, labels, y, np.full(11, -1))
+    )
+    for k in (1, 3, n):
+        order = np.argsort(((others[:, None] - X) ** 2).sum(axis=2), axis=1, kind="stable")
+        np.testing.assert_array_equal(nearest(others, X, k), order[:, :k])
+
+
+def test_ties_go_in_order_of_the_gallery():
+    """An embedding that collapsed finds the first rows, not the right ones."""
+    X, y = np.zeros((6, 2)), np.array([0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(hit_ranks(X, X, y, y, own=np.arange(6)), [0, 0, 2, 2, 4, 4])
+    assert nearest(X[:1], X, 3).tolist() == [[0, 1, 2]]
+
+
+def test_tiny_embeddings_far_from_the_origin_keep_their_order():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 1000, size=(200, 2)).astype(float), rng.integers(4, size=200)
+    moved = X * 2.0**-40 + 1.0  # exact in float64
+    np.testing.assert_array_equal(hit_ranks(moved, moved, y, y), hit_ranks(X, X, y, y))
+
+
+def test_recall_of_random_rows_is_chance():
+    """Balanced classes without information; false-alarm rate 1e-4 (4 standard errors)."""
+    rng = np.random.default_rng(0)
+    n, n_classes, k = 2000, 20, 8
+    X, y = rng.normal(size=(n, 2)), np.arange(n) % n_classes
+    chance = 1 - math.prod((n - n // n_classes - i) / (n - 1 - i) for i in range(k))
+    found = recall_at_k(X, X, y, y, k, own=np.arange(n))
+    # hits of neighbouring queries go together: at most k + 1 queries share a neighbourhood
+    assert abs(found - chance) < 4 * math.sqrt((k + 1) * chance * (1 - chance) / n)
+
+
+@pytest.mark.parametrize(("epsilon", "n_classes"), [(0.1, 2), (1.0, 10), (3.0, 100)])
+def test_randomised_response_attains_the_ceiling_at_k_1(epsilon, n_classes):
+    right = math.exp(epsilon) / (math.exp(epsilon) + n_classes - 1)
+    assert recall_ceiling(epsilon, 0.0, 1, n_classes) == pytest.approx(right)
+
+
+@pytest.mark.parametrize("k", [1, 2, 8])
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_no_mechanism_passes_the_ceiling(k, delta):
+    """The best sets of k labels by (epsilon, 0) sampling, and a part delta that tells the truth."""
+    C = 30
+    for epsilon in (0.0, 0.5, 2.0, 5.0, 800.0):
+        subset = k / (k + (C - k) * math.exp(-epsilon))
+        ceiling = recall_ceiling(epsilon, delta, k, C)
+        assert (1 - delta) * subset + delta <= ceiling * (1 + 1e-12) <= 1 + 1e-12
+        if epsilon < 100:
+            assert ceiling <= math.exp(epsilon) * k / C + delta + 1e-12
+    assert recall_ceiling(0.0, 0.0, k, C) == pytest.approx(k / C)
+    assert recall_ceiling(0.0, 0.0, C, C) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y: recall_at_k(X, X, y, y, 0), "k must be"),
+        (lambda X, y: recall_at_k(X, X, y, y, [1, 2.5]), "k must be"),
+        (lambda X, y: recall_at_k(X[:0], X, y[:0], y), "queries must not be empty"),
+        (lambda X, y: hit_ranks(X, X[:, :1], y, y), "gallery must have rows, of 2 features"),
+        (lambda X, y: hit_ranks(X, X[:0], y, y[:0]), "gallery must have rows"),
+        (lambda X, y: hit_ranks(X * np.nan, X, y, y), "queries must be a matrix of finite"),
+        (lambda X, y: hit_ranks(X, X, y[:2], y), "y_queries must be 4 integers"),
+        (lambda X, y: hit_ranks(X, X, y, y * 0.5), "y_gallery must be 4 integers"),
+        (lambda X, y: hit_ranks(X, X, y, y, own=[0, 1, 2, 4]), "own must hold rows"),
+        (lambda X, y: nearest(X, X, 5), "k must be at most the size of the gallery, 4"),
+        (lambda X, y: recall_ceiling(-1.0, 0.0, 1, 2), "epsilon must be"),
+        (lambda X, y: recall_ceiling(1.0, 1.0, 1, 2), "delta must lie"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(np.arange(8.0).reshape(4, 2), np.array([0, 0, 1, 1]))
