@@ -12,6 +12,7 @@ include: "workflow/rules/common.smk"
 wildcard_constraints:
     effort="|".join(EFFORTS),
     dataset="|".join(DATASETS) or "none",
+    features="|".join(FEATURES) or "none",
     paper="|".join(PAPERS),
     experiment="|".join(EXPERIMENTS),
     method="|".join(METHODS),

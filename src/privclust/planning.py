@@ -1,4 +1,4 @@
-"""The whole plan of a run, read from the config files: data sets, experiments and targets.
+"""The whole plan of a run, read from the config files: data, features, experiments and targets.
 
 The workflow reads it each time it starts, in every job too, so nothing heavy is imported here.
 """
@@ -14,6 +14,7 @@ from privclust.config import ConfigError, load_validated, load_yaml, validate
 from privclust.datasets.fetch import resolve_mirror
 from privclust.datasets.registry import DataError, Dataset, load_datasets
 from privclust.experiments.plan import Experiment, experiments_of
+from privclust.features.sets import FeatureEntry, load_feature_sets
 from privclust.sources import source_files
 
 DEFAULT_MIRROR = "../shared/data"
@@ -69,6 +70,8 @@ class Plan:
     mirror : Path or None
         Where data is looked for before any address.
     datasets : dict of str to Dataset
+        Those that some experiment reads, or some features that one reads.
+    features : dict of str to FeatureEntry
         Those that some experiment reads.
     papers : dict of str to dict
         Title, citation and config file of each paper.
@@ -80,6 +83,7 @@ class Plan:
     mirror: Path | None
     substitutes: bool
     datasets: dict[str, Dataset]
+    features: dict[str, FeatureEntry]
     papers: dict[str, dict[str, str]]
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
@@ -140,6 +144,10 @@ class Plan:
         substitute = [dataset.substitute.generator] if dataset.substitute else []
         parts = [source.part.reader for source in dataset.sources if source.part]
         return [dataset.reader, *parts, *substitute]
+
+    def data_file(self, name: str) -> str:
+        """Return the file that an experiment whose ``dataset`` is `name` reads."""
+        return f"data/{'features' if name in self.features else 'prepared'}/{name}.h5"
 
     def verdicts_spec(self) -> dict[str, Any]:
         """Return whose trials decide the claims, in the order of the tables, as JSON values."""
@@ -206,23 +214,41 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
             if set(target.experiments) <= set(found)
         }
         _add(targets, made, f"{path}: targets")
-    used = {e.name: e.dataset for e in experiments.values() if e.dataset}
-    for name, dataset in used.items():
-        if dataset not in datasets:
-            raise ConfigError(
-                f"experiments.{name}.dataset: got {dataset!r}; it may be one of "
-                f"{', '.join(sorted(datasets))} (defined in {config['datasets']})"
-            )
+    features = load_feature_sets(
+        config["features"], folder / "features.schema.yaml", datasets, config["datasets"]
+    )
+    used = _data_used(experiments, datasets, features, config)
+    extracted = {name: features[name] for name in sorted(used & features.keys())}
+    read = used - features.keys() | {entry.dataset for entry in extracted.values()}
     return Plan(
         effort=config["effort"],
         mirror=mirror,
         substitutes=config["substitutes"],
-        datasets={name: datasets[name] for name in sorted(set(used.values()))},
+        datasets={name: datasets[name] for name in sorted(read)},
+        features=extracted,
         papers=papers,
         experiments=experiments,
         targets=targets,
         paper_values_folder=Path(config["paper_values"]),
     )
+
+
+def _data_used(
+    experiments: Mapping[str, Experiment],
+    datasets: Mapping[str, Dataset],
+    features: Mapping[str, FeatureEntry],
+    config: Mapping[str, Any],
+) -> set[str]:
+    """Return the data sets and features that experiments read, all of which must be defined."""
+    used = {e.name: e.dataset for e in experiments.values() if e.dataset}
+    known = sorted({*datasets, *features})
+    for name, dataset in used.items():
+        if dataset not in known:
+            raise ConfigError(
+                f"experiments.{name}.dataset: got {dataset!r}; it may be one of "
+                f"{', '.join(known)} (defined in {config['datasets']} and {config['features']})"
+            )
+    return set(used.values())
 
 
 def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:

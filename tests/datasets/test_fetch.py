@@ -6,6 +6,7 @@ import logging
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ import pytest
 
 from privclust.config import ConfigError
 from privclust.datasets import fetch as fetching
+from privclust.datasets import network
 from privclust.datasets.fetch import fetch, load, read_receipt, resolve_mirror
 from privclust.datasets.hopkins155 import content_sha256
 from privclust.datasets.registry import DataError, Part, Source
@@ -167,7 +169,7 @@ def test_missing_file_is_not_asked_for_again(make_dataset, server, tmp_path):
 def test_progress_goes_to_the_log_without_a_terminal(
     make_dataset, server, tmp_path, caplog, monkeypatch, capsys
 ):
-    monkeypatch.setattr(fetching, "_LOG_EVERY", 10_000)
+    monkeypatch.setattr(network, "_LOG_EVERY", 10_000)
     with caplog.at_level(logging.INFO, "privclust"):
         fetch(make_dataset(f"{server.url}/good"), tmp_path / "raw", **QUICK)
     assert any(message.endswith(" MB") for message in caplog.messages)
@@ -269,6 +271,68 @@ def test_wrong_part_in_the_mirror_is_an_error_even_if_it_is_the_whole(
     (mirror / "toy" / "toy.zip").write_bytes(small_zip.read_bytes())
     message = _refused(dataset, tmp_path / "raw", mirror, **QUICK)
     assert f"its SHA-256 is {_sha256(small_zip)}, not" in message
+
+
+FOLDER = {"b/two.txt": b"2", "a.txt": b"one", "b/a/deep.bin": bytes(600), "empty": b""}
+
+
+@pytest.fixture
+def with_folder(make_dataset, tmp_path):
+    """A data set whose only source is a folder of the mirror, and the mirror."""
+
+    def make(mirror, files, sha256="0" * 64):
+        for name, content in files.items():
+            path = tmp_path / mirror / "toy" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        source = Source("mirror", "toy/", "a folder", sha256)
+        dataset = make_dataset(content_digest=None, content_sha256=None, substitute=None)
+        return replace(dataset, file="toy.tar", sources=(source,)), tmp_path / mirror
+
+    return make
+
+
+FOLDER_SHA256 = "2c1960a08249ad8677ed70e3d44b5664be34152b1c95389727255dc5d1769e2f"
+
+
+def test_folder_of_the_mirror_becomes_one_archive(with_folder, tmp_path):
+    dataset, mirror = with_folder("one", FOLDER, FOLDER_SHA256)
+    receipt = fetch(dataset, tmp_path / "raw", mirror)
+    assert (receipt.kind, receipt.location, receipt.file) == ("mirror", "toy/", "toy.tar")
+    with tarfile.open(tmp_path / "raw" / "toy.tar") as archive:
+        found = {m.name: archive.extractfile(m).read() for m in archive.getmembers()}
+    assert found == FOLDER
+    assert list(found) == sorted(FOLDER)
+
+
+def test_archive_of_a_folder_depends_on_names_and_contents_alone(with_folder, tmp_path):
+    notes = {"SOURCE.md": b"a note", "SHA256SUMS": b"", "b/.hidden": b"", "README.md": b"read"}
+    later = dict(reversed((FOLDER | notes).items()))
+    dataset, mirror = with_folder("two", later, FOLDER_SHA256)
+    (mirror / "toy" / "a.txt").chmod(0o600)
+    (mirror / "toy" / "none").mkdir()
+    assert fetch(dataset, tmp_path / "raw", mirror).sha256 == FOLDER_SHA256
+
+
+@pytest.mark.parametrize(
+    "changes", [{"a.txt": b"One"}, {"c.txt": b""}, {"b/a/deep.bin": bytes(599)}]
+)
+def test_changed_folder_is_an_error(with_folder, tmp_path, changes):
+    dataset, mirror = with_folder("one", FOLDER | changes, FOLDER_SHA256)
+    message = _refused(dataset, tmp_path / "raw", mirror)
+    assert "the mirror's folder" in message
+    assert f"not {FOLDER_SHA256}" in message
+    assert not _files(tmp_path / "raw")
+
+
+def test_folder_that_is_not_in_the_mirror(with_folder, tmp_path):
+    dataset, mirror = with_folder("one", {})
+    mirror.mkdir()
+    message = _refused(dataset, tmp_path / "raw", mirror)
+    assert "a folder (toy/): not in the mirror directory" in message
+    assert "put the files of toy into a mirror directory at toy/" in message
+    (mirror / "toy").write_bytes(b"a file")
+    assert "not in the mirror directory" in _refused(dataset, tmp_path / "raw", mirror)
 
 
 def test_published_md5_is_taken_where_there_is_no_other(

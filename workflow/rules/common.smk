@@ -23,6 +23,7 @@ except ConfigError as error:
 
 EFFORTS = ["quick", "paper"]
 DATASETS = sorted(PLAN.datasets)
+FEATURES = sorted(PLAN.features)
 PAPERS = sorted(PLAN.papers)
 EXPERIMENTS = sorted(PLAN.experiments)
 METHODS = sorted({m for e in PLAN.experiments.values() for m in e.methods})
@@ -56,15 +57,25 @@ def prepare_code(wildcards):
     return code_of(*PLAN.prepare_code(wildcards.dataset))
 
 
+def images_of(wildcards):
+    """Return the prepared set of images that features are extracted from."""
+    return f"data/prepared/{PLAN.features[wildcards.features].dataset}.h5"
+
+
+def features_spec(wildcards):
+    """Return the canonical description of a feature set."""
+    return canonical_json(PLAN.features[wildcards.features].spec())
+
+
 def experiment_of(wildcards):
     """Return the plan of the experiment a job belongs to."""
     return PLAN.experiments[wildcards.experiment]
 
 
 def dataset_of(wildcards):
-    """Return the prepared data set an experiment reads, if it reads one."""
+    """Return the prepared data set or the features an experiment reads, if it reads any."""
     name = experiment_of(wildcards).dataset
-    return f"data/prepared/{name}.h5" if name else []
+    return PLAN.data_file(name) if name else []
 
 
 def share_code(wildcards):

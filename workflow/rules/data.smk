@@ -41,3 +41,27 @@ rule prepare:
         "Preparing {wildcards.dataset}"
     script:
         "../scripts/prepare.py"
+
+
+rule features:
+    input:
+        images=images_of,
+        code=code_of("privclust.features.extract_set"),
+    output:
+        features="data/features/{features}.h5",
+    log:
+        "logs/features/{features}.log",
+    benchmark:
+        "benchmarks/out/features/{features}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        spec=features_spec,
+    message:
+        "Extracting the features {wildcards.features}"
+    script:
+        "../scripts/features.py"

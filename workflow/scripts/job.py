@@ -10,9 +10,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from privclust.artefacts import ArtefactError
 from privclust.config import ConfigError
+from privclust.datasets.images import UnreadableImagesError
 from privclust.datasets.registry import DataError
+from privclust.features._weights import WeightsError
 
-EXPECTED = (ArtefactError, ConfigError, DataError)
+EXPECTED = (ArtefactError, ConfigError, DataError, UnreadableImagesError, WeightsError)
 
 
 def start(snakemake):
@@ -48,12 +50,13 @@ def start(snakemake):
 
 
 def prepared(snakemake):
-    """Read the prepared data set of a job: its arrays and digest, or nothing where it has none."""
+    """Read the data set or the features of a job: arrays and digest, or nothing where none is."""
     from privclust import artefacts
 
     path = snakemake.input.get("dataset")
     if not path:
         return None, {}
-    dataset = artefacts.read(path, "dataset")
+    kind = "features" if Path(path).parent.name == "features" else "dataset"
+    dataset = artefacts.read(path, kind)
     arrays = {**dataset.arrays, "source": dataset.parameters["source"]}
     return arrays, {"dataset": dataset.digest}

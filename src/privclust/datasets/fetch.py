@@ -1,6 +1,7 @@
 """From a data set's sources to a verified file with a receipt, and from there to arrays.
 
 A data set's folder holds the raw file and ``receipt.json``, which says where the file came from.
+Where a mirror has a folder of files, the raw file is a tar archive of them, packed in one way only.
 A receipt that is there fits the file: it is removed before the file is replaced and written after.
 Where no source has the whole, the receipt names the substitute: a part of the data set, whose file
 the folder then holds under a name of its own, or generated data, and no file.
@@ -8,31 +9,31 @@ the folder then holds under a name of its own, or generated data, and no file.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import json
 import logging
 import os
 import shutil
-import sys
+import tarfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from privclust.artefacts import atomic_path, write_text
-from privclust.datasets.network import unreachable, why_failed, worth_retrying
+from privclust.datasets.network import CHUNK, download, unreachable, why_failed, worth_retrying
 from privclust.datasets.registry import DataError, Dataset, Part, Source, Substitute
 from privclust.dotted import load_object
 
 RECEIPT = "receipt.json"
 MIRROR_VARIABLE = "PRIVCLUST_DATA_MIRROR"
 
-_CHUNK = 1 << 17
-_LOG_EVERY = 10_000_000
+_NOTES = frozenset({"README.md", "SOURCE.md", "SHA256SUMS"})  # of a mirror's folder, not packed
 
 log = logging.getLogger(__name__)
 
@@ -290,21 +291,24 @@ def _first_had(
 def _from_mirror(
     dataset: Dataset, source: Source, directory: Path, mirror: str | os.PathLike[str] | None
 ) -> Receipt:
-    """Copy the file from the mirror; one that is there but wrong is an error."""
+    """Copy the file or pack the folder of the mirror; what is there but wrong is an error."""
     if mirror is None:
         raise _Unavailable("no mirror directory is set")
     original = Path(mirror) / source.location
     try:
+        if source.is_folder:
+            return _keep(dataset, source, directory, lambda path: _pack(original, path))
         with original.open("rb") as file:
             return _keep(dataset, source, directory, lambda path: _copy(file, path))
     except FileNotFoundError:
         raise _Unavailable(f"not in the mirror directory {mirror}") from None
     except (DataError, OSError) as error:
-        if isinstance(error, OSError) and error.filename != str(original):
+        if isinstance(error, OSError) and not Path(error.filename or "").is_relative_to(original):
             raise
         reason = error.problem if isinstance(error, DataError) else error.strerror
         raise DataError(
-            f"{dataset.name}: the mirror's file {original} cannot be used: {reason}",
+            f"{dataset.name}: the mirror's {'folder' if source.is_folder else 'file'} {original} "
+            f"cannot be used: {reason}",
             "replace it by a whole copy or remove it",
         ) from error
 
@@ -312,7 +316,23 @@ def _from_mirror(
 def _copy(file: BinaryIO, path: Path) -> None:
     """Copy an open file."""
     with path.open("wb") as copy:
-        shutil.copyfileobj(file, copy, _CHUNK)
+        shutil.copyfileobj(file, copy, CHUNK)
+
+
+def _pack(folder: Path, path: Path) -> None:
+    """Pack a folder's files into a tar archive that their names and contents alone decide."""
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in sorted(files):
+            file = files[name]
+            if not file.is_file() or file.name in _NOTES or file.name.startswith("."):
+                continue
+            member = tarfile.TarInfo(name)  # no date, no owner
+            member.size = file.stat().st_size
+            with file.open("rb") as content:
+                archive.addfile(member, content)
 
 
 def _from_url(
@@ -329,7 +349,7 @@ def _from_url(
         log.info("%s: downloading %s", dataset.name, source.location)
         try:
             return _keep(
-                dataset, source, directory, lambda path: _download(source.location, path, timeout)
+                dataset, source, directory, lambda path: download(source.location, path, timeout)
             )
         except requests.RequestException as error:
             reason = why_failed(error, timeout)
@@ -339,40 +359,6 @@ def _from_url(
             time.sleep(0.5 * 2**attempt)
         except DataError as error:
             raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
-
-
-def _download(url: str, path: Path, timeout: tuple[float, float]) -> None:
-    """Download with a progress bar on a terminal and log lines elsewhere."""
-    from pooch import HTTPDownloader
-
-    progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
-    download = HTTPDownloader(progressbar=progress, chunk_size=_CHUNK, timeout=timeout)
-    download(url=url, output_file=str(path), pooch=None)
-
-
-class _LogProgress:
-    """What pooch takes for a progress bar, as a log line every few megabytes."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.total = 0
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin to count at zero."""
-        self._done = 0
-        self._next = _LOG_EVERY
-
-    def update(self, n_bytes: int) -> None:
-        """Count some bytes more."""
-        self._done += n_bytes
-        if self._done >= self._next:
-            self._next += _LOG_EVERY
-            of_total = f" of {self.total / 1e6:.0f}" if self.total else ""
-            log.info("%s: %.0f%s MB", self.url, self._done / 1e6, of_total)
-
-    def close(self) -> None:
-        """Do nothing: a log has no bar to take away."""
 
 
 def _keep(
@@ -480,8 +466,9 @@ def _generated(dataset: Dataset, substitute: Substitute, directory: Path) -> Rec
 def _nothing_had(dataset: Dataset, failures: list[str]) -> DataError:
     """Say in one line what was tried and what to do."""
     advice = [
-        f"put {dataset.file} into a mirror directory at {source.location} and name the directory "
-        f"by `mirror` in the configuration or by {MIRROR_VARIABLE}"
+        f"put {f'the files of {dataset.name}' if source.is_folder else dataset.file} into a mirror "
+        f"directory at {source.location} and name the directory by `mirror` in the configuration "
+        f"or by {MIRROR_VARIABLE}"
         for source in dataset.sources
         if source.kind == "mirror" and source.part is None
     ]

@@ -1,12 +1,23 @@
-"""Whether addresses can be reached, quickly, and what a failed download means."""
+"""Whether addresses can be reached, quickly; downloads, and what a failed one means."""
 
 from __future__ import annotations
 
+import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+CHUNK = 1 << 17
+"""Bytes that are read at once."""
+
+_LOG_EVERY = 10_000_000
+
+log = logging.getLogger(__name__)
 
 
 def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
@@ -54,6 +65,55 @@ def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
         for url, endpoint in endpoints.items()
     }
     return {url: reason for url, reason in reasons.items() if reason is not None}
+
+
+def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
+    """Download a file, with a progress bar on a terminal and log lines elsewhere.
+
+    Parameters
+    ----------
+    url : str
+        An http or https address.
+    path : Path
+        Where the file shall be.
+    timeout : (float, float)
+        Seconds to wait for a connection, and between two pieces of an answer.
+
+    Raises
+    ------
+    requests.RequestException
+        If it fails; see `why_failed`.
+    """
+    from pooch import HTTPDownloader
+
+    progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
+    downloader = HTTPDownloader(progressbar=progress, chunk_size=CHUNK, timeout=timeout)
+    downloader(url=url, output_file=str(path), pooch=None)
+
+
+class _LogProgress:
+    """What pooch takes for a progress bar, as a log line every few megabytes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.total = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count at zero."""
+        self._done = 0
+        self._next = _LOG_EVERY
+
+    def update(self, n_bytes: int) -> None:
+        """Count some bytes more."""
+        self._done += n_bytes
+        if self._done >= self._next:
+            self._next += _LOG_EVERY
+            of_total = f" of {self.total / 1e6:.0f}" if self.total else ""
+            log.info("%s: %.0f%s MB", self.url, self._done / 1e6, of_total)
+
+    def close(self) -> None:
+        """Do nothing: a log has no bar to take away."""
 
 
 def why_failed(error: Exception, timeout: tuple[float, float]) -> str:

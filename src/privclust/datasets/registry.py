@@ -57,11 +57,12 @@ class Source:
     kind : {"mirror", "url"}
         A local directory of copies, or an address.
     location : str
-        Path relative to the mirror directory, or an http(s) address.
+        Path relative to the mirror directory, or an http(s) address. A path that ends in ``/`` is
+        a folder, whose files are packed into one tar archive.
     description : str
         The source in words, for the receipt and for messages.
     sha256 : str or None
-        Checksum of the file itself, if known.
+        Checksum of the file itself, or of the archive of a folder, if known.
     md5 : str or None
         The same where only an MD5 was published.
     part : Part or None
@@ -75,6 +76,11 @@ class Source:
     sha256: str | None = None
     md5: str | None = None
     part: Part | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the source is a folder of files in the mirror."""
+        return self.kind == "mirror" and self.location.endswith("/")
 
 
 @dataclass(frozen=True)

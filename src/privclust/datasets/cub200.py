@@ -1,0 +1,161 @@
+"""CUB-200-2011: the official archive, and the part of it with the first ten classes.
+
+C. Wah, S. Branson, P. Welinder, P. Perona and S. Belongie, "The Caltech-UCSD Birds-200-2011
+Dataset", technical report CNS-TR-2011-001, California Institute of Technology, 2011. 11,788
+photographs of 200 species, each with a box around the bird.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+
+import numpy as np
+
+from privclust.datasets.images import (
+    AGAIN,
+    encode_text,
+    join_files,
+    numbered_lines,
+    read_members,
+    require,
+)
+from privclust.datasets.registry import DataError
+
+N_IMAGES = 11_788
+N_CLASSES = 200
+
+_FILES = (
+    r"images/[^/]+/[^/]+\.jpg|images\.txt|image_class_labels\.txt|train_test_split\.txt"
+    r"|bounding_boxes\.txt|classes\.txt"
+)
+_LONG_SIDE = 500  # of the published photographs, in pixels
+_SHORT_SIDE = 256  # of the part's re-encoded photographs, where it was larger
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read the whole data set.
+
+    Parameters
+    ----------
+    path : path-like
+        The official ``CUB_200_2011.tgz``, another tar archive of it, or its unpacked folder.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and ``files``
+        as `privclust.datasets.images` describes; 11,788 images in the order of ``images.txt``.
+
+    Raises
+    ------
+    DataError
+        If the archive is damaged, incomplete or holds something else.
+
+    Examples
+    --------
+    >>> read("CUB_200_2011.tgz")["y"].max()  # doctest: +SKIP
+    199
+    """
+    arrays = _read(path)
+    found = len(arrays["y"])
+    if found != N_IMAGES:
+        raise DataError(f"{path}: holds {found} images where the data set has {N_IMAGES}", AGAIN)
+    return arrays
+
+
+def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read a part of the data set: some classes, their photographs made smaller.
+
+    The part's photographs were re-encoded with a short side of 256 pixels where it was larger, but
+    its boxes are in pixels of the originals, whose sizes are not in it. Boxes are scaled on the
+    assumption that the long side was 500 pixels, as that of most photographs of this set is: in
+    the part with ten classes all boxes then lie in their images, and many reach an edge exactly.
+
+    Parameters
+    ----------
+    path : path-like
+        A tar archive or folder of the official layout.
+
+    Returns
+    -------
+    dict of str to ndarray
+        As of `read`; classes are numbered from 0 among those that have images.
+
+    Raises
+    ------
+    DataError
+        As `read`, and if an image cannot be opened.
+    ImportError
+        If Pillow is missing.
+
+    Examples
+    --------
+    >>> read_part("cub200.tar")["y"].shape  # doctest: +SKIP
+    (543,)
+    """
+    arrays = _read(path)
+    ends = arrays["offsets"]
+    sizes = [
+        _size(path, arrays["images"][ends[i] : ends[i + 1]].tobytes(), arrays["files"][i])
+        for i in range(len(arrays["y"]))
+    ]
+    long_side, short_side = np.max(sizes, axis=1), np.min(sizes, axis=1)
+    scale = np.where(short_side == _SHORT_SIDE, long_side / _LONG_SIDE, 1.0)
+    arrays["boxes"] = arrays["boxes"] * scale[:, None]
+    classes, arrays["y"] = np.unique(arrays["y"], return_inverse=True)
+    arrays["names"] = arrays["names"][classes]
+    return arrays
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read whatever images ``images.txt`` lists, with the numbers of all 200 classes."""
+    members = read_members(path, _FILES)
+    files = numbered_lines(path, "images.txt", members, 1)
+    labels = numbered_lines(path, "image_class_labels.txt", members, 1)
+    splits = numbered_lines(path, "train_test_split.txt", members, 1)
+    boxes = numbered_lines(path, "bounding_boxes.txt", members, 4)
+    classes = numbered_lines(path, "classes.txt", members, 1)
+    if sorted(classes) != list(range(1, N_CLASSES + 1)):
+        raise DataError(f"{path}: classes.txt may number the classes 1 to {N_CLASSES}", AGAIN)
+    if not files:
+        raise DataError(f"{path}: images.txt lists no image", AGAIN)
+    for number, (file,) in files.items():
+        if f"images/{file}" not in members:
+            raise DataError(f"{path}: has no images/{file}, which images.txt lists", AGAIN)
+        for name, table in (
+            ("image_class_labels.txt", labels),
+            ("train_test_split.txt", splits),
+            ("bounding_boxes.txt", boxes),
+        ):
+            if number not in table:
+                raise DataError(f"{path}: {name} has no line for image {number}", AGAIN)
+    try:
+        y = np.array([int(labels[number][0]) for number in files]) - 1
+        train = np.array([int(splits[number][0]) for number in files]) == 1
+        corners = np.array([[float(value) for value in boxes[number]] for number in files])
+    except ValueError as error:
+        raise DataError(
+            f"{path}: labels, split and boxes may be numbers ({error})", AGAIN
+        ) from None
+    if y.min() < 0 or y.max() >= N_CLASSES:
+        raise DataError(f"{path}: image_class_labels.txt may give 1 to {N_CLASSES}", AGAIN)
+    names = [file for (file,) in files.values()]
+    return {
+        **join_files([members[f"images/{name}"] for name in names]),
+        "boxes": corners,
+        "y": y.astype(np.int64),
+        "train": train,
+        "names": encode_text([classes[number][0] for number in sorted(classes)]),
+        "files": encode_text(names),
+    }
+
+
+def _size(path: str | os.PathLike[str], content: bytes, name: bytes) -> tuple[int, int]:
+    """Return width and height of an encoded image."""
+    image_module = require("PIL.Image")
+    try:
+        with image_module.open(io.BytesIO(content)) as image:
+            return image.size
+    except Exception as error:  # whatever Pillow makes of damaged bytes
+        raise DataError(f"{path}: {name.decode()} is no image ({error})", AGAIN) from error

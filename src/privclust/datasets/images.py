@@ -1,0 +1,473 @@
+"""Sets of images: their layout as arrays, archives of them, and a generator.
+
+Readers of image sets return, in one dictionary,
+
+===========  ======================  ============================================================
+``images``   (n, h, w, 3), uint8     RGB images of one size; or, in one dimension, the bytes of
+                                     n encoded files (JPEG, PNG, WebP) behind one another
+``offsets``  (n + 1,), int64         where each file begins and ends; only with encoded files
+``boxes``    (n, 4), float64         left, top, width and height of what is shown, in pixels of the
+                                     encoded image; only where a set has them
+``y``        (n,), int64             class, from 0 on
+``train``    (n,), bool              the set's own split of images
+``names``    (n_classes,), bytes     names of the classes
+``files``    (n,), bytes             a name for each image, for messages; may be left out
+===========  ======================  ============================================================
+
+`ImageList` gives the images of such a dictionary, or of a user's own files, one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from privclust.datasets.registry import DataError
+from privclust.validation import check_integer
+
+AGAIN = "delete the file and fetch it again"
+_NAMED = 5  # unreadable images that a message names
+
+
+class UnreadableImagesError(ValueError):
+    """Some images cannot be decoded; the message counts and names them.
+
+    Parameters
+    ----------
+    failures : sequence of (int, str, str)
+        Position, name and reason of each.
+    n_images : int
+        How many images there are.
+
+    Attributes
+    ----------
+    failures : tuple of (int, str, str)
+        As given.
+    """
+
+    def __init__(self, failures: Sequence[tuple[int, str, str]], n_images: int) -> None:
+        self.failures = tuple(failures)
+        named = "; ".join(f"{name} ({reason})" for _, name, reason in self.failures[:_NAMED])
+        more = len(self.failures) - _NAMED
+        super().__init__(
+            f"{len(self.failures)} of {n_images} images cannot be read: {named}"
+            + (f"; and {more} more" if more > 0 else "")
+        )
+
+
+class ImageList(Sequence):
+    """Images of any source, decoded when they are asked for.
+
+    Parameters
+    ----------
+    items : sequence
+        Each an array of shape (h, w, 3) and type uint8, the bytes of an encoded file, or the path
+        of one. An array of shape (n, h, w, 3) will do.
+    boxes : array-like of shape (n, 4), optional
+        Left, top, width and height in pixels: each image is cropped to its box, rounded outwards.
+    names : sequence of str, optional
+        Names for messages; by default paths, else ``"image 0"`` and so on.
+
+    Raises
+    ------
+    ValueError
+        If there are no images, or boxes or names do not fit their number.
+
+    Examples
+    --------
+    >>> images = ImageList(np.zeros((2, 32, 32, 3), dtype=np.uint8))
+    >>> len(images), images[1].shape, images.name(1)
+    (2, (32, 32, 3), 'image 1')
+    """
+
+    def __init__(self, items, boxes=None, names=None) -> None:
+        self._items = items
+        if not len(items):
+            raise ValueError("images: got none; give one or more")
+        if names is not None and len(names) != len(items):
+            raise ValueError(f"names: got {len(names)} for {len(items)} images")
+        self._names = names
+        self._boxes = None if boxes is None else np.asarray(boxes, dtype=np.float64)
+        if self._boxes is not None and self._boxes.shape != (len(items), 4):
+            raise ValueError(
+                f"boxes: got shape {self._boxes.shape}; it may be ({len(items)}, 4), a row for "
+                "each image"
+            )
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ImageList:
+        """Return the images of a data set, in the layout that this module describes."""
+        images, offsets = arrays["images"], arrays.get("offsets")
+        items = images if offsets is None else _Encoded(images, offsets)
+        files = arrays.get("files")
+        return cls(items, arrays.get("boxes"), None if files is None else _Texts(files))
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self._items)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """Decode one image, cropped to its box.
+
+        Returns
+        -------
+        ndarray of shape (h, w, 3), uint8
+            Red, green and blue.
+
+        Raises
+        ------
+        UnreadableImagesError
+            If it cannot be decoded.
+        """
+        item = self._items[index]
+        try:
+            image = _decode(item)
+            return image if self._boxes is None else _crop(image, self._boxes[index])
+        except ImportError:
+            raise
+        except Exception as error:  # whatever Pillow makes of damaged bytes
+            reason = " ".join(str(error).split()) or type(error).__name__
+            failure = (index, self.name(index), reason)
+            raise UnreadableImagesError([failure], len(self)) from error
+
+    def name(self, index: int) -> str:
+        """Return the name of an image for messages."""
+        if self._names is not None:
+            return str(self._names[index])
+        item = self._items[index]
+        return os.fspath(item) if isinstance(item, str | os.PathLike) else f"image {index}"
+
+    def unreadable(self) -> list[tuple[int, str, str]]:
+        """Decode every image and return position, name and reason of those that cannot be."""
+        failures = []
+        for index in range(len(self)):
+            try:
+                self[index]
+            except UnreadableImagesError as error:
+                failures += error.failures
+        return failures
+
+    def subset(self, indices: Sequence[int]) -> ImageList:
+        """Return some of the images, with their names and boxes."""
+        return ImageList(
+            [self._items[i] for i in indices],
+            None if self._boxes is None else self._boxes[np.asarray(indices)],
+            [self.name(i) for i in indices],
+        )
+
+    def digest(self) -> str:
+        """Return the SHA-256 over contents and boxes of all images, undecoded.
+
+        A file that cannot be opened counts as an empty one; decoding tells.
+        """
+        sha = hashlib.sha256()
+        for item in self._items:
+            content = np.ascontiguousarray(item) if isinstance(item, np.ndarray) else _bytes(item)
+            shape = item.shape if isinstance(item, np.ndarray) else len(content)
+            sha.update(f"{shape}\n".encode())
+            sha.update(content)
+        if self._boxes is not None:
+            sha.update(self._boxes.tobytes())
+        return sha.hexdigest()
+
+
+class _Encoded(Sequence):
+    """Files behind one another, as bytes."""
+
+    def __init__(self, content: np.ndarray, offsets: np.ndarray) -> None:
+        self._content, self._offsets = content, offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, index: int) -> bytes:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._content[self._offsets[index] : self._offsets[index + 1]].tobytes()
+
+
+class _Texts(Sequence):
+    """Stored bytes as text."""
+
+    def __init__(self, texts: np.ndarray) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, index: int) -> str:
+        text = self._texts[index]
+        return text.decode() if isinstance(text, bytes) else str(text)
+
+
+def require(module: str) -> ModuleType:
+    """Import a module of the optional packages for images.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"images need {module.partition('.')[0]}, which cannot be imported ({error}): "
+            "pip install 'privclust[images]'"
+        ) from error
+
+
+def encode_text(texts: Sequence[str]) -> np.ndarray:
+    """Return texts as an array of UTF-8 bytes, as artefacts store them."""
+    return np.char.encode(np.asarray(texts, dtype=str), "utf-8")
+
+
+def join_files(contents: Sequence[bytes]) -> dict[str, np.ndarray]:
+    """Return encoded files as ``images`` and ``offsets``.
+
+    Examples
+    --------
+    >>> join_files([b"ab", b"cde"])["offsets"].tolist()
+    [0, 2, 5]
+    """
+    offsets = np.concatenate([[0], np.cumsum([len(content) for content in contents])])
+    return {
+        "images": np.frombuffer(b"".join(contents), dtype=np.uint8),
+        "offsets": offsets.astype(np.int64),
+    }
+
+
+def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[str, np.ndarray]:
+    """Return some images of a data set.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        A data set in the layout that this module describes.
+    indices : ndarray of shape (m,), integers
+        Positions of the images, in the order in which they shall be.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The same layout. Names of classes stay, and so do the classes' numbers.
+
+    Examples
+    --------
+    >>> arrays = generate(seed=1, n_classes=2, n_images=4)
+    >>> take_images(arrays, np.array([1, 6]))["y"].tolist()
+    [0, 1]
+    """
+    of_images = [name for name in ("boxes", "y", "train", "files") if name in arrays]
+    taken = {name: value for name, value in arrays.items() if name == "names"}
+    taken |= {name: arrays[name][indices] for name in of_images}
+    if "offsets" not in arrays:
+        return taken | {"images": arrays["images"][indices]}
+    return taken | join_files([_Encoded(arrays["images"], arrays["offsets"])[i] for i in indices])
+
+
+def read_members(
+    path: str | os.PathLike[str], pattern: str, content: bytes | None = None
+) -> dict[str, bytes]:
+    """Read files out of a tar archive, compressed or not, or out of an unpacked folder.
+
+    Parameters
+    ----------
+    path : path-like
+        The archive or the folder.
+    pattern : str
+        Regular expression for the last parts of a name; leading folders do not matter.
+    content : bytes, optional
+        The archive itself, where it lies in another one; `path` then serves messages alone.
+
+    Returns
+    -------
+    dict of str to bytes
+        What matched, by the matched text.
+
+    Raises
+    ------
+    DataError
+        If the archive is damaged or cannot be read.
+    """
+    wanted = re.compile(rf"(?:^|/)({pattern})$")
+    try:
+        return {
+            match.group(1): read()
+            for name, read in _members(Path(path), content)
+            if (match := wanted.search(name))
+        }
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise DataError(f"{path}: not a whole tar archive ({error})", AGAIN) from error
+
+
+def _members(path: Path, content: bytes | None) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield name and reader of each file of an archive or folder."""
+    if content is None and path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.is_file():
+                yield file.relative_to(path).as_posix(), file.read_bytes
+        return
+    stream = None if content is None else io.BytesIO(content)
+    with tarfile.open(path, "r|*", stream) as archive:  # one pass, nothing goes to the disk
+        for member in archive:
+            if member.isfile():
+                yield member.name, lambda member=member: archive.extractfile(member).read()
+
+
+def numbered_lines(
+    path: str | os.PathLike[str], name: str, members: Mapping[str, bytes], n_values: int | None
+) -> dict[int, list[str]]:
+    """Parse a text file whose lines are a number and values, separated by spaces.
+
+    Parameters
+    ----------
+    path : path-like
+        The archive, for messages.
+    name : str
+        The file in it.
+    members : mapping of str to bytes
+        Files of the archive.
+    n_values : int or None
+        Values a line must have after its number; None for one value that may hold spaces.
+
+    Raises
+    ------
+    DataError
+        If the file is missing or a line is something else.
+    """
+    if name not in members:
+        raise DataError(f"{path}: has no {name}", AGAIN)
+    table = {}
+    for line in members[name].decode("utf-8", "replace").splitlines():
+        number, _, rest = line.strip().partition(" ")
+        values = [rest] if n_values is None else rest.split()
+        if not number.isdigit() or not rest or (n_values and len(values) != n_values):
+            raise DataError(
+                f"{path}: {name} has the line {line[:80]!r}; it may be a number and "
+                f"{n_values or 'one'} value(s), separated by spaces",
+                AGAIN,
+            )
+        table[int(number)] = values
+    return table
+
+
+def generate(
+    seed: int, n_classes: int = 10, n_images: int = 60, size: int = 32
+) -> dict[str, np.ndarray]:
+    r"""Generate images of coloured gratings: a substitute that is comparable with no photographs.
+
+    A class has two colours, a frequency and an orientation; its images,
+
+    .. math:: c_1 + (c_2 - c_1) \tfrac12 (1 + \sin(2 \pi f (x \cos t + y \sin t) + p)),
+
+    differ in phase p, in small changes of f, t and the colours, in brightness and in noise.
+
+    Parameters
+    ----------
+    seed : int
+        Decides everything that is drawn, >= 0.
+    n_classes : int, default=10
+        Number of classes, >= 1.
+    n_images : int, default=60
+        Images of each class, >= 2; the first half is for training.
+    size : int, default=32
+        Height and width in pixels, >= 8.
+
+    Returns
+    -------
+    dict of str to ndarray
+        As this module describes, sorted by class.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> generate(seed=1, n_classes=3, n_images=4)["images"].shape
+    (12, 32, 32, 3)
+    """
+    check_integer("seed", seed, minimum=0)
+    check_integer("n_classes", n_classes, minimum=1)
+    check_integer("n_images", n_images, minimum=2)
+    check_integer("size", size, minimum=8)
+    rng = np.random.default_rng(seed)
+    images = np.concatenate([_gratings(n_images, size, rng) for _ in range(n_classes)])
+    numbers = np.arange(n_classes)
+    return {
+        "images": images,
+        "y": np.repeat(numbers, n_images),
+        "train": np.tile(np.arange(n_images) < n_images // 2, n_classes),
+        "names": encode_text([f"grating {number}" for number in numbers]),
+        "files": encode_text([f"generated {i}" for i in range(len(images))]),
+    }
+
+
+def _gratings(n_images: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a class and its images, (n_images, size, size, 3)."""
+    colours = rng.uniform(30.0, 225.0, size=(2, 3))
+    frequency, turn = rng.uniform(1.0, size / 6.0), rng.uniform(0.0, np.pi)
+    frequencies = frequency * rng.normal(1.0, 0.1, size=(n_images, 1, 1))
+    turns = turn + rng.normal(scale=0.15, size=(n_images, 1, 1))
+    phases = rng.uniform(0.0, 2.0 * np.pi, size=(n_images, 1, 1))
+    down, across = np.mgrid[0:size, 0:size] / size
+    along = across * np.cos(turns) + down * np.sin(turns)
+    share = 0.5 * (1.0 + np.sin(2.0 * np.pi * frequencies * along + phases))[..., None]
+    shifted = colours + rng.normal(scale=20.0, size=(n_images, 2, 3))
+    first, second = shifted[:, 0, None, None], shifted[:, 1, None, None]
+    values = first + (second - first) * share
+    values *= rng.uniform(0.8, 1.2, size=(n_images, 1, 1, 1))
+    values += rng.normal(scale=12.0, size=values.shape)
+    return np.clip(np.rint(values), 0.0, 255.0).astype(np.uint8)
+
+
+def _decode(item) -> np.ndarray:
+    """Return an image as RGB array of type uint8."""
+    if isinstance(item, np.ndarray):
+        if item.ndim != 3 or item.shape[2] != 3 or item.dtype != np.uint8 or not item.size:
+            raise ValueError(
+                f"an array of shape {item.shape} and type {item.dtype}; it may be (h, w, 3), uint8"
+            )
+        return item
+    if not isinstance(item, str | os.PathLike | bytes):
+        raise TypeError(f"got {type(item).__name__}; it may be an array, bytes or a path")
+    source = io.BytesIO(item) if isinstance(item, bytes) else item
+    pillow = require("PIL.Image")
+    try:
+        with pillow.open(source) as image:
+            return np.asarray(image.convert("RGB"))
+    except require("PIL").UnidentifiedImageError:
+        raise ValueError("not an image of a known format") from None
+
+
+def _crop(image: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """Return the part of an image in a box, as far as the box lies in it."""
+    left, top, width, height = box
+    first = np.floor([top, left]).clip(min=0).astype(int)
+    last = np.ceil([top + height, left + width]).astype(int)
+    part = image[first[0] : last[0], first[1] : last[1]]
+    if not part.size:
+        raise ValueError(f"its box {box.tolist()} lies outside its {image.shape[:2]} pixels")
+    return part
+
+
+def _bytes(item) -> bytes:
+    """Return the bytes of an encoded image."""
+    if isinstance(item, bytes):
+        return item
+    try:
+        return Path(item).read_bytes()
+    except (OSError, TypeError):
+        return b""

@@ -1,0 +1,188 @@
+"""Features of a data set, extracted once and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privclust import artefacts
+from privclust.datasets.images import ImageList, UnreadableImagesError
+from privclust.features._controls import small_pixels
+from privclust.features._extract import CROP, Settings, check_settings, run_network
+from privclust.features._progress import progress_over
+from privclust.features._store import (
+    KIND,
+    FeatureSet,
+    check_suffix,
+    features_of,
+    save_features,
+    whole_labels,
+)
+from privclust.features._weights import weights_sha256
+from privclust.validation import check_integer
+
+log = logging.getLogger(__name__)
+
+
+def cache_features(
+    arrays: Mapping[str, np.ndarray],
+    path: str | os.PathLike[str],
+    *,
+    model: str = "lite0",
+    size: int = 224,
+    batch: int = 16,
+    threads: int | None = None,
+    pixels: int | None = None,
+    shard: int = 512,
+    skip_unreadable: bool = False,
+    about: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, str] | None = None,
+) -> FeatureSet:
+    """Return the features of a data set, from a file if they were extracted before.
+
+    What is extracted goes to a folder ``.<name>.shards`` beside the file, some images at a time,
+    so that a run that was interrupted goes on where it was. Progress is shown: a bar on a
+    terminal, else a line in the log now and then.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        A data set in the layout of `privclust.datasets.images`: ``images`` and ``y``, and, if it
+        has them, ``offsets``, ``boxes``, ``train``, ``names`` and ``files``.
+    path : path-like
+        A ``.h5`` file, written as an artefact; its folder is made if needed.
+    model, size, batch, threads
+        As in `extract_features`.
+    pixels : int or None, default=None
+        Height and width of small images whose raw pixels are kept too, as `pixel_features` gives
+        them, >= 1. None keeps none.
+    shard : int, default=512
+        Images that are extracted between two writes, >= 1. Changes no byte of the result.
+    skip_unreadable : bool, default=False
+        Whether images that cannot be decoded are left out, with their labels. They are named in
+        the log and in the result's ``about["skipped"]``.
+    about : mapping, optional
+        JSON values that the file shall say of the images, besides what is noted anyway.
+    inputs : mapping of str to str, optional
+        Digest of each artefact that the images come from, by role.
+
+    Returns
+    -------
+    FeatureSet
+        ``X`` has the shape (n, 1280) and type float32; so has ``pixels``, with 3 * pixels ** 2
+        columns, where it was asked for.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range or arrays do not fit one another.
+    UnreadableImagesError
+        If images cannot be decoded and may not be skipped, or none can be.
+    ArtefactError
+        If the file is damaged, or holds features of other images or by other settings.
+    ImportError
+        If a package is missing; the message says what to install.
+
+    Examples
+    --------
+    >>> from privclust.datasets.images import generate
+    >>> cache_features(generate(seed=1), "features.h5", size=96).X.shape  # doctest: +SKIP
+    (600, 1280)
+    """
+    settings = check_settings(model, size, batch, threads)
+    check_integer("shard", shard, minimum=1)
+    if pixels is not None:
+        check_integer("pixels", pixels, minimum=1)
+    path = check_suffix(path)
+    images = ImageList.from_arrays(arrays)
+    labels = _labels(arrays, len(images))
+    noted: dict[str, Any] = {
+        **(about or {}),
+        "model": model,
+        "weights": weights_sha256(model),
+        "size": int(size),
+        "crop": CROP,
+        "pixels": pixels,
+        "images": images.digest(),
+        "labels": _digest(labels),
+    }
+    if path.exists():
+        found = artefacts.read(path, KIND, noted)
+        if skip_unreadable or not found.parameters["skipped"]:
+            return features_of(found, path)
+    readable, noted["skipped"] = _readable(images, skip_unreadable)
+    folder = path.parent / f".{path.name}.shards"
+    starts = range(0, len(readable), shard)
+    what = f"features by {model}, {shard} images at a time"
+    parts = [
+        _shard(folder, images, readable[start : start + shard], settings, noted)
+        for start in progress_over(starts, len(starts), what)
+    ]
+    content = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for name, value in labels.items():
+        content[name] = value if name == "names" else value[readable]
+    save_features(path, **content, about=noted, inputs=inputs)
+    shutil.rmtree(folder, ignore_errors=True)
+    return features_of(artefacts.read(path, KIND), path)
+
+
+def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.ndarray]:
+    """Return what goes with the images into the file."""
+    if "y" not in arrays:
+        raise ValueError(f"arrays: has no y, only {', '.join(sorted(arrays))}")
+    labels = {name: np.asarray(arrays[name]) for name in ("y", "train", "names") if name in arrays}
+    labels["y"] = whole_labels(labels["y"], n_images, "arrays: ")
+    if "train" in labels and labels["train"].shape != (n_images,):
+        raise ValueError(f"train: got shape {labels['train'].shape}; it may be ({n_images},)")
+    return labels
+
+
+def _digest(labels: Mapping[str, np.ndarray]) -> str:
+    """Return the SHA-256 over labels, split and names."""
+    sha = hashlib.sha256()
+    for name in sorted(labels):
+        sha.update(f"{name} {labels[name].dtype.str} {labels[name].shape}\n".encode())
+        sha.update(labels[name].tobytes())
+    return sha.hexdigest()
+
+
+def _readable(images: ImageList, skip: bool) -> tuple[np.ndarray, list[str]]:
+    """Return the positions of readable images and the names of the others, if those may be."""
+    failures = images.unreadable()
+    if failures and (not skip or len(failures) == len(images)):
+        raise UnreadableImagesError(failures, len(images))
+    if failures:
+        log.warning("skipped: %s", UnreadableImagesError(failures, len(images)))
+    left_out = {position for position, _, _ in failures}
+    readable = [i for i in range(len(images)) if i not in left_out]
+    return np.array(readable), [name for _, name, _ in failures]
+
+
+def _shard(
+    folder: Path,
+    images: ImageList,
+    positions: Sequence[int],
+    settings: Settings,
+    noted: Mapping[str, Any],
+) -> dict[str, np.ndarray]:
+    """Return the features of some images, from their shard if there is a whole one."""
+    file = folder / f"{positions[0]:08d}.h5"
+    parameters = {**noted, "first": int(positions[0]), "last": int(positions[-1])}
+    try:
+        return artefacts.read(file, "features_shard", parameters).arrays
+    except artefacts.ArtefactError as error:
+        if file.exists():
+            log.info("extracted again: %s", error)
+    some = images.subset(positions)
+    arrays = {"X": run_network(some, range(0, len(some), settings.batch), settings)}
+    if noted["pixels"] is not None:
+        arrays["pixels"] = small_pixels(some, noted["pixels"])
+    artefacts.write(file, "features_shard", arrays, parameters)
+    return arrays

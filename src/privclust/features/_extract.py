@@ -1,0 +1,154 @@
+"""Features of images by EfficientNet-Lite on onnxruntime."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from privclust.datasets.images import ImageList, UnreadableImagesError, require
+from privclust.features._graph import build_graph
+from privclust.features._progress import progress_over
+from privclust.features._weights import MODELS, read_weights
+from privclust.validation import check_integer, check_option
+
+CROP = 0.875
+"""Side of the square that is kept, as a share of an image's shorter side."""
+
+_SMALLEST = 32  # the network halves an image five times
+
+
+class Settings(NamedTuple):
+    """How features are extracted; see `extract_features`."""
+
+    model: str
+    size: int
+    batch: int
+    threads: int
+
+
+def extract_features(
+    images,
+    *,
+    model: str = "lite0",
+    size: int = 224,
+    batch: int = 16,
+    threads: int | None = None,
+    progress: bool = False,
+) -> np.ndarray:
+    """Return deep features: the pooled outputs of EfficientNet-Lite, trained on ImageNet.
+
+    Of each image the square in its middle is kept, of 0.875 times its shorter side, and brought to
+    ``size`` x ``size`` pixels by bicubic interpolation; pixels enter as (x - 127) / 128. This is
+    how the Lite models are evaluated; the network is that of M. Tan and Q. V. Le, "EfficientNet:
+    Rethinking Model Scaling for Convolutional Neural Networks", ICML 2019.
+
+    The features of an image depend neither on the batch it is in nor on the number of threads. On
+    a processor with other vector instructions they differ by rounding.
+
+    Parameters
+    ----------
+    images : ImageList, array of shape (n, h, w, 3) or sequence
+        Arrays of type uint8, bytes of encoded files, or paths; see
+        `privclust.datasets.images.ImageList`, which also crops to boxes.
+    model : {"lite0", "lite1", "lite2"}, default="lite0"
+        The network. Weights of lite1 and lite2 are packages of their own.
+    size : int, default=224
+        Height and width that the network is given, in pixels, >= 32. The networks were trained at
+        224, 240 and 260; time grows with the square.
+    batch : int, default=16
+        Images that are run at once, >= 1.
+    threads : int or None, default=None
+        Threads, >= 1. None takes ``OMP_NUM_THREADS`` if set, else one a core.
+    progress : bool, default=False
+        Whether to show how far it is: a bar on a terminal, else a line in the log now and then.
+
+    Returns
+    -------
+    ndarray of shape (n, 1280), float32
+        Non-negative and finite.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range or there are no images.
+    UnreadableImagesError
+        If images cannot be decoded, before any is run; a ValueError that names and counts them.
+    ImportError
+        If onnxruntime, onnx, Pillow or the weights are missing; the message says what to install.
+
+    Examples
+    --------
+    >>> photographs = ["first.jpg", "second.jpg"]
+    >>> extract_features(photographs, size=96).shape  # doctest: +SKIP
+    (2, 1280)
+    """
+    settings = check_settings(model, size, batch, threads)
+    images = images if isinstance(images, ImageList) else ImageList(images)
+    failures = images.unreadable()
+    if failures:
+        raise UnreadableImagesError(failures, len(images))
+    starts: Iterable[int] = range(0, len(images), batch)
+    if progress:
+        total = -(-len(images) // batch)
+        starts = progress_over(starts, total, f"features by {model}, batches of {batch}")
+    return run_network(images, starts, settings)
+
+
+def prepare(image: np.ndarray, size: int) -> np.ndarray:
+    """Return the square in an image's middle at the network's size, (size, size, 3) uint8."""
+    image_module = require("PIL.Image")
+    height, width = image.shape[:2]
+    side = CROP * min(height, width)
+    left, top = (width - side) / 2.0, (height - side) / 2.0
+    scaled = image_module.fromarray(image).resize(
+        (size, size), image_module.Resampling.BICUBIC, box=(left, top, left + side, top + side)
+    )
+    return np.asarray(scaled)
+
+
+def check_settings(model: str, size: int, batch: int, threads: int | None) -> Settings:
+    """Check the parameters that `extract_features` describes, and fill in the threads."""
+    check_option("model", model, MODELS)
+    check_integer("size", size, minimum=_SMALLEST)
+    check_integer("batch", batch, minimum=1)
+    if threads is None:
+        threads = _default_threads()
+    check_integer("threads", threads, minimum=1)
+    return Settings(model, size, batch, threads)
+
+
+def run_network(images: ImageList, starts: Iterable[int], settings: Settings) -> np.ndarray:
+    """Return the features of readable images, in batches that begin at `starts`."""
+    network = _network(settings.model, settings.threads)
+    batches = []
+    for start in starts:
+        stop = min(start + settings.batch, len(images))
+        pixels = np.stack([prepare(images[i], settings.size) for i in range(start, stop)])
+        batches += network.run(["features"], {"images": pixels})
+    return np.concatenate(batches)
+
+
+@functools.lru_cache(maxsize=2)
+def _network(model: str, threads: int):
+    """Return the network, ready to run; the last two are kept."""
+    runtime = require("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    graph = build_graph(model, read_weights(model))
+    return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _default_threads() -> int:
+    """Return the number of threads that the environment gives, else that of usable cores."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdigit() and int(given):
+        return int(given)
+    usable = getattr(os, "sched_getaffinity", None)  # Linux alone has it
+    return len(usable(0)) if usable else os.cpu_count() or 1

@@ -1,0 +1,113 @@
+"""The features of one entry of config/features.yaml, from the prepared images to a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from privclust.datasets.images import take_images
+from privclust.datasets.registry import DataError
+from privclust.features._cache import cache_features
+from privclust.features._store import FeatureSet
+from privclust.features.sets import FeatureEntry
+
+
+def extract_set(
+    entry: FeatureEntry,
+    arrays: Mapping[str, np.ndarray],
+    path: str | os.PathLike[str],
+    *,
+    source: str,
+    inputs: Mapping[str, str],
+    threads: int,
+) -> FeatureSet:
+    """Extract the features of a feature set and write them as an artefact.
+
+    Parameters
+    ----------
+    entry : FeatureEntry
+        What to extract.
+    arrays : mapping of str to ndarray
+        The prepared set of images, as `privclust.datasets.images` describes.
+    path : path-like
+        The ``.h5`` file. What a killed job had extracted is kept beside it and used again.
+    source : str
+        Where the images come from, as the prepared set says: a substitute stays one.
+    inputs : mapping of str to str
+        Digest of the prepared set, by role.
+    threads : int
+        Threads, >= 1. Changes no byte of the result.
+
+    Returns
+    -------
+    FeatureSet
+        With ``pixels``, and with ``train`` by the entry's split.
+
+    Raises
+    ------
+    DataError
+        If the set holds no images, or the entry leaves none for training or for test.
+    UnreadableImagesError
+        If an image cannot be decoded.
+    ImportError
+        If a package is missing; the message says what to install.
+    """
+    return cache_features(
+        select_images(entry, arrays),
+        path,
+        model=entry.model,
+        size=entry.size,
+        pixels=entry.pixels,
+        threads=threads,
+        about={**entry.about(), "source": source},
+        inputs=inputs,
+    )
+
+
+def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the images that an entry names, in the set's order, with the entry's split.
+
+    Nothing is drawn: the first images of each class and the first classes of each split are
+    taken. Classes keep their numbers.
+
+    Parameters
+    ----------
+    entry : FeatureEntry
+        Which images to take.
+    arrays : mapping of str to ndarray
+        As in `extract_set`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        In the layout of `privclust.datasets.images`.
+
+    Raises
+    ------
+    DataError
+        As `extract_set`.
+    """
+    missing = [name for name in ("images", "y", "train") if name not in arrays]
+    if missing:
+        raise DataError(
+            f"features {entry.name}: the data set {entry.dataset} has no {', '.join(missing)}, "
+            f"only {', '.join(sorted(arrays))}",
+            "name a set of images in config/features.yaml",
+        )
+    y, train = arrays["y"], arrays["train"]
+    if entry.split == "classes":
+        classes = np.unique(y)
+        train = np.isin(y, classes[: (len(classes) + 1) // 2])
+    taken = []
+    for part, members in (("train", np.flatnonzero(train)), ("test", np.flatnonzero(~train))):
+        if not len(members):
+            raise DataError(
+                f"features {entry.name}: the split by {entry.split} leaves no image of "
+                f"{entry.dataset} for {part}"
+            )
+        for label in np.unique(y[members])[: entry.classes]:
+            taken.append(members[y[members] == label][: entry.per_class[part]])
+    chosen = np.sort(np.concatenate(taken))
+    return take_images({**arrays, "train": train}, chosen)

