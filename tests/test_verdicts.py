@@ -211,3 +211,122 @@ def test_points_at_which_a_method_has_no_value_decide_nothing(check):
     assert f"{n_comparisons} of {n_comparisons}" in row["decided_by"]
     nothing = table.assign(error=table["error"].where(table["method"] != "a"))
     assert verdict(check, {"e": nothing})["verdict"] == "not run"
+
+
+# --- along an axis -----------------------------------------------------------------------------
+
+
+def curve(means, n=50, spread=0.02, seed=0, **columns):
+    """Trials of method a along epsilon; points of a trial share its noise."""
+    rng = np.random.default_rng(seed)
+    common = spread * rng.standard_normal(n)
+    parts = [
+        pd.DataFrame(
+            {
+                "method": "a",
+                "label": "A",
+                "epsilon": epsilon,
+                "trial": range(n),
+                "source": "real",
+                "error": mean + common + spread / 5 * rng.standard_normal(n),
+                **columns,
+            }
+        )
+        for epsilon, mean in means.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+FALLS = {"kind": "falls", "along": "epsilon"}
+STABLE = {"kind": "stable", "along": "epsilon", "bound": 0.05, "reason": "made up"}
+VARIES = {**STABLE, "kind": "varies"}
+
+
+@pytest.mark.parametrize(
+    ("means", "expected", "held", "failed"),
+    [
+        ({0.1: 0.30, 1.0: 0.28, 10.0: 0.20}, "reproduced", 2, 0),
+        ({10.0: 0.20, 0.1: 0.30, 1.0: 0.28}, "reproduced", 2, 0),
+        ({0.1: 0.30, 1.0: 0.30, 10.0: 0.20}, "partly", 1, 0),
+        ({0.1: 0.30, 1.0: 0.35, 10.0: 0.20}, "not reproduced", 1, 1),
+        ({0.1: 0.10, 1.0: 0.20, 10.0: 0.30}, "not reproduced", 0, 2),
+    ],
+)
+def test_falls_compares_each_point_with_the_next(means, expected, held, failed):
+    row = verdict(FALLS, {"e": curve(means)})
+    assert row["verdict"] == expected
+    assert f"{held} of 2 comparisons hold, {failed} are contradicted" in row["decided_by"]
+
+
+def test_falls_names_the_smallest_fall():
+    row = verdict(FALLS, {"e": curve({0.1: 0.9, 1.0: 0.4, 10.0: 0.3}, spread=0.0)})
+    assert "smallest fall 0.1000 +- 0.0000 (from epsilon=1 to 10)" in row["decided_by"]
+
+
+def test_falls_pairs_points_by_trial():
+    """A spread over trials of 1 leaves a fall of 0.05 to be seen, if it is common to the points."""
+    means = {0.1: 0.30, 1.0: 0.25}
+    table = curve(means, n=20, spread=1.0)
+    table["error"] = table["error"].groupby(table["trial"]).transform("mean") + table[
+        "epsilon"
+    ].map(means)
+    assert verdict(FALLS, {"e": table})["verdict"] == "reproduced"
+    # without trials in common nothing can be compared
+    apart = table.assign(trial=table["trial"] + 100 * (table["epsilon"] > 0.5))
+    row = verdict(FALLS, {"e": apart})
+    assert "0 of 1 comparisons hold, 0 are contradicted" in row["decided_by"]
+
+
+def test_false_alarms_of_falls_are_rare_where_nothing_falls():
+    # one comparison holds by chance with 2.5 %, by Student's t at 20 trials with 3.2 %
+    flat = {0.1: 0.3, 1.0: 0.3}
+    found = [verdict(FALLS, {"e": curve(flat, n=20, seed=seed)})["verdict"] for seed in range(200)]
+    # binomial: more than 15 of 200 at 3.2 % once in 1000 runs
+    assert found.count("reproduced") <= 15
+
+
+@pytest.mark.parametrize(
+    ("means", "stable", "varies"),
+    [
+        ({0.1: 0.30, 1.0: 0.28, 10.0: 0.30}, "reproduced", "not reproduced"),
+        ({0.1: 0.30, 1.0: 0.20, 10.0: 0.30}, "not reproduced", "reproduced"),
+        ({0.1: 0.30, 1.0: 0.25, 10.0: 0.30}, "not reproduced", "not reproduced"),
+    ],
+)
+def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies):
+    table = {"e": curve(means)}
+    assert verdict(STABLE, table)["verdict"] == stable
+    row = verdict(VARIES, table)
+    assert row["verdict"] == varies
+    assert "over 1)" in row["decided_by"]
+    assert "0.05: made up" in row["tolerance"]
+
+
+def test_only_points_where_other_axes_are_as_told_count_along_an_axis():
+    means = {0.1: 0.30, 1.0: 0.30}
+    own, other = curve(means, k=2, alpha=0.6), curve({0.1: 0.9, 1.0: 0.1}, k=8, alpha=0.6)
+    tables = {"e": pd.concat([own, other])}
+    assert verdict({**STABLE, "at": {"k": 2, "alpha": 0.6}}, tables)["verdict"] == "reproduced"
+    assert verdict({**STABLE, "at": {"k": 8, "alpha": 0.6}}, tables)["verdict"] == "not reproduced"
+    assert verdict({**STABLE, "at": {"k": 4}}, tables)["verdict"] == "not run"
+
+
+@pytest.mark.parametrize("check", [FALLS, STABLE, VARIES])
+def test_one_point_of_an_axis_decides_nothing_and_an_unknown_axis_is_named(check):
+    assert verdict(check, {"e": curve({0.1: 0.3})})["verdict"] == "not run"
+    gone = curve({0.1: 0.3, 1.0: np.nan})
+    assert verdict(check, {"e": gone})["verdict"] == "not run"
+    for wrong in ({"along": "sigma"}, {"at": {"sigma": 6}}):
+        with pytest.raises(ValueError, match="got 'sigma'; the columns are method, label"):
+            verdict({**check, **wrong}, {"e": curve({0.1: 0.3, 1.0: 0.2})})
+
+
+@pytest.mark.parametrize(("check", "mean"), [(FALLS, -0.005), (STABLE, 0.045), (VARIES, 0.055)])
+def test_differences_within_their_error_are_left_open(check, mean):
+    """Ten differences of a mean, 0.02 to either side: 1.96 standard errors are 0.013."""
+    table = curve({0.1: 0.3, 1.0: 0.3}, n=10, spread=0.0)
+    off = mean + 0.02 * (-1.0) ** table["trial"]
+    table["error"] += off.where(table["epsilon"] < 0.5, 0.0)
+    row = verdict(check, {"e": table})
+    assert "0 of 1 comparisons hold, 0 are contradicted" in row["decided_by"]
+    assert "+- 0.0131" in row["decided_by"]

@@ -19,6 +19,7 @@ is its own standard error (95 %), never a number picked to pass. Verdicts:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -128,8 +129,7 @@ def _lowest(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
     for point, part in _points(check, table):
         wide = part.pivot_table(index="trial", columns="method", values=check["metric"])
         for other in check["against"]:
-            gain = (wide[other] - wide[check["method"]]).dropna()
-            mean, half = float(gain.mean()), Z95 * float(gain.std(ddof=1)) / np.sqrt(len(gain))
+            mean, half = _mean_and_half(wide[other] - wide[check["method"]])
             results.append("holds" if mean > half else "fails" if mean < -half else "open")
             if worst is None or mean < worst[0]:
                 worst = (mean, half, f"{other} at {point}" if point else other)
@@ -142,8 +142,7 @@ def _below(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
     """Compare a method's mean at each point with a bound."""
     results, largest = [], None
     for point, part in _points(check, table):
-        values = part.loc[part["method"] == check["method"], check["metric"]]
-        mean, half = float(values.mean()), Z95 * float(values.std(ddof=1)) / np.sqrt(len(values))
+        mean, half = _mean_and_half(part.loc[part["method"] == check["method"], check["metric"]])
         bound = check["bound"]
         results.append(
             "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
@@ -161,8 +160,7 @@ def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
     for point, part in _points(check, table):
         wide = part.pivot_table(index="trial", columns="method", values=check["metric"])
         for other in check["against"]:
-            gap = (wide[check["method"]] - wide[other]).dropna()
-            mean, half = float(gap.mean()), Z95 * float(gap.std(ddof=1)) / np.sqrt(len(gap))
+            mean, half = _mean_and_half(wide[check["method"]] - wide[other])
             bound = check["bound"]
             results.append(
                 "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
@@ -190,12 +188,49 @@ def _lower(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
     return results, f"{own:.4g} against {others}"
 
 
+def _falls(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare a method at each point of an axis with itself at the next, trial by trial."""
+    wide = _along(check, table)
+    results, worst = [], None
+    for low, high in itertools.pairwise(wide.columns):
+        mean, half = _mean_and_half(wide[low] - wide[high])
+        results.append("holds" if mean > half else "fails" if mean < -half else "open")
+        if worst is None or mean < worst[0]:
+            worst = (mean, half, f"from {check['along']}={low:g} to {high:g}")
+    if worst is None:
+        return [], ""
+    return results, f"smallest fall {worst[0]:.4f} +- {worst[1]:.4f} ({worst[2]})"
+
+
+def _stable(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare with a bound how far apart a method's means lie along an axis.
+
+    The two points are picked as those farthest apart, so that noise widens what is judged: it
+    speaks against a claim that the spread is small, and for one that it is large.
+    """
+    wide = _along(check, table)
+    if len(wide.columns) < 2:
+        return [], ""
+    means = wide.mean()
+    low, high = means.idxmin(), means.idxmax()
+    spread, half = _mean_and_half(wide[high] - wide[low])
+    bound = check["bound"]
+    is_below, is_above = spread + half < bound, spread - half > bound
+    if check["kind"] == "varies":
+        is_below, is_above = is_above, is_below
+    found = f"spread {spread:.4f} +- {half:.4f} ({check['along']}={high:g} over {low:g})"
+    return ["holds" if is_below else "fails" if is_above else "open"], found
+
+
 _CHECKS: dict[str, Callable[..., tuple[list[str], str]]] = {
     "lowest": _lowest,
     "lower": _lower,
     "below": _below,
     "within": _within,
     "at_most": _at_most,
+    "falls": _falls,
+    "stable": _stable,
+    "varies": _stable,
 }
 _TOLERANCES = {
     "lowest": "paired difference against 1.96 standard errors",
@@ -203,7 +238,31 @@ _TOLERANCES = {
     "below": "mean with 1.96 standard errors against {bound}",
     "within": "paired difference with 1.96 standard errors against {bound}: {reason}",
     "at_most": "{bound}: {reason}",
+    "falls": "paired difference of neighbouring points against 1.96 standard errors",
+    "stable": "spread with 1.96 standard errors against {bound}: {reason}",
+    "varies": "spread with 1.96 standard errors against {bound}: {reason}",
 }
+
+
+def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    """Return a method's metric by trial and point of an axis, other axes as ``at`` says.
+
+    A point without a value is left out.
+    """
+    others = check.get("at", {})
+    for axis in (check["along"], *others):
+        if axis not in table:
+            raise ValueError(f"along, at: got {axis!r}; the columns are {', '.join(table)}")
+    table = table[table["method"] == check["method"]]
+    for axis, value in others.items():
+        table = table[np.isclose(table[axis], value)]
+    return table.pivot_table(index="trial", columns=check["along"], values=check["metric"])
+
+
+def _mean_and_half(values: pd.Series) -> tuple[float, float]:
+    """Return the mean of values of trials, mostly differences, and 1.96 standard errors of it."""
+    found = values.dropna()
+    return float(found.mean()), Z95 * float(found.std(ddof=1)) / np.sqrt(len(found))
 
 
 def _points(check: Mapping[str, Any], table: pd.DataFrame):

@@ -7,7 +7,7 @@ from matplotlib.colors import same_color
 
 from privclust.config import load_yaml
 from privclust.figures import dpsc, dpsc_panels
-from privclust.figures.style import Results, save
+from privclust.figures.style import Results, note_of, save
 
 CONFIG = "config/papers/dpsc.yaml"
 SIZES = {
@@ -225,7 +225,7 @@ def test_few_trials_have_no_band():
 
 
 def test_substitutes_are_named_below():
-    note = dpsc.fig2(utility((0.1, 1.0), 2, "substitute: surfaces")).figure.get_supxlabel()
+    note = note_of(dpsc.fig2(utility((0.1, 1.0), 2, "substitute: surfaces")).figure)
     assert note == "Not comparable with the paper: substitute: surfaces"
 
 

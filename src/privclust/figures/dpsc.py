@@ -11,17 +11,16 @@ import pandas as pd
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from privclust.figures.dpsc_panels import (
-    BAND,
     by_epsilon,
     chain_lines,
     circle_panel,
     curves_table,
     epsilon_colors,
     exact_lines,
-    mean_curves,
 )
-from privclust.figures.panels import caption, counted
+from privclust.figures.panels import BAND, caption, counted, mean_curves
 from privclust.figures.style import (
+    BELOW,
     PALETTE,
     RC,
     Drawing,
@@ -191,7 +190,9 @@ def _utility(
             axes[1, column].set_xlim(*_limits(trials["epsilon"]))
         handles, labels = axes[0, 0].get_legend_handles_labels()
         columns = int(_WIDTH // (0.9 + _LETTER * max(len(label) for label in labels)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=4.0)
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=columns, handlelength=4.0
+        ).set_gid(BELOW)
         counts = sorted({counted(results.trials[name]) for name in names})
         caption(figure, text.format(trials=" or ".join(counts), band=BAND))
         note_sources(figure, results.trials)
@@ -305,7 +306,9 @@ def scaling(results: Results) -> Drawing:
         axes[0].set_ylabel("Wasserstein distance, random subspaces = 1")
         axes[0].set_ylim(bottom=0.0)
         handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, handlelength=4.0)
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=5, handlelength=4.0
+        ).set_gid(BELOW)
         n, k, _, q = _sizes(trials)
         caption(
             figure,
@@ -335,7 +338,7 @@ def chain(results: Results) -> Drawing:
             axis.set_title(_SHAPES.get(shape, shape))
         axes[0].set_ylabel("total variation distance from eq. (10)")
         handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        figure.legend(handles, labels, loc="outside lower center", ncols=4).set_gid(BELOW)
         caption(
             figure,
             f"Computed by quadrature, not sampled: {int(trials['n_samples'].iloc[0])} rows in the "

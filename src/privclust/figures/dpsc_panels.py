@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from privclust.figures.style import MARKERS, PALETTE, MethodStyle, Results
+from privclust.figures.style import MARKERS, PALETTE, Results
 
-Z95 = 1.96
 METRICS = (
     "cost",
     "distance",
@@ -20,10 +19,7 @@ METRICS = (
     "relative_cost",
     "relative_distance",
 )
-_OTHER = MethodStyle("#56B4E9", "X", ":")
 _TRIAL_LINE = 0.9  # points
-_FEWEST_TRIALS = 5  # with a band
-BAND = f" (band, from {_FEWEST_TRIALS} trials on: 95 % of its standard error)"
 
 
 def curves_table(results: Results) -> pd.DataFrame:
@@ -44,46 +40,6 @@ def curves_table(results: Results) -> pd.DataFrame:
         table.insert(0, "experiment", name)
         parts.append(table)
     return pd.concat(parts, ignore_index=True)
-
-
-def mean_curves(
-    axis: Axes,
-    table: pd.DataFrame,
-    x: str,
-    methods: Sequence[str],
-    styles: dict[str, MethodStyle],
-) -> None:
-    """Draw the mean of each method along a logarithmic axis, with 95 % of its standard error.
-
-    The band is left out below five trials, whose spread says little of it.
-
-    Parameters
-    ----------
-    axis : Axes
-    table : DataFrame
-        One row a method and point; columns ``mean``, ``se``, ``n``.
-    x : str
-    methods : sequence of str
-        In the order of the legend; those without rows are left out.
-    styles : dict of str to MethodStyle
-    """
-    for method in methods:
-        own = table[table["method"] == method].sort_values(x)
-        if own.empty:
-            continue
-        style = styles.get(method, _OTHER)
-        if own["n"].min() >= _FEWEST_TRIALS:
-            low, high = (own["mean"] + side * Z95 * own["se"] for side in (-1.0, 1.0))
-            axis.fill_between(own[x], low, high, color=style.color, alpha=0.15, linewidth=0)
-        axis.plot(
-            own[x],
-            own["mean"],
-            color=style.color,
-            marker=style.marker or None,
-            linestyle=style.dash,
-            label=own["label"].iloc[0],
-        )
-    axis.set_xscale("log")
 
 
 def epsilon_colors(epsilons: Sequence[float]) -> dict[float, object]:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import numbers
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
+from privclust.comparison import Z95
+from privclust.figures.style import MethodStyle
+
 _TABLE_SIZE = 8.0
+_FEWEST_TRIALS = 5  # with a band
+BAND = f" (band, from {_FEWEST_TRIALS} trials on: 95 % of its standard error)"
+_OTHER = MethodStyle("#56B4E9", "X", ":")
 
 
 def caption(figure: FigureBase, text: str) -> None:
@@ -50,3 +57,43 @@ def cell(value: object) -> str:
     if np.isnan(value):
         return "n/a"
     return f"{value:,.0f}" if 1000.0 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
+def mean_curves(
+    axis: Axes,
+    table: pd.DataFrame,
+    x: str,
+    methods: Sequence[str],
+    styles: dict[str, MethodStyle],
+) -> None:
+    """Draw the mean of each method along a logarithmic axis, with 95 % of its standard error.
+
+    The band is left out below five trials, whose spread says little of it.
+
+    Parameters
+    ----------
+    axis : Axes
+    table : DataFrame
+        One row a method and point; columns ``mean``, ``se``, ``n``.
+    x : str
+    methods : sequence of str
+        In the order of the legend; those without rows are left out.
+    styles : dict of str to MethodStyle
+    """
+    for method in methods:
+        own = table[table["method"] == method].sort_values(x)
+        if own.empty:
+            continue
+        style = styles.get(method, _OTHER)
+        if own["n"].min() >= _FEWEST_TRIALS:
+            low, high = (own["mean"] + side * Z95 * own["se"] for side in (-1.0, 1.0))
+            axis.fill_between(own[x], low, high, color=style.color, alpha=0.15, linewidth=0)
+        axis.plot(
+            own[x],
+            own["mean"],
+            color=style.color,
+            marker=style.marker or None,
+            linestyle=style.dash,
+            label=own["label"].iloc[0],
+        )
+    axis.set_xscale("log")

@@ -16,6 +16,8 @@ from privclust.artefacts import atomic_path, write_text
 # Okabe and Ito's palette: told apart with every common kind of colour blindness.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+BELOW = "below"  # marks a legend outside below all panels, which a note on sources is put into
+_NOTE = "#b00000"
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (4, 1, 1, 1, 1, 1)), (0, (6, 2)), ":")
 
 RC = {
@@ -96,13 +98,24 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Write below a figure which data it shows if substitutes stand in for the paper's data."""
+    """Write below a figure, or above its legend there, which substitutes stand in for data."""
     sources = sorted({source for table in tables.values() for source in table["source"]})
     substitutes = [source for source in sources if source.startswith("substitute")]
-    if substitutes:
-        figure.supxlabel(
-            "Not comparable with the paper: " + "; ".join(substitutes), fontsize=8, color="#b00000"
-        )
+    if not substitutes:
+        return
+    text = "Not comparable with the paper: " + "; ".join(substitutes)
+    below = [legend for legend in figure.legends if legend.get_gid() == BELOW]
+    if below:  # layouts keep room for a legend or for a label of the figure, not for both
+        below[0].set_title(text, prop={"size": 8})
+        below[0].get_title().set_color(_NOTE)
+    else:
+        figure.supxlabel(text, fontsize=8, color=_NOTE)
+
+
+def note_of(figure: Figure) -> str:
+    """Return what `note_sources` wrote."""
+    titles = [legend.get_title().get_text() for legend in figure.legends]
+    return figure.get_supxlabel() or next((title for title in titles if title), "")
 
 
 def save(
