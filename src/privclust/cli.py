@@ -1,4 +1,4 @@
-"""The command ``privclust``: sketches of files, and clusters from sketches.
+"""The command ``privclust``: sketches of files, clusters from sketches, audits of mechanisms.
 
 A command is a function that adds its parser and names what runs it (see `_COMMANDS`). Nothing that
 takes long to import is imported before the arguments have been understood.
@@ -53,8 +53,8 @@ def main(argv: list[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if it failed, with one line on the standard error; 130 or 143 if it was interrupted or
-        terminated.
+        0; 1 if it failed, with one line on the standard error, or if an audit finds a claim
+        violated; 130 or 143 if it was interrupted or terminated.
 
     Raises
     ------
@@ -69,14 +69,13 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         with _termination_as_exception():
-            args.run(args)
+            return args.run(args) or 0
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was written", _INTERRUPTED)
     except _Terminated:
         return _fail("terminated; nothing was written", _TERMINATED)
     except Exception as error:  # one line whatever it is; a library's errors have any type
         return _fail(str(error).strip() or type(error).__name__, _FAILURE)
-    return 0
 
 
 def _add_sketch(commands) -> None:
@@ -145,7 +144,40 @@ def _add_decode(commands) -> None:
     parser.set_defaults(run=_decode, usage_error=parser.error)
 
 
-_COMMANDS = (_add_sketch, _add_decode)
+def _add_audit(commands) -> None:
+    """``privclust audit``."""
+    parser = commands.add_parser(
+        "audit",
+        help="attack a mechanism's privacy claim",
+        description="Run a mechanism on two neighbouring data sets and bound epsilon and delta "
+        "from below. Exit code 1 if they exceed the claim. No audit proves privacy.",
+    )
+    add = parser.add_argument
+    add("mechanism", metavar="MODULE:CALLABLE", help="called as (data, rng), returns an output")
+    add("--epsilon", type=_number, required=True, metavar="E", help="claimed, in nats")
+    add("--delta", type=_probability, default=0.0, metavar="D", help="claimed; default: 0")
+    add("--trials", type=_positive_integer, default=10_000, metavar="N", help="on each data set")
+    known = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE"
+    add("--data", nargs="+", metavar="X", help=known)
+    add("--statistic", metavar="MODULE:CALLABLE", help="output to number; default: learned")
+    add("--confidence", type=_probability, default=0.95, metavar="P", help="default: 0.95")
+    add("--seed", type=_seed, metavar="S", help="of the random numbers that the mechanism is given")
+    parser.set_defaults(run=_audit, usage_error=parser.error)
+
+
+_COMMANDS = (_add_sketch, _add_decode, _add_audit)
+
+
+def _audit(args) -> int:
+    """Audit a mechanism; the outcome goes to the standard output."""
+    if len(args.data or ()) > 2:
+        args.usage_error("--data takes MODULE:PAIR or two files")
+    from privclust.privacy.audit._command import audit
+
+    with _progress(2 * args.trials, "runs") as advance:
+        result = audit(args, advance)
+    print(result, flush=True)
+    return _FAILURE if result.verdict == "violated" else 0
 
 
 def _sketch(args) -> None:
@@ -350,34 +382,35 @@ def _check_write(target: Path, n_bytes: int) -> None:
 
 
 @contextlib.contextmanager
-def _progress(total: int | None) -> Iterator:
-    """Give a function that is told how many records were read."""
+def _progress(total: int | None, unit: str = "records read") -> Iterator:
+    """Give a function that is told how much more was done."""
     try:
         from tqdm import tqdm
     except ImportError:
         tqdm = None
     if tqdm is not None and sys.stderr.isatty():
-        with tqdm(total=total, unit=" records", unit_scale=True, file=sys.stderr) as bar:
+        unit = f" {unit.split()[0]}"
+        with tqdm(total=total, unit=unit, unit_scale=True, file=sys.stderr) as bar:
             yield bar.update
     else:
-        yield _Lines(total).advance
+        yield _Lines(total, unit).advance
 
 
 class _Lines:
     """Progress for logs: a line every few seconds."""
 
-    def __init__(self, total: int | None) -> None:
-        self._total = total
+    def __init__(self, total: int | None, unit: str) -> None:
+        self._total, self._unit = total, unit
         self._done = 0
         self._last = time.monotonic()
 
-    def advance(self, n_rows: int) -> None:
-        """Count records that were read."""
-        self._done += n_rows
+    def advance(self, count: int) -> None:
+        """Count what was done."""
+        self._done += count
         if time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
             of = f" of {self._total:,}" if self._total is not None else ""
-            _say(f"{self._done:,}{of} records read")
+            _say(f"{self._done:,}{of} {self._unit}")
 
 
 @contextlib.contextmanager

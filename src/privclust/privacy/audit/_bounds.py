@@ -1,0 +1,193 @@
+r"""From counts to bounds that hold with stated confidence.
+
+A mechanism is :math:`(\epsilon, \delta)`-differentially private if no event A has
+:math:`P(A) > e^\epsilon P'(A) + \delta`, P and P' being its distributions on two neighbouring data
+sets. With a lower bound on P(A) and an upper bound on P'(A), each from a binomial count, any event
+therefore gives :math:`\epsilon \ge \ln((P - \delta) / P')` and
+:math:`\delta \ge P - e^\epsilon P'`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import betainccinv, betaincinv
+
+from privclust.validation import check_integer, check_real
+
+_MOST_DRAWS = 2**60
+
+
+def lower_probability(hits, draws, alpha: float) -> np.ndarray:
+    """Return the one-sided Clopper-Pearson lower bound at confidence ``1 - alpha``.
+
+    Counts may be arrays and need not be whole (expected counts are not).
+    """
+    hits = np.asarray(hits, dtype=float)
+    bound = betaincinv(np.maximum(hits, 1e-300), draws - hits + 1, alpha)
+    return np.where(hits > 0, bound, 0.0)
+
+
+def upper_probability(hits, draws, alpha: float) -> np.ndarray:
+    """Return the one-sided Clopper-Pearson upper bound at confidence ``1 - alpha``."""
+    hits = np.asarray(hits, dtype=float)
+    bound = betainccinv(hits + 1, np.maximum(draws - hits, 1e-300), alpha)
+    return np.where(hits < draws, bound, 1.0)
+
+
+def epsilon_bound(low, high, delta: float) -> np.ndarray:
+    """Return ``max(0, ln((low - delta) / high))``, low and high bounding P(A) and P'(A)."""
+    return np.log(np.maximum((np.asarray(low) - delta) / high, 1.0))
+
+
+def delta_bound(low, high, epsilon: float) -> np.ndarray:
+    """Return ``max(0, low - e^epsilon high)``; 0 where e^epsilon overflows."""
+    with np.errstate(over="ignore"):
+        return np.maximum(np.asarray(low) - np.exp(epsilon) * np.asarray(high), 0.0)
+
+
+def check_claim(epsilon, delta, confidence) -> None:
+    """Raise a ValueError unless the three are a claim and a confidence that can be audited."""
+    check_real("epsilon", epsilon, inclusive=True)
+    check_real("delta", delta, inclusive=True)
+    check_real("confidence", confidence)
+    if delta >= 1:
+        raise ValueError(f"delta must be less than 1, got {delta!r}")
+    if confidence >= 1:
+        raise ValueError(f"confidence must be less than 1, got {confidence!r}")
+
+
+def bounds_from_counts(
+    hits: int,
+    draws: int,
+    other_hits: int,
+    other_draws: int,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+) -> tuple[float, float]:
+    """Return lower bounds on epsilon (at `delta`) and on delta (at `epsilon`) from an attack.
+
+    For attacks that were run elsewhere, such as a membership inference. That the event does not
+    happen is used as well, and either data set as the likelier: four one-sided bounds on the two
+    probabilities serve them all, and share the confidence.
+
+    Parameters
+    ----------
+    hits, draws : int
+        How often an event happened, of how many independent runs on one data set: true positives,
+        and these with the false negatives.
+    other_hits, other_draws : int
+        The same on its neighbour: false positives, and these with the true negatives.
+    epsilon, delta : float
+        The claim.
+    confidence : float
+        That both bounds are right. The event must have been chosen without these runs.
+
+    Returns
+    -------
+    epsilon_lower_bound, delta_lower_bound : float
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> epsilon, delta = bounds_from_counts(900, 1000, 100, 1000, epsilon=1.0)
+    >>> round(epsilon, 2), round(delta, 2)
+    (1.96, 0.54)
+    """
+    check_claim(epsilon, delta, confidence)
+    for name, count, total in (("hits", hits, draws), ("other_hits", other_hits, other_draws)):
+        check_integer(name, count, minimum=0)
+        check_integer(name.replace("hits", "draws"), total, minimum=1)
+        if count > total:
+            raise ValueError(f"{name} must be at most {total}, got {count}")
+    alpha = (1.0 - confidence) / 4
+    low, other_low = lower_probability([hits, other_hits], np.array([draws, other_draws]), alpha)
+    high, other_high = upper_probability([hits, other_hits], np.array([draws, other_draws]), alpha)
+    lows = np.array([low, other_low, 1 - high, 1 - other_high])
+    highs = np.array([other_high, high, 1 - other_low, 1 - low])
+    return (
+        float(epsilon_bound(lows, highs, delta).max()),
+        float(delta_bound(lows, highs, epsilon).max()),
+    )
+
+
+def draws_needed(
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    probability: float = 0.5,
+    loss: float = math.inf,
+    confidence: float = 0.95,
+) -> int:
+    r"""Return how many certifying draws of each data set show that a claim is wrong.
+
+    The mechanism is thought to have an event A of the given probability whose true privacy loss
+    :math:`\ln((P(A) - \delta) / P'(A))` is `loss`. At expected counts the certified lower bound on
+    epsilon then exceeds the claim; it does in about half of all audits with so many draws. Half of
+    an audit's runs certify: ``n_trials`` is twice this.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, in nats, at least 0.
+    delta : float
+        Of the claim, from 0 to less than 1.
+    probability : float
+        Of the event where it is likelier, greater than `delta`, at most 1.
+    loss : float
+        In nats, greater than `epsilon`; infinite where the event never happens under the other.
+    confidence : float
+        Of the audit, which certifies two events with two bounds each.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or more than 2^60 draws would be needed.
+
+    Examples
+    --------
+    A mechanism that gives a record away half of the time, claimed to be 1-private:
+
+    >>> draws_needed(1.0)
+    37
+
+    Laplace noise is tight where the output lies beyond both values:
+
+    >>> draws_needed(0.9, probability=0.5, loss=1.0) > 1000
+    True
+    """
+    check_claim(epsilon, delta, confidence)
+    check_real("probability", probability, above=delta)
+    if probability > 1:
+        raise ValueError(f"probability must be at most 1, got {probability!r}")
+    if not loss > epsilon:
+        raise ValueError(f"loss must be greater than epsilon={epsilon!r}, got {loss!r}")
+    other = (probability - delta) * math.exp(-loss)
+    alpha = (1.0 - confidence) / 4.0
+
+    def convicts(draws: int) -> bool:
+        low = lower_probability(probability * draws, draws, alpha)
+        high = upper_probability(other * draws, draws, alpha)
+        return bool(low - delta > math.exp(epsilon) * high)
+
+    most = 1
+    while not convicts(most):
+        most *= 2
+        if most > _MOST_DRAWS:
+            raise ValueError("more than 2^60 draws would be needed")
+    least = most // 2
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if convicts(middle) else (middle, most)
+    return most

@@ -1,0 +1,151 @@
+"""The command ``privclust audit``."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privclust import cli
+from privclust.cli import main
+
+MODULE = """
+import numpy as np
+
+pair = (0.0, 1.0)
+
+class Box:
+    pair = staticmethod(lambda: (np.zeros(1), np.ones(1)))
+
+def sound(data, rng):
+    return np.sum(data) + rng.laplace()
+
+def half(data, rng):
+    return np.sum(data) + rng.laplace(scale=0.5)
+
+def ragged(data, rng):
+    return np.zeros(rng.integers(1, 5))
+
+def fails(data, rng):
+    raise KeyError("no such column")
+
+def alone(data):
+    return data
+
+def identity(output):
+    return output
+
+def three():
+    return 1, 2, 3
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run the command in a folder with a module of its own; return its code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_SECONDS_BETWEEN_LINES", 3600.0)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one not in ("", str(tmp_path))])
+    for name in ("attacked", "broken_module"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    Path("attacked.py").write_text(MODULE)
+    Path("broken_module.py").write_text("import numpy\nnumpy.no_such_thing\n")
+
+    def command(*arguments):
+        try:
+            code = main(["audit", *map(str, arguments)])
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    yield command
+    for name in ("attacked", "broken_module"):
+        sys.modules.pop(name, None)
+
+
+def test_a_violated_claim_is_exit_code_1_and_a_consistent_one_0(run):
+    options = ("--epsilon", "1", "--trials", "4000", "--seed", "0")
+    code, out, err = run(
+        "attacked:half", *options, "--delta", "0", "--statistic", "attacked:identity"
+    )
+    assert (code, err) == (1, "")
+    assert out.startswith("violated: claimed epsilon 1 and delta 0; at 0.95 confidence")
+    assert "identity" in out
+    code, out, _ = run("attacked:sound", *options)
+    assert code == 0
+    assert out.startswith("consistent")
+    assert run("attacked:sound", *options)[1].split(";")[0] == out.split(";")[0]
+    code, out, _ = run("attacked:half", *options, "--delta", "0.9")
+    assert (code, out.split(":")[0]) == (0, "cannot tell")
+
+
+def test_progress_is_shown(run, monkeypatch):
+    monkeypatch.setattr(cli, "_SECONDS_BETWEEN_LINES", 0.0)
+    options = ("--epsilon", "1", "--trials", "20", "--statistic", "attacked:identity")
+    _, _, err = run("attacked:half", *options)
+    assert "2 of 40 runs\n" in err
+    assert err.endswith("40 of 40 runs\n")
+
+
+def test_data_come_from_files_or_objects(run):
+    np.save("one.npy", np.zeros((3, 1)))
+    Path("two.csv").write_text("0\n0\n1\n")
+    options = ("attacked:half", "--epsilon", "1", "--trials", "4000", "--seed", "0", "--data")
+    bounds = {
+        run(*options, *data)[1].split("\n")[0]
+        for data in (("one.npy", "two.csv"), ("attacked:pair",), ("attacked:Box.pair",))
+    }
+    assert len(bounds) == 1
+    assert bounds.pop().startswith("violated")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("attacked",), "attacked: must be of the form MODULE:NAME"),
+        (("attackde:half",), "attackde:half: there is no module attackde"),
+        (("attacked.sub:half",), "attacked.sub:half: there is no module attacked.sub"),
+        (("attacked:haff",), "attacked:haff: module attacked has no haff"),
+        (("broken_module:f",), "importing broken_module failed (AttributeError"),
+        (("attacked:pair",), "attacked:pair: must be callable as (data, rng), got (0.0, 1.0)"),
+        (("attacked:alone",), "attacked:alone: must be callable as (data, rng), got (data)"),
+        (("attacked:ragged",), "outputs vary in shape"),
+        (("attacked:fails",), "no such column"),
+        (("attacked:half", "--statistic", "attacked:sound"), "must be callable as (output)"),
+        (("attacked:half", "--data", "one.npy"), "must be MODULE:PAIR, or two files"),
+        (("attacked:half", "--data", "one.npy", "two.npy"), "one.npy"),
+        (("attacked:half", "--data", "attacked:three"), "attacked:three: must be two data sets"),
+        (("operator:add",), "--data FILE FILE, --data MODULE:PAIR, or an attribute 'pair' of"),
+        (("attacked:half", "--trials", "3"), "n_trials must be an integer of at least 16"),
+        (("attacked:half", "--epsilon", "-1"), "epsilon must be"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(run, arguments, reason):
+    code, out, err = run(*arguments[:1], "--epsilon", "1", *arguments[1:])
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert reason in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("attacked:half",), "--epsilon"),
+        (("attacked:half", "--epsilon", "x"), "finite number"),
+        (("attacked:half", "--epsilon", "1", "--delta", "1"), "less than 1"),
+        (("attacked:half", "--epsilon", "1", "--data", "a", "b", "c"), "MODULE:PAIR or two files"),
+    ],
+)
+def test_misuse_is_code_2(run, arguments, reason):
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert reason in err
+
+
+def test_it_works_as_a_process(tmp_path):
+    (tmp_path / "attacked.py").write_text(MODULE)
+    arguments = ["attacked:half", "--epsilon", "1", "--trials", "2000", "--seed", "0"]
+    command = [sys.executable, "-m", "privclust.cli", "audit", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split(":")[0]) == (1, "violated")
