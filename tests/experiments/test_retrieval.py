@@ -7,7 +7,7 @@ import pytest
 
 from privclust.config import ConfigError
 from privclust.embedding import SMLQ, align
-from privclust.experiments import retrieval, retrieval_checks
+from privclust.experiments import retrieval, retrieval_checks, retrieval_evaluation
 from privclust.experiments import retrieval_methods as methods
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.metrics.retrieval import recall_ceiling
@@ -156,20 +156,30 @@ def test_chance_is_what_random_orders_have(k):
     found = hits.mean(axis=1)
     # 3.9 standard errors: a false alarm once in 10,000
     error = 3.9 * found.std(ddof=1) / math.sqrt(len(found))
-    assert abs(retrieval.chance_of(y, queries, k) - found.mean()) <= error + 1e-12
+    assert abs(retrieval_evaluation.chance_of(y, queries, k) - found.mean()) <= error + 1e-12
 
 
 def evaluated(ranks, claimed, y=None, **outputs):
     y = np.repeat(np.arange(20), 5) if y is None else y
     found = {"ranks": np.array(ranks), "queries": np.arange(len(ranks)), "claimed": claimed}
-    return retrieval.evaluate_retrieval(TrialData(None, y, "made"), found | outputs)
+    return retrieval_evaluation.evaluate_retrieval(TrialData(None, y, "made"), found | outputs)
+
+
+def test_ceiling_of_unequal_classes_is_that_of_equal_ones_or_more():
+    equal, nearly = np.repeat(np.arange(50), 10), np.repeat(np.arange(50), [11] + [10] * 48 + [9])
+    for epsilon in (0.0, 0.5, 5.0):
+        bound = recall_ceiling(epsilon, 1e-5, 9, 50)
+        assert retrieval_evaluation.ceiling_of(equal, epsilon, 1e-5) == bound
+        assert bound <= retrieval_evaluation.ceiling_of(nearly, epsilon, 1e-5) <= 1.0
+    # nothing known of the query: the nine largest classes come back
+    assert retrieval_evaluation.ceiling_of(nearly, 0.0, 0.0) == pytest.approx(91 / 500)
 
 
 def test_recall_beside_chance_and_ceiling():
     values = evaluated([0, 3, 7, 8], np.array([0.5, 1e-5]), guaranteed=np.array(0.4))
     assert [values[f"recall_{k}"] for k in (1, 2, 4, 8, 16)] == [0.25, 0.25, 0.5, 0.75, 1.0]
     assert (values["miss_1"], values["miss_8"], values["n_queries"]) == (0.75, 0.25, 4)
-    expected = retrieval.chance_of(np.repeat(np.arange(20), 5), np.arange(4), 8)
+    expected = retrieval_evaluation.chance_of(np.repeat(np.arange(20), 5), np.arange(4), 8)
     assert values["gain_8"] == pytest.approx(0.75 - expected)
     # the query itself comes back too: 9 of 20 classes
     assert values["ceiling_8"] == recall_ceiling(0.5, 1e-5, 9, 20)
@@ -365,7 +375,7 @@ def test_metrics_of_iterates():
     objectives = np.array([-2.0, -3.0, -3.0, -2.9, -4, -5, -6, -7, -8, -9, -10 * (1 - 1e-12)])
     shown = np.zeros((3, 4, 2))
     outputs = {"ranks": ranks, "objectives": objectives, "shown": shown, "shown_labels": shown}
-    values = retrieval_checks.evaluate_iterates(None, outputs)
+    values = retrieval_evaluation.evaluate_iterates(None, outputs)
     np.testing.assert_array_equal(values["recall"], np.array(hits) / 4)
     assert (values["recall_8_0"], values["recall_8_10"]) == (0.25, 1.0)
     assert (values["gap_5"], values["gap_7"]) == (0.5, 0.25)
@@ -378,7 +388,7 @@ def test_rounding_of_the_objective_is_no_rise():
     shown = np.zeros((3, 1, 2))
     outputs = {"ranks": np.zeros((3, 4)), "objectives": objectives}
     outputs |= {"shown": shown, "shown_labels": np.zeros(1)}
-    assert retrieval_checks.evaluate_iterates(None, outputs)["rises"] == 1
+    assert retrieval_evaluation.evaluate_iterates(None, outputs)["rises"] == 1
 
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
@@ -416,13 +426,13 @@ def test_what_alignment_leaves():
     turned = 1e-8 * anchors @ np.array([[0.6, -0.8], [0.8, 0.6]]) + 3.0
     data = trial_of()
     same = np.stack([np.vstack([turned, turned[:1]])] * 2)
-    values = retrieval_checks.evaluate_alignment(data, aligned_outputs(same, anchors))
+    values = retrieval_evaluation.evaluate_alignment(data, aligned_outputs(same, anchors))
     # 1e-8 beside 3: some 8 digits of the rows are left
     assert values["residual"] == pytest.approx(0.0, abs=1e-6)
     assert values["noise_to_start"] == pytest.approx(3.0)
     assert values["noise_to_moved"] == pytest.approx(3.0)
     noise = rng.normal(size=(2, 401, 2))
-    values = retrieval_checks.evaluate_alignment(data, aligned_outputs(noise, anchors))
+    values = retrieval_evaluation.evaluate_alignment(data, aligned_outputs(noise, anchors))
     # 1 - residual^2 is the squared correlation of two planes of noise, some 4 / 400
     assert 0.95 < values["residual"] <= 1.0
 
@@ -435,14 +445,14 @@ def test_alignment_of_what_is_released_improves_as_noise_falls():
             retrieval_checks.Aligner, {"epsilon": epsilon}, data, streams()
         )
         assert found["released"].shape == found["aligned"].shape == (25, 31, 2)
-        residuals.append(retrieval_checks.evaluate_alignment(data, found)["residual"])
+        residuals.append(retrieval_evaluation.evaluate_alignment(data, found)["residual"])
     assert residuals[0] > 0.9
     assert residuals[0] > residuals[1] > residuals[2]
 
 
 def test_ratios_of_the_printed_bound():
     outputs = {"change": np.array(0.5), "bound": np.array(4.0), "constant": np.array(0.25)}
-    values = retrieval_checks.evaluate_sensitivity(None, outputs)
+    values = retrieval_evaluation.evaluate_sensitivity(None, outputs)
     assert (values["ratio"], values["share"]) == (8.0, 0.125)
     # M = 1/4 replaced by its square root, 1/2, doubles the bound
     assert values["root_ratio"] == 16.0
@@ -456,4 +466,4 @@ def test_the_search_is_run_at_the_point_of_the_grid(relation):
         retrieval_checks.SensitivitySearch, {"n_steps": 3}, data, streams(point)
     )
     assert 0 < found["change"] < math.inf
-    assert retrieval_checks.evaluate_sensitivity(data, found)["constant"] == found["constant"]
+    assert retrieval_evaluation.evaluate_sensitivity(data, found)["constant"] == found["constant"]

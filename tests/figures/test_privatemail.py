@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import same_color
 
 from privclust.config import load_table, load_yaml
-from privclust.experiments.retrieval import evaluate_retrieval
+from privclust.experiments.retrieval_evaluation import evaluate_retrieval
 from privclust.experiments.runner import TrialData
 from privclust.figures import privatemail, privatemail_panels
 from privclust.figures.style import Results, note_of, save

@@ -12,11 +12,10 @@ import numpy as np
 
 from privclust.config import ConfigError
 from privclust.experiments.runner import TrialData, TrialStreams
-from privclust.metrics.retrieval import hit_ranks, recall_ceiling
+from privclust.metrics.retrieval import hit_ranks
 
 KINDS = ("deep", "pixels", "random")
 """Features: of a network, raw pixels, and ones that know nothing of the image."""
-DEPTHS = (1, 2, 4, 8, 16)
 _COMPONENTS = 50  # that t-SNE is given, as is usual
 _PERPLEXITY = 30
 
@@ -190,48 +189,3 @@ def made(estimator: type, params: Mapping[str, Any], data: TrialData, streams: T
     }
     settings = {name: value for name, value in offered.items() if name in accepted}
     return estimator(**(settings | dict(params)))
-
-
-def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Recall@k and what private queries can have at most.
-
-    ``recall_k``: the part of queries with one of their class among the k nearest; ``miss_k``, 1
-    less that. ``chance_8``: of a random order. ``ceiling_8``: the most that any method with the
-    claimed (epsilon, delta) can have; ``excess_8``: recall less that, and ``slack_8`` its negative.
-    ``gain_8``: recall less chance. ``guaranteed_epsilon``: what the method's guarantee states.
-    """
-    ranks, queries = outputs["ranks"], outputs["queries"]
-    recalls = {k: float((ranks < k).mean()) for k in DEPTHS}
-    values = {f"recall_{k}": recall for k, recall in recalls.items()}
-    values |= {f"miss_{k}": 1.0 - recalls[k] for k in (1, 8)}
-    chance = chance_of(data.y, queries, 8)
-    epsilon, delta = outputs["claimed"]
-    ceiling = math.nan
-    if math.isfinite(epsilon) and math.isfinite(delta):
-        # the query itself, which is left out of the gallery, is one of 9 that come back
-        ceiling = recall_ceiling(float(epsilon), float(delta), 9, data.n_clusters)
-    return values | {
-        "n_queries": float(len(ranks)),
-        "chance_8": chance,
-        "gain_8": recalls[8] - chance,
-        "ceiling_8": ceiling,
-        "excess_8": recalls[8] - ceiling,
-        "slack_8": ceiling - recalls[8],
-        "guaranteed_epsilon": float(outputs.get("guaranteed", math.nan)),
-    }
-
-
-def chance_of(y: np.ndarray, queries: np.ndarray, k: int) -> float:
-    """Return Recall@k of a random order of the others: no one of the class among the first k.
-
-    Examples
-    --------
-    >>> round(chance_of(np.array([0, 0, 1, 1]), np.arange(4), 1), 6)
-    0.333333
-    """
-    n = len(y) - 1
-    own = np.bincount(y)[y[queries]] - 1
-    missed = np.ones(len(queries))
-    for drawn in range(min(k, n)):
-        missed *= np.maximum(n - own - drawn, 0) / (n - drawn)
-    return float(1.0 - missed.mean())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +22,6 @@ from privclust.validation import as_generator
 _SHOWN = 1500  # gallery images of a scatter plot, at most
 _SHOWN_ITERATES = (1, 2, 3)  # of Figure 2
 _ALIGNED = 25  # queries whose alignments are averaged
-_ROUNDING = 1e-9  # of the objective, in parts of its size
 
 
 def fit_iterates(
@@ -61,29 +59,6 @@ def fit_iterates(
         "objectives": model.objectives_,
         "shown": iterates[list(_SHOWN_ITERATES)][:, shown],
         "shown_labels": labels[shown],
-    }
-
-
-def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Recall along the iterates, and whether the objective falls.
-
-    Arrays: ``recall``, Recall@8 from the start on; ``objective``, in parts of the start's size;
-    ``shown`` and ``shown_labels``. Numbers: ``recall_8_<t>``; ``gap_5`` and ``gap_7``, how far
-    Recall@8 is from that of the last iterate; ``rises``, at how many of the steps the objective
-    grows by more than rounding.
-    """
-    recalls = (outputs["ranks"] < 8).mean(axis=1)
-    objectives = outputs["objectives"]
-    rounding = _ROUNDING * np.abs(objectives[:-1])
-    values = {f"recall_8_{t}": float(recall) for t, recall in enumerate(recalls)}
-    values |= {f"gap_{t}": float(abs(recalls[t] - recalls[-1])) for t in (5, 7) if t < len(recalls)}
-    return values | {
-        "rises": float((np.diff(objectives) > rounding).sum()),
-        "growth": float(objectives[-1] / objectives[0]),
-        "recall": recalls,
-        "objective": objectives / abs(objectives[0]),
-        "shown": outputs["shown"],
-        "shown_labels": outputs["shown_labels"],
     }
 
 
@@ -146,24 +121,6 @@ def fit_sensitivity(
         "change": np.array(found.change),
         "bound": np.array(found.bound),
         "constant": np.array(constant),
-    }
-
-
-def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Theorem 2's bound beside the worst pair found.
-
-    ``ratio``: bound over the largest change, below 1 where the bound is broken, and ``share`` its
-    inverse; ``root_ratio``: the same with the square root of M, which is what the proof supports.
-    """
-    change, bound = float(outputs["change"]), float(outputs["bound"])
-    constant = float(outputs["constant"])
-    return {
-        "constant": constant,
-        "bound": bound,
-        "change": change,
-        "ratio": bound / change,
-        "share": change / bound,
-        "root_ratio": bound / math.sqrt(constant) / change,
     }
 
 
@@ -252,28 +209,3 @@ def _moved(model, task):
         width=width,
         variant=model.variant,
     )
-
-
-def evaluate_alignment(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """How well released public images come to lie on the server's.
-
-    ``residual``: root mean square of what separates them after alignment, in parts of the server's
-    spread: 0 where they agree, 1 where nothing is left in common; its mean over queries.
-    ``noise_to_start``: the noise's deviation over that of the start. ``noise_to_moved``: over the
-    distance that one query can be proved to move the first iterate. Arrays for one query:
-    ``anchors``, ``gallery``, ``released``, ``aligned``, ``labels``.
-    """
-    anchors, aligned = outputs["anchors"], outputs["aligned"][:, :-1]
-    spread = ((anchors - anchors.mean(axis=0)) ** 2).sum()
-    left = ((aligned - anchors) ** 2).sum(axis=(1, 2))
-    return {
-        "residual": float(np.sqrt(left / spread).mean()),
-        "noise": float(outputs["noise"]),
-        "noise_to_start": float(outputs["noise"] / data.extra["settings"]["init_scale"]),
-        "noise_to_moved": float(outputs["noise"] / outputs["moved"]),
-        "anchors": anchors,
-        "gallery": outputs["gallery"],
-        "released": outputs["released"][0],
-        "aligned": outputs["aligned"][0],
-        "labels": outputs["labels"],
-    }
