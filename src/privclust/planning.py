@@ -14,7 +14,7 @@ from privclust.config import ConfigError, load_validated, load_yaml, validate
 from privclust.datasets.fetch import resolve_mirror
 from privclust.datasets.registry import DataError, Dataset, load_datasets
 from privclust.experiments.plan import Experiment, experiments_of
-from privclust.features.sets import FeatureEntry, load_feature_sets
+from privclust.features.sets import FeatureEntry, GivenFeatures, load_feature_sets
 from privclust.sources import source_files
 
 DEFAULT_MIRROR = "../shared/data"
@@ -71,7 +71,7 @@ class Plan:
         Where data is looked for before any address.
     datasets : dict of str to Dataset
         Those that some experiment reads, or some features that one reads.
-    features : dict of str to FeatureEntry
+    features : dict of str to FeatureEntry or GivenFeatures
         Those that some experiment reads.
     papers : dict of str to dict
         Title, citation and config file of each paper.
@@ -83,7 +83,7 @@ class Plan:
     mirror: Path | None
     substitutes: bool
     datasets: dict[str, Dataset]
-    features: dict[str, FeatureEntry]
+    features: dict[str, FeatureEntry | GivenFeatures]
     papers: dict[str, dict[str, str]]
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
@@ -219,7 +219,8 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     )
     used = _data_used(experiments, datasets, features, config)
     extracted = {name: features[name] for name in sorted(used & features.keys())}
-    read = used - features.keys() | {entry.dataset for entry in extracted.values()}
+    of_images = {entry.dataset for entry in extracted.values() if entry.dataset}
+    read = used - features.keys() | of_images
     return Plan(
         effort=config["effort"],
         mirror=mirror,
@@ -236,7 +237,7 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
 def _data_used(
     experiments: Mapping[str, Experiment],
     datasets: Mapping[str, Dataset],
-    features: Mapping[str, FeatureEntry],
+    features: Mapping[str, FeatureEntry | GivenFeatures],
     config: Mapping[str, Any],
 ) -> set[str]:
     """Return the data sets and features that experiments read, all of which must be defined."""

@@ -12,8 +12,8 @@ from privclust import artefacts
 from privclust.config import ConfigError, load_yaml
 from privclust.datasets.images import UnreadableImagesError, generate, join_files
 from privclust.datasets.registry import DataError
-from privclust.features import extract_set, pixel_features, select_images
-from privclust.features.sets import FeatureEntry, load_feature_sets
+from privclust.features import extract_set, pixel_features, select_images, take_given
+from privclust.features.sets import FeatureEntry, GivenFeatures, load_feature_sets
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow" / "schemas" / "features.schema.yaml"
@@ -228,3 +228,38 @@ def test_spec_holds_every_setting_and_the_weights():
     assert spec["weights"].startswith("57934424")
     for key, value in (("size", 48), ("pixels", 3), ("classes", None), ("split", "classes")):
         assert FeatureEntry.from_spec(spec | {key: value}).spec() != spec
+
+
+def test_own_features_go_in_by_their_file(tmp_path):
+    own = tmp_path / "mine.npz"
+    X, y = np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2]
+    np.savez(own, X=X, y=y)
+    given = edited(tmp_path, lambda d: d.update(mine={"file": str(own), "split": "classes"}))
+    assert given["mine"] == GivenFeatures("mine", str(own), "classes")
+    assert given["mine"].dataset is None
+    found = take_given(given["mine"], tmp_path / "mine.h5")
+    np.testing.assert_array_equal(found.X, X)
+    assert found.train.tolist() == [True] * 4 + [False] * 2
+    assert found.about["source"] == "mine"
+    with pytest.raises(DataError, match=r"mine\.npz has no array train; add one truth value"):
+        take_given(GivenFeatures("mine", str(own), "images"), tmp_path / "mine.h5")
+    np.savez(own, X=X, y=y, train=np.ones(6, dtype=bool))
+    with pytest.raises(DataError, match="has samples of one part only"):
+        take_given(GivenFeatures("mine", str(own), "images"), tmp_path / "mine.h5")
+    np.savez(own, X=X * np.nan, y=y)
+    with pytest.raises(DataError, match=r"features mine: .*mine\.npz: X"):
+        take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "mine.h5")
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"file": "mine.csv", "split": "classes"}, 'mine.file: got "mine.csv"; it may be the path'),
+        ({"file": "mine.h5"}, "mine: the key 'split' is missing"),
+        ({"file": "mine.h5", "split": "images", "size": 96}, "mine: unknown key 'size'"),
+    ],
+)
+def test_bad_entry_of_own_features(tmp_path, entry, reason):
+    with pytest.raises(ConfigError) as error:
+        edited(tmp_path, lambda d: d.update(mine=entry))
+    assert reason in str(error.value)

@@ -58,8 +58,9 @@ def prepare_code(wildcards):
 
 
 def images_of(wildcards):
-    """Return the prepared set of images that features are extracted from."""
-    return f"data/prepared/{PLAN.features[wildcards.features].dataset}.h5"
+    """Return what features are taken from: a prepared set of images, or a user's own file."""
+    entry = PLAN.features[wildcards.features]
+    return f"data/prepared/{entry.dataset}.h5" if entry.dataset else entry.file
 
 
 def features_spec(wildcards):

@@ -1,24 +1,27 @@
-"""Extract one set of features from a prepared set of images."""
+"""Extract one set of features from a prepared set of images, or take a user's own."""
 
 import json
 
 import job
 
 from privclust import artefacts
-from privclust.features import extract_set
-from privclust.features.sets import FeatureEntry
+from privclust.features import extract_set, take_given
+from privclust.features.sets import FeatureEntry, GivenFeatures
 
 log = job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
-entry = FeatureEntry.from_spec(spec)
-images = artefacts.read(snakemake.input.images, "dataset", {"dataset": entry.dataset})
-source = images.parameters["source"]
-features = extract_set(
-    entry,
-    images.arrays,
-    snakemake.output.features,
-    source=source,
-    inputs={"dataset": images.digest},
-    threads=snakemake.threads,
-)
-log.info("%s: features of %d images from %s", entry.name, len(features.y), source)
+if "file" in spec:
+    features, source = take_given(GivenFeatures(**spec), snakemake.output.features), spec["file"]
+else:
+    entry = FeatureEntry.from_spec(spec)
+    images = artefacts.read(snakemake.input.images, "dataset", {"dataset": entry.dataset})
+    source = images.parameters["source"]
+    features = extract_set(
+        entry,
+        images.arrays,
+        snakemake.output.features,
+        source=source,
+        inputs={"dataset": images.digest},
+        threads=snakemake.threads,
+    )
+log.info("%s: features of %d images from %s", spec["name"], len(features.y), source)

@@ -77,7 +77,7 @@ def retrieval_trial(
     streams : TrialStreams
         The data stream draws the public images.
     dataset : mapping
-        A feature set: ``X``, ``pixels``, ``y``, ``train``.
+        A feature set: ``X``, ``y``, ``train`` and, for methods on them, ``pixels``.
     """
     train = np.flatnonzero(dataset["train"])
     gallery = np.flatnonzero(~dataset["train"])
@@ -96,6 +96,7 @@ def retrieval_trial(
     extra = {
         kind: (dataset[name][public], dataset[name][gallery])
         for kind, name in (("deep", "X"), ("pixels", "pixels"))
+        if name in dataset
     }
     facts = {
         "n_images": len(gallery),
@@ -111,6 +112,8 @@ def task_of(data: TrialData, kind: str, streams: TrialStreams) -> RetrievalTask:
     """Return the task with features of a kind; random ones are drawn from the start's stream."""
     if kind not in KINDS:
         raise ConfigError(f"features: got {kind!r}; it may be one of {', '.join(KINDS)}")
+    if kind == "pixels" and kind not in data.extra:
+        raise ConfigError(f"features: got 'pixels'; {data.source} has none, only 'deep'")
     y_public, y_gallery = data.extra["labels"]
     if kind == "random":
         rng, width = streams.get("init"), data.extra["deep"][0].shape[1]

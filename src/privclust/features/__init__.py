@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from privclust.features._cache import cache_features
     from privclust.features._controls import pca_features, pixel_features
     from privclust.features._extract import extract_features
-    from privclust.features._stage import extract_set, select_images
+    from privclust.features._stage import extract_set, select_images, take_given
     from privclust.features._store import FeatureSet, load_features, save_features
 
 _HOMES = {
@@ -26,6 +26,7 @@ _HOMES = {
     "pixel_features": "_controls",
     "save_features": "_store",
     "select_images": "_stage",
+    "take_given": "_stage",
 }
 __all__ = [
     "FeatureSet",
@@ -37,6 +38,7 @@ __all__ = [
     "pixel_features",
     "save_features",
     "select_images",
+    "take_given",
 ]
 
 

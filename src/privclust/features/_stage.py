@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from privclust import artefacts
 from privclust.datasets.images import take_images
 from privclust.datasets.registry import DataError
 from privclust.features._cache import cache_features
-from privclust.features._store import FeatureSet
-from privclust.features.sets import FeatureEntry
+from privclust.features._store import FeatureSet, load_features, save_features
+from privclust.features.sets import FeatureEntry, GivenFeatures
 
 
 def extract_set(
@@ -98,8 +99,7 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
         )
     y, train = arrays["y"], arrays["train"]
     if entry.split == "classes":
-        classes = np.unique(y)
-        train = np.isin(y, classes[: (len(classes) + 1) // 2])
+        train = _first_classes(y)
     taken = []
     for part, members in (("train", np.flatnonzero(train)), ("test", np.flatnonzero(~train))):
         if not len(members):
@@ -111,3 +111,47 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
             taken.append(members[y[members] == label][: entry.per_class[part]])
     chosen = np.sort(np.concatenate(taken))
     return take_images({**arrays, "train": train}, chosen)
+
+
+def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet:
+    """Read a user's own features and write them as an artefact.
+
+    Parameters
+    ----------
+    entry : GivenFeatures
+        The file, and how it is split.
+    path : path-like
+        The ``.h5`` file to write.
+
+    Returns
+    -------
+    FeatureSet
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used, or leaves no sample for training or for test.
+    """
+    try:
+        given = load_features(entry.file)
+    except (ValueError, artefacts.ArtefactError) as error:
+        raise DataError(f"features {entry.name}: {error}") from None
+    train = _first_classes(given.y) if entry.split == "classes" else given.train
+    if train is None:
+        raise DataError(
+            f"features {entry.name}: {entry.file} has no array train",
+            "add one truth value a sample, or take split: classes",
+        )
+    if train.all() or not train.any():
+        raise DataError(f"features {entry.name}: {entry.file} has samples of one part only")
+    about = {**entry.spec(), "source": entry.name}
+    save_features(
+        path, given.X, given.y, train=train, names=given.names, pixels=given.pixels, about=about
+    )
+    return load_features(path)
+
+
+def _first_classes(y: np.ndarray) -> np.ndarray:
+    """Return which samples are of the first half of the classes, rounded up."""
+    classes = np.unique(y)
+    return np.isin(y, classes[: (len(classes) + 1) // 2])

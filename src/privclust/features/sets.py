@@ -70,12 +70,37 @@ class FeatureEntry:
         return cls(**{key: value for key, value in spec.items() if key != "weights"})
 
 
+@dataclass(frozen=True)
+class GivenFeatures:
+    """An entry of config/features.yaml for features of a user's own.
+
+    Attributes
+    ----------
+    name : str
+        The entry's key.
+    file : str
+        An ``.h5``, ``.hdf5`` or ``.npz`` file, see `privclust.features.load_features`.
+    split : {"images", "classes"}
+        As of `FeatureEntry`; ``"images"`` needs an array ``train`` in the file.
+    """
+
+    name: str
+    file: str
+    split: str
+
+    dataset = None  # no images are read
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that decides the features besides the file's content, as JSON values."""
+        return asdict(self)
+
+
 def load_feature_sets(
     path: str | os.PathLike[str],
     schema: str | os.PathLike[str],
     datasets: Iterable[str],
     datasets_path: str | os.PathLike[str],
-) -> dict[str, FeatureEntry]:
+) -> dict[str, FeatureEntry | GivenFeatures]:
     """Read and check the file that describes the feature sets.
 
     Parameters
@@ -91,7 +116,7 @@ def load_feature_sets(
 
     Returns
     -------
-    dict of str to FeatureEntry
+    dict of str to FeatureEntry or GivenFeatures
         In the order of the file.
 
     Raises
@@ -120,9 +145,12 @@ def load_feature_sets(
                 f"{path}: got the name {name!r}; it may be any that no data set has "
                 f"(see {datasets_path})"
             )
-        if entry["dataset"] not in known:
+        if "file" not in entry and entry["dataset"] not in known:
             raise ConfigError(
                 f"{path}: {name}.dataset: got {entry['dataset']!r}; it may be one of "
                 f"{', '.join(known)} (defined in {datasets_path})"
             )
-    return {name: FeatureEntry(name=name, **entry) for name, entry in entries.items()}
+    return {
+        name: (GivenFeatures if "file" in entry else FeatureEntry)(name=name, **entry)
+        for name, entry in entries.items()
+    }
