@@ -33,7 +33,7 @@ def test_python_of_the_readme_runs(block, tmp_path, monkeypatch):
 
 def test_commands_of_the_readme_find_the_clusters(tmp_path):
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
-    lines = re.findall(r"^privclust .*$", README.read_text(), re.M)
+    lines = re.findall(r"^privclust (?:sketch|decode) .*$", README.read_text(), re.M)
     assert [line.split()[1] for line in lines] == ["sketch", "sketch", "decode"]
     rng = np.random.default_rng(0)
     for day in (1, 2):
@@ -45,3 +45,15 @@ def test_commands_of_the_readme_find_the_clusters(tmp_path):
     centers = pd.read_csv(tmp_path / "centers.csv").sort_values("x1")
     expected = np.repeat([[-4.0], [0.0], [4.0]], 2, axis=1)
     assert np.abs(centers[["x1", "x2"]].to_numpy() - expected).max() < 0.5
+
+
+def test_the_audit_of_the_readme_convicts_half_the_noise(tmp_path):
+    (line,) = re.findall(r"^privclust audit .*$", README.read_text(), re.M)
+    (tmp_path / "mymodule.py").write_text(
+        "pair = (0.0, 1.0)\n\n\n"
+        "def mechanism(data, rng):\n    return data + rng.laplace(scale=0.5)\n"
+    )
+    command = [sys.executable, "-m", "privclust.cli", *shlex.split(line)[1:], "--seed", "0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "violated" in done.stdout + done.stderr
