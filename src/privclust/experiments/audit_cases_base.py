@@ -1,0 +1,104 @@
+"""What the cases of the privacy audit have in common: a claim, a worst pair and an attack on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+CLAIMANTS = ("ours", "paper", "code")
+
+
+class AuditCase:
+    """A mechanism with the claim that is made of it; a subclass supplies the rest.
+
+    An instance is called as ``case(data, rng)`` and returns one output. Where outputs can be drawn
+    at once a subclass has ``many(data, rng, n)`` too.
+
+    Attributes
+    ----------
+    claimant : {"ours", "paper", "code"}
+        Whose claim it is: the project's, the paper's as printed, or its authors' released code's.
+    is_sound : bool
+        Whether the claim is right by all that is known, so that a conviction would be a surprise.
+    epsilon, delta : float
+        The claim.
+    draws, least_draws : int
+        Runs on each data set at cost 1, and the fewest with which the audit can still find what it
+        should.
+    data, neighbour : object
+        A pair of neighbours that is as bad as is known.
+    statistic : None, callable or list
+        The attack, as `privclust.privacy.audit.audit_mechanism` takes it; None learns one.
+    """
+
+    claimant = "ours"
+    is_sound = True
+    epsilon = 1.0
+    delta = 0.0
+    draws = 1_000_000
+    least_draws = 1_000_000
+    data: object = None
+    neighbour: object = None
+    statistic: object = None
+
+    def __call__(self, data, rng: np.random.Generator):
+        """Return one output."""
+        return self.many(data, rng, 1)[0]  # subclasses without `many` have a call of their own
+
+    def n_trials(self, cost: float) -> int:
+        """Return the runs on each data set at a cost from 0 to 1."""
+        return max(self.least_draws, round(cost * self.draws))
+
+
+def vectorised(name: str, scores: Callable[[np.ndarray], np.ndarray]) -> Callable:
+    """Return the statistic of one output, with `many`, from a function of many.
+
+    Examples
+    --------
+    >>> first = vectorised("first", lambda outputs: outputs[:, 0])
+    >>> float(first(np.array([2.0, 5.0])))
+    2.0
+    """
+
+    def statistic(output):
+        return scores(np.asarray(output)[None])[0]
+
+    statistic.many = scores
+    statistic.__name__ = name
+    return statistic
+
+
+def along(direction) -> Callable:
+    """Return the projection on a direction: the likelihood ratio of equal normal noise.
+
+    Examples
+    --------
+    >>> float(along([1.0, -1.0])(np.array([3.0, 1.0])))
+    2.0
+    """
+    direction = np.ravel(direction).astype(float)
+    return vectorised("projection", lambda outputs: outputs.reshape(len(outputs), -1) @ direction)
+
+
+def laplace_ratio(value, other, scale: float) -> Callable:
+    """Return the log-likelihood ratio of a value with Laplace noise against another.
+
+    Examples
+    --------
+    >>> float(laplace_ratio(0.0, 1.0, 0.5)(np.array(-2.0)))
+    2.0
+    """
+    value, other = np.ravel(value).astype(float), np.ravel(other).astype(float)
+
+    def scores(outputs):
+        flat = outputs.reshape(len(outputs), -1)
+        return (np.abs(flat - other) - np.abs(flat - value)).sum(axis=1) / scale
+
+    return vectorised("likelihood_ratio", scores)
+
+
+def repeated(value, n: int) -> np.ndarray:
+    """Return n copies of a statistic, to which noise is added all at once."""
+    value = np.asarray(value, dtype=float)
+    return np.broadcast_to(value, (n, *value.shape))

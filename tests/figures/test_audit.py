@@ -1,0 +1,110 @@
+"""Figure and table of the audit from made-up trials."""
+
+import pandas as pd
+import pytest
+
+from privclust.config import load_yaml
+from privclust.experiments import audit_cases_base, audits
+from privclust.figures import audit
+from privclust.figures.style import Results, save
+
+CONFIG = load_yaml("config/papers/audit.yaml")
+FOUND = {
+    "claimed_epsilon": 1.0,
+    "claimed_delta": 0.0,
+    "epsilon_bound": 0.7,
+    "delta_bound": 0.0,
+    "verdict": 0.0,
+    "claimant": 0.0,
+    "is_sound": 1.0,
+    "hits": 50.0,
+    "other_hits": 20.0,
+    "certifying": 100.0,
+    "draws": 200.0,
+    "excess": 0.0,
+    "shortfall": 0.3,
+    "is_surprise": 0.0,
+}
+CASES = {
+    "control_laplace": {},
+    "dpem_gamma": {
+        "verdict": 1.0, "claimant": 1.0, "epsilon_bound": 3.456, "excess": 2.456,
+        "delta_bound": 0.6,
+    },
+    "dpem_em_full": {"verdict": 1.0, "claimant": 2.0, "epsilon_bound": 0.4, "delta_bound": 0.25},
+    "privatemail_pca": {"verdict": 2.0, "epsilon_bound": 0.0},
+}  # fmt: skip
+
+
+def trials():
+    return pd.DataFrame(
+        {"method": name, "label": name.upper(), "trial": 0, "source": "made", **FOUND, **values}
+        for name, values in CASES.items()
+    )
+
+
+def results(table, name="audit_mechanisms"):
+    return Results("t", {name: table}, {}, {}, pd.DataFrame())
+
+
+def test_numbers_stand_for_what_the_experiment_means():
+    assert audit.VERDICTS == audits.VERDICTS
+    assert audit.CLAIMANTS == audit_cases_base.CLAIMANTS
+
+
+def test_all_cases_have_a_family():
+    methods = CONFIG["experiments"]["audit_mechanisms"]["methods"]
+    assert {name.split("_")[0] for name in methods} == set(audit.FAMILIES)
+
+
+def test_the_table_says_what_was_found():
+    table = audit.mechanisms_table(trials()).set_index("method")
+    assert list(table["verdict"]) == [
+        "holds",
+        "violated by at least 2.5",
+        "violated: delta at least 0.25",
+        "cannot tell",
+    ]
+    assert list(table["claim_by"]) == ["ours", "paper", "code", "ours"]
+    assert table.loc["dpem_gamma", "paper"] == "DP-EM"
+    assert table.loc["dpem_gamma", "epsilon_at_least"] == 3.456
+    assert table.loc["control_laplace", ["hits", "other_hits", "draws"]].tolist() == [50, 20, 200]
+
+
+def test_the_figure_groups_cases_and_marks_violations(tmp_path):
+    drawing = audit.mechanisms(results(trials()))
+    axes = drawing.figure.axes
+    assert [axis.get_title(loc="left") for axis in axes] == ["controls", "DP-EM", "PrivateMail"]
+    names = [label.get_text() for label in axes[1].get_yticklabels()]
+    assert names == ["DPEM_GAMMA (paper)", "DPEM_EM_FULL (code)"]
+    claims = [line for line in axes[1].lines if line.get_marker() == "|"]
+    arrows = [line for line in axes[1].lines if line.get_marker() == ">"]
+    assert [line.get_xdata()[0] for line in claims] == [1.0, 1.0]
+    assert [line.get_xdata()[0] for line in arrows] == [3.456, 0.4]
+    assert {line.get_color() for line in arrows}.isdisjoint(
+        line.get_color() for line in axes[0].lines
+    )
+    assert "δ at least 0.6, claimed 0" in [text.get_text() for text in axes[1].texts]
+    assert not axes[0].texts
+    paths = [tmp_path / f"t.{ending}" for ending in ("svg", "png", "csv")]
+    save(drawing, *paths)
+    assert len(pd.read_csv(paths[2])) == len(CASES)
+
+
+@pytest.mark.parametrize(
+    ("largest", "verdict"), [(1.0, "not exceeded"), (1.0 + 1e-12, "not exceeded"), (2, "exceeded")]
+)
+def test_sensitivities(largest, verdict):
+    table = pd.DataFrame(
+        [
+            {
+                "method": "search", "label": "search", "trial": 0, "source": "made",
+                "about": "counts", "claimant": 1.0, "largest": largest, "bound": 1.0,
+                "ratio": largest, "exceeds": largest - 1.0, "tried": 40.0, "is_surprise": 0.0,
+            }
+        ]
+    )  # fmt: skip
+    drawing = audit.sensitivities(results(table, "audit_sensitivities"))
+    row = drawing.table.iloc[0]
+    assert (row["statistic"], row["stated_by"], row["verdict"]) == ("counts", "paper", verdict)
+    assert row["pairs"] == 40
