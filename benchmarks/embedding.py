@@ -43,9 +43,7 @@ def main():
         taken = seconds(model.fit, everything, all_labels)
         print(f"SMLQ {name}, {N_GALLERY + N_PUBLIC:,} images: {taken:.1f} CPU-s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(
-        f"peak memory: {peak:.0f} MB, of which features, twice, {2 * everything.nbytes / 1e6:.0f} MB"
-    )
+    print(f"peak memory: {peak:.0f} MB")
     for variant in ("paper", "code", "sound"):
         model = PrivateMail(variant=variant, random_state=0).fit(public, labels)
         model.release(X[:2], y[:2])
