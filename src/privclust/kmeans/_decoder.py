@@ -296,7 +296,9 @@ def decode_mixture(
     problem = MixtureFit(features, frequencies, moments, spread)
     d, m = len(moments.mean), len(features)
     of_one_number = 0.5 * expected / m
-    penalty = of_one_number * (d + 1 + (spread == "per_cluster")) * math.log(2.0 * m)
+    least_explained = _EXPLAINED * float(np.vdot(features, features).real)
+    penalty = 0.5 * max(expected, least_explained) / m
+    penalty *= (d + 1 + (spread == "per_cluster")) * math.log(2.0 * m)
     enough = expected - of_one_number * n_clusters * (d + 2)
     best, least, richest, least_score = None, math.inf, None, math.inf
     for _ in range(n_init):
@@ -320,7 +322,7 @@ def decode_mixture(
         richest = problem.fit(*richest, _LAST_ITERATIONS, _TIGHT)[:3]
     weights, centers, variances = richest
     density = weights, centers, np.sqrt(variances)
-    unexplained = max(enough, _EXPLAINED * float(np.vdot(features, features).real))
+    unexplained = max(enough, least_explained)
     if spread == "per_cluster" and least > unexplained:
         score = problem.residual(*richest) + _AIC * of_one_number * len(weights) * (d + 2)
         density = problem.ellipsoids([best, richest], _AIC * of_one_number, score) or density
