@@ -15,7 +15,7 @@ wildcard_constraints:
     features="|".join(FEATURES) or "none",
     paper="|".join(PAPERS),
     experiment="|".join(EXPERIMENTS),
-    method="|".join(METHODS),
+    batch="|".join(BATCHES),
     target="|".join(TARGETS),
     block=r"\d{4}",
 

@@ -82,10 +82,13 @@ def shared(plan, block):
 
 
 def blocks(plan, method):
-    return [
-        runner.run_block(through_json(plan.fit_spec(method, b)), None, shared(plan, b))
+    """One method's fits, block by block, as the jobs of its batch make them."""
+    (batch,) = (name for name, methods in plan.batches.items() if method in methods)
+    found = (
+        runner.run_block(through_json(plan.fit_spec(batch, b)), None, shared(plan, b))
         for b in range(plan.n_blocks)
-    ]
+    )
+    return [runner.arrays_of(method, arrays) for arrays, _ in found]
 
 
 def all_metrics(plan):
@@ -103,6 +106,48 @@ def test_blocks_do_not_change_results():
     assert one.keys() == many.keys()
     for name in one:
         np.testing.assert_array_equal(one[name], many[name])
+
+
+@pytest.fixture
+def same_sources(monkeypatch):
+    """All classes of this file depend on one file, which is on no path where it is looked for."""
+    monkeypatch.setattr("privclust.experiments.plan.source_files", lambda paths: [__file__])
+
+
+def test_batches_do_not_change_results(sweeping, same_sources):
+    together = replace(sweeping, together=True)
+    assert together.batches == {"noisy": ("noisy", "deaf")}
+    assert sweeping.batches == {"noisy": ("noisy",), "deaf": ("deaf",)}
+    expected, found = all_metrics(sweeping), all_metrics(together)
+    assert expected.keys() == found.keys()
+    for name in expected:
+        np.testing.assert_array_equal(expected[name], found[name])
+
+
+def test_a_batch_makes_data_once_and_counts_the_time_of_each_method(sweeping, same_sources):
+    plan = replace(sweeping, together=True, block=100)
+    _, cpu_seconds = runner.run_block(through_json(plan.fit_spec("noisy", 0)), None)
+    instances = [("data", n, trial) for n in (5, 8) for trial in (0, 3)]
+    assert [call for call in CALLS if call[0] == "data"] == instances
+    assert set(cpu_seconds) == {"noisy", "deaf"}
+    assert all(seconds > 0.0 for seconds in cpu_seconds.values())
+
+
+def test_methods_of_a_batch_depend_on_the_same_source_files():
+    classes = {"one": "SSC", "two": "LRR", "three": "SSC", "four": "LSR"}
+    scaled = (("privclust.preprocessing.AppendOne", {}),)
+    methods = {
+        name: Method(name, name, f"privclust.segmentation.{path}", {})
+        for name, path in classes.items()
+    }
+    methods["five"] = replace(methods["one"], name="five", transforms=scaled)
+    plan = replace(experiment(1), methods=methods, together=True)
+    assert plan.batches == {
+        "one": ("one", "three"),
+        "two": ("two",),
+        "four": ("four",),
+        "five": ("five",),
+    }
 
 
 def test_methods_share_data_and_starts():

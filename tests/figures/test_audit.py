@@ -1,5 +1,6 @@
 """Figure and table of the audit from made-up trials."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -43,8 +44,12 @@ def trials():
     )
 
 
+def costs(table):
+    return pd.DataFrame({"method": table["method"], "cpu_seconds": np.arange(len(table)) + 0.26})
+
+
 def results(table, name="audit_mechanisms"):
-    return Results("t", {name: table}, {}, {}, pd.DataFrame())
+    return Results("t", {name: table}, {}, {}, pd.DataFrame(), {name: costs(table)})
 
 
 def test_numbers_stand_for_what_the_experiment_means():
@@ -58,7 +63,8 @@ def test_all_cases_have_a_family():
 
 
 def test_the_table_says_what_was_found():
-    table = audit.mechanisms_table(trials()).set_index("method")
+    table = audit.mechanisms_table(trials(), costs(trials())).set_index("method")
+    assert list(table["cpu_seconds"]) == [0.3, 1.3, 2.3, 3.3]
     assert list(table["verdict"]) == [
         "holds",
         "violated by at least 2.5",
@@ -85,7 +91,7 @@ def test_the_figure_groups_cases_and_marks_violations(tmp_path):
         line.get_color() for line in axes[0].lines
     )
     assert "δ at least 0.6, claimed 0" in [text.get_text() for text in axes[1].texts]
-    assert not axes[0].texts
+    assert [text.get_text() for text in axes[0].texts] == ["0.3 s"]
     paths = [tmp_path / f"t.{ending}" for ending in ("svg", "png", "csv")]
     save(drawing, *paths)
     assert len(pd.read_csv(paths[2])) == len(CASES)

@@ -34,7 +34,7 @@ def run(project, cores):
     return {k: v for k, v in project.results().items() if "/fit/" not in k and "/shared/" not in k}
 
 
-def test_cores_blocks_and_shards_change_no_byte(sharing_project):
+def test_cores_blocks_batches_and_shards_change_no_byte(sharing_project):
     project = sharing_project()
     expected = run(project, 2)
     assert {Path(path).name for path in expected} == {"metrics.h5", "trials.csv", "summary.csv"}
@@ -42,9 +42,10 @@ def test_cores_blocks_and_shards_change_no_byte(sharing_project):
     assert run(alone, 1) == expected
     assert alone.results() == project.results()
     cut = sharing_project()
-    cut.edit("config/papers/mtsc.yaml", "block: 4, shards: 2", "block: 7, shards: 3")
+    other = "block: 7, shards: 3, together: true"
+    cut.edit("config/papers/mtsc.yaml", "block: 4, shards: 2", other)
     assert run(cut, 2) == expected
-    blocks = [path for path in cut.results() if "/fit/lean/" in path]
+    blocks = [path for path in cut.results() if "/fit/" in path]  # of both methods
     shards = [path for path in cut.results() if "/shared/" in path]
     assert (len(blocks), len(shards)) == (1, 3)
 

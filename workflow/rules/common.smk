@@ -26,7 +26,7 @@ DATASETS = sorted(PLAN.datasets)
 FEATURES = sorted(PLAN.features)
 PAPERS = sorted(PLAN.papers)
 EXPERIMENTS = sorted(PLAN.experiments)
-METHODS = sorted({m for e in PLAN.experiments.values() for m in e.methods})
+BATCHES = sorted({b for e in PLAN.experiments.values() for b in e.batches})
 TARGETS = sorted(PLAN.targets)
 RESULTS = f"results/{PLAN.effort}"
 EXPERIMENT = "results/{effort}/{paper}/{experiment}"
@@ -101,28 +101,43 @@ def shards_of(wildcards):
 
 
 def fit_code(wildcards):
-    """Return the sources that decide a fit: data, fitting and the method itself."""
+    """Return the sources that decide a batch's fits: data, fitting and the methods themselves."""
     experiment = experiment_of(wildcards)
-    method = experiment.methods[wildcards.method]
-    transforms = [path for path, _ in method.transforms]
-    return code_of(experiment.data, experiment.fit, method.estimator, *transforms)
+    methods = (experiment.methods[name] for name in experiment.batches[wildcards.batch])
+    classes = (path for method in methods for path in method.dotted_paths())
+    return code_of(experiment.data, experiment.fit, *classes)
 
 
 def fit_spec(wildcards):
     """Return the canonical description of a block's content."""
     experiment = experiment_of(wildcards)
-    return canonical_json(experiment.fit_spec(wildcards.method, int(wildcards.block)))
+    return canonical_json(experiment.fit_spec(wildcards.batch, int(wildcards.block)))
 
 
 def blocks_of(wildcards):
-    """Return the fits of an experiment: block by block, of each all methods by name."""
+    """Return the fits of an experiment."""
+    return fit_files(wildcards, "h5")
+
+
+def costs_of(wildcards):
+    """Return what the fits of an experiment cost."""
+    return fit_files(wildcards, "tsv")
+
+
+def fit_files(wildcards, suffix):
+    """Return one file of each fit of an experiment: block by block, of each all batches by name."""
     experiment = experiment_of(wildcards)
     folder = f"{EXPERIMENT}/fit".format(**wildcards)
     return [
-        f"{folder}/{method}/block_{number:04d}.h5"
+        f"{folder}/{batch}/block_{number:04d}.{suffix}"
         for number in range(experiment.n_blocks)
-        for method in sorted(experiment.methods)
+        for batch in sorted(experiment.batches)
     ]
+
+
+def fit_methods(wildcards):
+    """Return the names of a batch's methods, for messages."""
+    return ", ".join(experiment_of(wildcards).batches[wildcards.batch])
 
 
 def evaluate_code(wildcards):
@@ -165,6 +180,11 @@ def target_summaries(wildcards):
 def target_metrics(wildcards):
     """Return the metrics a target draws from."""
     return target_inputs(wildcards, "metrics.h5")
+
+
+def target_costs(wildcards):
+    """Return what the fits that a target draws from cost."""
+    return target_inputs(wildcards, "costs.tsv")
 
 
 def target_code(wildcards):

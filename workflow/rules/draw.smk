@@ -3,6 +3,7 @@ rule draw:
         trials=target_trials,
         summaries=target_summaries,
         metrics=target_metrics,
+        costs=target_costs,
         printed=printed_values,
         code=target_code,
     output:

@@ -2,9 +2,11 @@ rule evaluate:
     input:
         dataset=dataset_of,
         blocks=blocks_of,
+        costs=costs_of,
         code=evaluate_code,
     output:
         metrics="results/{effort}/{paper}/{experiment}/metrics.h5",
+        costs="results/{effort}/{paper}/{experiment}/costs.tsv",
     log:
         "logs/{effort}/{paper}/{experiment}/evaluate.log",
     benchmark:

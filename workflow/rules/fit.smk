@@ -30,11 +30,12 @@ rule fit:
         shards=shards_of,
         code=fit_code,
     output:
-        block="results/{effort}/{paper}/{experiment}/fit/{method}/block_{block}.h5",
+        block="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.h5",
+        cost="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.tsv",
     log:
-        "logs/{effort}/{paper}/{experiment}/fit/{method}_{block}.log",
+        "logs/{effort}/{paper}/{experiment}/fit/{batch}_{block}.log",
     benchmark:
-        "benchmarks/out/{effort}/{paper}/{experiment}/fit/{method}_{block}.tsv"
+        "benchmarks/out/{effort}/{paper}/{experiment}/fit/{batch}_{block}.tsv"
     conda:
         "../../environment.yml"
     threads: 1
@@ -43,7 +44,8 @@ rule fit:
         runtime=runtime,
     params:
         spec=fit_spec,
+        methods=fit_methods,
     message:
-        "Fitting {wildcards.method} in {wildcards.experiment}, block {wildcards.block}"
+        "Fitting {params.methods} in {wildcards.experiment}, block {wildcards.block}"
     script:
         "../scripts/fit.py"

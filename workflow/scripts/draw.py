@@ -19,17 +19,24 @@ for path in snakemake.input.metrics:
         columns = columns_of(method, artefact.arrays)
         found = {k: v for k, v in columns.items() if k.startswith("array/")}
         arrays[artefact.parameters["experiment"], method] = found
+
+
+def tables(paths, separator=","):
+    """Read one table of each experiment."""
+    read = (pd.read_csv(path, sep=separator) for path in paths)
+    return dict(zip(spec["experiments"], read, strict=True))
+
+
 results = Results(
     target=spec["target"],
-    trials=dict(zip(spec["experiments"], map(pd.read_csv, snakemake.input.trials), strict=True)),
-    summaries=dict(
-        zip(spec["experiments"], map(pd.read_csv, snakemake.input.summaries), strict=True)
-    ),
+    trials=tables(snakemake.input.trials),
+    summaries=tables(snakemake.input.summaries),
     arrays=arrays,
     printed=pd.concat(
         [pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed]
         or [pd.DataFrame()]
     ),
+    costs=tables(snakemake.input.costs, "\t"),
 )
 drawing = load_object(spec["draw"])(results)
 save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.table)

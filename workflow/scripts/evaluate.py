@@ -3,10 +3,11 @@
 import json
 
 import job
+import pandas as pd
 
 from privclust import artefacts
 from privclust.experiments.plan import block_spec
-from privclust.experiments.runner import evaluate_fits
+from privclust.experiments.runner import arrays_of, evaluate_fits
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
@@ -15,16 +16,19 @@ dataset, inputs = job.prepared(snakemake)
 
 def read_block(number):
     """Read one block of all methods."""
-    methods = sorted(spec["methods"])
-    paths = snakemake.input.blocks[number * len(methods) : (number + 1) * len(methods)]
-    return {
-        method: artefacts.read(path, "fit", block_spec(spec, method, number)).arrays
-        for method, path in zip(methods, paths, strict=True)
-    }
+    batches = sorted(spec["batches"])
+    paths = snakemake.input.blocks[number * len(batches) : (number + 1) * len(batches)]
+    found = {}
+    for batch, path in zip(batches, paths, strict=True):
+        arrays = artefacts.read(path, "fit", block_spec(spec, batch, number)).arrays
+        found |= {method: arrays_of(method, arrays) for method in spec["batches"][batch]}
+    return found
 
 
+costs = pd.concat(pd.read_csv(path, sep="\t") for path in snakemake.input.costs)
 metrics = evaluate_fits(spec, read_block, dataset)
-# How trials are cut into blocks decides no number, so it stands in no later artefact.
-parameters = {key: value for key, value in spec.items() if key != "blocks"}
+# What one job does together decides no number, so it stands in no later artefact.
+parameters = {key: value for key, value in spec.items() if key not in ("blocks", "batches")}
 parameters["instances"] = [instance for block in spec["blocks"] for instance in block]
 artefacts.write(snakemake.output.metrics, "metrics", metrics, parameters, inputs)
+costs.groupby("method", as_index=False).sum().to_csv(snakemake.output.costs, sep="\t", index=False)

@@ -1,4 +1,4 @@
-"""Fit one method on one block of trials."""
+"""Fit a batch of methods on one block of trials."""
 
 import json
 
@@ -22,4 +22,8 @@ def shards(paths):
 
 
 shared = merge_shards(shards(snakemake.input.get("shards", [])))
-artefacts.write(snakemake.output.block, "fit", run_block(spec, dataset, shared), spec, inputs)
+arrays, cpu_seconds = run_block(spec, dataset, shared)
+with open(snakemake.output.cost, "w", encoding="utf-8") as file:
+    file.write("method\tcpu_seconds\n")
+    file.writelines(f"{name}\t{seconds:.3f}\n" for name, seconds in cpu_seconds.items())
+artefacts.write(snakemake.output.block, "fit", arrays, spec, inputs)

@@ -3,7 +3,8 @@
 An experiment is a set of fits that one or more targets draw from. Its *tasks* are all pairs of a
 grid point and a trial. Tasks that differ in swept axes only form an *instance*: they share their
 data, which are made once for all of them. A *block* is a run of instances that one job does with
-one method. Results do not depend on the size of a block.
+one *batch* of methods: with one method, or where fits are short with all methods that depend on the
+same source files. Results depend neither on the size of a block nor on batches.
 
 This module is read each time the workflow is planned, so it imports nothing heavy.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 from privclust.artefacts import canonical_json
 from privclust.config import ConfigError
+from privclust.sources import source_files
 
 MEMORY_MB = 1500  # of a job at its first attempt, unless the experiment says more
 _FIT_KEYS = ("paper", "experiment", "data", "share", "fit", "seed", "swept")
@@ -50,6 +52,10 @@ class Method:
     estimator: str
     params: dict[str, Any]
     transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    def dotted_paths(self) -> list[str]:
+        """Return the dotted paths of the classes that the method consists of."""
+        return [self.estimator, *(path for path, _ in self.transforms)]
 
     def spec(self) -> dict[str, Any]:
         """Return all that decides what the method does, as JSON values."""
@@ -94,6 +100,8 @@ class Experiment:
         The method whose outputs the evaluation of every method is given.
     memory_mb : int
         Memory of a job at its first attempt, in MB.
+    together : bool
+        Whether one job fits all methods that depend on the same source files.
     """
 
     paper: str
@@ -113,6 +121,21 @@ class Experiment:
     shards: int = 1
     reference: str | None = None
     memory_mb: int = MEMORY_MB
+    together: bool = False
+
+    @cached_property
+    def batches(self) -> dict[str, tuple[str, ...]]:
+        """The methods that one job fits, by the name of the first of them.
+
+        Those of a batch depend on the same source files: an edit refits what it would refit if
+        each method had a job of its own.
+        """
+        if not self.together:
+            return {name: (name,) for name in self.methods}
+        batches: dict[tuple[str, ...], list[str]] = {}
+        for name, method in self.methods.items():
+            batches.setdefault(tuple(source_files(method.dotted_paths())), []).append(name)
+        return {names[0]: tuple(names) for names in batches.values()}
 
     @cached_property
     def blocks(self) -> list[list[Instance]]:
@@ -138,12 +161,12 @@ class Experiment:
 
     @property
     def n_blocks(self) -> int:
-        """Number of jobs a method takes."""
+        """Number of jobs a batch takes."""
         return len(self.blocks)
 
-    def fit_spec(self, method: str, block: int) -> dict[str, Any]:
-        """Return all that decides the content of one block, as JSON values."""
-        return block_spec(self.evaluate_spec(), method, block)
+    def fit_spec(self, batch: str, block: int) -> dict[str, Any]:
+        """Return all that decides a batch's fits of one block, as JSON values."""
+        return block_spec(self.evaluate_spec(), batch, block)
 
     def share_spec(self, block: int, shard: int) -> dict[str, Any]:
         """Return all that decides one shard of what a block's methods share, as JSON values."""
@@ -163,6 +186,7 @@ class Experiment:
             "seed": self.seed,
             "swept": list(self.swept),
             "methods": {name: method.spec() for name, method in self.methods.items()},
+            "batches": {name: list(methods) for name, methods in self.batches.items()},
             "blocks": self.blocks,
         }
 
@@ -176,20 +200,21 @@ class Experiment:
         }
 
 
-def block_spec(spec: Mapping[str, Any], method: str, block: int) -> dict[str, Any]:
-    """Return all that decides one method's fits of one block.
+def block_spec(spec: Mapping[str, Any], batch: str, block: int) -> dict[str, Any]:
+    """Return all that decides a batch's fits of one block.
 
     Parameters
     ----------
     spec : mapping
         From `Experiment.evaluate_spec`, or what JSON made of it.
-    method : str
-        The method's name.
+    batch : str
+        The batch's name.
     block : int
         The block's number, from 0.
     """
     shared = {key: spec[key] for key in _FIT_KEYS}
-    return shared | {"method": spec["methods"][method], "instances": spec["blocks"][block]}
+    methods = [spec["methods"][name] for name in spec["batches"][batch]]
+    return shared | {"methods": methods, "instances": spec["blocks"][block]}
 
 
 def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, Any]:
@@ -200,7 +225,7 @@ def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, 
     Parameters
     ----------
     spec : mapping
-        From `block_spec`, of any method.
+        From `block_spec`, of any batch.
     shard, n_shards : int
         The shard's number, from 0, and how many there are.
     """
@@ -302,6 +327,7 @@ def experiments_of(
             shards=settings.get("shards", 1),
             reference=settings.get("reference"),
             memory_mb=settings.get("memory_mb", MEMORY_MB),
+            together=settings.get("together", False),
         )
         _check(found[name], f"{where}: experiments.{name}")
     return found

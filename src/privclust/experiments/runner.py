@@ -191,8 +191,8 @@ def run_block(
     spec: Mapping[str, Any],
     dataset: Mapping[str, np.ndarray] | None,
     shared: Mapping[str, np.ndarray] | None = None,
-) -> dict[str, np.ndarray]:
-    """Fit one method on the tasks of one block.
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Fit a batch of methods on the tasks of one block.
 
     A method is fitted once for all values of the swept axes that its class does not accept.
 
@@ -207,17 +207,38 @@ def run_block(
 
     Returns
     -------
-    dict of str to ndarray
-        For the i-th task, each array that the fit returned as ``"<i>/<name>"``.
+    arrays : dict of str to ndarray
+        For the i-th task, each array that a method's fit returned as ``"<method>/<i>/<name>"``.
+    cpu_seconds : dict of str to float
+        What the fits of each method took of the processor, without the data.
     """
     statistics = _by_number(shared or {})
-    results = itertools.chain.from_iterable(
-        _fit_instance(spec, instance, dataset, statistics[number])
+    cpu_seconds = {method["name"]: 0.0 for method in spec["methods"]}
+    done = itertools.chain.from_iterable(
+        _fit_instance(spec, instance, dataset, statistics[number], cpu_seconds)
         for number, instance in enumerate(spec["instances"])
     )
-    n_tasks = sum(len(sweep) for *_, sweep in spec["instances"])
-    name = f"{spec['experiment']} {spec['method']['name']}"
-    return _numbered(progress(results, n_tasks, name))
+    n_tasks = len(spec["methods"]) * sum(len(sweep) for *_, sweep in spec["instances"])
+    results: dict[str, list[Mapping[str, np.ndarray]]] = {name: [] for name in cpu_seconds}
+    what = f"{len(results)} methods" if len(results) > 1 else next(iter(results))
+    for name, result in progress(done, n_tasks, f"{spec['experiment']} {what}"):
+        results[name].append(result)
+    arrays = {
+        f"{name}/{key}": array
+        for name, found in results.items()
+        for key, array in _numbered(found).items()
+    }
+    return arrays, cpu_seconds
+
+
+def arrays_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return one method's arrays out of those of a batch, as ``"<i>/<name>"``."""
+    prefix = f"{method}/"
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _fit_instance(
@@ -225,24 +246,39 @@ def _fit_instance(
     instance: tuple[Mapping[str, Any], int, list[Mapping[str, Any]]],
     dataset: Mapping[str, np.ndarray] | None,
     shared: Mapping[str, np.ndarray],
-) -> Iterator[Mapping[str, np.ndarray]]:
+    cpu_seconds: dict[str, float],
+) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
     """Fit each task of an instance; a generator, so that its data are gone before the next's."""
-    point, trial, sweep = instance
-    method, fit = spec["method"], load_object(spec["fit"])
-    estimator = load_object(method["estimator"])
-    accepted = inspect.signature(estimator).parameters
-    data = _instance_data(spec, point, trial, dataset)
-    data = replace(data, X=prepared(data.X, method["transforms"]))
+    data = _instance_data(spec, *instance[:2], dataset)
     if shared:
         data = replace(data, extra={**data.extra, "shared": shared})
+    for method in spec["methods"]:
+        yield from _fit_method(spec, method, instance, data, cpu_seconds)
+
+
+def _fit_method(
+    spec: Mapping[str, Any],
+    method: Mapping[str, Any],
+    instance: tuple[Mapping[str, Any], int, list[Mapping[str, Any]]],
+    data: TrialData,
+    cpu_seconds: dict[str, float],
+) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
+    """Fit one method on each task of an instance, and add up the time that this takes."""
+    point, trial, sweep = instance
+    fit, estimator = load_object(spec["fit"]), load_object(method["estimator"])
+    accepted = inspect.signature(estimator).parameters
     results: dict[str, Mapping[str, np.ndarray]] = {}
+    start = time.process_time()
+    data = replace(data, X=prepared(data.X, method["transforms"]))
     for swept in sweep:
         known = {axis: value for axis, value in swept.items() if axis in accepted}
         key = canonical_json(known)
         if key not in results:
-            streams = TrialStreams(spec, {**point, **known}, trial)
+            streams = TrialStreams({**spec, "method": method}, {**point, **known}, trial)
             results[key] = fit(estimator, {**method["params"], **known}, data, streams)
-        yield results[key]
+        cpu_seconds[method["name"]] += time.process_time() - start
+        yield method["name"], results[key]
+        start = time.process_time()
 
 
 def _instance_data(
@@ -252,8 +288,7 @@ def _instance_data(
     dataset: Mapping[str, np.ndarray] | None,
 ) -> TrialData:
     """Make the data of an instance, which no method and no swept value may change."""
-    common = {key: value for key, value in spec.items() if key != "method"}
-    return load_object(spec["data"])(point, trial, TrialStreams(common, point, trial), dataset)
+    return load_object(spec["data"])(point, trial, TrialStreams(spec, point, trial), dataset)
 
 
 def evaluate_fits(

@@ -26,8 +26,8 @@ _WIDTH, _ROW = 10.5, 0.215  # inches
 
 def mechanisms(results: Results) -> Drawing:
     """Claimed epsilon and the lower bound that an attack proves, case by case."""
-    (trials,) = results.trials.values()
-    table = mechanisms_table(trials)
+    (trials,), (costs,) = results.trials.values(), results.costs.values()
+    table = mechanisms_table(trials, costs)
     shown = [name for name in FAMILIES.values() if name in set(table["paper"])]
     sizes = [int((table["paper"] == name).sum()) for name in shown]
     figure = new_figure(_WIDTH, _ROW * (sum(sizes) + 2 * len(sizes)) + 1.3)
@@ -44,14 +44,16 @@ def mechanisms(results: Results) -> Drawing:
             figure,
             "What an attack on one pair of neighbours proves of each claim, at 95 % confidence. "
             "Violated: an arrow, as the true epsilon may be larger by any amount. Holds: no "
-            "violation although the attack came to half of the claim. An audit proves no privacy.",
+            "violation although the attack came to half of the claim. An audit proves no privacy. "
+            "On the right: seconds of CPU time.",
         )
         note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
-def mechanisms_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each case: the claim, what was found, and the verdict in words."""
+def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each case: the claim, what was found, the verdict in words, the time."""
+    cpu_seconds = dict(zip(costs["method"], costs["cpu_seconds"], strict=True))
     rows = []
     for trial in trials.to_dict("records"):
         verdict = VERDICTS[int(trial["verdict"])]
@@ -70,6 +72,7 @@ def mechanisms_table(trials: pd.DataFrame) -> pd.DataFrame:
                 "other_hits": int(trial["other_hits"]),
                 "certifying": int(trial["certifying"]),
                 "draws": int(trial["draws"]),
+                "cpu_seconds": round(cpu_seconds[trial["method"]], 1),
             }
         )
     return pd.DataFrame(rows)
@@ -92,6 +95,15 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
         axis.plot([0.0, found], [place, place], color=color, linewidth=1.2)
         axis.plot(found, place, ">" if verdict == "violated" else "o", color=color)
         axis.plot(row["claimed_epsilon"], place, "|", color="#000000", markersize=9)
+        axis.annotate(
+            f"{row['cpu_seconds']:.1f} s",
+            (1.0, place),
+            (4, 0),
+            xycoords=axis.get_yaxis_transform(),
+            textcoords="offset points",
+            va="center",
+            fontsize=7.5,
+        )
         if verdict == "violated":
             text = f"δ at least {row['delta_at_least']:.2g}, claimed {row['claimed_delta']:g}"
             right = max(found, row["claimed_epsilon"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import matplotlib as mpl
 import numpy as np
@@ -53,6 +53,8 @@ class Results:
         Metrics that are arrays, as ``"array/<task>/<name>"``.
     printed : DataFrame
         The numbers the paper prints; empty where it prints none.
+    costs : mapping of str to DataFrame
+        CPU seconds that the fits of each method of an experiment took. They differ from run to run.
     """
 
     target: str
@@ -60,6 +62,7 @@ class Results:
     summaries: Mapping[str, pd.DataFrame]
     arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
     printed: pd.DataFrame
+    costs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
