@@ -36,7 +36,7 @@ _CHANGES = {"replace_one": replace_one, "add_remove": add_remove}
 
 def _in_ball(row):
     """Draw a row in to the unit ball."""
-    row = np.clip(np.asarray(row, dtype=float), -1e6, 1e6)  # steps of a search may be huge
+    row = np.asarray(row, dtype=float)
     return _INSIDE * row / max(float(np.linalg.norm(row)), 1.0)
 
 

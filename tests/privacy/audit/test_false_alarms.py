@@ -43,8 +43,8 @@ def densities(many):
 
 
 def weights(data):
-    """Of the exponential mechanism with sensitivity 1: loss EPSILON from 0 to 1 at its first."""
-    exponents = np.exp(EPSILON * SCORES[data] / 2)
+    """Of the exponential mechanism with parameter 1 and scores of sensitivity 1."""
+    exponents = np.exp(SCORES[data] / 2)
     return exponents / exponents.sum()
 
 
@@ -53,21 +53,26 @@ def randomised_response(data, rng, n):
     return np.where(truth, data, 1 - data)
 
 
+# Among few candidates its loss is less than its parameter, the weights' sums being unequal.
+SELECTION_LOSS = np.abs(np.log(weights(0) / weights(1))).max()
 LAPLACE = batched(lambda data, rng, n: data + rng.laplace(scale=1 / EPSILON, size=n))
 TIGHT = {
-    "laplace": (LAPLACE, 0.0, densities(lambda y, data: -EPSILON * np.abs(y - data))),
+    "laplace": (LAPLACE, EPSILON, 0.0, densities(lambda y, data: -EPSILON * np.abs(y - data))),
     "gaussian": (
         batched(lambda data, rng, n: data + rng.normal(scale=SIGMA, size=n)),
+        EPSILON,
         DELTA,
         densities(lambda y, data: -(((y - data) / SIGMA) ** 2) / 2),
     ),
     "randomised response": (
         batched(randomised_response),
+        EPSILON,
         0.0,
         densities(lambda y, data: np.where(y == data, EPSILON, 0.0)),
     ),
     "exponential": (
         batched(lambda data, rng, n: rng.choice(5, p=weights(data), size=n)),
+        SELECTION_LOSS,
         0.0,
         densities(lambda y, data: np.log(weights(data))[y]),
     ),
@@ -75,11 +80,11 @@ TIGHT = {
 LIMIT = int(stats.binom.isf(ALPHA, N_AUDITS, STATED))
 
 
-def convictions(mechanism, delta, statistic, n_audits, n_trials, seed):
+def convictions(mechanism, epsilon, delta, statistic, n_audits, n_trials, seed):
     """How many of so many audits say "violated"."""
     rng = np.random.default_rng(seed)
     results = (
-        audit_mechanism(mechanism, 0, 1, EPSILON, delta, n_trials, statistic, rng)
+        audit_mechanism(mechanism, 0, 1, epsilon, delta, n_trials, statistic, rng)
         for _ in range(n_audits)
     )
     return sum(result.verdict == "violated" for result in results)
@@ -87,16 +92,16 @@ def convictions(mechanism, delta, statistic, n_audits, n_trials, seed):
 
 @pytest.mark.parametrize("name", TIGHT)
 def test_sound_mechanisms_are_rarely_convicted(name):
-    mechanism, delta, statistic = TIGHT[name]
-    assert convictions(mechanism, delta, statistic, N_AUDITS, N_TRIALS, 0) <= LIMIT
+    mechanism, epsilon, delta, statistic = TIGHT[name]
+    assert convictions(mechanism, epsilon, delta, statistic, N_AUDITS, N_TRIALS, 0) <= LIMIT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TIGHT)
 def test_sound_mechanisms_are_rarely_convicted_by_learned_statistics(name):
-    mechanism, delta, _ = TIGHT[name]
+    mechanism, epsilon, delta, _ = TIGHT[name]
     limit = int(stats.binom.isf(ALPHA, 60, STATED))
-    assert convictions(mechanism, delta, None, 60, N_TRIALS, 1) <= limit
+    assert convictions(mechanism, epsilon, delta, None, 60, N_TRIALS, 1) <= limit
 
 
 def noise_columns(k):
@@ -138,9 +143,9 @@ def test_rounding_errors_of_scores_convict_nobody(monkeypatch):
     Of those there are none where the output is ``1 + noise``, whose low-order bits were lost: the
     event "not exactly 1" has an infinite loss. Without rounding of the scores it is found.
     """
-    mechanism, delta, _ = TIGHT["laplace"]
+    mechanism, epsilon, delta, _ = TIGHT["laplace"]
     statistic = densities(lambda y, data: -np.abs(y - data))
     limit = stats.binom.isf(ALPHA, 20, STATED)
-    assert convictions(mechanism, delta, statistic, 20, 40_000, 3) <= limit
+    assert convictions(mechanism, epsilon, delta, statistic, 20, 40_000, 3) <= limit
     monkeypatch.setattr(_events.Rounding, "__call__", lambda self, scores: scores - self.centre)
-    assert convictions(mechanism, delta, statistic, 20, 40_000, 3) > limit
+    assert convictions(mechanism, epsilon, delta, statistic, 20, 40_000, 3) > limit

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privclust.privacy.audit import audit_mechanism
-from privclust.privacy.noise import add_laplace, noise_source
+from privclust.privacy.noise import add_gaussian, add_laplace, noise_source
 
 GRID = 2.0**53
 NEAR = np.arange(-6, 7)  # multiples of 2^-53 around the one that real numbers would give
@@ -88,3 +88,38 @@ def test_the_attack_does_not_convict_the_sampler_of_releases():
         batched(system_laplace), 0.0, 1.0, 1.0, 0.0, 20_000, excludes, 0, confidence=CERTAIN
     )
     assert result.verdict != "violated"
+
+
+def fine(output):
+    """1 where an output near 0 is no multiple of 2^-53, as ``1 + noise`` in floating point is."""
+    return fine.many(np.asarray(output)[None])[0]
+
+
+fine.many = lambda outputs: (np.abs(outputs) < 0.125) & (outputs * GRID % 1 != 0)
+
+# scale 1, change 1: Laplace noise is 1-private, normal noise (2, 0.021)-private
+SAMPLERS = {"laplace": (add_laplace, 1.0, 0.0), "normal": (add_gaussian, 2.0, 0.03)}
+
+
+def audit_of_fine_bits(name, source):
+    """Of noise on 0 or 1, by which bits are left."""
+    add, epsilon, delta = SAMPLERS[name]
+    mechanism = batched(lambda data, rng, n: add(np.full(n, data), 1.0, source or rng))
+    return audit_mechanism(mechanism, 0.0, 1.0, epsilon, delta, 8000, fine, 0, confidence=CERTAIN)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_lost_low_order_bits_convict_noise_that_is_added_in_floating_point(name):
+    result = audit_of_fine_bits(name, None)
+    assert result.verdict == "violated"
+    assert result.epsilon_event.other_hits == 0
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_samplers_of_releases_lose_no_low_order_bits(name):
+    """Unseeded: fails by chance with a probability below 10^-6."""
+    pytest.importorskip("opendp")
+    result = audit_of_fine_bits(name, noise_source(None))
+    assert result.verdict != "violated"
+    event = result.epsilon_event
+    assert min(event.hits, event.other_hits) > 100  # the event happens on either value

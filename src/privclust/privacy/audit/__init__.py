@@ -4,14 +4,14 @@ An audit proves that a claim is wrong; it never proves that one is right. See `d
 """
 
 from privclust.privacy.audit._audit import AuditResult, Event, audit_mechanism
-from privclust.privacy.audit._bounds import bounds_from_counts, draws_needed
-from privclust.privacy.audit._search import PairSearch, search_pair
-from privclust.privacy.audit._sensitivity import (
-    SensitivitySearch,
-    add_remove,
-    numerical_sensitivity,
-    replace_one,
+from privclust.privacy.audit._bounds import (
+    bounds_from_counts,
+    draws_needed,
+    renyi_bound_from_counts,
 )
+from privclust.privacy.audit._neighbours import add_remove, move_one, replace_one
+from privclust.privacy.audit._search import PairSearch, search_pair
+from privclust.privacy.audit._sensitivity import SensitivitySearch, numerical_sensitivity
 from privclust.privacy.audit._statistics import likelihood_ratio
 
 __all__ = [
@@ -24,7 +24,9 @@ __all__ = [
     "bounds_from_counts",
     "draws_needed",
     "likelihood_ratio",
+    "move_one",
     "numerical_sensitivity",
+    "renyi_bound_from_counts",
     "replace_one",
     "search_pair",
 ]

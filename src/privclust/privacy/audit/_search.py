@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from privclust.privacy.audit._audit import AuditResult, audit_mechanism
 from privclust.validation import as_generator, check_integer
 
-_KEPT = 4  # one pair in so many goes on to the next round, which has so many times the runs
+_KEPT = 4  # one pair in so many goes on to the next round
+_KEPT_MOVED = 8  # the same where pairs can be moved
+_OFFSPRING = 6  # of each that goes on then: seven eighths as many are compared again
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class PairSearch:
     audit : AuditResult
         On runs of its own: what it proves needs no correction for the search.
     n_pairs : int
-        Pairs that were compared.
+        Pairs that were compared, offspring included.
     screened_epsilon : float
         Lower bound on epsilon in the last round of the search, which chose the pair by it and
         which therefore proves nothing.
@@ -46,12 +49,15 @@ def search_pair(
     statistic=None,
     random_state=None,
     *,
+    move: Callable | None = None,
     confidence: float = 0.95,
 ) -> PairSearch:
     """Compare pairs of neighbours by short audits, and audit the worst on fresh runs.
 
-    In each round one pair in four goes on to the next, where it has four times the runs, so that
-    every round costs about as much as the audit at the end.
+    In each round one pair in four goes on to the next. The runs of a round are shared out among its
+    pairs, so that every round costs about as much as the audit at the end. With `move` the search
+    is guided: one pair in eight goes on and takes six pairs near it along, of which the best go on
+    in turn (an evolution). That takes more rounds: 43 rather than 4 for 128 pairs.
 
     Parameters
     ----------
@@ -68,6 +74,9 @@ def search_pair(
     statistic, confidence
         As for `audit_mechanism`.
     random_state : None, int, numpy.random.Generator or RandomState
+    move : callable or None
+        ``move(pair, rng)`` returns two neighbours near two given ones, which it leaves alone; see
+        `move_one` for arrays.
 
     Returns
     -------
@@ -76,7 +85,7 @@ def search_pair(
     Raises
     ------
     ValueError
-        If a parameter is not as described, or `propose` does not return a pair.
+        If a parameter is not as described, or `propose` or `move` does not return a pair.
 
     Examples
     --------
@@ -94,12 +103,8 @@ def search_pair(
     check_integer("n_pairs", n_pairs, minimum=1)
     check_integer("n_trials", n_trials, minimum=16)
     proposing, running = as_generator(random_state).spawn(2)
-    pairs = []
-    for _ in range(n_pairs):
-        pair = propose(proposing)
-        if not hasattr(pair, "__len__") or len(pair) != 2:
-            raise ValueError(f"propose(rng) must return two data sets, got {pair!r}")
-        pairs.append(tuple(pair))
+    pairs = [_checked("propose(rng)", propose(proposing)) for _ in range(n_pairs)]
+    n_compared = len(pairs)
 
     def audit(pair, trials: int) -> AuditResult:
         return audit_mechanism(
@@ -112,8 +117,22 @@ def search_pair(
         results = [audit(pair, trials) for pair in pairs]
         order = sorted(range(len(pairs)), key=lambda k: _leak(results[k]), reverse=True)
         screened = results[order[0]].epsilon_lower_bound
-        pairs = [pairs[k] for k in order[: -(-len(pairs) // _KEPT)]]
-    return PairSearch(*pairs[0], audit(pairs[0], n_trials), int(n_pairs), screened)
+        kept = [pairs[k] for k in order[: -(-len(pairs) // (_KEPT_MOVED if move else _KEPT))]]
+        offspring = []
+        if move is not None:
+            moved = (move(pair, proposing) for pair in kept for _ in range(_OFFSPRING))
+            room = len(pairs) - 1 - len(kept)
+            offspring = [_checked("move(pair, rng)", pair) for pair in islice(moved, room)]
+        n_compared += len(offspring)
+        pairs = kept + offspring
+    return PairSearch(*pairs[0], audit(pairs[0], n_trials), n_compared, screened)
+
+
+def _checked(call: str, pair) -> tuple:
+    """Two data sets, or an error that names who returned something else."""
+    if not hasattr(pair, "__len__") or len(pair) != 2:
+        raise ValueError(f"{call} must return two data sets, got {pair!r}")
+    return tuple(pair)
 
 
 def _leak(result: AuditResult) -> tuple[float, float]:

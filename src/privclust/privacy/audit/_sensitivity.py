@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from privclust.privacy.audit._neighbours import Rows, along_one_axis
 from privclust.validation import as_generator, check_integer, check_option, check_real
 
 NORMS = ("l1", "l2", "linf")
 _ROUNDING = 1e-9  # a change may exceed the bound by this part of it
-_GROWTH, _SHRINKAGE = 1.5, 0.9  # of the climb's steps: one success in about five keeps them
+_GROWTH, _SHRINKAGE = 1.5, 0.9  # of the climb's steps: one gain in about four keeps them
+_FIRST, _LONGEST, _SHORTEST = 0.3, 1.0, 1e-5  # steps, in units of the domain's extent
+_WORTHWHILE = 1e-4  # gain, relative, since steps were long that lets them start long again
+_PATIENCE = 200  # tries without a gain, after which a climb is over
+_MOVED = 0.8  # how often a row is moved, where it can be, rather than exchanged
+_ONE_COORDINATE = 0.5  # how often a row is moved along one axis, by any length from the step up
+_STARTS = 8  # of the climbs: the best pairs drawn at random; later ones start anywhere
 
 
 @dataclass(frozen=True)
@@ -47,52 +55,6 @@ class SensitivitySearch:
     cpu_seconds: float
 
 
-def replace_one(draw_record: Callable) -> Callable:
-    """Return the change that gives one row of an array (n, d) other values.
-
-    Parameters
-    ----------
-    draw_record : callable
-        ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
-
-    Examples
-    --------
-    >>> change = replace_one(lambda rng: rng.uniform(size=2))
-    >>> int(change(np.zeros((3, 2)), np.random.default_rng(0)).any(axis=1).sum())
-    1
-    """
-
-    def change(data, rng):
-        neighbour = np.array(data)
-        neighbour[rng.integers(len(neighbour))] = draw_record(rng)
-        return neighbour
-
-    return change
-
-
-def add_remove(draw_record: Callable) -> Callable:
-    """Return the change that adds a row to an array (n, d), or takes one away, as chance has it.
-
-    Parameters
-    ----------
-    draw_record : callable
-        ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
-
-    Examples
-    --------
-    >>> change = add_remove(lambda rng: rng.uniform(size=2))
-    >>> len(change(np.zeros((3, 2)), np.random.default_rng(0))) in (2, 4)
-    True
-    """
-
-    def change(data, rng):
-        if len(data) > 1 and rng.random() < 0.5:
-            return np.delete(data, rng.integers(len(data)), axis=0)
-        return np.concatenate([data, np.asarray(draw_record(rng))[None]])
-
-    return change
-
-
 def numerical_sensitivity(
     function: Callable,
     draw: Callable,
@@ -106,9 +68,12 @@ def numerical_sensitivity(
 ) -> SensitivitySearch:
     r"""Search for neighbours X, X' that maximise :math:`\|f(X) - f(X')\|`.
 
-    Half of the trials draw pairs at random, the other half climb from the best one: a row of both
-    data sets, or the record in which they differ, is exchanged for a fresh one or moved a little;
-    what improves is kept, and the length of the moves adapts. No gradient is used.
+    Half of the trials draw pairs at random, the other half climb from the best of them: a row of
+    both data sets, or the record in which they differ, is exchanged for a fresh one or moved, by
+    steps that adapt: a gain lengthens them, up to the extent of the data sets drawn, a loss
+    shortens them, and a tie, which is accepted, does neither. When steps have become tiny they
+    start long again; once that brings nothing, or nothing was gained for long, another of the good
+    pairs is climbed from, later fresh ones. No gradient is used.
 
     Parameters
     ----------
@@ -144,6 +109,7 @@ def numerical_sensitivity(
     --------
     The mean of five rows in the unit ball moves by at most 2/5, and not by at most 1/5:
 
+    >>> from privclust.privacy.audit import replace_one
     >>> def ball(rows):
     ...     return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1.0)
     >>> found = numerical_sensitivity(
@@ -160,18 +126,16 @@ def numerical_sensitivity(
     check_real("bound", bound)
     start = time.process_time()
     rng = as_generator(random_state)
-    largest, pair = -1.0, None
-    for _ in range(n_trials - n_trials // 2):
+
+    def evaluated():
         data = draw(rng)
-        candidate = (data, change(data, rng))
-        moved = _distance(function, candidate, norm)
-        if moved > largest:
-            largest, pair = moved, candidate
-    if (climb := _Climb.of(pair, project)) is None:
-        tries = (_changed(pair, change, rng) for _ in range(n_trials // 2))
-        largest, pair = _best(function, tries, norm, largest, pair)
-    else:
-        largest, pair = climb.run(function, draw, norm, largest, n_trials // 2, rng)
+        pair = (data, change(data, rng))
+        return _distance(function, pair, norm), pair
+
+    n_random = n_trials - n_trials // 2
+    starts = heapq.nlargest(_STARTS, (evaluated() for _ in range(n_random)), key=_first)
+    climb = _Climb(lambda pair: _distance(function, pair, norm), draw, change, project, starts)
+    largest, pair = climb.run(evaluated, n_trials // 2, rng)
     return SensitivitySearch(
         largest=largest,
         bound=float(bound),
@@ -185,85 +149,85 @@ def numerical_sensitivity(
 
 
 class _Climb:
-    """A pair as the rows of the larger data set, and one of them that the other has otherwise.
+    """Goes uphill from one pair after another; see `numerical_sensitivity`.
 
-    `record` is that row's value in the other data set, None where it is missing there.
+    `starts` are pairs with what `distance` makes of them, the best first.
     """
 
-    def __init__(self, rows, index: int, record, project: Callable | None) -> None:
-        self._rows, self._index, self._record, self._project = rows, index, record, project
-        self._step = float(np.std(rows)) or 1.0
+    def __init__(self, distance: Callable, draw, change, project, starts) -> None:
+        self._distance, self._draw, self._change = distance, draw, change
+        self._project, self._starts = project, starts
+        self._extent = _extent([pair for _, pair in starts])
 
-    @classmethod
-    def of(cls, pair, project: Callable | None) -> _Climb | None:
-        """Understand a pair; None where it is not arrays that differ in one row."""
-        first, second = (np.asarray(one) for one in pair)
-        if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
-            return None
-        if len(first) == len(second):
-            differing = np.flatnonzero((first != second).any(axis=1))
-            if differing.size != 1:
-                return None
-            return cls(first.astype(float), differing[0], second[differing[0]], project)
-        longer, shorter = (first, second) if len(first) > len(second) else (second, first)
-        if len(longer) != len(shorter) + 1:
-            return None
-        unequal = np.flatnonzero((longer[:-1] != shorter).any(axis=1))
-        index = int(unequal[0]) if unequal.size else len(shorter)
-        if (np.delete(longer, index, axis=0) != shorter).any():
-            return None
-        return cls(longer.astype(float), index, None, project)
+    def run(self, evaluated: Callable, n_trials: int, rng):
+        """Climb until the trials are used up; return the largest change and its pair."""
+        largest, best = self._starts[0]
+        waiting = self._starts[::-1]
+        while n_trials > 0:
+            if waiting:
+                start = waiting.pop()
+            else:
+                start = evaluated()
+                n_trials -= 1
+            level, pair, used = self._ascend(*start, n_trials, rng)
+            n_trials -= used
+            if level > largest:
+                largest, best = level, pair
+        return largest, best
 
-    def run(self, function, draw, norm: str, largest: float, n_trials: int, rng):
-        """Climb; return the largest change and its pair."""
-        for _ in range(n_trials):
-            rows, record, is_step = self._moved(draw, rng)
-            moved = _distance(function, self._pair(rows, record), norm)
-            if moved > largest:
-                largest, self._rows, self._record = moved, rows, record
-            if is_step:
-                self._step *= _GROWTH if moved >= largest else _SHRINKAGE
-        return largest, self._pair(self._rows, self._record)
+    def _ascend(self, level: float, pair, most: int, rng):
+        """One climb of at most so many tries: where it ended, and how many it took."""
+        step, idle, used, before = _FIRST, 0, 0, level
+        while used < most and idle < _PATIENCE:
+            candidate, is_step = self._varied(pair, step, rng)
+            moved = self._distance(candidate)
+            used += 1
+            gain, least = moved - level, _ROUNDING * level
+            if gain >= 0:
+                level, pair = moved, candidate
+            idle = 0 if gain > least else idle + 1
+            if is_step and gain > least:
+                step = min(step * _GROWTH, _LONGEST)
+            elif is_step and gain < -least:
+                step *= _SHRINKAGE
+            if step < _SHORTEST:
+                if level - before <= _WORTHWHILE * level:
+                    break
+                step, before = _FIRST, level
+        return level, pair, used
 
-    def _moved(self, draw, rng):
-        """Another row for one of the rows, or for the other data set's record."""
-        is_step = self._project is not None and rng.random() < 0.8
-        at_record = self._record is not None and rng.random() < 0.4
-        row = self._index if rng.random() < 0.4 else int(rng.integers(len(self._rows)))
-        old = self._record if at_record else self._rows[row]
-        if is_step:
-            new = self._project(old + self._step * rng.normal(size=old.shape))
-        else:
-            fresh = np.asarray(draw(rng), dtype=float)
-            new = fresh[rng.integers(len(fresh))]
-        if at_record:
-            return self._rows, np.asarray(new, dtype=float), is_step
-        rows = self._rows.copy()
-        rows[row] = new
-        return rows, self._record, is_step
+    def _varied(self, pair, step: float, rng):
+        """Another pair, and whether it is a step away.
 
-    def _pair(self, rows, record):
-        """The two data sets."""
-        if record is None:
-            return rows, np.delete(rows, self._index, axis=0)
-        other = rows.copy()
-        other[self._index] = record
-        return rows, other
-
-
-def _changed(pair, change: Callable, rng):
-    """The same data set with another neighbour, or the neighbour in its place."""
-    data = pair[int(rng.random() < 0.5)]
-    return data, change(data, rng)
+        What is not arrays that differ in one row gets another neighbour, or puts it in its place.
+        """
+        rows = Rows.of(pair)
+        if rows is None:
+            data = pair[int(rng.random() < 0.5)]
+            return (data, self._change(data, rng)), False
+        where = rows.pick(rng)
+        if self._project is not None and rng.random() < _MOVED:
+            move = self._extent * rng.normal(size=self._extent.shape)
+            is_step = rng.random() >= _ONE_COORDINATE
+            move = step * move if is_step else step ** rng.random() * along_one_axis(move, rng)
+            new = self._project(rows.row(where) + move)
+            return rows.with_row(where, new).pair(), is_step
+        fresh = np.asarray(self._draw(rng), dtype=float)
+        return rows.with_row(where, fresh[rng.integers(len(fresh))]).pair(), False
 
 
-def _best(function, tries, norm: str, largest: float, pair):
-    """The pair that moves the function furthest."""
-    for candidate in tries:
-        moved = _distance(function, candidate, norm)
-        if moved > largest:
-            largest, pair = moved, candidate
-    return largest, pair
+def _extent(pairs):
+    """How far the rows of these pairs reach, by column; None where they are no rows."""
+    understood = [rows for rows in map(Rows.of, pairs) if rows is not None]
+    if not understood:
+        return None
+    extent = np.ptp(np.concatenate([rows.rows for rows in understood]), axis=0)
+    return np.where(extent > 0, extent, extent.max(initial=0.0) or 1.0)
+
+
+def _first(evaluated) -> float:
+    """What pairs are ordered by."""
+    return evaluated[0]
 
 
 def _distance(function, pair, norm: str) -> float:
