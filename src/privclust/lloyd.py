@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from privclust.compiled import kernel, part
 
 BLOCK = 128
 """Samples whose distances are found together: they stay in the first-level cache."""
@@ -80,7 +81,7 @@ def _in_order(X, centers):
     return np.ascontiguousarray(X), np.ascontiguousarray(centers)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _assign(X, centers, counts, sums, labels):
     """Add to counts and sums, write labels unless they are empty; return the inertia.
 
@@ -109,7 +110,7 @@ def _assign(X, centers, counts, sums, labels):
     return inertia
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def find_nearest(block, centers, distances, least, nearest):
     """Write the nearest center of each column of a block, and its squared distance; compiled.
 
@@ -193,7 +194,7 @@ def plus_plus(X: np.ndarray, n_clusters: int, rng: np.random.Generator) -> np.nd
     return centers
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _lower_distances(X, center, least):
     """Lower each row's squared distance to that to a new center; return their sum."""
     total = 0.0
@@ -207,7 +208,7 @@ def _lower_distances(X, center, least):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _row_at(least, threshold):
     """Return the first row at which the running sum exceeds the threshold."""
     total = 0.0

@@ -2,14 +2,13 @@
 
 A call of the C library's ``exp`` keeps a loop scalar. The function here is plain arithmetic and
 selects, without a branch, a table or a call, so a loop around it vectorises on any processor.
-
-Numba's cache of a kernel that calls a function here is not renewed when only this file changes:
-delete the kernel's ``__pycache__`` after an edit.
 """
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from privclust.compiled import part
 
 LEAST_EXPONENT = -708.0  # exp below this is set to 0; exp(-708) is still a normal number
 _INVERSE_LN2 = 1.4426950408889634
@@ -52,7 +51,7 @@ def _from_bits(typing_context, value):
 
 
 # Sums must not be reordered here: the rounding by _ROUNDER and the two-part ln 2 rely on it.
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def exp_nonpositive(x):
     """Exponential of a number that is not positive, for use in compiled loops.
 

@@ -20,23 +20,18 @@ nothing here does so.
 
 With K = -M and r = q this samples U of density :math:`e^{tr(U' M U)}` column by column. With K = M
 and r = d - q it samples its complement, since tr(U' M U) + tr(V' M V) is constant.
-
-Numba's cache of `privclust.subspaces._gibbs_kernels` is not renewed when only this file changes:
-delete that package's ``__pycache__`` after an edit.
 """
 
 import numpy as np
-from numba import njit
 
-REORDER = {"reassoc", "contract", "nsz"}
-"""Sums may be reordered so that they vectorise; NaN and inf keep their meaning."""
+from privclust.compiled import REORDER, kernel, part
 
 _LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # of Omega^-1, about the best value 2
 _ATTEMPTS = 12  # at kappa by Newton's method before eigenvalues are asked for
 _NO_MATRIX = -1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def _factor(G, p, kappa, L, R):
     """Write the Cholesky factor L of G + kappa I and R = L^-1; return tr((G + kappa I)^-1).
 
@@ -70,7 +65,7 @@ def _factor(G, p, kappa, L, R):
     return trace
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def _squared_trace(R, p):
     """tr(Omega^-2) from R = L^-1."""
     total = 0.0
@@ -83,7 +78,7 @@ def _squared_trace(R, p):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def prepare(G, p, kappa, L, R):
     """Write factors of Omega = G + kappa I with tr(Omega^-1) near 2; return the kappa used.
 
@@ -126,7 +121,7 @@ def prepare(G, p, kappa, L, R):
     return _prepare_by_eigenvalues(G, p, L, R)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def _prepare_by_eigenvalues(G, p, L, R):
     """The same where Newton's method had no good start."""
     values = np.linalg.eigvalsh(G[:p, :p].copy())
@@ -145,7 +140,7 @@ def _prepare_by_eigenvalues(G, p, L, R):
     return kappa
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def draw(R, p, rng, x):
     """Write to x[:p] an exact draw from the density e^(-x' G x) that `prepare` was given.
 
@@ -177,7 +172,7 @@ def draw(R, p, rng, x):
             return
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def draw_vectors(A, rng, out):
     """Fill rows of `out` with independent draws from the density e^(x' A x)."""
     p = A.shape[0]
@@ -191,7 +186,7 @@ def draw_vectors(A, rng, out):
         draw(R, p, rng, out[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def dot(a, b):
     """Inner product of two vectors."""
     total = 0.0
@@ -200,7 +195,7 @@ def dot(a, b):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def multiply_symmetric(B, K, sign, out):
     """Write sign * B K for a symmetric K, whose rows are taken four at a time."""
     d = K.shape[0]
@@ -222,7 +217,7 @@ def multiply_symmetric(B, K, sign, out):
             j += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def orthonormalise(B):
     """Make rows orthonormal by Gram-Schmidt, twice: rounding of many reflections goes."""
     for _ in range(2):
@@ -236,8 +231,14 @@ def orthonormalise(B):
                 B[i, m] *= scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def haar_rows(B, rng):
+    """Write uniformly distributed orthonormal rows."""
+    draw_haar_rows(B, rng)
+
+
+@part()
+def draw_haar_rows(B, rng):
     """Write uniformly distributed orthonormal rows."""
     for i in range(B.shape[0]):
         for m in range(B.shape[1]):
@@ -245,7 +246,7 @@ def haar_rows(B, rng):
     orthonormalise(B)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def _reflect(rows, first, p, h, beta, total):
     """Reflect the p rows that `first` and h describe: rows 0 .. p-2 of E, and the moved one."""
     # rows[first[i]] -= beta h_i sum_k h_k rows[first[k]]
@@ -261,14 +262,14 @@ def _reflect(rows, first, p, h, beta, total):
             row[m] -= weight * total[m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def frame_workspace(d):
     """What `resample_frame` needs: W, G, L, R of shape (d, d), vectors, row numbers."""
     square = np.empty((4, d, d))
     return square[0], square[1], square[2], square[3], np.empty((4, d)), np.empty(d, np.int64)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def moved_frame(d, q):
     """Return (sign, r) of `resample_frame` for U of density e^tr(U' M U): which frame it moves.
 
@@ -279,18 +280,24 @@ def moved_frame(d, q):
     return (-1.0, q) if q == 1 else (1.0, d - q)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def subspace_rows(d, q):
     """Return first and last + 1 of the rows of a full basis that span the subspace."""
     sign, r = moved_frame(d, q)
     return (0, q) if sign < 0 else (r, d)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@kernel()
+def is_subspace_first(d, q):
+    """Return whether the rows of a full basis begin with those that span the subspace."""
+    return subspace_rows(d, q)[0] == 0
+
+
+@part(fastmath=REORDER)
 def rotated_frame(B, q, rng, rotation, out):
     """Write the subspace's basis, turned by a uniform rotation or reflection, as columns."""
     first, _ = subspace_rows(B.shape[0], q)
-    haar_rows(rotation, rng)
+    draw_haar_rows(rotation, rng)
     for m in range(B.shape[0]):
         for c in range(q):
             entry = 0.0
@@ -299,7 +306,7 @@ def rotated_frame(B, q, rng, rotation, out):
             out[m, c] = entry
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def draw_frames(A, B, q, n_sweeps, rng, out):
     """Fill `out` with frames of density e^tr(U' A U), n_sweeps sweeps from one to the next.
 
@@ -325,7 +332,7 @@ def draw_frames(A, B, q, n_sweeps, rng, out):
         rotated_frame(B, q, rng, rotation, out[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def resample_frame(B, K, sign, r, rng, space):
     """One sweep of Gibbs sampling over the first r rows of B, of density e^(-sign tr(F' K F)).
 
@@ -363,7 +370,7 @@ def resample_frame(B, K, sign, r, rng, space):
         _move(B, G, p, x, h, w, total, places)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def _move(B, G, p, x, h, w, total, places):
     """Reflect the last of p rows of B to what x says, the others and their part of G along."""
     # the reflection by h takes the last axis to x or -x, whichever is farther: no cancellation

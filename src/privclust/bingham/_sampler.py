@@ -8,7 +8,7 @@ from privclust.bingham._kernels import (
     draw_frames,
     draw_vectors,
     haar_rows,
-    subspace_rows,
+    is_subspace_first,
 )
 from privclust.validation import as_generator, check_integer
 
@@ -152,7 +152,7 @@ def full_basis(frame: np.ndarray) -> np.ndarray:
     d, q = frame.shape
     columns = np.linalg.qr(frame, mode="complete")[0]
     rows = np.ascontiguousarray(columns.T)
-    return rows if subspace_rows(d, q)[0] == 0 else np.roll(rows, d - q, axis=0)
+    return rows if is_subspace_first(d, q) else np.roll(rows, d - q, axis=0)
 
 
 def _checked_matrix(A):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
+from privclust.compiled import kernel
 from privclust.validation import check_integer, check_option
 
 SHAPES = ("paper", "unequal", "elongated", "unbalanced")
@@ -240,7 +240,7 @@ def _edges(weights, k: int) -> np.ndarray:
     return np.cumsum(array / array.sum())[:-1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _choose(uniform, edges, labels):
     """Write the part of [0, 1) that each number lies in; counting them all needs no branches."""
     for i in range(labels.size):
@@ -250,7 +250,7 @@ def _choose(uniform, edges, labels):
         labels[i] = label
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _place_spherical(rows, labels, centers, spreads):
     """Turn standard normal rows into rows of their components, in place."""
     for i in range(rows.shape[0]):
@@ -259,7 +259,7 @@ def _place_spherical(rows, labels, centers, spreads):
             rows[i, j] = centers[k, j] + spreads[k] * rows[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _place(rows, labels, centers, factors):
     """The same with a matrix for each component."""
     drawn = np.empty(rows.shape[1])

@@ -1,16 +1,15 @@
 """Compiled loops of t-SNE for new points among points that stay where they are."""
 
 import numpy as np
-from numba import njit
 
+from privclust.compiled import REORDER, kernel, part
 from privclust.vectormath import exp_nonpositive
 
 _STEPS = 60  # bisections of a bandwidth: down to rounding
 _TOLERANCE = 1e-6  # of the entropy, in nats
-_REORDER = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+@part(fastmath=REORDER)
 def _weigh(distances, least, beta, weights):
     """Write e^(-beta (d - least)); return their sum and their mean of d - least."""
     total, moment = 0.0, 0.0
@@ -23,7 +22,7 @@ def _weigh(distances, least, beta, weights):
     return total, moment / total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def affinities(distances, entropy):
     """Turn rows of squared distances into probabilities of the given entropy, in place.
 
@@ -68,7 +67,7 @@ def affinities(distances, entropy):
             row[j] = weights[j] / total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+@kernel(fastmath=REORDER)
 def forces(P, Y, points, own, attraction, repulsion, spread):
     r"""Write both parts of the gradient of t-SNE for each new point, and how far one can move.
 

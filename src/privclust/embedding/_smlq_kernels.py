@@ -6,12 +6,12 @@ without any sum being reordered.
 """
 
 import numpy as np
-from numba import njit
 
+from privclust.compiled import kernel, part
 from privclust.vectormath import exp_nonpositive
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def add_stripe(stripe, start, columns, products):
     """Add a stripe of a symmetric kernel, times an embedding, to `products`.
 
@@ -43,7 +43,7 @@ def add_stripe(stripe, start, columns, products):
             product[a] += rest
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def label_product(columns, classes, matrix, is_centred, out):
     """Write the label Laplacian times an embedding to `out`, in O(n k + C^2 k).
 
@@ -57,6 +57,12 @@ def label_product(columns, classes, matrix, is_centred, out):
     is_centred : bool
         The Laplacian is ``J D J / 2`` rather than that of a graph with these weights.
     """
+    _label_product(columns, classes, matrix, is_centred, out)
+
+
+@part(fastmath={"contract"})
+def _label_product(columns, classes, matrix, is_centred, out):
+    """As `label_product`, within kernels."""
     n_classes = matrix.shape[0]
     counts = np.zeros(n_classes)
     n_labelled = 0
@@ -98,7 +104,7 @@ def label_product(columns, classes, matrix, is_centred, out):
                 out[c, i] = degrees[label] * column[i] - products[label]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def first_iterate(
     weights, degrees, products, start, classes, matrix, is_centred, alpha, floor, out
 ):
@@ -123,7 +129,7 @@ def first_iterate(
         Stands for a degree of 0; 0 leaves such a sample where it is.
     """
     n_public = weights.size
-    label_product(start, classes, matrix, is_centred, out)
+    _label_product(start, classes, matrix, is_centred, out)
     query_degree = 0.0
     for i in range(n_public):
         query_degree += weights[i]
@@ -142,7 +148,7 @@ def first_iterate(
         out[c, n_public] = query + (0.5 * step / divisor if divisor > 0.0 else 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def fill_kernel(columns, width, kernel):
     """Write ``exp(-|z_i - z_j|^2 / width)`` of an embedding, zero on the diagonal, and row sums."""
     k, n = columns.shape
@@ -162,7 +168,7 @@ def fill_kernel(columns, width, kernel):
     return degrees
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def later_iterates(
     columns, n_iter, width, classes, matrix, is_centred, alpha, floor, is_scaled, kernel
 ):
@@ -188,7 +194,7 @@ def later_iterates(
     degrees = fill_kernel(columns, width, kernel)
     labels, inside = np.empty((k, n)), np.empty((k, n))
     for _ in range(n_iter):
-        label_product(columns, classes, matrix, is_centred, labels)
+        _label_product(columns, classes, matrix, is_centred, labels)
         inside[:] = 0.0
         for j in range(n):
             row = kernel[j]
@@ -206,7 +212,7 @@ def later_iterates(
             _rescale(columns)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def _rescale(columns):
     """Bring an embedding to Frobenius norm sqrt(n), unless it is zero."""
     total = 0.0

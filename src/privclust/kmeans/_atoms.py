@@ -29,8 +29,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from privclust.compiled import kernel, part
 from privclust.kmeans._sketch_kernels import _COSINE, _SINE
 from privclust.vectormath import exp_nonpositive
 
@@ -44,7 +44,7 @@ S0, S1, S2, S3, S4, S5, S6, S7 = _SINE[64]
 C0, C1, C2, C3, C4, C5, C6, C7 = _COSINE[64]
 
 
-@njit(inline="always")
+@part(fastmath=True)
 def _half_turn_polynomials(r):
     """Return sin(pi r) and cos(pi r) for |r| <= 1/2."""
     x = r * r
@@ -55,7 +55,7 @@ def _half_turn_polynomials(r):
     return sine, cosine
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@part(fastmath=True)
 def fill_atoms(omega, center, damping, cosines, sines):
     """Write the real and imaginary part of a damped atom at each frequency of a tile.
 
@@ -74,14 +74,14 @@ def fill_atoms(omega, center, damping, cosines, sines):
         sines[j] = damping[j] * (2.0 * s * c)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@part(fastmath=True)
 def _fill_damping(variance, squares, damping):
     """Write exp(-v |omega|^2 / 2) of a tile."""
     for j in range(damping.size):
         damping[j] = exp_nonpositive(-0.5 * variance * squares[j])
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@kernel()
 def residual_and_gradient(weights, centers, variances, shared, problem, gradients):
     """Return f and write its gradient; see the module's description.
 
@@ -96,6 +96,12 @@ def residual_and_gradient(weights, centers, variances, shared, problem, gradient
     gradients : tuple of ndarray
         Of weights (K,), centers (K, d) and variances (K,); written.
     """
+    return _residual_and_gradient(weights, centers, variances, shared, problem, gradients)
+
+
+@part(fastmath=True)
+def _residual_and_gradient(weights, centers, variances, shared, problem, gradients):
+    """As `residual_and_gradient`, within kernels."""
     turns, squares, real, imaginary = problem
     by_weight, by_center, by_variance = gradients
     n_atoms, n_features = centers.shape
@@ -109,10 +115,8 @@ def residual_and_gradient(weights, centers, variances, shared, problem, gradient
         omega[:, :size] = turns[:, start:stop]
         square = squares[start:stop]
         e, h = real[start:stop].copy(), imaginary[start:stop].copy()
-        if shared:
-            _fill_damping(variances[0], square, damping[:size])
         for k in range(n_atoms):
-            if not shared:
+            if k == 0 or not shared:
                 _fill_damping(variances[k], square, damping[:size])
             fill_atoms(omega, centers[k], damping[:size], cosines[k], sines[k])
             x, c, s = weights[k], cosines[k], sines[k]
@@ -139,9 +143,15 @@ def residual_and_gradient(weights, centers, variances, shared, problem, gradient
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def unpacked(point, n_atoms, n_features, log_low, log_high):
     """Return weights, centers, variances, and the logistic values that the variances come from."""
+    return _unpacked(point, n_atoms, n_features, log_low, log_high)
+
+
+@part()
+def _unpacked(point, n_atoms, n_features, log_low, log_high):
+    """As `unpacked`, within kernels."""
     weights = point[:n_atoms] ** 2
     centers = point[n_atoms : n_atoms * (1 + n_features)].reshape(n_atoms, n_features).copy()
     raw = point[n_atoms * (1 + n_features) :]
@@ -151,16 +161,16 @@ def unpacked(point, n_atoms, n_features, log_low, log_high):
     return weights, centers, np.exp(log_low + (log_high - log_low) * logistic), logistic
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def _value(point, n_atoms, log_low, log_high, problem, gradient):
     """Return f at a packed point and write its gradient."""
     n_features = problem[0].shape[0]
     n_variances = point.size - n_atoms * (1 + n_features)
-    weights, centers, variances, logistic = unpacked(point, n_atoms, n_features, log_low, log_high)
+    weights, centers, variances, logistic = _unpacked(point, n_atoms, n_features, log_low, log_high)
     by_weight, by_center = np.empty(n_atoms), np.empty((n_atoms, n_features))
     by_variance = np.empty(n_atoms)
     shared = n_variances == 1
-    found = residual_and_gradient(
+    found = _residual_and_gradient(
         weights, centers, variances, shared, problem, (by_weight, by_center, by_variance)
     )
     gradient[:n_atoms] = 2.0 * point[:n_atoms] * by_weight
@@ -173,7 +183,7 @@ def _value(point, n_atoms, log_low, log_high, problem, gradient):
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
     """Minimise f from a packed point, in place; return the least f.
 
@@ -195,18 +205,19 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
     size = point.size
     steps, changes = np.empty((_MEMORY, size)), np.empty((_MEMORY, size))
     rho = np.empty(_MEMORY)
-    gradient, new_gradient = np.empty(size), np.empty(size)
+    gradient, new_gradient = np.zeros(size), np.empty(size)
     new_point = np.empty(size)
-    value = _value(point, n_atoms, log_low, log_high, problem, gradient)
-    n_pairs, n_slow = 0, 0
-    for _ in range(max_iter):
-        direction = _direction(gradient, steps, changes, rho, n_pairs)
-        slope = np.dot(gradient, direction)
-        if not slope < 0.0:
-            if n_pairs == 0:
-                break
-            n_pairs = 0
-            continue
+    value, n_pairs, n_slow = np.inf, 0, 0
+    direction, slope = np.zeros(size), 0.0
+    for iteration in range(max_iter + 1):
+        if iteration > 0:  # the first step goes nowhere, to find f: one call is compiled faster
+            direction = _direction(gradient, steps, changes, rho, n_pairs)
+            slope = np.dot(gradient, direction)
+            if not slope < 0.0:
+                if n_pairs == 0:
+                    break
+                n_pairs = 0
+                continue
         new_value, found = value, False
         step, low, high = 1.0, 0.0, -1.0  # high < 0: not bracketed from above yet
         for _ in range(_TRIES):
@@ -238,7 +249,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def _direction(gradient, steps, changes, rho, n_pairs):
     """Return minus the gradient times the approximate inverse Hessian (two-loop recursion)."""
     direction = -gradient
@@ -258,7 +269,7 @@ def _direction(gradient, steps, changes, rho, n_pairs):
     return direction
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def fill_many_atoms(omega, squares, centers, variances):
     """Return real and imaginary parts of atoms, each (K, tile); `omega` in turns."""
     n_atoms, size = len(centers), squares.size
@@ -270,7 +281,7 @@ def fill_many_atoms(omega, squares, centers, variances):
     return cosines, sines
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@kernel(fastmath=True)
 def correlation_and_gradient(center, turns, real, imaginary, gradient):
     """Return the real inner product of a Dirac mass's features with others, and its gradient."""
     n_features, size = turns.shape

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from privclust.compiled import kernel, part
 from privclust.lloyd import BLOCK, find_nearest
 from privclust.privacy.bounds import Box
 
@@ -128,7 +128,7 @@ class Grid:
         return self.box.center + points * self.box.half_widths
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _count(X, low, inverse_steps, shape, counts):
     """Add 1 for each row to its cell."""
     for i in range(X.shape[0]):
@@ -140,7 +140,7 @@ def _count(X, low, inverse_steps, shape, counts):
         counts[cell] += 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _assign_cells(counts, middles, shape, centers, totals, n_cells, sums):
     """Add to totals, n_cells and sums, in the order of the cells; return the error."""
     d = shape.size
@@ -166,7 +166,7 @@ def _assign_cells(counts, middles, shape, centers, totals, n_cells, sums):
     return error
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def _step(place, shape):
     """Move to the next cell: the last index runs fastest."""
     j = shape.size - 1

@@ -23,15 +23,15 @@ float64  8      1.8e-16          2.0e-15
 
 Over all float32 r, a rounded feature is off by at most 8.2e-7 and its modulus exceeds 1 by at most
 7.9e-7; in float64 both are below 1e-12.
-
-Numba's cache is renewed when this file changes, so all that the loops are made of stands here.
 """
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from privclust.compiled import kernel, part
 
 BLOCK = 256  # records added up before a carry; their features come to at most 2^30 in 32 bits
 LANES = 4  # columns of X and of the frequencies are padded with zeros to a multiple of this
@@ -129,8 +129,8 @@ def _add_feature(typing_context, sums, phase):
         rounder = ir.Constant(t.type, _ROUNDER[bits])
         one = ir.Constant(t.type, _ROUNDER[bits] + 2.0**fraction_bits)
         parts = (builder.fma(builder.fneg(sine), sine, one), builder.fma(sine, cosine, rounder))
-        for position, part in enumerate(parts):
-            as_integer = builder.bitcast(part, ir.IntType(bits))
+        for position, number in enumerate(parts):
+            as_integer = builder.bitcast(number, ir.IntType(bits))
             total = builder.add(builder.extract_value(pair, position), as_integer)
             pair = builder.insert_value(pair, total, position)
         return pair
@@ -218,7 +218,7 @@ def _add_halves(builder, a, b, first, second):
     return builder.fadd(*parts)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def add_features(blocks, n_records, turns, shift, sums):
     """Add the features of all frequencies.
 
@@ -259,7 +259,7 @@ def add_features(blocks, n_records, turns, shift, sums):
             sums[j, 1] += np.int64(pair[1]) << shift
 
 
-@njit(inline="always")
+@part()
 def _four_terms(x, k, w, i, start):
     """Four terms of the phase of record i, from column k on."""
     start = _fma(x[k, i], w[k], start)
@@ -268,7 +268,7 @@ def _four_terms(x, k, w, i, start):
     return _fma(x[k + 3, i], w[k + 3], start)
 
 
-@njit(inline="always")
+@part()
 def _mix(z):
     """The output function of the SplitMix64 generator: a bijection of 64 bits."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -276,13 +276,13 @@ def _mix(z):
     return z ^ (z >> np.uint64(31))
 
 
-@njit(inline="always")
+@part()
 def _bounded(key, step, counter, bound):
     """A random integer below `bound` in the high 32 bits; the low ones say whether to reject it."""
     return (_mix(key + step * np.uint64(counter)) >> np.uint64(32)) * np.uint64(bound)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def draw_subset(seed, record, rejected_below, stamp, seen, subset):
     """Draw a subset of 0..m-1 uniformly, by Floyd's algorithm.
 
@@ -327,7 +327,7 @@ def draw_subset(seed, record, rejected_below, stamp, seen, subset):
         subset[i] = value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def add_masked_features(rows, first_record, turns, n_measurements, seed, shift, sums):
     """Add, for every record, the features of its own random subset of the frequencies.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from privclust.compiled import kernel
 from privclust.validation import check_integer, check_real
 
 _FEW_DIMENSIONS = 8  # up to which distances are sums of squared differences rather than products
@@ -218,7 +218,7 @@ def _blocks(queries, gallery):
         yield rows, distances
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _squared_differences(queries, columns, distances):
     """Write squared distances of queries (m, d) to a gallery given as columns (d, n)."""
     for i in range(queries.shape[0]):
@@ -230,7 +230,7 @@ def _squared_differences(queries, columns, distances):
                 row[j] += (column[j] - value) * (column[j] - value)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _ranks(distances, y_queries, y_gallery, own, ranks):
     """Write how many come before the first of the query's class, ties in order of the gallery."""
     n = y_gallery.size

@@ -11,8 +11,8 @@ type enters as a stack of whitening factors ``W`` (see `MixtureParameters.whiten
 """
 
 import numpy as np
-from numba import njit
 
+from privclust.compiled import REORDER, kernel, part
 from privclust.vectormath import exp_nonpositive
 
 _BLOCK = 1024  # points of a block, fewer where there are many features or components
@@ -21,18 +21,15 @@ _CACHE = 12288  # numbers of a block's points and terms: they stay in the second
 _PRODUCT_LIMIT = 600.0  # natural logarithm that a product of normalisers may reach
 # A squared distance in standard deviations is cut here: far points stay finite, density is 0.
 _FAR = 1e300
-# Sums may be reordered so that they vectorise; NaN and inf keep their meaning.
-_REORDER = {"reassoc", "contract", "nsz"}
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
-@njit(**_OPTIONS)
+@part()
 def _block_size(n_features, n_components):
     """Points of a block: a multiple of 32."""
     return min(_BLOCK, max(_LEAST_BLOCK, _CACHE // (2 * n_features + n_components) // 32 * 32))
 
 
-@njit(**_OPTIONS)
+@part()
 def _even_means(means):
     """Means filled up to an even number of features."""
     n_components, d = means.shape
@@ -41,7 +38,7 @@ def _even_means(means):
     return centres
 
 
-@njit(**_OPTIONS)
+@part()
 def _even_whitening(whitening):
     """Whitening factors with a row and a column of zeros for the feature that is filled in."""
     k, rows, columns = whitening.shape
@@ -52,7 +49,7 @@ def _even_whitening(whitening):
     return factors
 
 
-@njit(**_OPTIONS)
+@part()
 def _load(X, is_transposed, start, m, block):
     """Copy points start ... start + m to the columns of the block."""
     if is_transposed:
@@ -74,7 +71,7 @@ def _load(X, is_transposed, start, m, block):
                 block[j, i] = X[start + i, j]
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _squared_distances(block, m, mean, whitening, work, out):
     """out = |W (x - mean)|^2 for the points of the block."""
     rows, columns = whitening.shape
@@ -97,7 +94,7 @@ def _squared_distances(block, m, mean, whitening, work, out):
                 out[i] += s * s + t * t
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _squared_lengths(block, m, mean, whitening, work, out):
     """As `_squared_distances` with a lower triangular W; two of its rows at a time."""
     first, second = work[0], work[1]
@@ -132,7 +129,7 @@ def _squared_lengths(block, m, mean, whitening, work, out):
             out[i] += s * s + t * t
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _log_terms(block, m, log_scales, means, whitening, work, terms, peak):
     """terms[k] = log(pi_k N(x | mu_k, Sigma_k)); peak is the largest of a point."""
     for i in range(m):
@@ -151,7 +148,7 @@ def _log_terms(block, m, log_scales, means, whitening, work, terms, peak):
             peak[i] = t if t > peak[i] else peak[i]
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _plane_log_terms(block, m, scale, mean, whitening, row, peak):
     """The log terms of one component for two features, in one pass."""
     rows, columns = whitening.shape
@@ -172,7 +169,7 @@ def _plane_log_terms(block, m, scale, mean, whitening, row, peak):
         peak[i] = term if term > peak[i] else peak[i]
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _normalise(terms, m, peak, total, inverse):
     """Turn log terms into responsibilities; log density = peak + log(total)."""
     for i in range(m):
@@ -191,7 +188,7 @@ def _normalise(terms, m, peak, total, inverse):
             row[i] *= inverse[i]
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _accumulate(block, m, gamma, mean, work, sums, moments):
     """Add the moments of one component about its mean; return the sum of gamma."""
     rows, columns = moments.shape
@@ -226,7 +223,7 @@ def _accumulate(block, m, gamma, mean, work, sums, moments):
     return count
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _accumulate_products(block, m, gamma, mean, work, moments):
     """Add the second moments between different pairs of features, below the diagonal."""
     first, second = work[0], work[1]
@@ -252,7 +249,7 @@ def _accumulate_products(block, m, gamma, mean, work, moments):
             moments[j + 1, c + 1] += m11
 
 
-@njit(**_OPTIONS)
+@kernel()
 def mixture_moments(X, is_transposed, log_scales, means, whitening):
     """Return counts (k,), sums (k, d), moments (shape of W), log-likelihood; about the means.
 
@@ -289,7 +286,7 @@ def mixture_moments(X, is_transposed, log_scales, means, whitening):
     return counts, sums[:, :d].copy(), moments[:, :rows, :columns].copy(), log_likelihood
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _sum_and_multiply(peak, total, product, m):
     """Return the sum of the peaks and multiply the totals into the product."""
     partial = 0.0
@@ -299,7 +296,7 @@ def _sum_and_multiply(peak, total, product, m):
     return partial
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _belong_to_nearest(terms, squared, m, peak):
     """Let each point of the block belong to the component of least squared distance alone."""
     for i in range(m):
@@ -314,7 +311,7 @@ def _belong_to_nearest(terms, squared, m, peak):
             is_free = is_free and terms[k, i] == 0.0
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _whiten(block, m, mean, whitening, out, squared):
     """out = W (x - mean) for the points of the block, squared = |out|^2."""
     rows, columns = whitening.shape
@@ -352,7 +349,7 @@ def _whiten(block, m, mean, whitening, out, squared):
             squared[i] += first[i] * first[i] + second[i] * second[i]
 
 
-@njit(fastmath=_REORDER, **_OPTIONS)
+@part(fastmath=REORDER)
 def _clip(gamma, squared, m, radius, once, twice):
     """Weights of first and second moments of rows drawn in to a radius; return the count."""
     count = 0.0
@@ -365,7 +362,7 @@ def _clip(gamma, squared, m, radius, once, twice):
     return count
 
 
-@njit(**_OPTIONS)
+@kernel()
 def clipped_moments(X, log_scales, means, whitening, radius, hard):
     """Counts, sums and second moments of v = W (x - mean), drawn in to a radius.
 
@@ -404,7 +401,7 @@ def clipped_moments(X, log_scales, means, whitening, radius, hard):
     return counts, sums[:, :d].copy(), moments[:, :rows, :columns].copy()
 
 
-@njit(**_OPTIONS)
+@kernel()
 def evaluate(X, is_transposed, log_scales, means, whitening, log_density, responsibilities):
     """Write log p(x) to (n,) and the responsibilities to (n, k), or to (0, k) for none."""
     n_components, d = means.shape

@@ -7,12 +7,13 @@ and all the Sigma_j of a fit come from one matrix product with :func:`packed_out
 """
 
 import numpy as np
-from numba import njit
+
+from privclust.compiled import kernel, part
 
 LANES = 32  # tasks eliminated together: wide enough for vector registers, small enough for cache
 
 
-@njit(cache=True)
+@kernel(error_model="python")
 def packed_outer_products(X):
     """Lower triangles of x_n x_n' for all columns of X.
 
@@ -35,7 +36,7 @@ def packed_outer_products(X):
     return P
 
 
-@njit(cache=True, fastmath={"contract", "nsz"})
+@part(fastmath={"contract", "nsz"}, error_model="python")
 def _sweep_block(A, log_determinant, n_rows):
     """Replace packed positive definite matrices by minus their inverses (symmetric elimination)."""
     lanes = A.shape[1]
@@ -73,7 +74,7 @@ def _sweep_block(A, log_determinant, n_rows):
             A[k_row + k, lane] = -pivot[lane]
 
 
-@njit(cache=True)
+@kernel(error_model="python")
 def invert_and_solve(S, noise_variance, X, Y, log_determinant):
     """Replace each packed Sigma_j - nu I by the packed, doubled inverse of Sigma_j.
 
@@ -109,7 +110,7 @@ def invert_and_solve(S, noise_variance, X, Y, log_determinant):
         _unpack_block(block, S, X, Y, start, width)
 
 
-@njit(cache=True, fastmath={"contract", "nsz"})
+@part(fastmath={"contract", "nsz"}, error_model="python")
 def _unpack_block(block, S, X, Y, start, width):
     """Copy -block, doubled off the diagonal, to S and multiply it by the tasks' columns of X."""
     n_rows = X.shape[0]
@@ -131,7 +132,7 @@ def _unpack_block(block, S, X, Y, start, width):
         row += 1
 
 
-@njit(cache=True)
+@kernel(error_model="python")
 def simplex_projection(V):
     """Replace each row of V by its Euclidean projection on the probability simplex.
 
@@ -165,7 +166,7 @@ def simplex_projection(V):
             v[i] = max(v[i] - largest - threshold, 0.0)
 
 
-@njit(cache=True)
+@kernel(error_model="python")
 def posterior_moments(gamma, xy, q, X_squared_norms, noise_variance, E):
     """Second posterior moments E_nj = z_nj^2 + S_nj, with E_jj = 0.
 

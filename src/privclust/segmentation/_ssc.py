@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-import numba
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from privclust.compiled import REORDER, kernel
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import (
     largest_magnitude,
@@ -23,8 +23,6 @@ _BALANCE = (
     2.0  # a penalty moves when one relative residual exceeds the other by this factor squared
 )
 _MAX_CHANGE = 5.0  # ... and by at most this factor
-# Sums may be reordered so that they vectorise; NaN and inf keep their meaning.
-_REORDER = {"reassoc", "contract", "nsz"}
 
 
 class SSC(SelfExpressiveClusterer):
@@ -240,7 +238,7 @@ class _Columns:
             self.shrinkage = np.where(is_equality, 1.0, loss)
 
 
-@numba.njit(cache=True, fastmath=_REORDER)
+@kernel(fastmath=REORDER, error_model="python")
 def _reflect(y, v, tasks, threshold):
     """Set v = c - u from y."""
     for i in range(y.shape[0]):
@@ -250,7 +248,7 @@ def _reflect(y, v, tasks, threshold):
         v[i, tasks[i]] = -y[i, tasks[i]]
 
 
-@numba.njit(cache=True, fastmath=_REORDER)
+@kernel(fastmath=REORDER, error_model="python")
 def _rescale(y, v, tasks, threshold, factor):
     """Multiply the scaled duals u by a factor for each column, in y and v."""
     for i in range(y.shape[0]):
@@ -268,7 +266,7 @@ def _rescale(y, v, tasks, threshold, factor):
         v[i, tasks[i]] = -own
 
 
-@numba.njit(cache=True, fastmath=_REORDER)
+@kernel(fastmath=REORDER, error_model="python")
 def _advance(y, v, step, tasks, threshold):
     """One step: a = v - step (the projection), y += relaxation * (a - c), then v = c - u."""
     for i in range(y.shape[0]):
@@ -285,7 +283,7 @@ def _advance(y, v, step, tasks, threshold):
         v[i, j] = -own
 
 
-@numba.njit(cache=True, fastmath=_REORDER)
+@kernel(fastmath=REORDER, error_model="python")
 def _advance_measured(y, v, step, tasks, threshold, sizes):
     """As `_advance`; sizes[i] = squared norms of a - c, of the change of c, of c and of u."""
     for i in range(y.shape[0]):

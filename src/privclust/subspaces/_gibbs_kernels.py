@@ -8,18 +8,17 @@ cluster: the subspace's and its complement's vectors, as `resample_frame` of
 """
 
 import numpy as np
-from numba import njit
 
 from privclust.bingham._kernels import (
-    REORDER,
+    draw_haar_rows,
     frame_workspace,
-    haar_rows,
     moved_frame,
     orthonormalise,
     resample_frame,
     rotated_frame,
     subspace_rows,
 )
+from privclust.compiled import REORDER, kernel, part
 from privclust.vectormath import exp_nonpositive
 
 BLOCK = 64
@@ -36,7 +35,7 @@ def in_blocks(X: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(padded.reshape(-1, BLOCK, n_features).transpose(0, 2, 1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def _add_coordinate(block, vector, sign, products, exponents):
     """Add sign (vector' x)^2 to the exponent of each x of a block."""
     d = block.shape[0]
@@ -57,7 +56,7 @@ def _add_coordinate(block, vector, sign, products, exponents):
         exponents[i] += sign * products[i] * products[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@part(fastmath={"contract", "nsz"})
 def _draw_block(exponents, uniforms, chosen):
     """Draw l with probability proportional to e^exponents[l, i] for each i of a block.
 
@@ -82,7 +81,7 @@ def _draw_block(exponents, uniforms, chosen):
             chosen[i] += 1 if uniforms[i] >= exponents[level, i] else 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def _add_four(moment, a, b, c, d):
     """Add the outer products of four rows to the lower triangle."""
     for j in range(moment.shape[0]):
@@ -92,7 +91,7 @@ def _add_four(moment, a, b, c, d):
             row[m] += (a0 * a[m] + b0 * b[m]) + (c0 * c[m] + d0 * d[m])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part()
 def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts, moments):
     r"""Draw all labels given the subspaces, eq. (11), and sum up x x' by them.
 
@@ -155,7 +154,7 @@ def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts,
                 moments[level, m, j] = moments[level, j, m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def sweeps(
     X, blocks, scale, rng, q, n_sweeps, done, first_kept,
     bases, labels, frames, sums, projectors, kept,
@@ -199,7 +198,7 @@ def sweeps(
         draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts, moments)
         for level in range(k):
             if counts[level] == 0:
-                haar_rows(bases[level], rng)
+                draw_haar_rows(bases[level], rng)
             else:
                 resample_frame(bases[level], moments[level], frame_sign * scale, r, rng, space)
                 if (done + t) % _BETWEEN_REPAIRS == 0:
@@ -210,7 +209,7 @@ def sweeps(
             kept[done + t - first_kept] = frames
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@part(fastmath=REORDER)
 def _add_to_sums(frame, total, projector):
     """Add U and the lower triangle of U U'."""
     d, q = frame.shape
