@@ -160,6 +160,35 @@ def test_number_of_frequencies():
         model(3, n_frequencies=8).fit(X)
 
 
+def test_a_pilot_with_a_noisy_number_of_records():
+    """A count that is too low by noise, 11 % of it, must not make features look too large.
+
+    Large features are what data in a point have, and where the variance is read off as a tenth of
+    it centers lie together, which costs several times the error; 30 draws, d = k = 10.
+    """
+    b = 17.0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        means = 1.9 * rng.standard_normal((10, 10))
+        X = means[rng.integers(10, size=4000)] + rng.standard_normal((4000, 10))
+        fitted = model(10, epsilon=0.25, delta=1e-6, neighbours="add_remove", bounds=(-b, b))
+        fitted.set_params(random_state=seed)._start(X)
+        ratio = fitted._data_moments.variance / X.var(axis=0).mean()
+        assert 0.4 < ratio < 2.5
+
+
+def test_where_nothing_can_be_read_centers_lie_over_the_box():
+    """Rows fill a corner, noise is 100 times the features: no center may follow it to one place."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.8, 1.0, (200, 2))
+    for seed in range(5):
+        fitted = model(8, epsilon=0.01, delta=1e-6, bounds=(-1.0, 1.0), random_state=seed).fit(X)
+        np.testing.assert_allclose(fitted._data_moments.variances, 1.0 / 3.0)
+        centers = fitted.cluster_centers_
+        assert np.abs(centers).max() <= 1.0
+        assert (centers.std(axis=0) > 0.25).all()  # 0.58 where spread evenly
+
+
 # --- what is promised ------------------------------------------------------------------------
 
 

@@ -35,7 +35,9 @@ def moments(centers=CENTERS, weights=WEIGHTS, variances=VARIANCES):
     return Moments(mean, weights @ ((centers - mean) ** 2 + variances[:, None]))
 
 
-def decoded(z, omega, k=3, about=None, spread="per_cluster", expected=TINY, n_init=5, seed=0):
+def decoded(
+    z, omega, k=3, about=None, spread="per_cluster", expected=TINY, n_init=5, seed=0, noisy=False
+):
     return decode_mixture(
         z,
         omega,
@@ -45,6 +47,7 @@ def decoded(z, omega, k=3, about=None, spread="per_cluster", expected=TINY, n_in
         spread=spread,
         n_init=n_init,
         rng=np.random.default_rng(seed),
+        noisy=noisy,
     )
 
 
@@ -265,3 +268,41 @@ def test_drawn_in():
     found = Decoded(CENTERS, WEIGHTS, VARIANCES, 0.0, 0.0)
     box = Box(np.array([-5.0, 1.0]), np.array([5.0, 4.0]))
     np.testing.assert_array_equal(found.drawn_in(box).centers, [[-5, 1], [5, 2], [0, 4]])
+
+
+# --- what noise explains ---------------------------------------------------------------------
+
+
+def noisy_features(sigma, seed):
+    """Features of the three clusters at 100 frequencies with noise, and these."""
+    rng = np.random.default_rng(seed)
+    omega = rng.standard_normal((2, 100)) / 2.0
+    z = features(omega)
+    return z + sigma * (rng.standard_normal(100) + 1j * rng.standard_normal(100)), omega
+
+
+def far_points(centers):
+    """Mean squared distance of points of the mixture to the nearest center, 2000 points."""
+    rng = np.random.default_rng(5)
+    labels = rng.choice(3, p=WEIGHTS, size=2000)
+    X = CENTERS[labels] + np.sqrt(VARIANCES[labels])[:, None] * rng.standard_normal((2000, 2))
+    return float((cdist(X, centers).min(axis=1) ** 2).mean())
+
+
+def test_atoms_that_noise_explains_are_drawn_back():
+    """Noise of 3 on features of modulus 1: following it must not beat the data's extent."""
+    with_noise, without = [], []
+    for seed in range(10):
+        z, omega = noisy_features(3.0, seed)
+        expected = 2.0 * 100 * 9.0
+        for noisy, errors in ((True, with_noise), (False, without)):
+            found = decoded(z, omega, expected=expected, seed=seed, noisy=noisy)
+            errors.append(far_points(found.centers))
+    assert np.median(with_noise) < 0.8 * np.median(without)
+
+
+def test_faint_noise_changes_no_bit():
+    """What noise may explain of a clear mixture is too little to matter."""
+    z, omega = noisy_features(1e-3, 0)
+    runs = [decoded(z, omega, expected=2.0 * 100 * 1e-6, noisy=noisy) for noisy in (True, False)]
+    np.testing.assert_array_equal(runs[0].centers, runs[1].centers)

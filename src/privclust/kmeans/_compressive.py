@@ -16,7 +16,14 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.kmeans._decode import METHODS, SPREADS, decode, estimate_moments, mean_features
+from privclust.kmeans._decode import (
+    METHODS,
+    SPREADS,
+    count_noise,
+    decode,
+    estimate_moments,
+    mean_features,
+)
 from privclust.kmeans._decoder import Moments, cell_variance
 from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._release import NEIGHBOURS, NOISES, release, smaller_noise
@@ -306,7 +313,7 @@ class CompressiveKMeans(
         radii = np.logspace(*_PILOT_DECADES, size) / half
         pilot = self._released(Sketch.of(X, directions * radii), _PILOT_SHARE)
         found, noise, _ = mean_features(pilot)
-        moments = estimate_moments(found, pilot.frequencies, noise, box, rng)
+        moments = estimate_moments(found, pilot.frequencies, noise, box, rng, count_noise(pilot))
         return moments, [pilot], 1.0 - _PILOT_SHARE
 
     def _released(self, sketch, share):

@@ -26,6 +26,11 @@ covariances (`privclust.kmeans._ellipsoids`) may take their place, if they expla
 half-variances more for each of their numbers (AIC). The k-means centers of that density are not its
 means where clusters overlap, differ in spread, or have more than one atom. They are found by
 Lloyd's algorithm on points drawn from it, started from the means of the k atoms or by k-means++.
+
+Where features have noise, some of what atoms explain is noise: by AIC two half-variances for each
+of their numbers. That part of the density gives way to one Gaussian with the moments of the data
+(`MixtureFit.shrunk`), as a James-Stein estimate would: where clusters cannot be told, centers share
+out the data's extent instead of following noise.
 Everything here is post-processing of the sketch.
 """
 
@@ -56,6 +61,7 @@ _WORTH_IT = 0.02  # a repair that lowers the residual by less is the last
 _PLACES, _REACH = 100, 2.0  # where a better place for an atom is looked for
 _POINTS, _FEW_POINTS = 4000, 400  # per atom, drawn from the mixture for Lloyd's algorithm
 _STARTS, _FEW_ITERATIONS, _MOST_ITERATIONS = 30, 30, 300  # k-means++ starts on the fewer points
+_PRECISE, _ROUGH = 1e-6, 1e-4  # progress at which Lloyd's algorithm ends; rough where noise is wide
 
 
 @dataclass(frozen=True)
@@ -169,7 +175,7 @@ class MixtureFit:
             weights = nnls(lower.T, np.linalg.solve(lower, correlations[kept]))[0]
             if len(kept) == n_left:
                 return weights, centers[kept], variances[kept]
-            losses = weights**2 / np.diag(np.linalg.inv(inner))
+            losses = weights * (weights / np.diag(np.linalg.inv(inner)))  # squares may overflow
             kept = np.delete(kept, int(np.argmin(losses)))
 
     def search(self, n_clusters, penalty, rng):
@@ -250,6 +256,30 @@ class MixtureFit:
                 found, least_score = atoms, residual + of_each * size
         return found
 
+    def shrunk(self, density, residual, of_each):
+        """Return a density mixed with one wide Gaussian by the part that noise may explain of it.
+
+        Of what the atoms explain beyond the Gaussian of the data's moments, noise is given
+        `of_each` for every atom but one. Atoms scattered by noise would hold centers where no data
+        are; the Gaussian draws them back. A part that is too small to matter is none.
+        """
+        _, squares, real, _ = self.problem
+        n_features = len(self.spreads)
+        wide = np.exp(-0.5 * squares)
+        weight = max(float(wide @ real) / max(float(wide @ wide), _LEAST_NORM), 0.0)
+        alone = self.residual(np.array([weight]), np.zeros((1, n_features)), np.ones(1))
+        weights, centers, spreads = density
+        total = weights.sum()
+        by_noise = of_each * (len(weights) - 1)
+        if by_noise <= _WORTH_IT * (alone - residual) or not total > 0.0:
+            return density
+        share = min(by_noise / (alone - residual), 1.0) if alone > residual else 1.0
+        return (
+            np.append((1.0 - share) * weights / total, share),
+            np.vstack([centers, np.zeros(n_features)]),
+            np.append(spreads, 1.0),
+        )
+
     def in_data_units(self, mixture):
         """Return weights, centers and variances in the units of the data."""
         weights, centers, variances = mixture
@@ -273,7 +303,7 @@ def expected_residual(features, n_samples, part, noise_variance) -> float:
 
 
 def decode_mixture(
-    features, frequencies, n_clusters, moments, expected, *, spread, n_init, rng
+    features, frequencies, n_clusters, moments, expected, *, spread, n_init, rng, noisy
 ) -> Decoded:
     """Decode mean features of modulus at most 1 by Gaussian atoms.
 
@@ -292,6 +322,8 @@ def decode_mixture(
     n_init : int
         Most starts; the one of the least residual is returned.
     rng : Generator
+    noisy : bool
+        Whether features have noise: atoms that it may explain are then drawn back to the whole.
     """
     problem = MixtureFit(features, frequencies, moments, spread)
     d, m = len(moments.mean), len(features)
@@ -326,20 +358,25 @@ def decode_mixture(
     if spread == "per_cluster" and least > unexplained:
         score = problem.residual(*richest) + _AIC * of_one_number * len(weights) * (d + 2)
         density = problem.ellipsoids([best, richest], _AIC * of_one_number, score) or density
+    elif noisy:
+        of_each = _AIC * of_one_number * (d + 1 + (spread == "per_cluster"))
+        density = problem.shrunk(density, problem.residual(*richest), of_each)
+    is_wide = len(density[0]) > len(weights)
     start = problem.in_data_units(best)
     weights, centers, spreads = density
     points = weights, problem.origin + problem.unit * centers, problem.unit * spreads
-    centers, weights = kmeans_of_mixture(*points, start[1], rng)
+    centers, weights = kmeans_of_mixture(*points, start[1], rng, _ROUGH if is_wide else _PRECISE)
     return Decoded(centers, weights, start[2], least, expected)
 
 
-def kmeans_of_mixture(weights, centers, spreads, start, rng) -> tuple[np.ndarray, np.ndarray]:
+def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_PRECISE):
     """Return the k-means centers and weights of a mixture, by Lloyd's algorithm on points from it.
 
     `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'. Lloyd's
     algorithm goes from given centers, or from the best of some k-means++ starts on fewer points
     where that is better. Points lie in pairs symmetric about each mean, as many as its weight says,
-    so that means of clusters that do not overlap stay where they are.
+    so that means of clusters that do not overlap stay where they are. Updates end when one lowers
+    the error by less than the tolerance, a part of it.
     """
     total, k = weights.sum(), len(start)
     if not total > 0.0:
@@ -351,7 +388,7 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng) -> tuple[np.ndarray
     other = min((lloyd(few, s, _FEW_ITERATIONS, 0.0) for s in starts), key=lambda run: run[1])
     if other[1] < best[1] * (1.0 - _WORTH_IT):
         best = other
-    found, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, 1e-6)
+    found, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, tolerance)
     counts, _, _ = nearest_center_statistics(points, found)
     return found, counts / len(points)
 
