@@ -122,7 +122,10 @@ def write(
     header_text = canonical_json(header)
     storable = {name: _storable(name, arrays[name]) for name in sorted(arrays)}
     digest = _digest(header_text, storable)
-    with atomic_path(path) as temporary, h5py.File(temporary, "w", libver="latest") as file:
+    with (  # nobody else knows the temporary name, and not every shared disk can lock
+        atomic_path(path) as temporary,
+        h5py.File(temporary, "w", libver="latest", locking=False) as file,
+    ):
         file.attrs[_HEADER] = np.bytes_(header_text.encode())
         file.attrs[_DIGEST] = np.bytes_(digest.encode())
         for name, array in storable.items():

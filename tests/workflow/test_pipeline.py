@@ -171,7 +171,7 @@ def test_every_command_of_the_readme_can_be_planned(new_project):
         project.run("-n", *arguments[1:])
 
 
-@pytest.mark.parametrize("profile", ["local", "slurm"])
+@pytest.mark.parametrize("profile", ["local", "slurm", "cluster-generic"])
 def test_profiles_apply(new_project, profile):
     # a profile that is not found is passed over without a word, so the path is what matters
     project = new_project()

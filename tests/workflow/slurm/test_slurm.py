@@ -1,0 +1,249 @@
+"""The pipeline on a real SLURM of one node: by either executor the bytes of a local run."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from privclust import artefacts
+
+HERE = Path(__file__).parent
+STATUS = HERE.parents[2] / "workflow/profiles/cluster-generic/slurm_status.sh"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+# How often a small cluster is asked; all else is as the profile has it. The executor plugin waits
+# 10 s longer whenever no job has ended since it last asked: it begins with what a job takes.
+HASTE = {
+    "slurm": [
+        *("--jobs", "6", "--latency-wait", "5"),
+        *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "8"),
+    ],
+    "cluster-generic": [
+        *("--jobs", "6", "--latency-wait", "5", "--seconds-between-status-checks", "1"),
+    ],
+}
+
+
+def cluster_script(command, folder):
+    """Start the script that starts and stops the cluster, where no interrupt of ours reaches it."""
+    return subprocess.Popen(
+        [sys.executable, HERE / "cluster.py", command, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A SLURM of our own, where this machine can have one."""
+    folder = tempfile.mkdtemp(prefix="privclust-slurm-")  # a socket's path must be short
+    holder = cluster_script("hold", folder)
+    try:
+        if holder.stdout.readline() != "ready\n":
+            _, message = holder.communicate()
+            if message.startswith("no cluster:"):
+                pytest.skip(message.strip())
+            pytest.fail(message)
+        yield Path(folder)
+    finally:
+        _, message = holder.communicate()  # which ends its standard input
+        shutil.rmtree(folder)
+    assert holder.returncode == 0, message
+
+
+@pytest.fixture
+def real_project(new_project):
+    """Make copies of the project with its real papers, which look for data nowhere."""
+
+    def make():
+        project = new_project(small=False)
+        project.edit("config/config.yaml", r"mirror: null", "mirror: mirror")
+        project.edit("config/datasets.yaml", r"https?://", "http://127.0.0.1:9/")
+        return project
+
+    return make
+
+
+def records():
+    """State, memory, time and comment of each job of a workflow that SLURM knows, oldest first."""
+    command = ["squeue", "--states=all", "--noheader", "--sort=i", "--format=%T|%m|%l|%k"]
+    lines = subprocess.check_output(command, text=True).splitlines()
+    return [tuple(line.split("|")) for line in lines]
+
+
+def profile_arguments(profile):
+    """The arguments by which a run uses a profile on the small cluster."""
+    return ["--workflow-profile", f"workflow/profiles/{profile}", *HASTE[profile]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("profile", "papers", "targets", "rules"),
+    [
+        (
+            "slurm",
+            ["mtsc", "dpem"],
+            ["mtsc_fig2", "dpem_statements"],
+            {"fetch", "prepare", "fit", "evaluate", "summarise", "draw"},
+        ),
+        (
+            "cluster-generic",
+            ["dpsc"],
+            ["dpsc_fig1"],
+            {"fit", "evaluate", "summarise", "draw"},
+        ),
+    ],
+)
+def test_a_cluster_makes_the_bytes_of_one_machine(
+    cluster, real_project, profile, papers, targets, rules
+):
+    files = ",".join(f"config/papers/{paper}.yaml" for paper in papers)
+    arguments = ["--config", f"papers=[{files}]", "--", *targets]
+    alone, clustered = real_project(), real_project()
+    alone.run("--cores", "2", *arguments)
+    before = len(records())
+    plan = clustered.planned(*arguments)
+    clustered.run(*profile_arguments(profile), *arguments)
+    assert clustered.results() == alone.results()
+    assert {Path(path).stem for path in alone.results()} >= set(targets)
+
+    # and SLURM has run them all, but for the targets' names, which are no jobs
+    jobs = records()[before:]
+    assert rules <= set(plan)
+    assert len(jobs) == sum(count for rule, count in plan.items() if rule not in targets)
+    assert {state for state, *_ in jobs} == {"COMPLETED"}
+
+
+@pytest.mark.slow
+def test_a_job_killed_for_memory_gets_twice_as_much(cluster, new_project, monkeypatch):
+    project = new_project()
+    shutil.copy(HERE / "hungry.yaml", project.folder / "config/papers/mtsc.yaml")
+    shutil.copy(HERE / "hungry.py", project.folder / "src")
+    for name in THREADS[:3]:
+        monkeypatch.setenv(name, "3")  # what the user's own shell says shall not reach jobs
+    monkeypatch.delenv(THREADS[3], raising=False)
+    before = len(records())
+    path = "results/quick/mtsc/hungry/fit/hungry/block_0000.h5"
+    project.run(*profile_arguments("slurm"), "--", path)
+
+    (first, *asked), (second, *asked_again) = (job[:3] for job in records()[before:])
+    assert (first != "COMPLETED", second) == (True, "COMPLETED")
+    assert (asked, asked_again) == (["900M", "30:00"], ["1800M", "1:00:00"])
+    logs = [log.read_text() for log in (project.folder / ".snakemake/slurm_logs").rglob("*.log")]
+    assert any("exceeded memory limit" in log for log in logs)
+
+    arrays = artefacts.read(project.folder / path, "fit").arrays
+    assert {name: int(arrays[f"hungry/00000/{name}"]) for name in THREADS} == dict.fromkeys(
+        THREADS, 1
+    )
+
+
+def status(job):
+    """What the profile's script says of a job."""
+    return subprocess.check_output([STATUS, job], text=True).strip()
+
+
+@pytest.mark.slow
+def test_status_of_real_jobs(cluster):
+    def submit(command):
+        return subprocess.check_output(
+            ["sbatch", "--parsable", "--mem=50", "--output=/dev/null", f"--wrap={command}"],
+            text=True,
+        ).strip()
+
+    def end(job):
+        for _ in range(100):
+            if status(job) != "running":
+                break
+            time.sleep(0.2)
+        return status(job)
+
+    good, bad, long = submit("true"), submit("exit 3"), submit("sleep 300")
+    assert status(long) == "running"
+    subprocess.check_call(["scancel", long])
+    assert [end(job) for job in (good, bad, long)] == ["success", "failed", "failed"]
+    assert status("99999") == "failed"
+
+
+@pytest.mark.slow
+def test_cluster_is_on_loopback_alone_and_there_is_one(cluster, tmp_path):
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = [local.split(":") for _, local, _, state, *_ in lines if state == "0A"]
+    addresses = {int(port, 16): address for address, port in listening}
+    assert addresses[16817] == addresses[16818] == "0100007F"  # 127.0.0.1
+
+    second = cluster_script("start", tmp_path / "privclust-slurm-2")
+    assert f"a cluster of ours is running from {cluster}" in second.communicate()[1]
+    assert second.returncode != 0
+    assert status_of_node() == "idle"
+
+
+def status_of_node():
+    """What SLURM says of its node."""
+    return subprocess.check_output(["sinfo", "--noheader", "--format=%t"], text=True).strip()
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("JobId=7 JobName=fit JobState=PENDING Reason=None", "running"),
+        ("JobId=7 JobName=fit JobState=RUNNING Reason=None", "running"),
+        ("JobId=7 JobName=fit JobState=COMPLETING Reason=None", "running"),
+        ("JobId=7 JobName=fit JobState=COMPLETED Reason=None", "success"),
+        ("JobId=7 JobName=fit JobState=FAILED Reason=NonZeroExitCode", "failed"),
+        ("JobId=7 JobName=fit JobState=TIMEOUT Reason=TimeLimit", "failed"),
+        ("JobId=7 JobName=fit JobState=OUT_OF_MEMORY Reason=OutOfMemory", "failed"),
+        ("JobId=7 JobName=fit JobState=NODE_FAIL Reason=NodeDown", "failed"),
+        # forgotten by the controller: COMPLETED by the database below
+        ("slurm_load_jobs error: Invalid job id specified", "success"),
+        # the controller is away: nobody knows, so nothing is to be done about the job
+        ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", "running"),
+    ],
+)
+def test_status_from_what_slurm_answers(tmp_path, monkeypatch, answer, expected):
+    for name, text in (("scontrol", answer), ("sacct", "COMPLETED")):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{text}"\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert status("7") == expected
+
+
+@pytest.fixture
+def cluster_module(tmp_path, monkeypatch):
+    """The script as a module, whose link stands elsewhere and which installs nothing."""
+    spec = importlib.util.spec_from_file_location("cluster", HERE / "cluster.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "LINK", tmp_path / "slurm.conf")
+    monkeypatch.setattr(module, "_install", lambda: None)
+    monkeypatch.setattr(module.os, "geteuid", lambda: 0)
+    return module
+
+
+def test_the_configuration_of_another_cluster_is_left_alone(cluster_module, tmp_path):
+    cluster_module.LINK.write_text("ClusterName=theirs\n")
+    folder = tmp_path / "privclust-slurm"
+    with pytest.raises(cluster_module.NoClusterError, match="part of a cluster"):
+        cluster_module.start(folder)
+    cluster_module.stop(folder)
+    assert cluster_module.LINK.read_text() == "ClusterName=theirs\n"
+
+
+def test_a_folder_of_another_name_is_refused(cluster_module, tmp_path):
+    with pytest.raises(ValueError, match='must begin with "privclust-slurm"; got mine'):
+        cluster_module.start(tmp_path / "mine")
+
+
+def test_a_cluster_needs_root(cluster_module, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module.os, "geteuid", lambda: 1000)
+    with pytest.raises(cluster_module.NoClusterError, match="needs root"):
+        cluster_module.start(tmp_path / "privclust-slurm")
