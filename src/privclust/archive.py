@@ -1,0 +1,299 @@
+"""A run packed into one file that others can check: a Workflow Run RO-Crate.
+
+The crate is a zip file with a description in JSON-LD, ``ro-crate-metadata.json``, after the profile
+Provenance Run Crate 0.5 (https://w3id.org/ro/wfrun/provenance/0.5): which jobs ran when, from what
+they made what, with which parameters, software and data. It holds the workflow, its configuration
+and all tables and figures. Data sets and HDF5 artefacts are named with their checksums and stay
+out: data sets have licences of their own, artefacts may hold rows of them, and the workflow makes
+an artefact again byte for byte.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import json
+import os
+import platform
+import re
+import tomllib
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from privclust.artefacts import ArtefactError, atomic_path
+from privclust.config import ConfigError
+from privclust.planning import Plan
+
+_METADATA = "ro-crate-metadata.json"
+_CHECKSUMS = "SHA256SUMS"
+_VERSIONS = "versions.txt"
+_CONFIG = "config/config.yaml"
+WORKFLOW = "Snakefile"
+_TOP = (
+    WORKFLOW,
+    "LICENSE",
+    "README.md",
+    "environment.yml",
+    "pyproject.toml",
+    "requirements.lock",
+)
+_FOLDERS = ("config", "src/privclust", "workflow")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that Snakemake ran, as its records tell.
+
+    Attributes
+    ----------
+    rule : str
+        The rule, whose script is ``workflow/scripts/<rule>.py``.
+    inputs, outputs : tuple of str
+        Files and folders, as the rule names them, sorted.
+    start, end : float
+        When it started and when its last output was there, in seconds since 1970 (UTC).
+    spec : str
+        The parameters that decided its outputs, as JSON; empty if there are none.
+    """
+
+    rule: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    start: float
+    end: float
+    spec: str
+
+
+def project_files(folder: str | os.PathLike[str] = ".") -> list[str]:
+    """Return the files that make up the workflow: rules, scripts, configuration, package, pins.
+
+    Parameters
+    ----------
+    folder : path-like
+        The project's folder.
+
+    Returns
+    -------
+    list of str
+        Sorted paths relative to `folder`. Those of the top folder are named whether they are there
+        or not, as an archive without one of them would not do.
+
+    Examples
+    --------
+    >>> project_files("there/is/no/project")[:2]
+    ['LICENSE', 'README.md']
+    """
+    top = Path(folder)
+    found = (path.relative_to(top) for part in _FOLDERS for path in (top / part).rglob("*.*"))
+    kept = (
+        path.as_posix()
+        for path in found
+        if (top / path).is_file() and not re.search(r"/(__pycache__/|[.])", f"/{path.as_posix()}")
+    )
+    return sorted({*_TOP, *kept})
+
+
+def project_digest(folder: str | os.PathLike[str] = ".") -> str:
+    """Return one checksum of all `project_files` that are there; an archive changes with it.
+
+    Parameters
+    ----------
+    folder : path-like
+        The project's folder.
+
+    Returns
+    -------
+    str
+        SHA-256 over names and contents, in hexadecimal digits.
+    """
+    sha = hashlib.sha256()
+    for name in project_files(folder):
+        path = Path(folder, name)
+        if path.is_file():
+            sha.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return sha.hexdigest()
+
+
+def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
+    """Read which jobs made a result, and what they needed, back to the data.
+
+    Parameters
+    ----------
+    records : path-like
+        The folder with Snakemake's record of each output, ``.snakemake/metadata``.
+    result : str
+        The file that all of the run led to, such as ``results/quick/index.html``.
+
+    Returns
+    -------
+    list of Job
+        Sorted by rule and outputs.
+
+    Raises
+    ------
+    ArtefactError
+        If there is no record of how the result was made, or a record cannot be read.
+    """
+    grouped: dict[tuple[str, ...], list[Job]] = {}
+    for path in sorted(Path(records).rglob("*")):
+        if path.is_file():
+            log, job = _read_record(path, Path(records))
+            # a job has one log file, and no two jobs share one
+            grouped.setdefault((job.rule, *log), []).append(job)
+    jobs = [_join(parts) for parts in grouped.values()]
+    makers = {output: job for job in jobs for output in job.outputs}
+    if result not in makers:
+        raise ArtefactError(
+            f"{result}: Snakemake has no record in {records} of the job that made it; an archive "
+            "needs them, so make it again, without --drop-metadata"
+        )
+    needed, pending = set(), [makers[result]]
+    while pending:
+        job = pending.pop()
+        if job not in needed:
+            needed.add(job)
+            pending.extend(makers[name] for name in job.inputs if name in makers)
+    return sorted(needed, key=lambda job: (job.rule, job.outputs))
+
+
+def read_content(name: str) -> bytes:
+    """Read a file that an archive needs.
+
+    Raises
+    ------
+    ArtefactError
+        If it cannot be read.
+    """
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise ArtefactError(
+            f"{name}: the archive needs it, but it cannot be read ({error.strerror}); run the "
+            "workflow again"
+        ) from None
+
+
+def write_archive(
+    path: str | os.PathLike[str], plan: Plan, config: Mapping[str, Any], jobs: Iterable[Job]
+) -> None:
+    """Pack a finished run of the project in the working folder.
+
+    The same results and the same records give the same bytes on one machine: entries are sorted
+    and have one fixed time, and the description has no clock but the jobs' own. On other machines
+    ``versions.txt`` and the compressed bytes may differ.
+
+    Parameters
+    ----------
+    path : path-like
+        The zip file to write, at once or not at all.
+    plan : Plan
+        The plan of the run.
+    config : mapping
+        The content of config/config.yaml with what the command line changed. It is what stands in
+        the crate, without the mirror, which is a path of the machine.
+    jobs : iterable of Job
+        From `read_jobs`.
+
+    Raises
+    ------
+    ArtefactError
+        If an output of a job is missing or is not what the job wrote.
+    ConfigError
+        If something that belongs in the crate lies outside the project's folder, or names it.
+    """
+    from privclust.crate import describe  # heavy, and not needed to plan a run
+
+    jobs = list(jobs)
+    members = _members(config, jobs)
+    project = tomllib.loads(members["pyproject.toml"].decode())["project"]
+    members[_METADATA] = describe(plan, config, jobs, project, members).encode()
+    _refuse_machine_paths(members)
+    sums = (f"{hashlib.sha256(members[name]).hexdigest()}  {name}\n" for name in sorted(members))
+    members[_CHECKSUMS] = "".join(sums).encode()
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
+        for name in sorted(members):
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16
+            file.writestr(entry, members[name], zipfile.ZIP_DEFLATED)
+
+
+def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
+    """Read the record of one output: the log files of its job, and what it says of the job."""
+    # the name is the output's in Base64, cut into folders where it is too long
+    name = "".join(part.removeprefix("@") for part in path.relative_to(folder).parts)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        # parameters stand there as Python code, without their names
+        texts = [text for text in record["params"] if text.startswith("'{")]
+        job = Job(
+            rule=record["rule"],
+            inputs=tuple(record["input"]),
+            outputs=(base64.urlsafe_b64decode(name).decode(),),
+            start=float(record["starttime"]),
+            end=float(record["endtime"]),
+            spec=ast.literal_eval(texts[0]) if texts else "",
+        )
+        return tuple(record["log"]), job
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtefactError(
+            f"{path}: not a record of a job as Snakemake 9 writes it "
+            f"({type(error).__name__}: {error}); make the results again"
+        ) from None
+
+
+def _join(parts: list[Job]) -> Job:
+    """Join what is said of one job with each of its outputs."""
+    return Job(
+        rule=parts[0].rule,
+        inputs=tuple(sorted({name for part in parts for name in part.inputs})),
+        outputs=tuple(sorted(name for part in parts for name in part.outputs)),
+        start=min(part.start for part in parts),
+        end=max(part.end for part in parts),
+        spec=parts[0].spec,
+    )
+
+
+def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]:
+    """Return what the crate holds besides its description: content by path."""
+    import yaml
+
+    # what an installed package holds is said by its version
+    read = {n for job in jobs for n in job.inputs if "site-packages" not in Path(n).parts}
+    outside = sorted(name for name in read if Path(name).is_absolute() or name.startswith(".."))
+    if outside:
+        raise ConfigError(
+            f"{outside[0]}: the run read this file, which lies outside the project's folder; copy "
+            "it into the folder, so that an archive can name it"
+        )
+    code = {name for name in read if name.endswith(".py")}
+    made = {name for job in jobs for name in job.outputs if name.startswith("results/")}
+    results = {name for name in made if not name.endswith(".h5")}
+    members = {name: read_content(name) for name in {*project_files(), *code, *results}}
+    settings = yaml.safe_dump(dict(config) | {"mirror": None}, sort_keys=False)
+    members[_CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()
+    members[_VERSIONS] = _installed().encode()
+    return members
+
+
+def _installed() -> str:
+    """Return the versions of Python and of all packages of this environment, one a line."""
+    pairs = {(d.metadata["Name"].lower(), d.version) for d in metadata.distributions()}
+    head = f"# Python {platform.python_version()}, {platform.system()} {platform.machine()}\n"
+    return head + "".join(f"{name}=={version}\n" for name, version in sorted(pairs))
+
+
+def _refuse_machine_paths(members: Mapping[str, bytes]) -> None:
+    """Refuse to publish where on this machine the project lies."""
+    folder = os.fsencode(Path.cwd())
+    pattern = re.compile(rb"(?<![\w./:-])" + re.escape(folder) + rb"(?![\w.-])")
+    for name, content in sorted(members.items()):
+        if len(folder) > 1 and pattern.search(content):
+            raise ConfigError(
+                f"{name}: holds {os.fsdecode(folder)}, a path of this machine, which does not "
+                "belong in an archive; make it relative"
+            )

@@ -1,0 +1,218 @@
+"""The target `archive`: a run as a Workflow Run RO-Crate that stands on its own."""
+
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from datetime import datetime
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import rocrate
+from rocrate.rocrate import ROCrate
+
+ROOT = Path(__file__).parents[2]
+CRATE = "results/quick/privclust-quick.crate.zip"
+DESCRIPTION = "ro-crate-metadata.json"
+TOOLS = {"SoftwareApplication", "SoftwareSourceCode", "ComputationalWorkflow"}
+RUN_PROFILES = [f"https://w3id.org/ro/wfrun/{name}/0.5" for name in ("process", "workflow")]
+PROVENANCE_PROFILE = "https://w3id.org/ro/wfrun/provenance/0.5"
+WORKFLOW_PROFILE = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def project(finished_copy):
+    """A finished run, with the files of the top folder that an archive holds."""
+    for name in ("LICENSE", "README.md", "pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, finished_copy.folder)
+    return finished_copy
+
+
+def several(value):
+    """A property's values, which may be one, several or none."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def types(entity):
+    return set(several(entity["@type"]))
+
+
+def references(value):
+    """All references below a value."""
+    if isinstance(value, dict):
+        return [value["@id"]]
+    return [found for item in value for found in references(item)] if type(value) is list else []
+
+
+def unpack(project, folder):
+    """Unpack the archive; return its entities by identifier."""
+    with zipfile.ZipFile(project.folder / CRATE) as file:
+        assert file.testzip() is None
+        assert file.namelist() == sorted(file.namelist())
+        file.extractall(folder)
+    document = json.loads((folder / DESCRIPTION).read_text())
+    assert document["@context"][0] == "https://w3id.org/ro/crate/1.1/context"
+    entities = {entity["@id"]: entity for entity in document["@graph"]}
+    assert len(entities) == len(document["@graph"])
+    return entities
+
+
+def check_root(entities):
+    """What RO-Crate 1.1 and the four profiles ask of the root and of the workflow."""
+    descriptor, root = entities[DESCRIPTION], entities["./"]
+    assert descriptor["about"] == {"@id": "./"}
+    assert {"@id": "https://w3id.org/ro/crate/1.1"} in several(descriptor["conformsTo"])
+    profiles = references(root["conformsTo"])
+    assert {*RUN_PROFILES, PROVENANCE_PROFILE, WORKFLOW_PROFILE} == set(profiles)
+    assert all("CreativeWork" in types(entities[name]) for name in profiles)
+    assert root["name"]
+    assert root["description"]
+    datetime.fromisoformat(root["datePublished"])
+    assert references(root["license"]) == ["https://spdx.org/licenses/BSD-3-Clause"]
+    workflow = entities[root["mainEntity"]["@id"]]
+    assert {"File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"} == types(workflow)
+    language = entities[workflow["programmingLanguage"]["@id"]]
+    assert types(language) == {"ComputerLanguage"}
+    assert language["name"] == "Snakemake"
+    return workflow
+
+
+def check_parameters(entities, workflow):
+    """Each slot of the workflow has a type and a value, and the value names its slot."""
+    slots = references([workflow["input"], workflow["output"]])
+    assert {name for name in entities if "FormalParameter" in types(entities[name])} == set(slots)
+    for slot in slots:
+        assert entities[slot]["additionalType"]
+        examples = references(several(entities[slot]["workExample"]))
+        assert examples
+        for example in examples:
+            assert entities[example]["exampleOfWork"] == {"@id": slot}
+
+
+def check_actions(entities, workflow):
+    """The run, its jobs and Snakemake's starting of them refer to what the profile asks for."""
+    actions = {k: v for k, v in entities.items() if "CreateAction" in types(v)}
+    runs = [v for v in actions.values() if v["instrument"]["@id"] == workflow["@id"]]
+    assert len(runs) == 1
+    for action in actions.values():
+        assert types(entities[action["instrument"]["@id"]]) & TOOLS
+        assert datetime.fromisoformat(action["startTime"]) < datetime.fromisoformat(
+            action["endTime"]
+        )
+        assert references(several(action["result"]))
+    tools = {v["instrument"]["@id"] for v in actions.values()} - {workflow["@id"]}
+    assert set(references(workflow["hasPart"])) == tools
+    steps = {k: v for k, v in entities.items() if "HowToStep" in types(v)}
+    assert set(references(workflow["step"])) == set(steps)
+    assert {step["workExample"]["@id"] for step in steps.values()} == tools
+    controls = {k: v for k, v in entities.items() if "ControlAction" in types(v)}
+    assert {control["instrument"]["@id"] for control in controls.values()} == set(steps)
+    controlled = {control["object"]["@id"] for control in controls.values()}
+    assert controlled == {k for k, v in actions.items() if v is not runs[0]}
+    (engine,) = (v for v in entities.values() if "OrganizeAction" in types(v))
+    assert entities[engine["result"]["@id"]] is runs[0]
+    assert set(references(engine["object"])) == set(controls)
+    assert set(references(entities["./"]["mentions"])) >= set(actions)
+
+
+def check_graph(entities):
+    """References lead somewhere, properties are words of the vocabulary, parts are files."""
+    text = resources.files(rocrate).joinpath("data/ro-crate.jsonld").read_text()
+    words = {*json.loads(text)["@context"], "@id", "@type"}
+    for entity in entities.values():
+        assert words >= set(entity), entity["@id"]
+        assert words >= types(entity), entity["@id"]
+        for name in (found for value in entity.values() for found in references(value)):
+            assert name in entities or name.startswith("https://"), (entity["@id"], name)
+    assert all("File" in types(entities[name]) for name in references(entities["./"]["hasPart"]))
+
+
+def check_files(entities, folder):
+    """Every file is described with its checksum, and every part is there."""
+    parts = set(references(entities["./"]["hasPart"]))
+    there = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    assert there - parts == {DESCRIPTION, "SHA256SUMS"}
+    assert parts <= there
+    for name in parts:
+        content = (folder / name).read_bytes()
+        assert entities[name]["sha256"] == hashlib.sha256(content).hexdigest()
+        assert entities[name]["contentSize"] == str(len(content))
+    lines = (folder / "SHA256SUMS").read_text().splitlines()
+    assert {line[66:] for line in lines} == there - {"SHA256SUMS"}
+    for line in lines:
+        assert hashlib.sha256((folder / line[66:]).read_bytes()).hexdigest() == line[:64]
+
+
+def check_against_the_run(entities, project):
+    """Checksums of what is outside the crate are those of the run, and all of it is named."""
+    results = [name for name in project.results() if name.startswith("results/quick/")]
+    for name in results:
+        outside = name.endswith(".h5")
+        entity = entities[f"#{name}" if outside else name]
+        content = (project.folder / name).read_bytes()
+        assert entity["sha256"] == hashlib.sha256(content).hexdigest()
+    made = references([several(v["result"]) for v in entities.values() if "result" in v])
+    assert {name for name in results if name.endswith(".h5")} <= {m[1:] for m in made}
+
+
+def test_archive_of_a_run_is_a_whole_provenance_run_crate(project, tmp_path):
+    project.run("--cores", "1", "archive")
+    folder = tmp_path / "crate"
+    entities = unpack(project, folder)
+    workflow = check_root(entities)
+    check_parameters(entities, workflow)
+    check_actions(entities, workflow)
+    check_graph(entities)
+    check_files(entities, folder)
+    check_against_the_run(entities, project)
+    assert ROCrate(folder).mainEntity.id == "Snakefile"
+
+    # nothing was had for the only data set, and the crate says so
+    assert entities["#data/raw/hopkins155"]["name"] == "substitute for hopkins155"
+    assert "Substitutes stood in for hopkins155:" in entities["./"]["description"]
+    assert not (folder / "data").exists()
+    for path in folder.rglob("*"):
+        assert path.is_dir() or str(project.folder).encode() not in path.read_bytes(), path
+
+    # the workflow in it plans the same jobs as the project
+    shutil.rmtree(folder / "results")
+    again = object.__new__(type(project))
+    again.folder = folder
+    jobs = sum("#job/" in name for name in entities)
+    assert sum(again.planned().values()) == jobs + 1  # and the rule `all`
+
+    first = (project.folder / CRATE).read_bytes()
+    assert project.planned("archive") == {}
+    project.run("--cores", "1", "--forcerun", "archive", "--", "archive")
+    assert (project.folder / CRATE).read_bytes() == first
+    project.edit("workflow/scripts/index.py", "Write the page", "Write one page")
+    assert project.planned("archive")["archive"] == 1
+
+
+def test_without_records_one_line_says_what_is_missing(project):
+    shutil.rmtree(project.folder / ".snakemake/metadata")
+    done = project.run("--cores", "1", "archive", check=False)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout
+    said = "results/quick/index.html: Snakemake has no record in .snakemake/metadata of the job"
+    assert said in done.stdout
+    assert not (project.folder / CRATE).exists()
+
+
+def test_altered_artefact_is_not_archived(project):
+    path = project.folder / "data/prepared/hopkins155.h5"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    times = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that no other job sees it
+    done = project.run("--cores", "1", "archive", check=False)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout
+    assert "Error in rule archive:" in done.stdout
+    assert "data/prepared/hopkins155.h5: " in done.stdout
+    assert not (project.folder / CRATE).exists()

@@ -1,0 +1,14 @@
+"""Pack the run as a Workflow Run RO-Crate."""
+
+import os
+
+import job
+
+from privclust.archive import read_jobs, write_archive
+from privclust.planning import load_plan
+
+log = job.start(snakemake)
+plan = load_plan(snakemake.config, "workflow/schemas", os.environ)
+jobs = read_jobs(".snakemake/metadata", snakemake.input.page)
+write_archive(snakemake.output.crate, plan, snakemake.config, jobs)
+log.info("%s: %d jobs", snakemake.output.crate, len(jobs))

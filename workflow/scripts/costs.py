@@ -1,0 +1,27 @@
+"""Add up what a run cost, and draw it beside how long it would take on other machines."""
+
+import job
+
+from privclust.artefacts import write_text
+from privclust.costs import CostError, compare_runs, cost_table, predict, read_costs, verdict_lines
+from privclust.figures.costs import draw_costs
+from privclust.figures.style import save
+
+CORES = (1, 2, 4, 8, 16, 32, 64)
+
+log = job.start(snakemake)
+try:
+    costs = read_costs(snakemake.params.effort)
+except CostError as error:
+    log.error("%s", error)
+    raise SystemExit(1) from None
+if costs.unrecorded:
+    first = ", ".join(costs.unrecorded[:3])
+    log.warning("%d files have no record of what they cost, as %s", len(costs.unrecorded), first)
+table, model, runs = cost_table(costs), predict(costs, CORES), compare_runs(costs)
+for line in verdict_lines(table, model, snakemake.params.effort):
+    log.info("%s", line)
+write_text(snakemake.output.table, table.to_csv(index=False, float_format="%.4g"))
+write_text(snakemake.output.runs, runs.to_csv(index=False, float_format="%.6g"))
+drawing = draw_costs(table, model, runs, snakemake.params.effort)
+save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.model)
