@@ -10,20 +10,14 @@ the effort, as well as to the terminal.
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pandas as pd
+from scratch import copy_project, markdown, run_workflow, write_into
 
 from privclust.costs import LIMITS, compare_runs, cost_table, predict, read_costs, verdict_lines
 
-ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("config", "workflow", "src", "Snakefile", "environment.yml")
 COLUMNS = {
     "cpu_s": "CPU-s",
     "work_cpu_s": "of these work",
@@ -31,42 +25,6 @@ COLUMNS = {
     "peak_mb": "peak memory, MB",
     "written_mb": "written, MB",
 }
-
-
-def run_copy(folder, effort, cores, config):
-    """Copy the project and run its workflow there."""
-    folder.mkdir()
-    for name in COPIED:
-        source = ROOT / name
-        copy = shutil.copytree if source.is_dir() else shutil.copy2
-        copy(source, folder / name)
-    command = [sys.executable, "-m", "snakemake", "--cores", str(cores)]
-    command += ["--config", f"effort={effort}", *config]
-    print(f"running on {cores} cores in {folder}", flush=True)
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}  # the copy's own package
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"the run on {cores} cores failed:\n{done.stderr[-2000:]}")
-
-
-def markdown(table):
-    """Return a table in Markdown, numbers to whole units from 100 on."""
-
-    def show(value):
-        if isinstance(value, float):
-            return (
-                ""
-                if pd.isna(value)
-                else f"{value:,.0f}"
-                if round(value, 1) >= 100
-                else f"{value:.1f}"
-            )
-        return str(value)
-
-    rows = [table.columns, ["---"] * table.shape[1], *table.itertuples(index=False)]
-    return "\n".join("| " + " | ".join(map(show, row)) + " |" for row in rows)
 
 
 def report(effort, folders):
@@ -88,17 +46,6 @@ def report(effort, folders):
     return "\n\n".join([*(f"- {line}" for line in lines), *parts]).replace("\n\n- ", "\n- ")
 
 
-def write_into(path, effort, text):
-    """Put tables between the marks of an effort in a document."""
-    begin, end = f"<!-- costs {effort} -->", f"<!-- end of costs {effort} -->"
-    document = path.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not pattern.search(document):
-        raise SystemExit(f"{path}: has no marks {begin} and {end}")
-    document = pattern.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", document)
-    path.write_text(document, encoding="utf-8")
-
-
 def main():
     """Run or read, print the tables, and write them where asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -113,11 +60,14 @@ def main():
         if not options.done:
             for cores in options.cores:
                 folders.append(Path(scratch) / f"cores_{cores}")
-                run_copy(folders[-1], options.effort, cores, options.config)
+                copy_project(folders[-1], with_kernels=True)
+                print(f"running on {cores} cores in {folders[-1]}", flush=True)
+                settings = ["--config", f"effort={options.effort}", *options.config]
+                run_workflow(folders[-1], "--cores", str(cores), *settings)
         text = report(options.effort, folders)
     print(text)
     if options.into:
-        write_into(options.into, options.effort, text)
+        write_into(options.into, f"costs {options.effort}", text)
 
 
 if __name__ == "__main__":

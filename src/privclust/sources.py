@@ -4,12 +4,16 @@ Snakemake does not see that an imported module was edited. Each rule therefore l
 behind the classes and functions it calls as inputs. They are found without importing anything:
 import statements are parsed, and a name that a package's ``__init__`` re-exports is followed to
 the module that defines it, so that a method depends on its own module and not on its neighbours.
+
+A module of figures has many drawings, of which an edit should make one again. Of the module of a
+drawing function, only the definitions that the function uses count.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import importlib.util
 import sys
 from collections.abc import Iterable
@@ -49,6 +53,84 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
             pending.extend(_imports(module))
     files = {_file(module) for module in seen}
     return sorted(_relative(file) for file in files)
+
+
+def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
+    """Return what a function depends on: other source files, and a digest of its own module's part.
+
+    Parameters
+    ----------
+    dotted_path : str
+        A function or a class.
+
+    Returns
+    -------
+    files : list of str
+        As `source_files` has them, of the names that are imported for it.
+    digest : str
+        SHA-256 of the source, comments included, of the function, of all that it uses of its
+        module, and of the module's statements that are no definitions.
+
+    Raises
+    ------
+    ValueError
+        As `source_files`.
+    """
+    module, name = _defining_module(dotted_path), dotted_path.rpartition(".")[2]
+    text = _file(module).read_text(encoding="utf-8")
+    defined, statements = _top_level(text)
+    parts, used = set(statements), {name}
+    pending = [name, *(found for node in statements for found in _names_in(node))]
+    while pending:
+        for node in defined.get(pending.pop(), ()):
+            if node not in parts:
+                parts.add(node)
+                names = _names_in(node)
+                pending.extend(names)
+                used |= names
+    imported = [
+        f"{base}.{names[local]}"
+        for base, names in _import_statements(module)
+        if base.split(".")[0] == _PACKAGE
+        for local in names
+        if local in used
+    ]
+    segments = [_segment(text, node) for node in sorted(parts, key=lambda node: node.lineno)]
+    return source_files(imported), hashlib.sha256("\0".join(segments).encode()).hexdigest()
+
+
+def _top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
+    """Return a module's definitions by name, and its statements that are neither these nor imports.
+
+    Of several definitions of a name all count; a docstring does not.
+    """
+    defined: dict[str, list[ast.stmt]] = {}
+    statements = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                for name in _names_in(target):
+                    defined.setdefault(name, []).append(node)
+        elif not isinstance(node, ast.Import | ast.ImportFrom) and not (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
+            statements.append(node)
+    return defined, statements
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    """Return the names that a piece of source mentions."""
+    return {found.id for found in ast.walk(node) if isinstance(found, ast.Name)}
+
+
+def _segment(text: str, node: ast.stmt) -> str:
+    """Return the source of a definition, with its decorators and comments."""
+    decorators = getattr(node, "decorator_list", [])
+    first = min(part.lineno for part in (node, *decorators))
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
 def _defining_module(path: str) -> str:

@@ -100,6 +100,12 @@ def test_an_edit_reruns_what_depends_on_it(finished_copy, path, pattern, new, ru
     assert set(finished_copy.planned()) == rules
 
 
+def test_a_comment_in_a_figure_redraws_that_figure_alone(finished_copy):
+    size = r"figure = new_figure\(9.5, 5.8\)"
+    finished_copy.edit("src/privclust/figures/mtsc.py", size, "figure = new_figure(9.5, 5.8)  # in")
+    assert finished_copy.planned() == {"draw": 1, "index": 1, "all": 1}
+
+
 def test_an_edited_method_refits_that_method_alone(finished_copy):
     finished_copy.edit("src/privclust/segmentation/_lsr.py", '^"""', '"""Edited. ')
     plan = finished_copy.planned()

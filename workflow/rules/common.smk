@@ -4,7 +4,7 @@ from privclust.artefacts import canonical_json
 from privclust.config import ConfigError
 from privclust.experiments.plan import MEMORY_MB
 from privclust.planning import load_plan, normalise
-from privclust.sources import source_files
+from privclust.sources import source_files, sources_of_function
 
 # Numerical libraries use one thread in each job, whatever the shell says.
 for variable in (
@@ -188,8 +188,13 @@ def target_costs(wildcards):
 
 
 def target_code(wildcards):
-    """Return the sources that decide a drawing."""
-    return code_of(PLAN.targets[wildcards.target].draw)
+    """Return the sources that decide a drawing, other than the module of its function."""
+    return sources_of_function(PLAN.targets[wildcards.target].draw)[0]
+
+
+def target_definition(wildcards):
+    """Return a digest of what the drawing's function uses of its module, which has others too."""
+    return sources_of_function(PLAN.targets[wildcards.target].draw)[1]
 
 
 def target_spec(wildcards):

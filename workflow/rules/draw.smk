@@ -26,6 +26,7 @@ rule draw:
         runtime=runtime,
     params:
         spec=target_spec,
+        definition=target_definition,
     message:
         "Drawing {wildcards.target}"
     script:

@@ -2,9 +2,11 @@
 
 import atexit
 import contextlib
+import errno
 import gc
 import json
 import logging
+import os
 import resource
 import sys
 import time
@@ -21,6 +23,14 @@ from privclust.datasets.registry import DataError
 from privclust.features._weights import WeightsError
 
 EXPECTED = (ArtefactError, ConfigError, DataError, UnreadableImagesError, WeightsError)
+
+# Errors of the disk rather than of the project, and what helps.
+OF_THE_DISK = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there or have the quota raised",
+    errno.EFBIG: "have the limit raised",
+    errno.EROFS: "make it writable",
+}
 
 
 def start(snakemake):
@@ -42,12 +52,18 @@ def start(snakemake):
     for handler in (logging.FileHandler(snakemake.log[0], mode="w"), logging.StreamHandler()):
         handler.setFormatter(logging.Formatter("%(message)s"))
         log.addHandler(handler)
+    logging.raiseExceptions = False  # a full disk may have no room for the log either
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").addHandler(log.handlers[0])
 
     def explain(kind, error, trace):
         if issubclass(kind, EXPECTED):
             log.error("%s", " ".join(str(error).split()))
+        elif issubclass(kind, OSError) and error.errno in OF_THE_DISK:
+            outputs = [error.filename] if error.filename else snakemake.output
+            where = os.path.commonpath(map(os.path.dirname, outputs))
+            advice = f"{OF_THE_DISK[error.errno]} and run again"
+            log.error("%s: cannot be written (%s); %s", where, os.strerror(error.errno), advice)
         else:
             with open(snakemake.log[0], "a", encoding="utf-8") as file:
                 traceback.print_exception(kind, error, trace, file=file)
