@@ -57,6 +57,10 @@ def test_numbers_stand_for_what_the_experiment_means():
     assert audit.CLAIMANTS == audit_cases_base.CLAIMANTS
 
 
+def test_no_probability_is_rounded_to_1():
+    assert [audit._lower(delta) for delta in (0.126, 0.9949, 0.9958)] == ["0.13", "0.99", "0.996"]
+
+
 def test_all_cases_have_a_family():
     methods = CONFIG["experiments"]["audit_mechanisms"]["methods"]
     assert {name.split("_")[0] for name in methods} == set(audit.FAMILIES)

@@ -84,7 +84,12 @@ def _in_words(verdict: str, trial: dict) -> str:
         return verdict
     if trial["excess"] > 0:
         return f"violated by at least {trial['excess']:.2g}"
-    return f"violated: delta at least {trial['delta_bound']:.2g}"
+    return f"violated: delta at least {_lower(trial['delta_bound'])}"
+
+
+def _lower(delta: float) -> str:
+    """Write a bound on a probability below 1, which rounding must not make 1."""
+    return f"{delta:.2g}" if delta < 0.995 else f"{delta:.3g}"
 
 
 def _rows(axis: Axes, part: pd.DataFrame) -> None:
@@ -105,7 +110,8 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
             fontsize=7.5,
         )
         if verdict == "violated":
-            text = f"δ at least {row['delta_at_least']:.2g}, claimed {row['claimed_delta']:g}"
+            delta = _lower(row["delta_at_least"])
+            text = f"δ at least {delta}, claimed {row['claimed_delta']:g}"
             right = max(found, row["claimed_epsilon"])
             axis.annotate(
                 text, (right, place), (8, 0), textcoords="offset points", va="center", fontsize=7.5
