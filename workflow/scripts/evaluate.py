@@ -31,4 +31,5 @@ metrics = evaluate_fits(spec, read_block, dataset)
 parameters = {key: value for key, value in spec.items() if key not in ("blocks", "batches")}
 parameters["instances"] = [instance for block in spec["blocks"] for instance in block]
 artefacts.write(snakemake.output.metrics, "metrics", metrics, parameters, inputs)
-costs.groupby("method", as_index=False).sum().to_csv(snakemake.output.costs, sep="\t", index=False)
+totals = costs.groupby("method", as_index=False).sum()
+artefacts.write_text(snakemake.output.costs, totals.to_csv(sep="\t", index=False))

@@ -70,7 +70,7 @@ def start(snakemake):
             log.error("%s: %s (see %s)", kind.__name__, error, snakemake.log[0])
 
     sys.excepthook = explain
-    # No one looks for garbage in what ends with the process: that took a quarter of a short job.
+    # No one need look for garbage in what ends with the process.
     atexit.register(gc.freeze)
     atexit.register(_record_cost, snakemake, _cpu_seconds())
     return log
