@@ -30,7 +30,7 @@ from privclust.kmeans._release import NEIGHBOURS, NOISES, release, smaller_noise
 from privclust.kmeans._sketch import Sketch
 from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, PrivacyLeakWarning, noise_source
-from privclust.privacy.bounds import Box, checked_box
+from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.noise import unprotected_generator
 from privclust.validation import (
     as_generator,
@@ -242,7 +242,7 @@ class CompressiveKMeans(
             box = checked_box(self.bounds, X.shape[1])
             _check_scale("bounds", box.low, box.high)
             return box, ()
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        low, high = extremes(X)
         _check_scale("X", low, high)
         if self.epsilon is None:
             return None, ()
