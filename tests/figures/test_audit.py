@@ -167,13 +167,19 @@ def test_sweeps_are_drawn_beside_the_exact_loss(tmp_path):
 
 
 def test_the_table_of_sweeps():
-    table = audit.sweeps_table(swept().trials["audit_sweeps"])
+    results = swept()
+    results.arrays["audit_sweeps", "sweeps_data"]["array/00003/loss_path"][2] = 7.0  # stray, 4
+    table = audit.sweeps_table(results.trials["audit_sweeps"], results.arrays)
     assert len(table) == 8
     assert list(table.columns[:4]) == ["start", "pair", "rows", "sweeps"]
     row = table[(table["start"] == "SWEEPS_DATA") & (table["pair"] == "best")].iloc[0]
     assert (row["sweeps"], row["verdict"]) == (1, "violated by at least 0.25")
     assert (row["exact_epsilon"], row["epsilon_at_least"]) == (2.0, 1.0)
     assert (table["verdict"] == "cannot tell").sum() == 7
+    data = table[table["start"] == "SWEEPS_DATA"]
+    assert list(data["sweeps"]) == [1, 4, 1, 4]
+    assert list(data["largest_epsilon"]) == [2.0, 2.0, 2.0, 7.0]
+    assert list(data["largest_at"]) == [1, 1, 1, 3]
 
 
 def test_panels_of_sweeps_are_those_of_the_cases():

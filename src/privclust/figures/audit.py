@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -180,7 +183,7 @@ def sweeps(results: Results) -> Drawing:
             "proves at 95 % confidence; filled where it convicts, by ε or by δ.",
         )
         note_sources(figure, results.trials)
-    return Drawing(figure, sweeps_table(trials))
+    return Drawing(figure, sweeps_table(trials, results.arrays))
 
 
 def _sweeps_of(axis: Axes, part: pd.DataFrame, arrays, style: tuple[str, str, float]) -> None:
@@ -216,28 +219,39 @@ def _sweeps_handles(trials: pd.DataFrame) -> list[Line2D]:
     ]  # fmt: skip
 
 
-def sweeps_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each start, pair and number of sweeps."""
-    rows = [
-        {
-            "start": trial["label"],
-            "pair": trial["pair"],
-            "rows": int(trial["n_rows"]),
-            "sweeps": int(trial["n_sweeps"]),
-            "claimed_epsilon": trial["claimed_epsilon"],
-            "exact_epsilon": trial["exact_epsilon"],
-            "exact_delta": trial["exact_delta"],
-            "limit_epsilon": trial["limit_loss"],
-            "epsilon_at_least": trial["epsilon_bound"],
-            "delta_at_least": trial["delta_bound"],
-            "verdict": _in_words(VERDICTS[int(trial["verdict"])], trial),
-            "hits": int(trial["hits"]),
-            "other_hits": int(trial["other_hits"]),
-            "certifying": int(trial["certifying"]),
-            "draws": int(trial["draws"]),
-        }
-        for trial in trials.to_dict("records")
-    ]
+def sweeps_table(
+    trials: pd.DataFrame, arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
+) -> pd.DataFrame:
+    """Return a row for each start, pair and number of sweeps.
+
+    ``largest_epsilon`` is the largest exact loss so far, after ``largest_at`` sweeps.
+    """
+    rows = []
+    for (_, method), found in arrays.items():
+        own = trials[trials["method"] == method]
+        for place, trial in enumerate(own.to_dict("records")):
+            path = found[f"array/{place:05d}/loss_path"]
+            rows.append(
+                {
+                    "start": trial["label"],
+                    "pair": trial["pair"],
+                    "rows": int(trial["n_rows"]),
+                    "sweeps": int(trial["n_sweeps"]),
+                    "claimed_epsilon": trial["claimed_epsilon"],
+                    "exact_epsilon": trial["exact_epsilon"],
+                    "exact_delta": trial["exact_delta"],
+                    "largest_epsilon": path.max(),
+                    "largest_at": int(path.argmax()) + 1,
+                    "limit_epsilon": trial["limit_loss"],
+                    "epsilon_at_least": trial["epsilon_bound"],
+                    "delta_at_least": trial["delta_bound"],
+                    "verdict": _in_words(VERDICTS[int(trial["verdict"])], trial),
+                    "hits": int(trial["hits"]),
+                    "other_hits": int(trial["other_hits"]),
+                    "certifying": int(trial["certifying"]),
+                    "draws": int(trial["draws"]),
+                }
+            )
     return pd.DataFrame(rows).sort_values(["pair", "start", "sweeps"], ignore_index=True)
 
 
