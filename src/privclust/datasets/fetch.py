@@ -29,6 +29,7 @@ from privclust.artefacts import atomic_path, write_text
 from privclust.datasets.network import CHUNK, download, unreachable, why_failed, worth_retrying
 from privclust.datasets.registry import DataError, Dataset, Part, Source, Substitute
 from privclust.dotted import load_object
+from privclust.packages import require
 
 RECEIPT = "receipt.json"
 MIRROR_VARIABLE = "PRIVCLUST_DATA_MIRROR"
@@ -343,8 +344,7 @@ def _from_url(
     retries: int,
 ) -> Receipt:
     """Download the file, beginning again after passing failures."""
-    import requests
-
+    requests = require("requests", "downloads")
     for attempt in itertools.count():
         log.info("%s: downloading %s", dataset.name, source.location)
         try:

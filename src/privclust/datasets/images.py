@@ -20,7 +20,6 @@ Readers of image sets return, in one dictionary,
 from __future__ import annotations
 
 import hashlib
-import importlib
 import io
 import os
 import re
@@ -28,11 +27,11 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
 from privclust.datasets.registry import DataError
+from privclust.packages import require
 from privclust.validation import check_integer
 
 AGAIN = "delete the file and fetch it again"
@@ -208,23 +207,6 @@ class _Texts(Sequence):
     def __getitem__(self, index: int) -> str:
         text = self._texts[index]
         return text.decode() if isinstance(text, bytes) else str(text)
-
-
-def require(module: str) -> ModuleType:
-    """Import a module of the optional packages for images.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to install it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"images need {module.partition('.')[0]}, which cannot be imported ({error}): "
-            "pip install 'privclust[images]'"
-        ) from error
 
 
 def encode_text(texts: Sequence[str]) -> np.ndarray:
@@ -444,11 +426,11 @@ def _decode(item) -> np.ndarray:
     if not isinstance(item, str | os.PathLike | bytes):
         raise TypeError(f"got {type(item).__name__}; it may be an array, bytes or a path")
     source = io.BytesIO(item) if isinstance(item, bytes) else item
-    pillow = require("PIL.Image")
+    pillow = require("PIL.Image", "images")
     try:
         with pillow.open(source) as image:
             return np.asarray(image.convert("RGB"))
-    except require("PIL").UnidentifiedImageError:
+    except require("PIL", "images").UnidentifiedImageError:
         raise ValueError("not an image of a known format") from None
 
 

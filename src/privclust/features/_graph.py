@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privclust.datasets.images import require
+from privclust.packages import require
 
 N_FEATURES = 1280
 _DEPTHS = {"lite0": (1, 2, 2, 3, 3, 4, 1), "lite1": (1, 3, 3, 4, 4, 5, 1)}
@@ -52,7 +52,7 @@ class _Builder:
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
         self._weights = weights
-        self._onnx = require("onnx")
+        self._onnx = require("onnx", "images")
         self._nodes: list = []
         self._constants: list = []
         self._last = "images"

@@ -14,6 +14,7 @@ import numpy as np
 
 from privclust import artefacts
 from privclust.datasets.images import encode_text
+from privclust.packages import require
 
 KIND = "features"
 """Kind of the artefacts that hold features."""
@@ -167,8 +168,7 @@ def save_features(
 
 def _is_artefact(path: Path) -> bool:
     """Return whether an HDF5 file claims to be an artefact of this project."""
-    import h5py
-
+    h5py = require("h5py", "HDF5 files")
     try:
         with h5py.File(path, "r", locking=False) as file:
             return {"header", "digest"} <= set(file.attrs)
@@ -178,8 +178,7 @@ def _is_artefact(path: Path) -> bool:
 
 def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
     """Read the data sets at the top of a user's HDF5 file that are asked for here."""
-    import h5py
-
+    h5py = require("h5py", "HDF5 files")
     with h5py.File(path, "r", locking=False) as file:
         wanted = {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
         names = {"X", "y", "train", "names", "pixels"} & set(wanted)

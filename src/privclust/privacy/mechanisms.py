@@ -13,6 +13,7 @@ import warnings
 
 import numpy as np
 
+from privclust.packages import require
 from privclust.privacy.noise import add_gaussian, add_laplace, select, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import check_real
@@ -254,9 +255,8 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
     3.731
     """
     _check_calibration(sensitivity, epsilon, delta)
-    from dp_accounting import get_sigma_gaussian  # slow to import, so only where it is used
-
-    root = get_sigma_gaussian(float(epsilon), float(delta), tol=_ROOT_TOLERANCE)
+    accounting = require("dp_accounting", "privacy budgets")  # slow to import
+    root = accounting.get_sigma_gaussian(float(epsilon), float(delta), tol=_ROOT_TOLERANCE)
     return sensitivity.value * float(root * (1 + _ROUNDING_MARGIN) + _ROOT_TOLERANCE)
 
 
