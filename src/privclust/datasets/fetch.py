@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -345,7 +344,8 @@ def _from_url(
 ) -> Receipt:
     """Download the file, beginning again after passing failures."""
     requests = require("requests", "downloads")
-    for attempt in itertools.count():
+    attempt = 0
+    while True:
         log.info("%s: downloading %s", dataset.name, source.location)
         try:
             return _keep(
@@ -357,6 +357,7 @@ def _from_url(
                 raise _Unavailable(reason) from error
             log.info("%s: %s; trying again", dataset.name, reason)
             time.sleep(0.5 * 2**attempt)
+            attempt += 1
         except DataError as error:
             raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
 

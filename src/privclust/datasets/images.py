@@ -26,13 +26,19 @@ import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.datasets.registry import DataError
 from privclust.packages import require
 from privclust.validation import check_integer
+
+Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
+"""Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""
 
 AGAIN = "delete the file and fetch it again"
 _NAMED = 5  # unreadable images that a message names
@@ -89,7 +95,12 @@ class ImageList(Sequence):
     (2, (32, 32, 3), 'image 1')
     """
 
-    def __init__(self, items, boxes=None, names=None) -> None:
+    def __init__(
+        self,
+        items: Sequence[Image] | np.ndarray,
+        boxes: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self._items = items
         if not len(items):
             raise ValueError("images: got none; give one or more")
@@ -156,7 +167,7 @@ class ImageList(Sequence):
                 failures += error.failures
         return failures
 
-    def subset(self, indices: Sequence[int]) -> ImageList:
+    def subset(self, indices: Sequence[int] | np.ndarray) -> ImageList:
         """Return some of the images, with their names and boxes."""
         return ImageList(
             [self._items[i] for i in indices],
@@ -171,7 +182,9 @@ class ImageList(Sequence):
         """
         sha = hashlib.sha256()
         for item in self._items:
-            content = np.ascontiguousarray(item) if isinstance(item, np.ndarray) else _bytes(item)
+            content: Any = (
+                np.ascontiguousarray(item) if isinstance(item, np.ndarray) else _bytes(item)
+            )
             shape = item.shape if isinstance(item, np.ndarray) else len(content)
             sha.update(f"{shape}\n".encode())
             sha.update(content)
@@ -304,7 +317,12 @@ def _members(path: Path, content: bytes | None) -> Iterator[tuple[str, Callable[
     with tarfile.open(path, "r|*", stream) as archive:  # one pass, nothing goes to the disk
         for member in archive:
             if member.isfile():
-                yield member.name, lambda member=member: archive.extractfile(member).read()
+                yield member.name, partial(_content, archive, member)
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return the bytes of a file of an archive."""
+    return archive.extractfile(member).read()
 
 
 def numbered_lines(

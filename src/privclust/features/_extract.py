@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from privclust.datasets.images import ImageList, UnreadableImagesError
+from privclust.datasets.images import Image, ImageList, UnreadableImagesError
 from privclust.features._graph import build_graph
 from privclust.features._progress import progress_over
 from privclust.features._weights import MODELS, read_weights
@@ -32,9 +32,9 @@ class Settings(NamedTuple):
 
 
 def extract_features(
-    images,
+    images: ImageList | Sequence[Image] | np.ndarray,
     *,
-    model: str = "lite0",
+    model: Literal["lite0", "lite1", "lite2"] = "lite0",
     size: int = 224,
     batch: int = 16,
     threads: int | None = None,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.packages import require
 
@@ -131,7 +132,7 @@ class _Builder:
         self._nodes.append(helper.make_node(kind, [self._last, *inputs], [output], **attributes))
         self._last = output
 
-    def _constant(self, name: str, value: np.ndarray) -> str:
+    def _constant(self, name: str, value: ArrayLike) -> str:
         """Add a float32 constant and return its name."""
         array = np.asarray(value, dtype=np.float32)
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust import artefacts
 from privclust.datasets.images import encode_text
@@ -113,12 +114,12 @@ def check_suffix(path: str | os.PathLike[str]) -> Path:
 
 def save_features(
     path: str | os.PathLike[str],
-    X,
-    y,
+    X: ArrayLike,
+    y: ArrayLike,
     *,
-    train=None,
+    train: ArrayLike | None = None,
     names: Sequence[str] | None = None,
-    pixels=None,
+    pixels: ArrayLike | None = None,
     about: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import (
     BaseEstimator,
@@ -16,6 +18,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.hints import Bounds, RandomState
 from privclust.kmeans._decode import (
     METHODS,
     SPREADS,
@@ -129,19 +132,19 @@ class CompressiveKMeans(
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        epsilon=None,
-        delta=0.0,
-        noise="auto",
-        neighbours="replace_one",
-        bounds=None,
-        n_frequencies=None,
-        variance=None,
-        decoder="gaussian",
-        spread="per_cluster",
-        random_state=None,
-    ):
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        noise: Literal["auto", "laplace", "gaussian"] = "auto",
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        bounds: Bounds | None = None,
+        n_frequencies: int | None = None,
+        variance: float | None = None,
+        decoder: Literal["gaussian", "clompr"] = "gaussian",
+        spread: Literal["per_cluster", "shared"] = "per_cluster",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
@@ -154,7 +157,7 @@ class CompressiveKMeans(
         self.spread = spread
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Sketch the rows, add noise, and find centers.
 
         Parameters
@@ -190,7 +193,7 @@ class CompressiveKMeans(
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Add rows that were not seen before, and find centers anew.
 
         The paper's protocol with one device a call: rows are sketched with the frequencies of the
@@ -218,11 +221,11 @@ class CompressiveKMeans(
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest center of each row, shape (n_samples,)."""
         return nearest_center(self._validated(X), self.cluster_centers_)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
         return cdist(self._validated(X), self.cluster_centers_)
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.packages import require
 from privclust.validation import check_integer
+
+Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
+"""Where records come from; see `chunks`."""
 
 _CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
 _FORMATS = {
@@ -85,7 +90,7 @@ class Chunks:
         return f"row {self._row + row + 1}, column {column + 1}{known}"
 
 
-def chunks(source, *, chunk_size: int | None = None, dataset: str | None = None) -> Chunks:
+def chunks(source: Source, *, chunk_size: int | None = None, dataset: str | None = None) -> Chunks:
     """Return an iterator over the records of a source, of which one chunk is in memory at a time.
 
     Parameters
@@ -174,7 +179,13 @@ def _from_file(path: Path, chunk_size: int | None, dataset: str | None) -> Chunk
         raise ValueError(f"{path}: dataset is for HDF5 files only, got {dataset!r}")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    open_as = {"hdf5": _hdf5, "parquet": _parquet, "csv": _csv, "npy": _npy}[kind]
+    readers: dict[str, Callable[..., Chunks]] = {
+        "hdf5": _hdf5,
+        "parquet": _parquet,
+        "csv": _csv,
+        "npy": _npy,
+    }
+    open_as = readers[kind]
     try:
         found = open_as(path, chunk_size, dataset) if kind == "hdf5" else open_as(path, chunk_size)
     except Exception as error:

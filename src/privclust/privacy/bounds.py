@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privclust.hints import Bounds
 from privclust.privacy.guarantee import PrivacyLeakWarning
 from privclust.validation import check_option, check_real
 
@@ -168,7 +169,9 @@ def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return extreme(np.min), extreme(np.max)
 
 
-def declared_box(X: np.ndarray, bounds, out_of_bounds: str) -> tuple[Box, bool, tuple[str, ...]]:
+def declared_box(
+    X: np.ndarray, bounds: Bounds | None, out_of_bounds: str
+) -> tuple[Box, bool, tuple[str, ...]]:
     """Return the box that bounds declare, whether rows leave it, and what the data told of it.
 
     Parameters
@@ -225,7 +228,7 @@ def declared_box(X: np.ndarray, bounds, out_of_bounds: str) -> tuple[Box, bool, 
     return box, is_outside, ()
 
 
-def checked_box(bounds, n_features: int) -> Box:
+def checked_box(bounds: Bounds, n_features: int) -> Box:
     """Return the box of bounds (low, high) that a user gave, or raise a ValueError.
 
     Examples
