@@ -157,8 +157,11 @@ class Plan:
         """Return what the page says besides tables and figures, as JSON values."""
         return {
             "effort": self.effort,
-            "papers": self.papers,
-            "targets": {name: asdict(target) for name, target in self.targets.items()},
+            "papers": [{"name": name, **about} for name, about in self.papers.items()],
+            "targets": [asdict(target) for target in self.targets.values()],
+            "experiments": {name: _settings_of(e) for name, e in self.experiments.items()},
+            "datasets": {name: _words_on(dataset) for name, dataset in self.datasets.items()},
+            "features": {name: asdict(entry) for name, entry in self.features.items()},
         }
 
 
@@ -291,6 +294,31 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
             source_files([dotted])
         except ValueError as error:
             raise ConfigError(f"{path}: {key}: {error}") from None
+
+
+def _settings_of(experiment: Experiment) -> dict[str, Any]:
+    """Return what the page says of an experiment's settings, as JSON values."""
+    return {
+        "paper": experiment.paper,
+        "dataset": experiment.dataset,
+        "grid": list(experiment.grid),
+        "n_points": len(experiment.points),
+        "trials": list(experiment.trials),
+        "seed": experiment.seed,
+        "swept": list(experiment.swept),
+        "methods": [m.spec() | {"label": m.label} for m in experiment.methods.values()],
+    }
+
+
+def _words_on(dataset: Dataset) -> dict[str, Any]:
+    """Return what the page says of a data set and of what may stand in for it."""
+    parts = [source.description for source in dataset.sources if source.part]
+    substitutes = [dataset.substitute.description] if dataset.substitute else []
+    return {
+        "title": dataset.title,
+        "citation": dataset.citation,
+        "substitutes": list(dict.fromkeys([*parts, *substitutes])),
+    }
 
 
 def _add(known: dict[str, Any], found: Mapping[str, Any], where: str) -> None:

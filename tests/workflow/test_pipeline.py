@@ -87,7 +87,7 @@ def test_killed_runs_end_with_the_same_bytes(finished, new_project):
             "return float(1.0 * (y.size",
             {"evaluate", "summarise", "draw", "verdicts", "index", "all"},
         ),
-        ("src/privclust/page.html.j2", "<h1>", "<h1 >", {"index", "all"}),
+        ("src/privclust/page/index.html.j2", "<h1>", "<h1 >", {"index", "all"}),
         (
             "config/claims.yaml",
             "lowest l2 error",

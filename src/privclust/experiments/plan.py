@@ -102,6 +102,8 @@ class Experiment:
         Memory of a job at its first attempt, in MB.
     together : bool
         Whether one job fits all methods that depend on the same source files.
+    grid : tuple of dict
+        The union of product grids that the points come from, as the config has it.
     """
 
     paper: str
@@ -122,6 +124,7 @@ class Experiment:
     reference: str | None = None
     memory_mb: int = MEMORY_MB
     together: bool = False
+    grid: tuple[dict[str, Any], ...] = ()
 
     @cached_property
     def batches(self) -> dict[str, tuple[str, ...]]:
@@ -328,6 +331,7 @@ def experiments_of(
             reference=settings.get("reference"),
             memory_mb=settings.get("memory_mb", MEMORY_MB),
             together=settings.get("together", False),
+            grid=tuple(settings.get("grid", [])),
         )
         _check(found[name], f"{where}: experiments.{name}")
     return found
