@@ -12,6 +12,7 @@ from privclust.page import costs_script, render
 pytestmark = pytest.mark.slow
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
+support = pytest.importorskip("selenium.webdriver.support.ui")
 Keys = webdriver.Keys
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -140,7 +141,7 @@ def test_filters_leave_what_fits_and_say_how_much(page):
     assert status.text == "1 of 4 targets, 9 of 15 claims shown"
     find(page, "input[name=words]").send_keys("RULE 7")
     assert shown(page, "claims") == ["rule 7"]
-    find(page, ".filters button[type=reset]").click()
+    find(page, ".filters button").click()
     assert len(shown(page, "claims")) == 15
     find(page, "select[name=verdict]").send_keys(4 * Keys.DOWN)  # not comparable
     assert shown(page, "targets") == ["mtsc_tab1"]
@@ -226,9 +227,9 @@ def test_costs_come_from_the_file_beside_the_page(page, nasty):
 
 
 def test_commands_can_be_copied_or_else_are_selected(page):
-    button = find(page, "#mtsc_fig1 ~ .again button")
-    button.click()
+    find(page, "#mtsc_fig1 ~ .again button").click()
     said = find(page, "#mtsc_fig1 ~ .again [role=status]")
+    support.WebDriverWait(page, 5).until(lambda _: said.text)
     command = "snakemake --cores 2 mtsc_fig1 --config effort=paper"
     if said.text == "Copied":
         paste = "const done = arguments[0]; navigator.clipboard.readText().then(done, done)"

@@ -85,8 +85,12 @@ for (const form of document.querySelectorAll("form.filters")) {
   form.hidden = false;
   form.addEventListener("input", () => filterTables(form));
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(() => filterTables(form)));
-  form.reset();
+  const showAll = () => {
+    form.reset();
+    filterTables(form);
+  };
+  form.querySelector("button").addEventListener("click", showAll);
+  showAll();
 }
 
 // Costs, from costs.js beside this page.
