@@ -3,6 +3,7 @@ import itertools
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -216,3 +217,11 @@ def test_number_without_trials(run, tags):
     page = render(**run | {"verdicts": empty})
     assert Tags(page).found
     assert "Nothing is claimed of it" in page
+
+
+def test_an_edit_of_any_part_of_the_page_makes_it_again():
+    root = Path(__file__).parents[2]
+    rules = (root / "workflow/rules/report.smk").read_text()
+    parts = {path.name for path in (root / "src/privclust/page").iterdir() if path.is_file()}
+    named = set(re.findall(r'"([\w.]+)"', rules.partition("PAGE_FILES = ")[2].partition("]")[0]))
+    assert named == {name for name in parts if not name.endswith(".py")}
