@@ -45,6 +45,8 @@ class Method:
         Keyword arguments of the class.
     transforms : tuple of (str, dict)
         Dotted paths and keyword arguments of the transformers that prepare the samples, in order.
+    code : tuple of str
+        Dotted paths of what else it depends on.
     """
 
     name: str
@@ -52,10 +54,11 @@ class Method:
     estimator: str
     params: dict[str, Any]
     transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
+    code: tuple[str, ...] = ()
 
     def dotted_paths(self) -> list[str]:
-        """Return the dotted paths of the classes that the method consists of."""
-        return [self.estimator, *(path for path, _ in self.transforms)]
+        """Return the dotted paths of the objects that the method consists of."""
+        return [self.estimator, *(path for path, _ in self.transforms), *self.code]
 
     def spec(self) -> dict[str, Any]:
         """Return all that decides what the method does, as JSON values."""
@@ -378,4 +381,5 @@ def _method(
         transforms=tuple(
             (step["class"], dict(step.get("params", {}))) for step in use.get("transforms", [])
         ),
+        code=tuple(use.get("code", ())),
     )

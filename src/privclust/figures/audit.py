@@ -31,6 +31,7 @@ FAMILIES = {
     "dpsc": "subspace clustering",
     "privatemail": "PrivateMail",
 }
+_OWN = "of your own"
 _COLORS = {"holds": PALETTE[2], "violated": PALETTE[0], "cannot tell": "#999999"}
 _WIDTH, _ROW = 10.5, 0.215  # inches
 _STARTS = {"sweeps_random": (PALETTE[1], "o", 9.0), "sweeps_data": (PALETTE[0], "s", 5.0)}
@@ -44,7 +45,7 @@ def mechanisms(results: Results) -> Drawing:
     """Claimed epsilon and the lower bound that an attack proves, case by case."""
     (trials,), (costs,) = results.trials.values(), results.costs.values()
     table = mechanisms_table(trials, costs)
-    shown = [name for name in FAMILIES.values() if name in set(table["paper"])]
+    shown = [name for name in (*FAMILIES.values(), _OWN) if name in set(table["paper"])]
     sizes = [int((table["paper"] == name).sum()) for name in shown]
     figure = new_figure(_WIDTH, _ROW * (sum(sizes) + 2 * len(sizes)) + 1.3)
     with mpl.rc_context(RC):
@@ -76,7 +77,7 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "method": trial["method"],
-                "paper": FAMILIES[trial["method"].split("_")[0]],
+                "paper": FAMILIES.get(trial["method"].split("_")[0], _OWN),
                 "case": trial["label"],
                 "claim_by": CLAIMANTS[int(trial["claimant"])],
                 "claimed_epsilon": trial["claimed_epsilon"],
