@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -145,14 +145,14 @@ def paper_of_own_data(
 
 
 def join_own_methods(
-    documents: Mapping[str, dict[str, Any]], path: str, schemas: Path
+    documents: Sequence[dict[str, Any]], path: str, schemas: Path
 ) -> list[dict[str, Any]]:
     """Put the methods of config/my_methods.yaml into the papers' experiments, in place.
 
     Parameters
     ----------
-    documents : mapping of str to dict
-        The papers' configs, by file.
+    documents : sequence of dict
+        The papers' configs.
     path : str
     schemas : Path
 
@@ -209,10 +209,10 @@ def _own_class(dotted: str, where: str) -> Any:
     return found
 
 
-def _paper_of(target: str, documents: Mapping[str, dict[str, Any]], where: str) -> dict[str, Any]:
+def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
     """Return the paper that has a target open to other methods."""
     is_open = {}
-    for document in documents.values():
+    for document in documents:
         for name, entry in document["targets"].items():
             fits = {document["experiments"][e]["fit"] for e in entry["experiments"]}
             is_open[name] = fits <= OPEN_FITS.keys()
@@ -249,10 +249,10 @@ def _check_fits(estimator: type, fit: str, where: str, dotted: str) -> None:
 
 
 def _add_to_audit(
-    documents: Mapping[str, dict[str, Any]], name: str, method: Mapping[str, Any], where: str
+    documents: Sequence[dict[str, Any]], name: str, method: Mapping[str, Any], where: str
 ) -> None:
     """Add an attack on a whole fit to the audit, where the run has one."""
-    for document in documents.values():
+    for document in documents:
         if document["paper"] != _AUDIT:
             continue
         claim = method["audit"]

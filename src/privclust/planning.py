@@ -216,16 +216,16 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     except DataError as error:
         raise ConfigError(str(error)) from None
     datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
-    documents = {
-        path: load_validated(path, folder / "paper.schema.yaml") for path in config["papers"]
-    }
+    documents = [
+        (path, load_validated(path, folder / "paper.schema.yaml")) for path in config["papers"]
+    ]
     own_data, template = load_own_data(config["my_data"], folder)
     own_paper = paper_of_own_data(own_data, template, folder)
     if own_paper:
-        documents[template] = own_paper
-    own_claims = join_own_methods(documents, config["my_methods"], folder)
+        documents.append((template, own_paper))
+    own_claims = join_own_methods([d for _, d in documents], config["my_methods"], folder)
     papers, experiments, targets = {}, {}, {}
-    for path, document in documents.items():
+    for path, document in documents:
         paper = document["paper"]
         _check_dotted_paths(document, path)
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}

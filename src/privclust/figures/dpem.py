@@ -256,7 +256,9 @@ def _clusterings(figure, results: Results, experiment: str, trials: pd.DataFrame
         outside = (
             f", {(~inside).sum()} of {len(inside)} centers outside" if not inside.all() else ""
         )
-        axis.set_title(f"B  {own['label'].iloc[0]} ({own['nicv'][row]:.4f}){outside}", fontsize=8)
+        title = f"B  {own['label'].iloc[0]} ({own['nicv'][row]:.4f}){outside}"
+        # three panels have room for a title in a line
+        axis.set_title(title.replace(" (", "\n(") if len(methods) > 3 else title, fontsize=8)
         axis.set_aspect("equal")
         axis.set_xlim(-1.05, 1.05)
         axis.set_ylim(-0.6, 0.6)
