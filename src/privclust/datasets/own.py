@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,13 @@ def _columns_of(path: str, columns: tuple[str, ...]) -> np.ndarray:
     return chosen.to_numpy(dtype=np.float64)
 
 
-def prepared(name: str, path: str, columns, low, high) -> dict[str, np.ndarray]:
+def prepared(
+    name: str,
+    path: str,
+    columns: Sequence[str] | None,
+    low: float | Sequence[float],
+    high: float | Sequence[float],
+) -> dict[str, np.ndarray]:
     """Return the rows of an entry of config/my_data.yaml with the corners of their box.
 
     Parameters
