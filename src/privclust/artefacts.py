@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import tempfile
@@ -111,6 +112,8 @@ def write(
     ------
     TypeError
         If an array holds Python objects.
+    OSError
+        If the disk does not take the file; then there is none.
     """
     header = {
         "schema": SCHEMA_VERSION,
@@ -122,19 +125,48 @@ def write(
     header_text = canonical_json(header)
     storable = {name: _storable(name, arrays[name]) for name in sorted(arrays)}
     digest = _digest(header_text, storable)
-    with (  # nobody else knows the temporary name, and not every shared disk can lock
-        atomic_path(path) as temporary,
-        h5py.File(temporary, "w", libver="latest", locking=False) as file,
-    ):
-        file.attrs[_HEADER] = np.bytes_(header_text.encode())
-        file.attrs[_DIGEST] = np.bytes_(digest.encode())
-        for name, array in storable.items():
-            chunked = {} if array.ndim == 0 or array.size == 0 else _FILTERS
-            file.create_dataset(name, data=array, track_times=False, **chunked)
+    with atomic_path(path) as temporary, _DiskFile(temporary, "w+b") as disk:
+        with h5py.File(disk, "w", libver="latest") as file:
+            file.attrs[_HEADER] = np.bytes_(header_text.encode())
+            file.attrs[_DIGEST] = np.bytes_(digest.encode())
+            for name, array in storable.items():
+                chunked = {} if array.ndim == 0 or array.size == 0 else _FILTERS
+                file.create_dataset(name, data=array, track_times=False, **chunked)
+        disk.raise_failure()
     return digest
 
 
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
+
+
+class _DiskFile(io.FileIO):
+    """A file that HDF5 can write to on a full disk, where it would end the process by SIGSEGV."""
+
+    _failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Take all of the data, whether or not the disk does."""
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while left and self._failure is None:
+            try:
+                left = left[super().write(left) :]
+            except OSError as error:
+                self._failure = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, if the disk does."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self._failure = self._failure or error
+            return self.tell() if size is None else size
+
+    def raise_failure(self) -> None:
+        """Raise the first error of the disk, if there was one."""
+        if self._failure is not None:
+            raise self._failure
 
 
 def read(

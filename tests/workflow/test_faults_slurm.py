@@ -1,0 +1,62 @@
+"""SLURM's daemon on a worker is killed again and again: the run ends with a local run's bytes."""
+
+import contextlib
+import importlib.util
+import inspect
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+HERE = Path(__file__).parent
+_SPEC = importlib.util.spec_from_file_location("workflow_faults", HERE / "faults.py")
+faults = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(faults)
+slurm = faults.load("slurm/test_slurm.py")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def cluster():
+    """The folder of a SLURM of our own: that of this session's other tests, where they hold one."""
+    for child in psutil.Process().children():
+        command = child.cmdline()
+        if "hold" in command:
+            yield Path(command[-1])
+            return
+    yield from inspect.unwrap(slurm.cluster)()
+
+
+def daemon_of(cluster):
+    """The daemon that a cluster's file names, or None where that one has ended."""
+    with contextlib.suppress(psutil.Error, OSError, ValueError):
+        process = psutil.Process(int((cluster / "slurmd.pid").read_text()))
+        if process.name() == "slurmd" and process.status() != psutil.STATUS_ZOMBIE:
+            return process
+    return None
+
+
+def test_killed_daemon_of_a_worker(cluster, tmp_path, record_property):
+    name, moments = "a worker's daemon is killed", random.Random(4)
+    alone, project = (faults.SmallProject(tmp_path / kind) for kind in ("alone", "clustered"))
+    alone.run("--cores", "2")
+    run = project.begin(*slurm.profile_arguments("cluster-generic"))
+    for _ in range(4):
+        time.sleep(moments.uniform(1.0, 6.0))
+        assert run.poll() is None, project.terminal
+        assert faults.end(daemon_of(cluster))
+        faults.wait(lambda: daemon_of(cluster) is None)
+        time.sleep(moments.uniform(0.1, 2.0))
+        subprocess.run(["slurmd"], check=True)
+        faults.wait(lambda: daemon_of(cluster) is not None)
+    assert run.wait() == 0, project.terminal
+    line = faults.said(project.terminal, r"steps \(100%\) done")
+    for step in faults.FAULTS[name].steps:
+        project.take(step)
+    assert project.made() == alone.made()
+    faults.wait(lambda: slurm.status_of_node() == "idle")
+    record_property(name, line)
