@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.util
-import inspect
 import random
 import subprocess
 import time
@@ -12,23 +11,10 @@ import psutil
 import pytest
 
 HERE = Path(__file__).parent
-_SPEC = importlib.util.spec_from_file_location("workflow_faults", HERE / "faults.py")
+_SPEC = importlib.util.spec_from_file_location("workflow_faults", HERE.parent / "faults.py")
 faults = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(faults)
-slurm = faults.load("slurm/test_slurm.py")
-
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def cluster():
-    """The folder of a SLURM of our own: that of this session's other tests, where they hold one."""
-    for child in psutil.Process().children():
-        command = child.cmdline()
-        if "hold" in command:
-            yield Path(command[-1])
-            return
-    yield from inspect.unwrap(slurm.cluster)()
+slurm = faults.load("slurm/cluster.py")
 
 
 def daemon_of(cluster):
@@ -40,10 +26,10 @@ def daemon_of(cluster):
     return None
 
 
-def test_killed_daemon_of_a_worker(cluster, tmp_path, record_property):
+@pytest.mark.slow
+def test_killed_daemon_of_a_worker(cluster, undisturbed, tmp_path, record_property):
     name, moments = "a worker's daemon is killed", random.Random(4)
-    alone, project = (faults.SmallProject(tmp_path / kind) for kind in ("alone", "clustered"))
-    alone.run("--cores", "2")
+    project = faults.SmallProject(tmp_path / "project")
     run = project.begin(*slurm.profile_arguments("cluster-generic"))
     for _ in range(4):
         time.sleep(moments.uniform(1.0, 6.0))
@@ -57,6 +43,6 @@ def test_killed_daemon_of_a_worker(cluster, tmp_path, record_property):
     line = faults.said(project.terminal, r"steps \(100%\) done")
     for step in faults.FAULTS[name].steps:
         project.take(step)
-    assert project.made() == alone.made()
-    faults.wait(lambda: slurm.status_of_node() == "idle")
+    assert project.made() == undisturbed.made()
+    faults.wait(lambda: slurm.state_of_node() == "idle")
     record_property(name, line)
