@@ -381,9 +381,7 @@ def test_killed_while_downloading_leaves_nothing_that_is_accepted(make_dataset, 
     assert server.requests
     assert _files(raw)
     assert all(name.startswith(".") and name.endswith(".part") for name in _files(raw))
-    with pytest.raises(
-        DataError, match="there is no receipt; delete the folder .*raw and run again$"
-    ):
+    with pytest.raises(DataError, match=r"no receipt; delete the folder .*raw and run again$"):
         load(make_dataset("toy/toy.zip"), raw)
 
 

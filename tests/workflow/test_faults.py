@@ -1,5 +1,7 @@
 """Faults in a run: each ends in a clear message, and a rerun gives an undisturbed run's bytes."""
 
+import contextlib
+import functools
 import importlib.util
 import os
 import random
@@ -246,8 +248,9 @@ def test_no_network_and_downloads_that_go_wrong(tmp_path, undisturbed, see):
     output = project.run(*CORES, PREPARED)
     see(name, said(output, ".*NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE.*"))
     assert project.made()[PREPARED] != undisturbed.made()[PREPARED]
-    with faults.server(port):
-        recovers(project, undisturbed, name)
+    with contextlib.ExitStack() as later:
+        listen = faults.server(port)
+        recovers(project, undisturbed, name, lambda: later.enter_context(listen))
 
     def refused(name, reason):
         output = fails_cleanly(project, *NO_SUBSTITUTES)
@@ -260,8 +263,8 @@ def test_no_network_and_downloads_that_go_wrong(tmp_path, undisturbed, see):
         refused("a download is truncated", "broke off")
         state["mode"] = "flipped"
         refused("a bit of a download flips", "its SHA-256 is")
-        state["mode"] = "whole"
-        recovers(project, undisturbed, "a bit of a download flips")
+        mend = functools.partial(state.update, mode="whole")
+        recovers(project, undisturbed, "a bit of a download flips", mend)
 
 
 @pytest.mark.slow

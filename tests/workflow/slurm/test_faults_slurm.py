@@ -40,7 +40,7 @@ def test_killed_daemon_of_a_worker(cluster, undisturbed, tmp_path, record_proper
         subprocess.run(["slurmd"], check=True)
         faults.wait(lambda: daemon_of(cluster) is not None)
     assert run.wait() == 0, project.terminal
-    line = faults.said(project.terminal, r"steps \(100%\) done")
+    line = faults.said(project.terminal, r"\d+ of \d+ steps \(100%\) done")
     for step in faults.FAULTS[name].steps:
         project.take(step)
     assert project.made() == undisturbed.made()
