@@ -330,8 +330,8 @@ def make_all(path):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         files = sorted(str(file) for file in HERE.rglob("test_faults*.py"))
-        options = ["-q", "-o", "junit_family=xunit1", f"--junit-xml={report}"]
-        command = [sys.executable, "-m", "pytest", *options, *files]
+        options = ["-q", "-k", "not the_table", "-o", "junit_family=xunit1"]
+        command = [sys.executable, "-m", "pytest", *options, f"--junit-xml={report}", *files]
         subprocess.run(command, cwd=HERE.parents[1], check=False)
         root = ElementTree.parse(report).getroot()
     properties = root.iter("property")
