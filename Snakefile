@@ -13,6 +13,7 @@ wildcard_constraints:
     effort="|".join(EFFORTS),
     dataset="|".join(DATASETS) or "none",
     features="|".join(FEATURES) or "none",
+    own="|".join(OWN) or "none",
     paper="|".join(PAPERS),
     experiment="|".join(EXPERIMENTS),
     batch="|".join(BATCHES),

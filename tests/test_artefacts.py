@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -138,6 +139,30 @@ def test_killed_writer_leaves_no_file_under_the_name(tmp_path):
     done = subprocess.run([sys.executable, "-c", script, path], check=False)
     assert done.returncode == -signal.SIGKILL
     assert not path.exists()
+
+
+@pytest.mark.parametrize("limit", [100, 3_000, 200_000])
+def test_a_disk_that_takes_no_more_ends_in_an_error_and_leaves_no_file(tmp_path, limit):
+    code = f"""
+        import resource
+        import numpy as np
+        from privclust import artefacts
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+        array = np.random.default_rng(0).normal(size=100_000)
+        try:
+            artefacts.write("big.h5", "fit", {{"a": array}}, {{}}, {{}})
+        except OSError as error:
+            print(error.errno)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(ended.stdout) == errno.EFBIG
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_not_a_number_has_no_canonical_json():

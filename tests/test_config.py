@@ -9,7 +9,7 @@ from privclust.planning import load_plan
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
-SIZES = ("cost", "n", "n_placed", "n_samples", "n_sweeps")  # of a grid, which quick effort may cut
+SIZES = ("cost", "n", "n_placed", "n_rows", "n_samples", "n_sweeps")  # which quick effort may cut
 
 
 @pytest.fixture

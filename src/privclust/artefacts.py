@@ -19,16 +19,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from privclust import __version__
+from privclust.packages import require
+
+if TYPE_CHECKING:
+    import h5py
 
 SCHEMA_VERSION = 1
 _HEADER = "header"
 _DIGEST = "digest"
+_WHAT = "artefacts and saved estimators"  # need HDF5
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "h5py")
 
 
@@ -114,7 +118,10 @@ def write(
         If an array holds Python objects.
     OSError
         If the disk does not take the file; then there is none.
+    ImportError
+        If h5py is not installed.
     """
+    hdf5 = require("h5py", _WHAT)
     header = {
         "schema": SCHEMA_VERSION,
         "kind": kind,
@@ -126,7 +133,7 @@ def write(
     storable = {name: _storable(name, arrays[name]) for name in sorted(arrays)}
     digest = _digest(header_text, storable)
     with atomic_path(path) as temporary, _DiskFile(temporary, "w+b") as disk:
-        with h5py.File(disk, "w", libver="latest") as file:
+        with hdf5.File(disk, "w", libver="latest") as file:
             file.attrs[_HEADER] = np.bytes_(header_text.encode())
             file.attrs[_DIGEST] = np.bytes_(digest.encode())
             for name, array in storable.items():
@@ -194,9 +201,12 @@ def read(
     ArtefactError
         If the file is missing, truncated, altered, of another schema or kind, or was made with
         other parameters.
+    ImportError
+        If h5py is not installed.
     """
+    hdf5 = require("h5py", _WHAT)
     try:
-        with h5py.File(path, "r", locking=False) as file:
+        with hdf5.File(path, "r", locking=False) as file:
             header_text = bytes(file.attrs[_HEADER]).decode()
             digest = bytes(file.attrs[_DIGEST]).decode()
             arrays = dict(_datasets(file))
@@ -285,7 +295,7 @@ def _digest(header_text: str, arrays: Mapping[str, np.ndarray]) -> str:
 def _datasets(group: h5py.Group, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
     """Walk through all datasets below a group."""
     for key, item in group.items():
-        if isinstance(item, h5py.Group):
+        if isinstance(item, Mapping):  # a group
             yield from _datasets(item, f"{prefix}{key}/")
         else:
             yield f"{prefix}{key}", np.asarray(item[()])

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from privclust import __version__
 
@@ -277,12 +278,9 @@ def _frequencies(args, n_features: int):
         sample = _public_sample(args.public_sample, n_features)
         variance = estimate_variance(sample, random_state=args.seed)
         _say(f"variance estimated on the public sample: {variance:.6g}")
+    law: Any = args.law or _LAWS[0]
     frequencies = draw_frequencies(
-        n_features,
-        args.frequencies,
-        variance=variance,
-        law=args.law or _LAWS[0],
-        random_state=args.seed,
+        n_features, args.frequencies, variance=variance, law=law, random_state=args.seed
     )
     return frequencies, args.measurements
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 Z95 = 1.96
 _RESAMPLES = 2000
-STATISTICS: dict[str, Callable[..., np.ndarray]] = {
+STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": np.mean,
     "median": np.median,
     "std": lambda values, axis: np.std(values, axis=axis, ddof=1),

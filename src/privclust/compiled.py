@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 
 from numba import njit
@@ -32,7 +32,7 @@ REORDER = frozenset({"reassoc", "contract", "nsz"})
 _CONSTANTS = (bool, int, float, complex, str, bytes, tuple)
 
 
-def kernel(fastmath=False, error_model: str = "numpy") -> Callable:
+def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable:
     """Return a decorator that compiles a function which Python calls, and caches it.
 
     It must not be called by other compiled functions of the package: see `part`.
@@ -75,7 +75,7 @@ def kernel(fastmath=False, error_model: str = "numpy") -> Callable:
     return decorate
 
 
-def part(fastmath=False, error_model: str = "numpy") -> Callable:
+def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable:
     """Return a decorator that compiles a function to be inlined in those that call it.
 
     Python can call it too, as tests do, but it is compiled anew in each process, and its last bits

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from privclust.packages import require
+
 
 class ConfigError(Exception):
     """A config file cannot be used; the message is one line."""
@@ -26,7 +28,7 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
     ConfigError
         If the file is missing or is not YAML.
     """
-    import yaml
+    yaml = require("yaml", "config files")
 
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -56,7 +58,7 @@ def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
     ConfigError
         Naming the first wrong key in the document's order, what it got and what it may be.
     """
-    import jsonschema
+    jsonschema = require("jsonschema", "config files")
 
     validator = jsonschema.Draft202012Validator(schema)
     errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))

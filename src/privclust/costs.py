@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -271,7 +272,7 @@ def cost_table(costs: Costs) -> pd.DataFrame:
     return table
 
 
-def _row(name: str, jobs: pd.DataFrame) -> dict[str, object]:
+def _row(name: str, jobs: pd.DataFrame) -> dict[str, Any]:
     """Sum up some jobs."""
     sums = {key: jobs[key].sum() for key in ("cpu_s", "work_cpu_s", "wall_s")}
     peak = jobs.peak_mb.max() if len(jobs) else float("nan")

@@ -15,6 +15,7 @@ from privclust.datasets.fetch import resolve_mirror
 from privclust.datasets.registry import DataError, Dataset, load_datasets
 from privclust.experiments.plan import Experiment, experiments_of
 from privclust.features.sets import FeatureEntry, GivenFeatures, load_feature_sets
+from privclust.own import OwnData, join_own_methods, load_own_data, paper_of_own_data
 from privclust.sources import source_files
 
 DEFAULT_MIRROR = "../shared/data"
@@ -39,6 +40,8 @@ class Target:
         What it draws from.
     draw : str
         Dotted path of the drawing function.
+    own : tuple of str
+        Methods of the user's own in it.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Target:
     ours: bool
     experiments: tuple[str, ...]
     draw: str
+    own: tuple[str, ...] = ()
 
     def spec(self) -> dict[str, Any]:
         """Return all that decides the drawing besides its tables, as JSON values."""
@@ -57,6 +61,7 @@ class Target:
             "paper": self.paper,
             "draw": self.draw,
             "experiments": list(self.experiments),
+            "own": list(self.own),
         }
 
 
@@ -73,6 +78,10 @@ class Plan:
         Those that some experiment reads, or some features that one reads.
     features : dict of str to FeatureEntry or GivenFeatures
         Those that some experiment reads.
+    own_data : dict of str to OwnData
+        Data sets of the user's own.
+    own_claims : list of dict
+        Claims on methods of the user's own.
     papers : dict of str to dict
         Title, citation and config file of each paper.
     experiments : dict of str to Experiment
@@ -84,6 +93,8 @@ class Plan:
     substitutes: bool
     datasets: dict[str, Dataset]
     features: dict[str, FeatureEntry | GivenFeatures]
+    own_data: dict[str, OwnData]
+    own_claims: list[dict[str, Any]]
     papers: dict[str, dict[str, str]]
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
@@ -147,10 +158,14 @@ class Plan:
 
     def data_file(self, name: str) -> str:
         """Return the file that an experiment whose ``dataset`` is `name` reads."""
+        if name in self.own_data:
+            return f"data/own/{name}.h5"
         return f"data/{'features' if name in self.features else 'prepared'}/{name}.h5"
 
     def data_stages(self, name: str) -> list[list[str]]:
         """Return what is made on the way to `data_file`, and it, in the order of their making."""
+        if name in self.own_data:
+            return [[self.data_file(name)]]
         features = self.features.get(name)
         source = name if features is None else features.dataset
         stages = [] if source is None else [[f"data/raw/{source}"], [f"data/prepared/{source}.h5"]]
@@ -158,14 +173,17 @@ class Plan:
 
     def verdicts_spec(self) -> dict[str, Any]:
         """Return whose trials decide the claims, in the order of the tables, as JSON values."""
-        return {"experiments": list(self.experiments)}
+        return {"experiments": list(self.experiments), "own_claims": self.own_claims}
 
     def page_spec(self) -> dict[str, Any]:
         """Return what the page says besides tables and figures, as JSON values."""
         return {
             "effort": self.effort,
-            "papers": self.papers,
-            "targets": {name: asdict(target) for name, target in self.targets.items()},
+            "papers": [{"name": name, **about} for name, about in self.papers.items()],
+            "targets": [asdict(target) for target in self.targets.values()],
+            "experiments": {name: _settings_of(e) for name, e in self.experiments.items()},
+            "datasets": {name: _words_on(dataset) for name, dataset in self.datasets.items()},
+            "features": {name: asdict(entry) for name, entry in self.features.items()},
         }
 
 
@@ -207,9 +225,16 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     except DataError as error:
         raise ConfigError(str(error)) from None
     datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
+    documents = [
+        (path, load_validated(path, folder / "paper.schema.yaml")) for path in config["papers"]
+    ]
+    own_data, template = load_own_data(config["my_data"], folder)
+    own_paper = paper_of_own_data(own_data, template, folder)
+    if own_paper:
+        documents.append((template, own_paper))
+    own_claims = join_own_methods([d for _, d in documents], config["my_methods"], folder)
     papers, experiments, targets = {}, {}, {}
-    for path in config["papers"]:
-        document = load_validated(path, folder / "paper.schema.yaml")
+    for path, document in documents:
         paper = document["paper"]
         _check_dotted_paths(document, path)
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
@@ -224,16 +249,18 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     features = load_feature_sets(
         config["features"], folder / "features.schema.yaml", datasets, config["datasets"]
     )
-    used = _data_used(experiments, datasets, features, config)
+    used = _data_used(experiments, datasets, features, own_data, config)
     extracted = {name: features[name] for name in sorted(used & features.keys())}
     of_images = {entry.dataset for entry in extracted.values() if entry.dataset}
-    read = used - features.keys() | of_images
+    read = used - features.keys() - own_data.keys() | of_images
     return Plan(
         effort=config["effort"],
         mirror=mirror,
         substitutes=config["substitutes"],
         datasets={name: datasets[name] for name in sorted(read)},
         features=extracted,
+        own_data=own_data,
+        own_claims=own_claims,
         papers=papers,
         experiments=experiments,
         targets=targets,
@@ -245,11 +272,18 @@ def _data_used(
     experiments: Mapping[str, Experiment],
     datasets: Mapping[str, Dataset],
     features: Mapping[str, FeatureEntry | GivenFeatures],
+    own_data: Mapping[str, OwnData],
     config: Mapping[str, Any],
 ) -> set[str]:
     """Return the data sets and features that experiments read, all of which must be defined."""
+    for name in own_data:
+        if name in datasets or name in features:
+            raise ConfigError(
+                f"{config['my_data']}: data: got the name {name!r}; it may be any that stands in "
+                f"neither {config['datasets']} nor {config['features']}"
+            )
     used = {e.name: e.dataset for e in experiments.values() if e.dataset}
-    known = sorted({*datasets, *features})
+    known = sorted({*datasets, *features, *own_data})
     for name, dataset in used.items():
         if dataset not in known:
             raise ConfigError(
@@ -278,6 +312,7 @@ def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
             ours=entry.get("ours", False),
             experiments=tuple(entry["experiments"]),
             draw=entry["draw"],
+            own=tuple(entry.get("own", ())),
         )
     return targets
 
@@ -298,6 +333,31 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
             source_files([dotted])
         except ValueError as error:
             raise ConfigError(f"{path}: {key}: {error}") from None
+
+
+def _settings_of(experiment: Experiment) -> dict[str, Any]:
+    """Return what the page says of an experiment's settings, as JSON values."""
+    return {
+        "paper": experiment.paper,
+        "dataset": experiment.dataset,
+        "grid": list(experiment.grid),
+        "n_points": len(experiment.points),
+        "trials": list(experiment.trials),
+        "seed": experiment.seed,
+        "swept": list(experiment.swept),
+        "methods": [m.spec() | {"label": m.label} for m in experiment.methods.values()],
+    }
+
+
+def _words_on(dataset: Dataset) -> dict[str, Any]:
+    """Return what the page says of a data set and of what may stand in for it."""
+    parts = [source.description for source in dataset.sources if source.part]
+    substitutes = [dataset.substitute.description] if dataset.substitute else []
+    return {
+        "title": dataset.title,
+        "citation": dataset.citation,
+        "substitutes": list(dict.fromkeys([*parts, *substitutes])),
+    }
 
 
 def _add(known: dict[str, Any], found: Mapping[str, Any], where: str) -> None:

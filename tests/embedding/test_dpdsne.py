@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 from scipy.optimize import approx_fprime
 from scipy.spatial.distance import cdist, pdist
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.embedding._dpdsne import _ROUNDING, DPdSNE, _clipped
 from privclust.embedding._dpdsne_kernels import affinities, forces
@@ -43,16 +42,6 @@ def pulls(y, Z):
     """The h of each point, (m, k), from their definition."""
     difference = y - Z
     return 2.0 * difference / (1.0 + (difference**2).sum(axis=1, keepdims=True))
-
-
-@parametrize_with_checks(
-    [
-        DPdSNE(perplexity=1.5, max_iter=3, random_state=0),
-        DPdSNE(variant="paper", perplexity=1.5, max_iter=3, random_state=0),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- gradients -------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.embedding._private_pca import PrivatePCA, _second_moments
 from privclust.privacy import PrivacyLeakWarning, pld_epsilon
@@ -40,14 +39,6 @@ def model(k=2, **params):
 def concentration(found):
     """C of the stated density e^(c tr(V' M V))."""
     return float(found.guarantee_.releases[0].noise.split("(")[1].split()[0])
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [PrivatePCA(1, mechanism=m, random_state=0) for m in ("gaussian", "mod_sulq", "exponential")]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- sensitivity -----------------------------------------------------------------------------

@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.embedding import (
     SMLQ,
@@ -30,16 +29,6 @@ def images(n=40, n_classes=4, d=6, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     return np.random.default_rng(99).normal(size=(n_classes, d))[y] + rng.normal(size=(n, d)), y
-
-
-@parametrize_with_checks(
-    [
-        PrivateMail(random_state=0),
-        PrivateMail(random_state=0, released="embedding", kernel="2 sigma^2"),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- the embedding -----------------------------------------------------------------------------

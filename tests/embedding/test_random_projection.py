@@ -6,7 +6,6 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.embedding._random_projection import PrivateRandomProjection
 from privclust.privacy import PrivacyLeakWarning
@@ -27,17 +26,6 @@ def delta_of(sensitivity, sigma, epsilon):
     """Delta of the normal mechanism at epsilon, Balle and Wang 2018, Theorem 8."""
     half, part = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     return stats.norm.cdf(half - part) - math.exp(epsilon) * stats.norm.cdf(-half - part)
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [
-        PrivateRandomProjection(random_state=0),
-        PrivateRandomProjection(5, neighbours="attribute", random_state=0),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- sensitivity -----------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.embedding import SMLQ
 from privclust.embedding._smlq import FeatureLaplacian, LabelLaplacian, unit_rows
@@ -34,11 +33,6 @@ def dense_labels(y, variant, width):
     J = np.eye(n) - 1.0 / n
     weights = -0.5 * J @ np.abs(y[:, None] - y).astype(float) @ J
     return np.diag(weights.sum(axis=1)) - weights
-
-
-@parametrize_with_checks([SMLQ(random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- against the formulas ----------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from privclust.config import load_yaml
-from privclust.experiments import audit_cases_base, audits
+from privclust.experiments import audit_cases_base, audit_cases_sweeps, audits
 from privclust.figures import audit
 from privclust.figures.style import Results, save
 
@@ -118,3 +118,70 @@ def test_sensitivities(largest, verdict):
     row = drawing.table.iloc[0]
     assert (row["statistic"], row["stated_by"], row["verdict"]) == ("counts", "paper", verdict)
     assert row["pairs"] == 40
+
+
+# --- against sweeps ----------------------------------------------------------------------------
+
+
+def swept():
+    rows = [
+        {
+            "method": method, "label": method.upper(), "trial": 0, "source": "made",
+            "pair": pair, "n_sweeps": t, "n_rows": 4, **FOUND, "verdict": float(verdict),
+            "excess": 0.25 * verdict, "epsilon_bound": 1.0 / t, "exact_epsilon": 2.0 / t,
+            "exact_delta": 0.01, "limit_loss": 0.5, "is_convicted": float(verdict == 1),
+        }
+        for method in ("sweeps_random", "sweeps_data")
+        for pair in ("best", "stray")
+        for t, verdict in ((1, 1 if (method, pair) == ("sweeps_data", "best") else 2), (4, 2))
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    arrays = {
+        ("audit_sweeps", method): {
+            f"array/{i:05d}/loss_path": 2.0 / np.arange(1, t + 1)
+            for i, t in enumerate(part["n_sweeps"])
+        }
+        for method, part in table.groupby("method")
+    }
+    return Results("t", {"audit_sweeps": table}, {}, arrays, pd.DataFrame(), {})
+
+
+def test_sweeps_are_drawn_beside_the_exact_loss(tmp_path):
+    drawing = audit.sweeps(swept())
+    first, second = drawing.figure.axes
+    assert first.get_title(loc="left").startswith("A  the record decides")
+    exact = [line for line in first.lines if len(line.get_xdata()) == 4]
+    assert len(exact) == 2
+    np.testing.assert_allclose(exact[0].get_ydata(), [2.0, 1.0, 2.0 / 3.0, 0.5])
+    filled = [
+        [line.get_markerfacecolor() for line in axis.lines if line.get_marker() == "s"]
+        for axis in (first, second)
+    ]
+    color = exact[1].get_color()
+    assert filled == [[color, "#ffffff"], ["#ffffff", "#ffffff"]]
+    marks = [line for line in first.lines if line.get_marker() == "o"]
+    assert [(m.get_xdata()[0], m.get_ydata()[0]) for m in marks] == [(1, 1.0), (4, 0.25)]
+    labels = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert {"claimed", "exact loss, SWEEPS_DATA", "at least, SWEEPS_RANDOM"} <= set(labels)
+    save(drawing, *[tmp_path / f"t.{ending}" for ending in ("svg", "png", "csv")])
+
+
+def test_the_table_of_sweeps():
+    results = swept()
+    results.arrays["audit_sweeps", "sweeps_data"]["array/00003/loss_path"][2] = 7.0  # stray, 4
+    table = audit.sweeps_table(results.trials["audit_sweeps"], results.arrays)
+    assert len(table) == 8
+    assert list(table.columns[:4]) == ["start", "pair", "rows", "sweeps"]
+    row = table[(table["start"] == "SWEEPS_DATA") & (table["pair"] == "best")].iloc[0]
+    assert (row["sweeps"], row["verdict"]) == (1, "violated by at least 0.25")
+    assert (row["exact_epsilon"], row["epsilon_at_least"]) == (2.0, 1.0)
+    assert (table["verdict"] == "cannot tell").sum() == 7
+    data = table[table["start"] == "SWEEPS_DATA"]
+    assert list(data["sweeps"]) == [1, 4, 1, 4]
+    assert list(data["largest_epsilon"]) == [2.0, 2.0, 2.0, 7.0]
+    assert list(data["largest_at"]) == [1, 1, 1, 3]
+
+
+def test_panels_of_sweeps_are_those_of_the_cases():
+    assert set(audit._PAIRS) == set(audit_cases_sweeps.PAIRS)
+    assert set(audit._STARTS) == set(CONFIG["experiments"]["audit_sweeps"]["methods"])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.kmeans import CompressiveKMeans, LloydKMeans, Sketch, decode
 from privclust.kmeans import _compressive as module
@@ -37,17 +36,6 @@ def model(k=3, **params):
 def error(found, truth=CENTERS):
     """Largest distance of a true center to the nearest that was found."""
     return cdist(truth, found.cluster_centers_).min(axis=1).max()
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [
-        CompressiveKMeans(3, n_frequencies=200, random_state=0),
-        CompressiveKMeans(3, n_frequencies=200, epsilon=1e6, random_state=0),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- what is found ---------------------------------------------------------------------------

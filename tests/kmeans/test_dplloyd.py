@@ -5,7 +5,6 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.kmeans import DPLloyd
 from privclust.privacy import PrivacyLeakWarning
@@ -24,12 +23,6 @@ def three_groups(n=1500, seed=0):
 def model(k=3, **params):
     known = {"norm_bound": 1.0, "random_state": 0, "init": START[:k]}
     return DPLloyd(k, **(known | params))
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks([DPLloyd(random_state=0), DPLloyd(3, accounting="cdp", random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- the noise -------------------------------------------------------------------------------

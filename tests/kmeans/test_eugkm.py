@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.kmeans._eugkm import EUGkM, _run
 from privclust.kmeans._grid import Grid
@@ -27,17 +26,6 @@ def three_groups(n=2000, seed=0):
 def model(k=3, **params):
     known = {"bounds": (-1.0, 1.0), "random_state": 0, "n_init": 10}
     return EUGkM(k, **(known | params))
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [
-        EUGkM(random_state=0, n_init=2),
-        EUGkM(3, delta=1e-5, neighbours="add_remove", random_state=0, n_init=2),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- the noise -------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.kmeans._lloyd import LloydKMeans
 from privclust.lloyd import _farthest, plus_plus
@@ -13,13 +12,6 @@ def mixture(n=2000, k=5, d=3, seed=0):
     rng = np.random.default_rng(seed)
     centers = 4.0 * rng.standard_normal((k, d))
     return centers[rng.integers(k, size=n)] + rng.standard_normal((n, d)), centers
-
-
-@parametrize_with_checks(
-    [LloydKMeans(random_state=0), LloydKMeans(3, init="random_rows", n_init=1)]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 300])

@@ -5,7 +5,6 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.artefacts import ArtefactError
 from privclust.mixtures import (
@@ -47,12 +46,6 @@ def model(k=3, **params):
 
 def is_finite(found):
     return all(np.isfinite(getattr(found, name)).all() for name in NAMES)
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks([AdaptiveGaussianMixture(random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- privacy ---------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.artefacts import ArtefactError
 from privclust.mixtures import (
@@ -20,18 +19,6 @@ from privclust.mixtures import (
 )
 
 TYPES = ["spherical", "diag", "full"]
-
-
-@parametrize_with_checks(
-    [
-        GaussianMixtureEM(),
-        GaussianMixtureEM(2, covariance_type="diag", init="k-means++"),
-        GaussianMixtureEM(2, covariance_type="spherical", estimate="map", n_init=2),
-    ]
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def of_type(matrices, covariance_type):

@@ -4,7 +4,6 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.lloyd import nearest_center_statistics
 from privclust.mixtures import (
@@ -37,20 +36,6 @@ def start_covariances(kind, k=3, d=2):
     variance = k ** (-2.0 / d) / (d + 2.0)
     shape = {"spherical": (k,), "diag": (k, d), "full": (k, d, d)}[kind]
     return np.full(shape, variance) * (np.eye(d) if kind == "full" else 1.0)
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [
-        PrivateGaussianMixture(random_state=0),
-        PrivateGaussianMixture(2, covariance_type="zero", random_state=0),
-        PrivateGaussianMixture(
-            variant="paper", mean_noise="laplace", accounting="cdp", random_state=0
-        ),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- what is computed ------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from privclust.privacy import PrivacyLeakWarning
 from privclust.privacy.bounds import (
     bounded_rows,
     declared_box,
+    extremes,
     separated_points,
     uniform_in_ball,
     uniform_in_cube,
@@ -100,6 +101,17 @@ def test_uniform_in_ball_is_uniform(d):
 
 
 # --- boxes and starts ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 63, 64, 65, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extremes_are_those_of_the_columns(n_samples, dtype):
+    X = np.random.default_rng(n_samples).normal(size=(n_samples, 3)).astype(dtype)
+    for rows in (X, np.asfortranarray(X), X[::-1]):
+        least, largest = extremes(rows)
+        assert least.dtype == largest.dtype == np.float64
+        assert (least == X.min(axis=0)).all()
+        assert (largest == X.max(axis=0)).all()
 
 
 def test_declared_box():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.metrics import l2_error, segmentation_error
 from privclust.segmentation import CASS, LRR, LSR, SSC
@@ -32,12 +31,6 @@ def union_of_subspaces(n_subspaces, dimension, n_each, ambient, seed, noise=0.0)
     ]
     X = np.vstack(parts) + noise * rng.standard_normal((n_subspaces * n_each, ambient))
     return X / np.linalg.norm(X, axis=1, keepdims=True), np.repeat(np.arange(n_subspaces), n_each)
-
-
-@parametrize_with_checks([SSC(), SSC(alpha=None, affine=True), LSR(), LRR(lam=4.0), CASS()])
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=repr)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import check_estimator
 
 from privclust.metrics import l2_error, segmentation_error
 from privclust.segmentation import MTSC, SBL, SSC
@@ -327,8 +326,3 @@ def test_components_per_cluster_projects_and_measures_the_noise():
 def test_any_scale_is_finite(scale):
     X, _ = subspaces(np.random.default_rng(19), 6, 2, 2, 6)
     assert np.isfinite(MTSC(2, n_restarts=1).fit(scale * X.T).coefficients_).all()
-
-
-@pytest.mark.parametrize("estimator", [SBL(2), MTSC(2)], ids=["SBL", "MTSC"])
-def test_scikit_learn_conventions(estimator):
-    check_estimator(estimator)

@@ -3,17 +3,11 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.datasets.synthetic import random_subspaces
 from privclust.metrics import segmentation_error
 from privclust.segmentation import TSC
 from privclust.segmentation import _tsc as module
-
-
-@parametrize_with_checks([TSC(random_state=0), TSC(3, random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def graph_by_definition(X, s):

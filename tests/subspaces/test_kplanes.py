@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.metrics import segmentation_error, subspace_cost, wasserstein_distance
 from privclust.subspaces import KPlanes
@@ -19,11 +18,6 @@ def rows_near_subspaces(n, d, k, q, noise, seed):
     y /= np.linalg.norm(y, axis=1, keepdims=True)
     X = np.einsum("idq,iq->id", bases[labels], y) + noise * rng.standard_normal((n, d))
     return X, bases, labels
-
-
-@parametrize_with_checks([KPlanes(random_state=0), KPlanes(3, n_init=2, random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("seed", range(5))

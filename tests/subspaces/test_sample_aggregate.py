@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 from scipy.linalg import orthogonal_procrustes
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.metrics.subspaces import subspace_distance, wasserstein_distance
 from privclust.segmentation import LSR, SSC
@@ -69,17 +68,6 @@ def model(base=None, q=1, **params):
     return SampleAggregateSubspaceClustering(
         base or KPlanes(2, q, n_init=2), q, **({"random_state": 0} | params)
     )
-
-
-# one of the checks wants clusters found again: by the base, with next to no noise
-@parametrize_with_checks(
-    [
-        model(KPlanes(3, 1), epsilon=1e5, n_subsets=1),
-        model(KPlanes(3, 1), epsilon=1e5, n_subsets=1, variant="paper"),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- distances of results --------------------------------------------------------------------

@@ -5,7 +5,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privclust.metrics import subspace_cost, wasserstein_distance
 from privclust.privacy import PrivacyLeakWarning, pld_epsilon
@@ -28,14 +27,6 @@ def rows_near_subspaces(n=3000, d=5, k=3, q=3, noise=0.01, seed=0):
 
 def model(k=3, q=3, **params):
     return SuLQKPlanes(k, q, **({"norm_bound": 1.0, "random_state": 0} | params))
-
-
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [SuLQKPlanes(random_state=0), SuLQKPlanes(3, calibration="mod_sulq", n_init=2, random_state=0)]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- the noise -------------------------------------------------------------------------------

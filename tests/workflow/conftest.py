@@ -47,9 +47,9 @@ class Project:
 
     @property
     def environment(self):
-        """The environment of a run: the copy's own package, no mirror from outside."""
+        """The environment of a run: the copy's own package and modules, no mirror from outside."""
         kept = {k: v for k, v in os.environ.items() if k != "PRIVCLUST_DATA_MIRROR"}
-        return {**kept, "PYTHONPATH": str(self.folder / "src")}
+        return {**kept, "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}"}
 
     def run(self, *arguments, check=True):
         """Run Snakemake and return its output, both streams together."""
@@ -118,6 +118,12 @@ def undisturbed(tmp_path_factory):
     project.run("--cores", "2")
     project.seconds = time.monotonic() - begun
     return project
+
+
+@pytest.fixture(scope="session")
+def project_in():
+    """Make a copy of the project in a folder: what `new_project` does, for fixtures of a module."""
+    return Project
 
 
 @pytest.fixture(scope="session")

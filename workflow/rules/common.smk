@@ -24,6 +24,7 @@ except ConfigError as error:
 EFFORTS = ["quick", "paper"]
 DATASETS = sorted(PLAN.datasets)
 FEATURES = sorted(PLAN.features)
+OWN = sorted(PLAN.own_data)
 PAPERS = sorted(PLAN.papers)
 EXPERIMENTS = sorted(PLAN.experiments)
 BATCHES = sorted({b for e in PLAN.experiments.values() for b in e.batches})
@@ -66,6 +67,16 @@ def images_of(wildcards):
 def features_spec(wildcards):
     """Return the canonical description of a feature set."""
     return canonical_json(PLAN.features[wildcards.features].spec())
+
+
+def own_file(wildcards):
+    """Return the file of a data set of the user's own."""
+    return PLAN.own_data[wildcards.own].file
+
+
+def own_spec(wildcards):
+    """Return the canonical description of a data set of the user's own."""
+    return canonical_json(PLAN.own_data[wildcards.own].spec())
 
 
 def experiment_of(wildcards):

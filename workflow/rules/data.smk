@@ -65,3 +65,26 @@ rule features:
         "Extracting the features {wildcards.features}"
     script:
         "../scripts/features.py"
+
+
+rule read_own:
+    input:
+        file=own_file,
+        code=code_of("privclust.datasets.own"),
+    output:
+        dataset="data/own/{own}.h5",
+    log:
+        "logs/own/{own}.log",
+    benchmark:
+        "benchmarks/out/own/{own}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        spec=own_spec,
+    message:
+        "Reading {wildcards.own}, data of your own"
+    script:
+        "../scripts/read_own.py"

@@ -1,3 +1,9 @@
+PAGE_FILES = [
+    f"src/privclust/page/{name}"
+    for name in ("index.html.j2", "target.html.j2", "style.css", "page.js")
+]
+
+
 rule verdicts:
     input:
         trials=all_trials(),
@@ -33,9 +39,12 @@ rule index:
         figures=all_target_files("svg"),
         pictures=all_target_files("png"),
         tables=all_target_files("csv"),
-        code=code_of("privclust.page") + ["src/privclust/page.html.j2"],
+        trials=all_trials(),
+        costs=[path for path in tables_of_experiments() if path.endswith(".tsv")],
+        code=code_of("privclust.page") + PAGE_FILES,
     output:
         page=f"{RESULTS}/index.html",
+        costs=f"{RESULTS}/costs.js",
     log:
         f"logs/{PLAN.effort}/index.log",
     benchmark:

@@ -37,6 +37,7 @@ results = Results(
         or [pd.DataFrame()]
     ),
     costs=tables(snakemake.input.costs, "\t"),
+    own=tuple(spec["own"]),
 )
 drawing = load_object(spec["draw"])(results)
 save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.table)

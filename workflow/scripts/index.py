@@ -1,15 +1,33 @@
-"""Write the page with the scorecard and every target."""
+"""Write the page with the scorecard and every target, and beside it what the fits cost."""
 
 import json
+from pathlib import Path
 
 import job
 import pandas as pd
 
 from privclust import artefacts
-from privclust.page import render
+from privclust.page import costs_script, render, svg_size
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
-verdicts = pd.read_csv(snakemake.input.verdicts, keep_default_na=False)
-tables = dict(zip(sorted(spec["targets"]), map(pd.read_csv, snakemake.input.tables), strict=True))
-artefacts.write_text(snakemake.output.page, render(spec, verdicts, tables))
+files = snakemake.input
+page = render(
+    spec,
+    pd.read_csv(files.verdicts, keep_default_na=False),
+    tables={
+        Path(path).stem: pd.read_csv(path, dtype=str, keep_default_na=False)
+        for path in files.tables
+    },
+    sizes={
+        Path(path).stem: svg_size(Path(path).read_text(encoding="utf-8")[:2000])
+        for path in files.figures
+    },
+    sources={
+        Path(path).parent.name: sorted(set(pd.read_csv(path, usecols=["source"]).source))
+        for path in files.trials
+    },
+)
+artefacts.write_text(snakemake.output.page, page)
+costs = {Path(path).parent.name: pd.read_csv(path, sep="\t") for path in files.costs}
+artefacts.write_text(snakemake.output.costs, costs_script(spec, costs))

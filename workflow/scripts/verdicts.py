@@ -13,6 +13,7 @@ from privclust.verdicts import judge
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
 claims = load_validated(snakemake.input.claims, "workflow/schemas/claims.schema.yaml")
+claims += spec["own_claims"]
 trials = dict(zip(spec["experiments"], map(pd.read_csv, snakemake.input.trials), strict=True))
 # a paper may print no numbers: then only the columns are there
 empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.bingham._kernels import (
     draw_frames,
@@ -19,7 +20,11 @@ _NOT_SYMMETRIC = 1e-8  # part of the largest entry by which A and A' may differ
 _NOT_ORTHONORMAL = 1e-6
 
 
-def sample_vector_bingham(A, rng, size: int | None = None) -> np.ndarray:
+def sample_vector_bingham(
+    A: ArrayLike,
+    rng: np.random.Generator | int | None,
+    size: int | None = None,
+) -> np.ndarray:
     r"""Draw unit vectors of density proportional to :math:`e^{x' A x}`, exactly.
 
     By rejection from an angular central Gaussian; about half of the proposals are accepted in low
@@ -64,7 +69,12 @@ def sample_vector_bingham(A, rng, size: int | None = None) -> np.ndarray:
 
 
 def sample_matrix_bingham(
-    A, q: int, rng, n_sweeps: int = 10, init=None, size: int | None = None
+    A: ArrayLike,
+    q: int,
+    rng: np.random.Generator | int | None,
+    n_sweeps: int = 10,
+    init: ArrayLike | None = None,
+    size: int | None = None,
 ) -> np.ndarray:
     r"""Draw orthonormal frames of density proportional to :math:`e^{tr(U' A U)}`.
 

@@ -18,8 +18,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privclust.datasets.images import AGAIN, encode_text, read_members, require
+from privclust.datasets.images import AGAIN, encode_text, read_members
 from privclust.datasets.registry import DataError
+from privclust.packages import require
 
 SIZE = 32
 """Height and width of an image in pixels."""
@@ -172,7 +173,7 @@ def _from_sheets(
 
 def _tiles(path: str | os.PathLike[str], member: str, content: bytes, count: int) -> np.ndarray:
     """Cut a contact sheet into its images, row by row, (count, 3072)."""
-    image_module = require("PIL.Image")
+    image_module = require("PIL.Image", "images")
     try:
         with image_module.open(io.BytesIO(content)) as image:
             sheet = np.asarray(image.convert("RGB"))

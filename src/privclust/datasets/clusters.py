@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from privclust.compiled import kernel
 from privclust.validation import check_integer, check_option
@@ -59,7 +60,14 @@ class MixtureRows:
     """
 
     def __init__(
-        self, n_samples, centers, seed, *, factors=None, weights=None, chunk=1 << 16
+        self,
+        n_samples: int,
+        centers: ArrayLike,
+        seed: int,
+        *,
+        factors: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        chunk: int = 1 << 16,
     ) -> None:
         for name, value, minimum in (("n_samples", n_samples, 1), ("chunk", chunk, 1)):
             check_integer(name, value, minimum=minimum)
@@ -77,7 +85,7 @@ class MixtureRows:
         self._edges = _edges(weights, k)
 
     def chunks(
-        self, start: int = 0, stop: int | None = None, dtype=np.float64
+        self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.float64
     ) -> Iterator[np.ndarray]:
         """Yield the rows from `start` to `stop`, at most a chunk at a time.
 
@@ -108,7 +116,7 @@ class MixtureRows:
         found = [self._labels(self._generator(c), last)[first:] for c, first, last in parts]
         return np.concatenate([np.empty(0, dtype=np.int64), *found])
 
-    def to_array(self, dtype=np.float64) -> np.ndarray:
+    def to_array(self, dtype: DTypeLike = np.float64) -> np.ndarray:
         """Return all rows, shape (n_samples, n_features)."""
         found = np.empty((self.n_samples, self.n_features), dtype=dtype)
         done = 0

@@ -18,9 +18,9 @@ from privclust.datasets.images import (
     join_files,
     numbered_lines,
     read_members,
-    require,
 )
 from privclust.datasets.registry import DataError
+from privclust.packages import require
 
 N_IMAGES = 11_788
 N_CLASSES = 200
@@ -153,7 +153,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 def _size(path: str | os.PathLike[str], content: bytes, name: bytes) -> tuple[int, int]:
     """Return width and height of an encoded image."""
-    image_module = require("PIL.Image")
+    image_module = require("PIL.Image", "images")
     try:
         with image_module.open(io.BytesIO(content)) as image:
             return image.size

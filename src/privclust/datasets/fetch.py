@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -29,6 +28,7 @@ from privclust.artefacts import atomic_path, write_text
 from privclust.datasets.network import CHUNK, download, unreachable, why_failed, worth_retrying
 from privclust.datasets.registry import DataError, Dataset, Part, Source, Substitute
 from privclust.dotted import load_object
+from privclust.packages import require
 
 RECEIPT = "receipt.json"
 MIRROR_VARIABLE = "PRIVCLUST_DATA_MIRROR"
@@ -350,9 +350,9 @@ def _from_url(
     retries: int,
 ) -> Receipt:
     """Download the file, beginning again after passing failures."""
-    import requests
-
-    for attempt in itertools.count():
+    requests = require("requests", "downloads")
+    attempt = 0
+    while True:
         log.info("%s: downloading %s", dataset.name, source.location)
         try:
             return _keep(
@@ -364,6 +364,7 @@ def _from_url(
                 raise _Unavailable(reason) from error
             log.info("%s: %s; trying again", dataset.name, reason)
             time.sleep(0.5 * 2**attempt)
+            attempt += 1
         except DataError as error:
             raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
 

@@ -20,20 +20,25 @@ Readers of image sets return, in one dictionary,
 from __future__ import annotations
 
 import hashlib
-import importlib
 import io
 import os
 import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.datasets.registry import DataError
+from privclust.packages import require
 from privclust.validation import check_integer
+
+Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
+"""Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""
 
 AGAIN = "delete the file and fetch it again"
 _NAMED = 5  # unreadable images that a message names
@@ -90,7 +95,12 @@ class ImageList(Sequence):
     (2, (32, 32, 3), 'image 1')
     """
 
-    def __init__(self, items, boxes=None, names=None) -> None:
+    def __init__(
+        self,
+        items: Sequence[Image] | np.ndarray,
+        boxes: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self._items = items
         if not len(items):
             raise ValueError("images: got none; give one or more")
@@ -157,7 +167,7 @@ class ImageList(Sequence):
                 failures += error.failures
         return failures
 
-    def subset(self, indices: Sequence[int]) -> ImageList:
+    def subset(self, indices: Sequence[int] | np.ndarray) -> ImageList:
         """Return some of the images, with their names and boxes."""
         return ImageList(
             [self._items[i] for i in indices],
@@ -172,7 +182,9 @@ class ImageList(Sequence):
         """
         sha = hashlib.sha256()
         for item in self._items:
-            content = np.ascontiguousarray(item) if isinstance(item, np.ndarray) else _bytes(item)
+            content: Any = (
+                np.ascontiguousarray(item) if isinstance(item, np.ndarray) else _bytes(item)
+            )
             shape = item.shape if isinstance(item, np.ndarray) else len(content)
             sha.update(f"{shape}\n".encode())
             sha.update(content)
@@ -208,23 +220,6 @@ class _Texts(Sequence):
     def __getitem__(self, index: int) -> str:
         text = self._texts[index]
         return text.decode() if isinstance(text, bytes) else str(text)
-
-
-def require(module: str) -> ModuleType:
-    """Import a module of the optional packages for images.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to install it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"images need {module.partition('.')[0]}, which cannot be imported ({error}): "
-            "pip install 'privclust[images]'"
-        ) from error
 
 
 def encode_text(texts: Sequence[str]) -> np.ndarray:
@@ -322,7 +317,12 @@ def _members(path: Path, content: bytes | None) -> Iterator[tuple[str, Callable[
     with tarfile.open(path, "r|*", stream) as archive:  # one pass, nothing goes to the disk
         for member in archive:
             if member.isfile():
-                yield member.name, lambda member=member: archive.extractfile(member).read()
+                yield member.name, partial(_content, archive, member)
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return the bytes of a file of an archive."""
+    return archive.extractfile(member).read()
 
 
 def numbered_lines(
@@ -444,11 +444,11 @@ def _decode(item) -> np.ndarray:
     if not isinstance(item, str | os.PathLike | bytes):
         raise TypeError(f"got {type(item).__name__}; it may be an array, bytes or a path")
     source = io.BytesIO(item) if isinstance(item, bytes) else item
-    pillow = require("PIL.Image")
+    pillow = require("PIL.Image", "images")
     try:
         with pillow.open(source) as image:
             return np.asarray(image.convert("RGB"))
-    except require("PIL").UnidentifiedImageError:
+    except require("PIL", "images").UnidentifiedImageError:
         raise ValueError("not an image of a known format") from None
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.validation import check_integer, check_real
 
@@ -191,7 +192,7 @@ def map_points(
     return points[order], labels[order], np.flatnonzero(order >= len(points) - n_copies)
 
 
-def to_unit_ball(points, center, radius: float) -> np.ndarray:
+def to_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndarray:
     """Shift and scale points so that a public ball around `center` becomes the unit ball.
 
     Parameters
@@ -230,7 +231,7 @@ def to_unit_ball(points, center, radius: float) -> np.ndarray:
     return scaled / np.maximum(norms, 1.0)[:, None]
 
 
-def from_unit_ball(points, center, radius: float) -> np.ndarray:
+def from_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndarray:
     """Undo `to_unit_ball`; the points, such as private means, need not be in the unit ball.
 
     Parameters

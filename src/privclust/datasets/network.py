@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from privclust.packages import require
+
 CHUNK = 1 << 17
 """Bytes that are read at once."""
 
@@ -84,10 +86,9 @@ def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
     requests.RequestException
         If it fails; see `why_failed`.
     """
-    from pooch import HTTPDownloader
-
+    downloader_class = require("pooch", "downloads").HTTPDownloader
     progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
-    downloader = HTTPDownloader(progressbar=progress, chunk_size=CHUNK, timeout=timeout)
+    downloader = downloader_class(progressbar=progress, chunk_size=CHUNK, timeout=timeout)
     downloader(url=url, output_file=str(path), pooch=None)
 
 
@@ -130,8 +131,7 @@ def why_failed(error: Exception, timeout: tuple[float, float]) -> str:
     -------
     str
     """
-    import requests
-
+    requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"the server answers {error.response.status_code} {error.response.reason}"
     if isinstance(error, requests.ConnectTimeout):
@@ -151,8 +151,7 @@ def worth_retrying(error: Exception) -> bool:
     True for a connection that broke off and for server errors (status 5xx); a server that says
     that the file is not there, or that does not answer at all, will not change its mind.
     """
-    import requests
-
+    requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError):
         return error.response is not None and error.response.status_code >= 500
     if isinstance(error, requests.Timeout | requests.exceptions.SSLError):
@@ -162,9 +161,8 @@ def worth_retrying(error: Exception) -> bool:
 
 def _endpoint(url: str) -> tuple[str, int]:
     """Return host and port of what must take the connection: the server, or a proxy."""
-    from requests.utils import get_environ_proxies, select_proxy
-
-    proxy = select_proxy(url, get_environ_proxies(url))
+    utils = require("requests.utils", "downloads")
+    proxy = utils.select_proxy(url, utils.get_environ_proxies(url))
     if proxy and "://" not in proxy:
         proxy = f"http://{proxy}"
     parts = urlsplit(proxy or url)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.embedding._dpdsne_kernels import affinities, forces
+from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.mechanisms import gaussian
@@ -132,16 +135,16 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        variant="sound",
-        perplexity=30.0,
-        max_iter=50,
-        learning_rate=10.0,
-        exaggeration=4.0,
-        clip=0.5,
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        variant: Literal["sound", "paper"] = "sound",
+        perplexity: float = 30.0,
+        max_iter: int = 50,
+        learning_rate: float = 10.0,
+        exaggeration: float = 4.0,
+        clip: float = 0.5,
+        random_state: RandomState = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.variant = variant
@@ -152,7 +155,7 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.clip = clip
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Take public rows and their embedding.
 
         Parameters
@@ -186,7 +189,7 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_iter_ = self.max_iter
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Release rows: place them among the anchors, with fresh noise.
 
         Parameters
@@ -213,7 +216,7 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             [self._placed(X[i : i + _BLOCK], self.anchors_) for i in range(0, len(X), _BLOCK)]
         )
 
-    def guarantee_of(self, n_rows):
+    def guarantee_of(self, n_rows: int | None) -> Guarantee:
         """Return what a transform of so many rows promises; None for any number of rows.
 
         Parameters

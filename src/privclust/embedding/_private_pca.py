@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows
@@ -118,17 +121,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int = 2,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        mechanism="gaussian",
-        norm_bound=None,
-        out_of_bounds="clip",
-        neighbours="replace_one",
-        n_sweeps=10,
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        mechanism: Literal["gaussian", "exponential", "mod_sulq"] = "gaussian",
+        norm_bound: float | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        n_sweeps: int = 10,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
@@ -139,7 +142,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_sweeps = n_sweeps
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Release components of the rows of X.
 
         Parameters
@@ -170,7 +173,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self._add_noise(moments, radius, source, leaks)
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the coordinates of rows along the components. Adds no noise to them.
 
         Parameters

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,6 +29,7 @@ from privclust.embedding._smlq import (
     unit_rows,
 )
 from privclust.embedding._smlq_kernels import first_iterate, later_iterates
+from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian
@@ -145,21 +148,21 @@ class PrivateMail(BaseEstimator):
 
     def __init__(
         self,
-        n_components=None,
+        n_components: int | None = None,
         *,
-        alpha=0.6,
-        sigma=6.0,
-        init_scale=1e-8,
-        n_iter=5,
-        kernel=None,
-        epsilon=0.1,
-        delta=1e-5,
-        variant="sound",
-        label_after_noise=None,
-        released="feature",
-        start_seed=0,
-        random_state=None,
-    ):
+        alpha: float = 0.6,
+        sigma: float = 6.0,
+        init_scale: float = 1e-8,
+        n_iter: int = 5,
+        kernel: Literal["sigma", "sigma^2", "2 sigma^2"] | None = None,
+        epsilon: float = 0.1,
+        delta: float = 1e-5,
+        variant: Literal["sound", "paper", "code"] = "sound",
+        label_after_noise: bool | None = None,
+        released: Literal["feature", "embedding"] = "feature",
+        start_seed: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
         self.alpha = alpha
         self.sigma = sigma
@@ -174,7 +177,7 @@ class PrivateMail(BaseEstimator):
         self.start_seed = start_seed
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Compute what concerns the public images alone, and how much noise a query needs.
 
         Parameters
@@ -214,7 +217,7 @@ class PrivateMail(BaseEstimator):
         self._state_guarantee()
         return self
 
-    def release(self, X, y=None):
+    def release(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
         """Return what leaves the client, for each query by itself.
 
         Parameters
@@ -249,7 +252,7 @@ class PrivateMail(BaseEstimator):
             found[rows] = self._embed(unit_rows(X[rows]), labels[rows], kernel)
         return found
 
-    def public_map(self, X):
+    def public_map(self, X: ArrayLike) -> np.ndarray:
         """Return rows under the map that public data define, without noise.
 
         It is what `release` adds noise to with ``variant="sound"``, and what a server applies to

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget, pld_epsilon
 from privclust.privacy.bounds import bounded_rows
@@ -90,15 +94,15 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int = 2,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        neighbours="row",
-        norm_bound=None,
-        out_of_bounds="clip",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        neighbours: Literal["row", "attribute"] = "row",
+        norm_bound: float | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
@@ -107,7 +111,7 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.out_of_bounds = out_of_bounds
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the projection and choose the noise.
 
         Parameters
@@ -140,7 +144,7 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.guarantee_ = self._promise(leaks)
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Release rows: project them and add fresh noise.
 
         Parameters

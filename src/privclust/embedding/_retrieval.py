@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from privclust.embedding._alignment import align
@@ -129,7 +131,14 @@ class RetrievalClient:
     [0, 0, 0]
     """
 
-    def __init__(self, model: PrivateMail, X_public, y_public, *, obfuscate: bool = False) -> None:
+    def __init__(
+        self,
+        model: PrivateMail,
+        X_public: ArrayLike,
+        y_public: ArrayLike,
+        *,
+        obfuscate: bool = False,
+    ) -> None:
         if obfuscate and model.variant == "sound":
             raise ValueError(
                 "obfuscate must be False with variant='sound', whose release needs no dummies"
@@ -144,7 +153,7 @@ class RetrievalClient:
         self.model_ = clone(model).fit(self._X, self._y)
         self._place = 0
 
-    def ask(self, x, label: int | None = None, *, k: int = 8) -> Message:
+    def ask(self, x: ArrayLike, label: int | None = None, *, k: int = 8) -> Message:
         """Return the message for one query; it spends the budget once.
 
         Parameters
@@ -231,7 +240,14 @@ class RetrievalServer:
         If gallery labels are missing, or see `PrivateMail.fit` and `SMLQ.fit`.
     """
 
-    def __init__(self, model: PrivateMail, X_public, y_public, X_gallery, y_gallery=None) -> None:
+    def __init__(
+        self,
+        model: PrivateMail,
+        X_public: ArrayLike,
+        y_public: ArrayLike,
+        X_gallery: ArrayLike,
+        y_gallery: ArrayLike | None = None,
+    ) -> None:
         if model.variant == "sound":
             # the map and no noise: nothing here is random, so a seed is no matter
             public = clone(model).set_params(random_state=0).fit(X_public, y_public)
@@ -248,7 +264,7 @@ class RetrievalServer:
                 f"{X_gallery.shape} and {X_public.shape}"
             )
         k, n_public = model.n_components or 2, len(y_public)
-        seeds = (model.start_seed, [model.start_seed, _GALLERY_STREAM])
+        seeds: tuple[Any, Any] = (model.start_seed, [model.start_seed, _GALLERY_STREAM])
         start = np.vstack(
             [
                 np.random.default_rng(seed).normal(scale=model.init_scale, size=(n, k))

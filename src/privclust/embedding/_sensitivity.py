@@ -9,6 +9,7 @@ import numpy as np
 
 from privclust.embedding._smlq import checked_labels, kernel_width, label_matrix, unit_rows
 from privclust.embedding._smlq_kernels import first_iterate, label_product
+from privclust.hints import RandomState
 from privclust.validation import as_generator, check_integer, check_option, check_real
 
 _RECORDS = 24  # directions of the changed record that the search tries with each arrangement
@@ -173,7 +174,7 @@ def search_sensitivity(
     kernel: str = "2 sigma^2",
     relation: str = "add-remove",
     n_steps: int = 50,
-    random_state=None,
+    random_state: RandomState = None,
 ) -> WorstPair:
     """Search for the pair of neighbours that moves the first iterate most.
 

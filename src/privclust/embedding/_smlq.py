@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from privclust.embedding._smlq_kernels import add_stripe, label_product
+from privclust.hints import RandomState
 from privclust.validation import as_generator, check_integer, check_option, check_real
 
 VARIANTS = ("paper", "code")
@@ -123,17 +126,17 @@ class SMLQ(BaseEstimator):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int = 2,
         *,
-        alpha=0.6,
-        sigma=6.0,
-        init_scale=1e-8,
-        n_iter=5,
-        variant="paper",
-        kernel=None,
-        init=None,
-        random_state=None,
-    ):
+        alpha: float = 0.6,
+        sigma: float = 6.0,
+        init_scale: float = 1e-8,
+        n_iter: int = 5,
+        variant: Literal["paper", "code"] = "paper",
+        kernel: Literal["sigma", "sigma^2", "2 sigma^2"] | None = None,
+        init: np.ndarray | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
         self.alpha = alpha
         self.sigma = sigma
@@ -144,7 +147,7 @@ class SMLQ(BaseEstimator):
         self.init = init
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Embed samples.
 
         Parameters
@@ -192,7 +195,7 @@ class SMLQ(BaseEstimator):
         self.embedding_ = iterates[-1]
         return self
 
-    def fit_transform(self, X, y):
+    def fit_transform(self, X: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the embedding of the samples that it is fitted to; see `fit`."""
         return self.fit(X, y).embedding_
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privclust.experiments.audit_cases_base import CLAIMANTS
+from privclust.experiments.audit_cases_base import CLAIMANTS, AuditCase
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.privacy.audit import audit_mechanism
 from privclust.validation import check_real
@@ -64,7 +64,11 @@ def fit_audit(
         The claim, the bounds, the counts of the event behind the bound on epsilon, and numbers for
         the verdict, the claimant and what was expected.
     """
-    case = estimator(**params)
+    return fit_case(estimator(**params), data, streams)
+
+
+def fit_case(case: AuditCase, data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
+    """Attack a case that was made already; see `fit_audit`."""
     result = audit_mechanism(
         case,
         case.data,

@@ -14,7 +14,7 @@ import numpy as np
 from privclust.config import ConfigError
 from privclust.datasets import lifesci
 from privclust.datasets.clusters import MixtureRows, draw_mixture
-from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
 OURS = "generated: not the paper's mixture"
@@ -177,7 +177,7 @@ def fit_clusters(
         "n_clusters": data.extra["n_clusters"],
         "n_components": data.extra["n_clusters"],
         "bounds": (low, high),
-        "random_state": streams.get("noise"),
+        "random_state": random_state_for(estimator, streams.get("noise")),
         "design": streams.get("init"),
         "n_frequencies": data.extra["n_frequencies"],
         "shared": shared,

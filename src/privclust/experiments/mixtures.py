@@ -18,7 +18,7 @@ from privclust.datasets.mixtures import (
     three_gaussians,
     to_unit_ball,
 )
-from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 from privclust.privacy.bounds import uniform_in_ball
 
 GENERATED = "generated as the paper describes"
@@ -150,9 +150,10 @@ def fit_mixture(
         ``weights``, ``means``, ``covariances``, with the starts along the first axis, and, where
         the method tells, ``floors`` (starts, 3): rates of floored weights, means and covariances.
     """
-    rng, noise = streams.get("init"), streams.get("noise")
+    rng, noise = streams.get("init"), random_state_for(estimator, streams.get("noise"))
     accepted = inspect.signature(estimator).parameters
-    k, d = params.get("n_components", 1), data.X.shape[1]
+    params = {"n_components": data.extra.get("n_clusters", 1), **params}
+    k, d = params["n_components"], data.X.shape[1]
     offered = _spherical_start(params.get("covariance_type", "full"), k, d)
     offered |= {"norm_bound": 1.0, "random_state": noise}
     found: dict[str, list[np.ndarray]] = {}
@@ -201,11 +202,17 @@ def fit_centers(
     """
     accepted = inspect.signature(estimator).parameters
     start = data.extra["start"]
-    settings = dict(params)
-    if "norm_bound" in accepted:
-        settings |= {"norm_bound": 1.0, "random_state": streams.get("noise")}
+    offered = {
+        "n_components": len(start),
+        "means_init": start,
+        "n_clusters": len(start),
+        "init": start,
+        "norm_bound": 1.0,
+        "random_state": random_state_for(estimator, streams.get("noise")),
+    }
     if "n_components" in accepted:
-        model = estimator(n_components=len(start), means_init=start, **settings).fit(data.X)
-        return {"centers": model.means_}
-    model = estimator(n_clusters=len(start), init=start, **settings).fit(data.X)
-    return {"centers": model.cluster_centers_}
+        del offered["init"]  # of a mixture the name of a way to start
+    settings = {name: value for name, value in offered.items() if name in accepted}
+    model = estimator(**{**settings, **params}).fit(data.X)
+    centers = model.means_ if hasattr(model, "means_") else model.cluster_centers_
+    return {"centers": np.asarray(centers)}

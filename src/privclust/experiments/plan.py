@@ -45,6 +45,8 @@ class Method:
         Keyword arguments of the class.
     transforms : tuple of (str, dict)
         Dotted paths and keyword arguments of the transformers that prepare the samples, in order.
+    code : tuple of str
+        Dotted paths of what else it depends on.
     """
 
     name: str
@@ -52,10 +54,11 @@ class Method:
     estimator: str
     params: dict[str, Any]
     transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
+    code: tuple[str, ...] = ()
 
     def dotted_paths(self) -> list[str]:
-        """Return the dotted paths of the classes that the method consists of."""
-        return [self.estimator, *(path for path, _ in self.transforms)]
+        """Return the dotted paths of the objects that the method consists of."""
+        return [self.estimator, *(path for path, _ in self.transforms), *self.code]
 
     def spec(self) -> dict[str, Any]:
         """Return all that decides what the method does, as JSON values."""
@@ -102,6 +105,8 @@ class Experiment:
         Memory of a job at its first attempt, in MB.
     together : bool
         Whether one job fits all methods that depend on the same source files.
+    grid : tuple of dict
+        The union of product grids that the points come from, as the config has it.
     """
 
     paper: str
@@ -122,6 +127,7 @@ class Experiment:
     reference: str | None = None
     memory_mb: int = MEMORY_MB
     together: bool = False
+    grid: tuple[dict[str, Any], ...] = ()
 
     @cached_property
     def batches(self) -> dict[str, tuple[str, ...]]:
@@ -328,6 +334,7 @@ def experiments_of(
             reference=settings.get("reference"),
             memory_mb=settings.get("memory_mb", MEMORY_MB),
             together=settings.get("together", False),
+            grid=tuple(settings.get("grid", [])),
         )
         _check(found[name], f"{where}: experiments.{name}")
     return found
@@ -374,4 +381,5 @@ def _method(
         transforms=tuple(
             (step["class"], dict(step.get("params", {}))) for step in use.get("transforms", [])
         ),
+        code=tuple(use.get("code", ())),
     )

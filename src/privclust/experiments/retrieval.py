@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privclust.config import ConfigError
-from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 from privclust.metrics.retrieval import hit_ranks
 
 KINDS = ("deep", "pixels", "random")
@@ -188,7 +188,7 @@ def made(estimator: type, params: Mapping[str, Any], data: TrialData, streams: T
     offered = {
         **data.extra["settings"],
         "shared": data.extra.get("shared", {}),
-        "random_state": streams.get("noise"),
+        "random_state": random_state_for(estimator, streams.get("noise")),
     }
     settings = {name: value for name, value in offered.items() if name in accepted}
     return estimator(**(settings | dict(params)))

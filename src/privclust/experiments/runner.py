@@ -20,6 +20,7 @@ import numpy as np
 
 from privclust import seeds
 from privclust.artefacts import canonical_json
+from privclust.config import ConfigError
 from privclust.dotted import load_object
 
 log = logging.getLogger("privclust")
@@ -275,10 +276,34 @@ def _fit_method(
         key = canonical_json(known)
         if key not in results:
             streams = TrialStreams({**spec, "method": method}, {**point, **known}, trial)
-            results[key] = fit(estimator, {**method["params"], **known}, data, streams)
+            results[key] = _fitted(fit, estimator, {**method["params"], **known}, data, streams)
         cpu_seconds[method["name"]] += time.process_time() - start
         yield method["name"], results[key]
         start = time.process_time()
+
+
+def _fitted(
+    fit: Callable[..., Mapping[str, np.ndarray]],
+    estimator: type,
+    params: Mapping[str, Any],
+    data: TrialData,
+    streams: TrialStreams,
+) -> Mapping[str, np.ndarray]:
+    """Fit once; a method that lacks what its experiment reads of it is named."""
+    try:
+        return fit(estimator, params, data, streams)
+    except AttributeError as error:
+        if not isinstance(error.obj, estimator):
+            raise
+        name = f"{estimator.__module__}.{estimator.__qualname__}"
+        raise ConfigError(f"{name} has no {error.name!r} after it was fitted") from error
+
+
+def random_state_for(estimator: type, rng: np.random.Generator) -> np.random.Generator | int:
+    """Return what a class takes for `random_state`: ours a generator, any other a whole number."""
+    if estimator.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return rng
+    return int(rng.integers(2**31))
 
 
 def _instance_data(

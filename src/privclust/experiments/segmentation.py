@@ -10,7 +10,7 @@ import numpy as np
 from privclust.config import ConfigError
 from privclust.datasets.hopkins155 import Sequence, unpack
 from privclust.datasets.synthetic import random_subspaces
-from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
 
@@ -123,7 +123,7 @@ def fit_segmentation(
     settings = dict(params)
     accepted = estimator().get_params() if hasattr(estimator, "get_params") else {}
     if "random_state" in accepted:
-        settings["random_state"] = streams.get("init")
+        settings["random_state"] = random_state_for(estimator, streams.get("init"))
     model = estimator(n_clusters=data.n_clusters, **settings).fit(data.X)
     found = {"labels": np.asarray(model.labels_, dtype=np.int32)}
     if hasattr(model, "coefficients_"):

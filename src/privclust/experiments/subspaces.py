@@ -12,7 +12,7 @@ import numpy as np
 
 from privclust.config import ConfigError
 from privclust.datasets.synthetic import subspace_mixture
-from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
 STARTS = ("ssc", "lrr")
@@ -211,7 +211,7 @@ def _fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams
         "n_sweeps": data.extra["n_sweeps"],
         "norm_bound": 1.0,
         "shared": shared,
-        "random_state": streams.get("noise"),
+        "random_state": random_state_for(estimator, streams.get("noise")),
     }
     settings = {name: value for name, value in offered.items() if name in accepted} | dict(params)
     if isinstance(settings.get("init"), str) and settings["init"] in STARTS:

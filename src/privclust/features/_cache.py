@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,9 @@ def cache_features(
         _shard(folder, images, readable[start : start + shard], settings, noted)
         for start in progress_over(starts, len(starts), what)
     ]
-    content = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    content: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+    }
     for name, value in labels.items():
         content[name] = value if name == "names" else value[readable]
     save_features(path, **content, about=noted, inputs=inputs)
@@ -168,7 +170,7 @@ def _readable(images: ImageList, skip: bool) -> tuple[np.ndarray, list[str]]:
 def _shard(
     folder: Path,
     images: ImageList,
-    positions: Sequence[int],
+    positions: np.ndarray,
     settings: Settings,
     noted: Mapping[str, Any],
 ) -> dict[str, np.ndarray]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from privclust.datasets.images import ImageList, UnreadableImagesError
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.datasets.images import Image, ImageList, UnreadableImagesError
 from privclust.features._extract import prepare
 from privclust.validation import check_integer
 
 
-def pixel_features(images, *, size: int = 16) -> np.ndarray:
+def pixel_features(
+    images: ImageList | Sequence[Image] | np.ndarray, *, size: int = 16
+) -> np.ndarray:
     """Return the pixels of images, made small, as features.
 
     Parameters
@@ -52,7 +57,7 @@ def small_pixels(images: ImageList, size: int) -> np.ndarray:
     return pixels.astype(np.float32) / np.float32(255.0)
 
 
-def pca_features(X, n_components: int) -> np.ndarray:
+def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     """Return the first principal components of features. Nothing about them is private.
 
     Parameters

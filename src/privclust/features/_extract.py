@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from privclust.datasets.images import ImageList, UnreadableImagesError, require
+from privclust.datasets.images import Image, ImageList, UnreadableImagesError
 from privclust.features._graph import build_graph
 from privclust.features._progress import progress_over
 from privclust.features._weights import MODELS, read_weights
+from privclust.packages import require
 from privclust.validation import check_integer, check_option
 
 CROP = 0.875
@@ -31,9 +32,9 @@ class Settings(NamedTuple):
 
 
 def extract_features(
-    images,
+    images: ImageList | Sequence[Image] | np.ndarray,
     *,
-    model: str = "lite0",
+    model: Literal["lite0", "lite1", "lite2"] = "lite0",
     size: int = 224,
     batch: int = 16,
     threads: int | None = None,
@@ -100,7 +101,7 @@ def extract_features(
 
 def prepare(image: np.ndarray, size: int) -> np.ndarray:
     """Return the square in an image's middle at the network's size, (size, size, 3) uint8."""
-    image_module = require("PIL.Image")
+    image_module = require("PIL.Image", "images")
     height, width = image.shape[:2]
     side = CROP * min(height, width)
     left, top = (width - side) / 2.0, (height - side) / 2.0
@@ -135,7 +136,7 @@ def run_network(images: ImageList, starts: Iterable[int], settings: Settings) ->
 @functools.lru_cache(maxsize=2)
 def _network(model: str, threads: int):
     """Return the network, ready to run; the last two are kept."""
-    runtime = require("onnxruntime")
+    runtime = require("onnxruntime", "images")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from privclust.datasets.images import require
+from privclust.packages import require
 
 N_FEATURES = 1280
 _DEPTHS = {"lite0": (1, 2, 2, 3, 3, 4, 1), "lite1": (1, 3, 3, 4, 4, 5, 1)}
@@ -52,7 +53,7 @@ class _Builder:
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
         self._weights = weights
-        self._onnx = require("onnx")
+        self._onnx = require("onnx", "images")
         self._nodes: list = []
         self._constants: list = []
         self._last = "images"
@@ -131,7 +132,7 @@ class _Builder:
         self._nodes.append(helper.make_node(kind, [self._last, *inputs], [output], **attributes))
         self._last = output
 
-    def _constant(self, name: str, value: np.ndarray) -> str:
+    def _constant(self, name: str, value: ArrayLike) -> str:
         """Add a float32 constant and return its name."""
         array = np.asarray(value, dtype=np.float32)
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust import artefacts
 from privclust.datasets.images import encode_text
+from privclust.packages import require
 
 KIND = "features"
 """Kind of the artefacts that hold features."""
@@ -112,12 +114,12 @@ def check_suffix(path: str | os.PathLike[str]) -> Path:
 
 def save_features(
     path: str | os.PathLike[str],
-    X,
-    y,
+    X: ArrayLike,
+    y: ArrayLike,
     *,
-    train=None,
+    train: ArrayLike | None = None,
     names: Sequence[str] | None = None,
-    pixels=None,
+    pixels: ArrayLike | None = None,
     about: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> str:
@@ -167,8 +169,7 @@ def save_features(
 
 def _is_artefact(path: Path) -> bool:
     """Return whether an HDF5 file claims to be an artefact of this project."""
-    import h5py
-
+    h5py = require("h5py", "HDF5 files")
     try:
         with h5py.File(path, "r", locking=False) as file:
             return {"header", "digest"} <= set(file.attrs)
@@ -178,8 +179,7 @@ def _is_artefact(path: Path) -> bool:
 
 def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
     """Read the data sets at the top of a user's HDF5 file that are asked for here."""
-    import h5py
-
+    h5py = require("h5py", "HDF5 files")
     with h5py.File(path, "r", locking=False) as file:
         wanted = {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
         names = {"X", "y", "train", "names", "pixels"} & set(wanted)

@@ -1,14 +1,25 @@
-"""The figure and the table of the privacy audit."""
+"""The figures and the table of the privacy audit."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from privclust.figures.panels import caption, put_table
-from privclust.figures.style import PALETTE, RC, Drawing, Results, new_figure, note_sources
+from privclust.figures.style import (
+    BELOW,
+    PALETTE,
+    RC,
+    Drawing,
+    Results,
+    new_figure,
+    note_sources,
+)
 
 # What the metrics' numbers stand for, in the order of privclust.experiments.audits.
 VERDICTS = ("holds", "violated", "cannot tell")
@@ -20,15 +31,21 @@ FAMILIES = {
     "dpsc": "subspace clustering",
     "privatemail": "PrivateMail",
 }
+_OWN = "of your own"
 _COLORS = {"holds": PALETTE[2], "violated": PALETTE[0], "cannot tell": "#999999"}
 _WIDTH, _ROW = 10.5, 0.215  # inches
+_STARTS = {"sweeps_random": (PALETTE[1], "o", 9.0), "sweeps_data": (PALETTE[0], "s", 5.0)}
+_PAIRS = {
+    "best": "A  the record decides which two lines are best",
+    "stray": "B  the record tells how long two lines stay together",
+}
 
 
 def mechanisms(results: Results) -> Drawing:
     """Claimed epsilon and the lower bound that an attack proves, case by case."""
     (trials,), (costs,) = results.trials.values(), results.costs.values()
     table = mechanisms_table(trials, costs)
-    shown = [name for name in FAMILIES.values() if name in set(table["paper"])]
+    shown = [name for name in (*FAMILIES.values(), _OWN) if name in set(table["paper"])]
     sizes = [int((table["paper"] == name).sum()) for name in shown]
     figure = new_figure(_WIDTH, _ROW * (sum(sizes) + 2 * len(sizes)) + 1.3)
     with mpl.rc_context(RC):
@@ -60,7 +77,7 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "method": trial["method"],
-                "paper": FAMILIES[trial["method"].split("_")[0]],
+                "paper": FAMILIES.get(trial["method"].split("_")[0], _OWN),
                 "case": trial["label"],
                 "claim_by": CLAIMANTS[int(trial["claimant"])],
                 "claimed_epsilon": trial["claimed_epsilon"],
@@ -134,6 +151,109 @@ def _handles() -> list[Line2D]:
     ]
     claim = Line2D([], [], color="#000000", marker="|", linestyle="", markersize=9, label="claimed")
     return [*handles, claim]
+
+
+def sweeps(results: Results) -> Drawing:
+    """What an attack proves of the Gibbs sampler after sweeps, beside its exact loss."""
+    ((experiment, trials),) = results.trials.items()
+    figure = new_figure(_WIDTH, 4.6)
+    shown = [pair for pair in _PAIRS if pair in set(trials["pair"])]
+    with mpl.rc_context(RC):
+        axes = figure.subplots(1, len(shown), squeeze=False)[0]
+        for axis, pair in zip(axes, shown, strict=True):
+            for method, style in _STARTS.items():
+                own = trials[trials["method"] == method].reset_index(drop=True)
+                arrays = results.arrays[experiment, method]
+                _sweeps_of(axis, own[own["pair"] == pair], arrays, style)
+            axis.axhline(trials["claimed_epsilon"].iloc[0], color="#000000", linewidth=1.2)
+            axis.set_title(_PAIRS[pair])
+            axis.set_xscale("log", base=2)
+            ticks = sorted(trials["n_sweeps"].unique())
+            axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axis.minorticks_off()
+            axis.set_xlabel("sweeps")
+            axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1])
+        axes[0].set_ylabel("ε, nats")
+        handles = _sweeps_handles(trials)
+        figure.legend(handles=handles, loc="outside lower center", ncols=3).set_gid(BELOW)
+        caption(
+            figure,
+            "Two lines, by the Gibbs sampler of the exponential mechanism at a claimed ε = "
+            f"{trials['claimed_epsilon'].iloc[0]:g}, δ = 0, stopped after some sweeps; one pair of "
+            "neighbours a panel. Lines: the exact loss, by quadrature. Marks: what an attack "
+            "proves at 95 % confidence; filled where it convicts, by ε or by δ.",
+        )
+        note_sources(figure, results.trials)
+    return Drawing(figure, sweeps_table(trials, results.arrays))
+
+
+def _sweeps_of(axis: Axes, part: pd.DataFrame, arrays, style: tuple[str, str, float]) -> None:
+    """Draw one start's exact loss, its longest path, and the audits along it."""
+    color, marker, size = style
+    longest = part["n_sweeps"].idxmax()
+    path = arrays[f"array/{longest:05d}/loss_path"]
+    axis.plot(range(1, len(path) + 1), path, color=color)
+    axis.axhline(part["limit_loss"].iloc[0], color="#999999", linestyle=":", linewidth=1.2)
+    for row in part.to_dict("records"):
+        face = color if row["is_convicted"] else "#ffffff"
+        axis.plot(
+            row["n_sweeps"], row["epsilon_bound"], marker, color=color, markerfacecolor=face,
+            markersize=size, zorder=3,
+        )  # fmt: skip
+
+
+def _sweeps_handles(trials: pd.DataFrame) -> list[Line2D]:
+    """Entries of the legend of `sweeps`."""
+    names = dict(zip(trials["method"], trials["label"], strict=True))
+    styles = {names[method]: style for method, style in _STARTS.items() if method in names}
+    return [
+        *(Line2D([], [], color=c, label=f"exact loss, {name}") for name, (c, *_) in styles.items()),
+        Line2D([], [], color="#999999", linestyle=":", label="exact loss after many sweeps"),
+        *(
+            Line2D(
+                [], [], color=c, marker=m, markersize=size, linestyle="",
+                markerfacecolor="#ffffff", label=f"at least, {name}",
+            )
+            for name, (c, m, size) in styles.items()
+        ),
+        Line2D([], [], color="#000000", linewidth=1.2, label="claimed"),
+    ]  # fmt: skip
+
+
+def sweeps_table(
+    trials: pd.DataFrame, arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
+) -> pd.DataFrame:
+    """Return a row for each start, pair and number of sweeps.
+
+    ``largest_epsilon`` is the largest exact loss so far, after ``largest_at`` sweeps.
+    """
+    rows = []
+    for (_, method), found in arrays.items():
+        own = trials[trials["method"] == method]
+        for place, trial in enumerate(own.to_dict("records")):
+            path = found[f"array/{place:05d}/loss_path"]
+            rows.append(
+                {
+                    "start": trial["label"],
+                    "pair": trial["pair"],
+                    "rows": int(trial["n_rows"]),
+                    "sweeps": int(trial["n_sweeps"]),
+                    "claimed_epsilon": trial["claimed_epsilon"],
+                    "exact_epsilon": trial["exact_epsilon"],
+                    "exact_delta": trial["exact_delta"],
+                    "largest_epsilon": path.max(),
+                    "largest_at": int(path.argmax()) + 1,
+                    "limit_epsilon": trial["limit_loss"],
+                    "epsilon_at_least": trial["epsilon_bound"],
+                    "delta_at_least": trial["delta_bound"],
+                    "verdict": _in_words(VERDICTS[int(trial["verdict"])], trial),
+                    "hits": int(trial["hits"]),
+                    "other_hits": int(trial["other_hits"]),
+                    "certifying": int(trial["certifying"]),
+                    "draws": int(trial["draws"]),
+                }
+            )
+    return pd.DataFrame(rows).sort_values(["pair", "start", "sweeps"], ignore_index=True)
 
 
 def sensitivities(results: Results) -> Drawing:

@@ -160,12 +160,13 @@ def fig3(results: Results) -> Drawing:
     table = in_order(statistics(trials, ["epsilon"]), styles)
     shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
     published = shown["method"].isin(_PUBLISHED)
+    added = ~shown["method"].isin(styles)  # of a user's own
     figure = new_figure(_WIDTH, 6.6)
     with mpl.rc_context(RC):
         axes = figure.subplots(1, 2, sharex=True, sharey=True)
         titles = ("as published: CL-OMPR", "our decoder; all for replaced rows")
         for axis, part, title in zip(
-            axes, (shown[published], shown[~published]), titles, strict=True
+            axes, (shown[published | added], shown[~published]), titles, strict=True
         ):
             curves(axis, part, "epsilon", styles, ends=True)
             sse_scale(axis, shown)

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from matplotlib.transforms import ScaledTranslation
 
 from privclust.figures.panels import cell, counted
-from privclust.figures.style import DASHES, MARKERS, PALETTE, MethodStyle
+from privclust.figures.style import MethodStyle, own_methods
 
 SUCCESS = 1.2  # the relative SSE up to which the paper calls a clustering good
 REFERENCE = "lloyd"
@@ -32,12 +32,6 @@ _SIZES = {"n_samples": "n", "n_clusters": "k", "n_features": "d"}
 _SUMMARY = ("method", "label", "metric", "n", "mean", "median", "std", "se", "min", "max")
 _LEGEND_SIZE = 7.5
 _LETTER = 0.06  # inches of a letter in a legend
-
-
-def style_of(method: str, styles: dict[str, MethodStyle], number: int) -> MethodStyle:
-    """Return a method's style, or one by its place for a method that is not ours."""
-    other = MethodStyle(PALETTE[number % 7], MARKERS[number % 7], DASHES[number % 7])
-    return styles.get(method, other)
 
 
 def in_order(table: pd.DataFrame, styles: dict[str, MethodStyle]) -> pd.DataFrame:
@@ -124,11 +118,12 @@ def curves(
         Whether a legend tells where a curve ends before the others.
     """
     last = table.loc[table["n"] > 0, x].max()
-    for number, (method, own) in enumerate(table.groupby("method", sort=False)):
+    styles = styles | own_methods(table["method"], styles)
+    for method, own in table.groupby("method", sort=False):
         own = own[own["n"] > 0].sort_values(x)
         if own.empty:
             continue
-        style = style_of(method, styles, number)
+        style = styles[method]
         label = own["label"].iloc[0]
         if ends and own[x].iloc[-1] < last:
             label += f" (up to {own[x].iloc[-1]:g})"
@@ -284,9 +279,10 @@ def named_cells(axis: Axes, values: pd.DataFrame, low: pd.DataFrame, high: pd.Da
 def strip(axis: Axes, trials: pd.DataFrame, metric: str, styles: dict[str, MethodStyle]) -> None:
     """Draw a metric of each trial as a point, a row per method, with the median as a bar."""
     labels = []
+    styles = styles | own_methods(trials["method"], styles)
     for number, (method, own) in enumerate(trials.groupby("method", sort=False)):
         values = own[metric].to_numpy(float)
-        style = style_of(method, styles, number)
+        style = styles[method]
         places = -number + np.linspace(-0.22, 0.22, len(values)) * (len(values) > 1)
         axis.plot(values, places, style.marker or "o", color=style.color, markersize=4, alpha=0.75)
         if np.isfinite(values).any():

@@ -12,7 +12,6 @@ from matplotlib.patches import Ellipse
 
 from privclust.figures.panels import put_table
 from privclust.figures.style import (
-    DASHES,
     MARKERS,
     PALETTE,
     RC,
@@ -47,8 +46,8 @@ _STYLES = {
     "cdpgau_pld": MethodStyle(PALETTE[0], MARKERS[1], "-"),
     "dplloyd_pld": MethodStyle(PALETTE[2], MARKERS[3], "-"),
 }
-_OTHER = MethodStyle(PALETTE[4], MARKERS[6], DASHES[2])
 _WIDTH = 9.5  # inches, of a table
+_MOST_NATS = 12.0  # below the best that a panel shows
 _NEAR = 0.05  # nats below EM that count as having come near it
 _FLOORS = ("floored_weights", "floored_means", "floored_covariances")
 _CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
@@ -58,10 +57,11 @@ def fig1(results: Results) -> Drawing:
     """Figure 1: people on a map with the mixtures' means and standard deviations."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
+    own = [[(method, copies) for method in results.own] for copies in (1, 50)]
     panels = [
         ("A  EM, 104 people", [("em", 1)]),
-        ("B  private, 104 people", [("cdp", 1), ("adaptive_cdp", 1)]),
-        ("C  private, 5,200 people", [("cdp", 50), ("adaptive_cdp", 50), ("em", 50)]),
+        ("B  private, 104 people", [("cdp", 1), ("adaptive_cdp", 1), *own[0]]),
+        ("C  private, 5,200 people", [("cdp", 50), ("adaptive_cdp", 50), *own[1], ("em", 50)]),
     ]
     figure = new_figure(9.5, 4.0)
     with mpl.rc_context(RC):
@@ -100,7 +100,8 @@ def _draw_map(
             for category, color in enumerate(("#999999", "#d00000", "#bbbbbb")):
                 mine = points[categories == category]
                 axis.plot(*mine.T, ".", color=color, markersize=4, label=_CATEGORY_NAMES[category])
-        _circles(axis, arrays, _STYLES[method], own["label"].iloc[0])
+        style = (_STYLES | results.own_styles)[method]
+        _circles(axis, arrays, style, own["label"].iloc[0])
     axis.set_aspect("equal")
     axis.set_xlim(-0.9, 0.6)
     axis.set_ylim(-0.9, 0.4)
@@ -132,7 +133,7 @@ def fig2(results: Results) -> Drawing:
             "A'  at equal privacy: every curve (0.9, 0.01)-DP",
         )
         for axis, methods, title in zip(axes, (nominal, equal), titles, strict=True):
-            _likelihoods(axis, trials, "n_samples", methods)
+            _likelihoods(axis, results, "n_samples", methods)
             axis.set_title(title)
             axis.set_xlabel("number of training points, N")
             _legend_below(axis)
@@ -146,12 +147,14 @@ def fig2(results: Results) -> Drawing:
 
 def _fits(figure, results: Results, experiment: str, trials: pd.DataFrame) -> None:
     """Panel B: the Gaussians fitted from the first start at N = 8,000."""
-    methods = [m for m in ("dp", "cdp", "adaptive_cdp", "em") if m in set(trials["method"])]
+    pictured = ("dp", "cdp", "adaptive_cdp", *results.own, "em")
+    methods = [m for m in pictured if m in set(trials["method"])]
+    styles = _STYLES | results.own_styles
     axes = figure.subplots(1, len(methods), sharex=True, sharey=True)
     for axis, method in zip(axes, methods, strict=True):
         own = trials[trials["method"] == method].reset_index(drop=True)
         row = own.index[(own["n_samples"] == 8000) & (own["trial"] == own["trial"].min())][0]
-        _circles(axis, _arrays_of(results, experiment, method, row), _STYLES[method], "fitted")
+        _circles(axis, _arrays_of(results, experiment, method, row), styles[method], "fitted")
         _circles(
             axis, _arrays_of(results, experiment, "em", row), MethodStyle("#999999", "", ":"), "EM"
         )
@@ -228,7 +231,7 @@ def fig3(results: Results) -> Drawing:
             "A'  at equal privacy: every curve (epsilon, 1e-6)-DP",
         )
         for axis, methods, title in zip(axes, (nominal, equal), titles, strict=True):
-            _quartiles(axis, trials, "epsilon", "nicv", methods)
+            _quartiles(axis, results, "epsilon", "nicv", methods)
             axis.set_yscale("log")
             axis.set_title(title)
             axis.set_xlabel("privacy budget, epsilon")
@@ -241,7 +244,7 @@ def fig3(results: Results) -> Drawing:
 
 def _clusterings(figure, results: Results, experiment: str, trials: pd.DataFrame) -> None:
     """Panel B: points and centers at epsilon = 0.01 from the same start."""
-    methods = ("cdplap", "cdpgau", "dplloyd")
+    methods = ("cdplap", "cdpgau", "dplloyd", *results.own)
     axes = figure.subplots(1, len(methods), sharex=True, sharey=True)
     for axis, method in zip(axes, methods, strict=True):
         own = trials[trials["method"] == method].reset_index(drop=True)
@@ -253,7 +256,9 @@ def _clusterings(figure, results: Results, experiment: str, trials: pd.DataFrame
         outside = (
             f", {(~inside).sum()} of {len(inside)} centers outside" if not inside.all() else ""
         )
-        axis.set_title(f"B  {own['label'].iloc[0]} ({own['nicv'][row]:.4f}){outside}", fontsize=8)
+        title = f"B  {own['label'].iloc[0]} ({own['nicv'][row]:.4f}){outside}"
+        # three panels have room for a title in a line
+        axis.set_title(title.replace(" (", "\n(") if len(methods) > 3 else title, fontsize=8)
         axis.set_aspect("equal")
         axis.set_xlim(-1.05, 1.05)
         axis.set_ylim(-0.6, 0.6)
@@ -274,13 +279,30 @@ def fig4(results: Results) -> Drawing:
             "at equal privacy: (epsilon, 1e-6)-DP but for advanced composition",
         )
         for axis, methods, title in zip(axes, (nominal, equal), titles, strict=True):
-            _likelihoods(axis, trials, "epsilon", methods)
+            _likelihoods(axis, results, "epsilon", methods)
             axis.set_title(title)
             axis.set_xlabel("cumulative privacy loss after 10 iterations, epsilon")
             _legend_below(axis)
         axes[0].set_ylabel("test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axes[0].set_ylim(best - 12.0, best + 0.5)
+        note_sources(figure, results.trials)
+    return Drawing(figure, _curves_table(trials, "epsilon"))
+
+
+def likelihoods(results: Results) -> Drawing:
+    """Test log-likelihood of all methods against epsilon."""
+    (trials,) = results.trials.values()
+    figure = new_figure(6.5, 5.0)
+    with mpl.rc_context(RC):
+        axis = figure.subplots()
+        _likelihoods(axis, results, "epsilon", list(_STYLES))
+        best, lowest = trials["upper_quartile"].max(), trials["lower_quartile"].min()
+        room = 0.05 * min(best - lowest, _MOST_NATS)
+        axis.set_ylim(max(lowest, best - _MOST_NATS) - room, best + room)
+        axis.set_xlabel("privacy budget, epsilon")
+        axis.set_ylabel("test log-likelihood per point, median of the starts")
+        _legend_below(axis)
         note_sources(figure, results.trials)
     return Drawing(figure, _curves_table(trials, "epsilon"))
 
@@ -314,17 +336,19 @@ def _arrays_of(
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
-def _shown(trials: pd.DataFrame, methods: Sequence[str]):
-    """Yield each method's trials with its label and style, in order, as far as it was run."""
-    for method in methods:
+def _shown(results: Results, methods: Sequence[str]):
+    """Yield the trials of each method, and of a user's own, with label and style, if it was run."""
+    (trials,) = results.trials.values()
+    styles = _STYLES | results.own_styles
+    for method in [*methods, *results.own]:
         own = trials[trials["method"] == method]
         if len(own):
-            yield own, own["label"].iloc[0], _STYLES.get(method, _OTHER)
+            yield own, own["label"].iloc[0], styles[method]
 
 
-def _likelihoods(axis: Axes, trials: pd.DataFrame, x: str, methods: Sequence[str]) -> None:
+def _likelihoods(axis: Axes, results: Results, x: str, methods: Sequence[str]) -> None:
     """Draw the median over starts with the interquartile range, both averaged over data sets."""
-    for own, label, style in _shown(trials, methods):
+    for own, label, style in _shown(results, methods):
         means = own.groupby(x)[["loss", "lower_quartile", "upper_quartile"]].mean()
         axis.plot(
             means.index,
@@ -346,11 +370,9 @@ def _likelihoods(axis: Axes, trials: pd.DataFrame, x: str, methods: Sequence[str
     axis.set_xscale("log")
 
 
-def _quartiles(
-    axis: Axes, trials: pd.DataFrame, x: str, metric: str, methods: Sequence[str]
-) -> None:
+def _quartiles(axis: Axes, results: Results, x: str, metric: str, methods: Sequence[str]) -> None:
     """Draw the median over trials with the interquartile range."""
-    for own, label, style in _shown(trials, methods):
+    for own, label, style in _shown(results, methods):
         values = own.groupby(x)[metric].quantile([0.25, 0.5, 0.75]).unstack()
         axis.plot(
             values.index,

@@ -163,6 +163,7 @@ def _utility(
 ) -> Drawing:
     """Draw both metrics on all data sets."""
     table = curves_table(results)
+    styles = _STYLES | results.own_styles
     names = [name for name in _DATA_SETS if name in results.trials]
     figure = new_figure(_WIDTH, 7.6)
     with mpl.rc_context(RC):
@@ -173,7 +174,7 @@ def _utility(
             for axis, (metric, label) in zip(axes[:, column], _AXES.items(), strict=True):
                 shown = metric + ("_last" if released else "")
                 part = table[(table["experiment"] == name) & (table["metric"] == shown)]
-                mean_curves(axis, part, "epsilon", methods, _STYLES)
+                mean_curves(axis, part, "epsilon", [*methods, *results.own], styles)
                 axis.set_ylim(bottom=0.0)
                 if column == 0:
                     axis.set_ylabel(label)
@@ -287,7 +288,8 @@ def scaling(results: Results) -> Drawing:
     (experiment,) = results.trials
     trials = results.trials[experiment]
     epsilons = sorted(trials["epsilon"].unique())
-    methods = [m for m in _STYLES if m in set(trials["method"])]
+    styles = _STYLES | results.own_styles
+    methods = [m for m in styles if m in set(trials["method"])]
     keys = ["method", "label", "epsilon", "n_features"]
     groups = trials.groupby(keys, sort=False)["relative_distance"]
     table = groups.agg(["mean", "std", "count"]).rename(columns={"count": "n"}).reset_index()
@@ -296,7 +298,7 @@ def scaling(results: Results) -> Drawing:
     with mpl.rc_context(RC):
         axes = figure.subplots(1, len(epsilons), squeeze=False, sharey=True)[0]
         for axis, epsilon in zip(axes, epsilons, strict=True):
-            mean_curves(axis, table[table["epsilon"] == epsilon], "n_features", methods, _STYLES)
+            mean_curves(axis, table[table["epsilon"] == epsilon], "n_features", methods, styles)
             axis.axhline(1.0, color="#bbbbbb", linewidth=1.2, zorder=0)
             axis.set_xticks(sorted(trials["n_features"].unique()))
             axis.xaxis.set_major_formatter("{x:g}")

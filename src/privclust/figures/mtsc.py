@@ -106,6 +106,9 @@ def fig2(results: Results) -> Drawing:
 def printed_table(results: Results) -> Drawing:
     """Tables 1 to 3: the printed numbers beside ours, with 95 % intervals of ours."""
     printed = results.printed[results.printed["target"] == results.target]
+    head = printed[printed["method"] == printed["method"].iloc[0]]
+    unprinted = [head.assign(method=method, value="nan") for method in results.own]
+    printed = pd.concat([printed, *unprinted], ignore_index=True)
     table = compare(printed, dict(results.trials))
     held_out = {
         name: trials[trials["split"] == "report"] for name, trials in results.trials.items()
@@ -116,7 +119,7 @@ def printed_table(results: Results) -> Drawing:
         l1_form = compare(printed.assign(metric="l1_error"), dict(results.trials))
         table = table.assign(ours_l1_norms=l1_form["ours"])
     panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
-    order = [label for label in _ORDER if label in set(table["label"])]
+    order = _labels(table)
     figure = new_figure(3.1 * len(panels) + 0.6, 2.9)
     with mpl.rc_context(RC):
         axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]

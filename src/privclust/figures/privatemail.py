@@ -193,6 +193,7 @@ def _counts(results: Results) -> str:
 def fig5(results: Results) -> Drawing:
     """Figure 5: Recall@8 against k, alpha and sigma, one at a time about Table 2."""
     parts, names = [], list(results.trials)
+    settings = _SETTINGS | results.own_styles
     figure = new_figure(_WIDTH, 1.6 + 2.5 * len(names))
     with mpl.rc_context(RC):
         axes = figure.subplots(len(names), len(VARIED), squeeze=False, sharey="row", sharex="col")
@@ -200,7 +201,7 @@ def fig5(results: Results) -> Drawing:
             trials = results.trials[name]
             for axis, varied in zip(panels, VARIED, strict=True):
                 own = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
-                mean_curves(axis, own, varied, list(_SETTINGS), _SETTINGS)
+                mean_curves(axis, own, varied, list(settings), settings)
                 axis.set_xscale("linear")
                 if varied == "n_components":
                     axis.set_xscale("log", base=2)
@@ -243,10 +244,11 @@ def fig6(results: Results) -> Drawing:
     with mpl.rc_context(RC):
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.12, 1.0])
         published = _recall_row(top, tables, table, _AS_PUBLISHED, _WITHOUT_PRIVACY)
-        guarded = _recall_row(bottom, tables, table, _GUARANTEED, {})
+        guarded = _recall_row(bottom, tables, table, _GUARANTEED | results.own_styles, {})
         for axis, below, name in zip(published, guarded, tables, strict=True):
             own = table[(table["experiment"] == name) & (table["metric"] == "recall_8")]
-            shown = own["method"].isin([*_AS_PUBLISHED, *_WITHOUT_PRIVACY, *_GUARANTEED])
+            known = (*_AS_PUBLISHED, *_WITHOUT_PRIVACY, *_GUARANTEED, *results.own)
+            shown = own["method"].isin(known)
             for panel in (axis, below):
                 recall_scale(panel, own.loc[shown, "mean"].max())
             axis.set_title(_data_set(name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import matplotlib as mpl
@@ -18,6 +18,9 @@ PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BELOW = "below"  # marks a legend outside below all panels, which a note on sources is put into
 _NOTE = "#b00000"
+# For methods of a user's own, beside any of the papers': Tol's muted colours.
+_OWN = ("#882255", "#332288", "#999933", "#44AA99")
+_OWN_MARKERS = ("*", "p", "h", "8")
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (4, 1, 1, 1, 1, 1)), (0, (6, 2)), ":")
 
 RC = {
@@ -55,6 +58,8 @@ class Results:
         The numbers the paper prints; empty where it prints none.
     costs : mapping of str to DataFrame
         CPU seconds that the fits of each method of an experiment took. They differ from run to run.
+    own : sequence of str
+        Methods of a user's own among those of the trials.
     """
 
     target: str
@@ -63,6 +68,12 @@ class Results:
     arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
     printed: pd.DataFrame
     costs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    own: Sequence[str] = ()
+
+    @property
+    def own_styles(self) -> dict[str, MethodStyle]:
+        """A style for each method of a user's own."""
+        return own_methods(self.own, ())
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,34 @@ def method_styles(labels: list[str]) -> dict[str, MethodStyle]:
         )
         for index, label in enumerate(labels)
     }
+
+
+def own_style(number: int) -> MethodStyle:
+    """Return the style of the so-manyth method of a user's own."""
+    return MethodStyle(_OWN[number % len(_OWN)], _OWN_MARKERS[number % len(_OWN_MARKERS)], "-")
+
+
+def own_methods(methods: Iterable[str], known: Iterable[str]) -> dict[str, MethodStyle]:
+    """Give a style to each method that a figure does not know by name: those of a user's own.
+
+    Parameters
+    ----------
+    methods : iterable of str
+        As a table has them, any number of times.
+    known : iterable of str
+
+    Returns
+    -------
+    dict of str to MethodStyle
+        In the order in which they come.
+
+    Examples
+    --------
+    >>> list(own_methods(["em", "mine", "mine", "other"], ["em"]))
+    ['mine', 'other']
+    """
+    found = dict.fromkeys(name for name in methods if name not in set(known))
+    return {name: own_style(number) for number, name in enumerate(found)}
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import (
     BaseEstimator,
@@ -16,6 +18,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.hints import Bounds, RandomState
 from privclust.kmeans._decode import (
     METHODS,
     SPREADS,
@@ -30,7 +33,7 @@ from privclust.kmeans._release import NEIGHBOURS, NOISES, release, smaller_noise
 from privclust.kmeans._sketch import Sketch
 from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, PrivacyLeakWarning, noise_source
-from privclust.privacy.bounds import Box, checked_box
+from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.noise import unprotected_generator
 from privclust.validation import (
     as_generator,
@@ -129,19 +132,19 @@ class CompressiveKMeans(
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        epsilon=None,
-        delta=0.0,
-        noise="auto",
-        neighbours="replace_one",
-        bounds=None,
-        n_frequencies=None,
-        variance=None,
-        decoder="gaussian",
-        spread="per_cluster",
-        random_state=None,
-    ):
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        noise: Literal["auto", "laplace", "gaussian"] = "auto",
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        bounds: Bounds | None = None,
+        n_frequencies: int | None = None,
+        variance: float | None = None,
+        decoder: Literal["gaussian", "clompr"] = "gaussian",
+        spread: Literal["per_cluster", "shared"] = "per_cluster",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
@@ -154,7 +157,7 @@ class CompressiveKMeans(
         self.spread = spread
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Sketch the rows, add noise, and find centers.
 
         Parameters
@@ -190,7 +193,7 @@ class CompressiveKMeans(
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Add rows that were not seen before, and find centers anew.
 
         The paper's protocol with one device a call: rows are sketched with the frequencies of the
@@ -218,11 +221,11 @@ class CompressiveKMeans(
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest center of each row, shape (n_samples,)."""
         return nearest_center(self._validated(X), self.cluster_centers_)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
         return cdist(self._validated(X), self.cluster_centers_)
 
@@ -242,7 +245,7 @@ class CompressiveKMeans(
             box = checked_box(self.bounds, X.shape[1])
             _check_scale("bounds", box.low, box.high)
             return box, ()
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        low, high = extremes(X)
         _check_scale("X", low, high)
         if self.epsilon is None:
             return None, ()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import nnls
 
+from privclust.hints import Bounds, RandomState
 from privclust.kmeans._atoms import minimise, unpacked
 from privclust.kmeans._clompr import decode_diracs
 from privclust.kmeans._decoder import (
@@ -48,12 +50,12 @@ def decode(
     sketch: Sketch,
     n_clusters: int,
     *,
-    bounds=None,
-    method: str = "gaussian",
-    spread: str = "per_cluster",
+    bounds: Bounds | None = None,
+    method: Literal["gaussian", "clompr"] = "gaussian",
+    spread: Literal["per_cluster", "shared"] = "per_cluster",
     n_init: int | None = None,
     moments: Moments | None = None,
-    random_state=None,
+    random_state: RandomState = None,
 ) -> Decoded:
     r"""Find the clusters that a sketch tells of.
 

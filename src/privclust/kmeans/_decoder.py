@@ -351,7 +351,7 @@ def decode_mixture(
         if least <= enough:
             break
     if len(richest[0]) > n_clusters:
-        richest = problem.fit(*richest, _LAST_ITERATIONS, _TIGHT)[:3]
+        richest = problem.fit(richest[0], richest[1], richest[2], _LAST_ITERATIONS, _TIGHT)[:3]
     weights, centers, variances = richest
     density = weights, centers, np.sqrt(variances)
     unexplained = max(enough, least_explained)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.hints import Bounds, RandomState
 from privclust.kmeans._lloyd import checked_centers
 from privclust.lloyd import nearest_center, nearest_center_statistics
 from privclust.privacy import Guarantee, Loss, Release
@@ -187,20 +190,20 @@ class DPLloyd(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        accounting="pure",
-        variant="sound",
-        neighbours=None,
-        max_iter=5,
-        norm_bound=None,
-        bounds=None,
-        out_of_bounds="clip",
-        init="uniform",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accounting: Literal["pure", "pld", "cdp"] = "pure",
+        variant: Literal["sound", "paper"] = "sound",
+        neighbours: Literal["replace_one", "add_remove"] | None = None,
+        max_iter: int = 5,
+        norm_bound: float | None = None,
+        bounds: Bounds | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        init: Literal["uniform", "separated"] | ArrayLike | None = "uniform",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
@@ -214,7 +217,7 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         self.init = init
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find private centers.
 
         Parameters
@@ -252,7 +255,7 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         self._set_guarantee(mechanism.__name__, sensitivity, strength, loss, source, leaks)
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest center of each row, shape (n_samples,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)

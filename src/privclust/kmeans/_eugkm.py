@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.hints import Bounds, RandomState
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import checked_centers
 from privclust.lloyd import nearest_center
@@ -125,20 +128,20 @@ class EUGkM(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        epsilon=1.0,
-        delta=0.0,
-        neighbours="replace_one",
-        bounds=None,
-        out_of_bounds="clip",
-        n_samples=None,
-        init="separated",
-        n_init=30,
-        max_iter=100,
-        max_cells=10_000_000,
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        bounds: Bounds | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        n_samples: int | None = None,
+        init: Literal["separated"] | ArrayLike = "separated",
+        n_init: int = 30,
+        max_iter: int = 100,
+        max_cells: int = 10_000_000,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
@@ -152,7 +155,7 @@ class EUGkM(ClusterMixin, BaseEstimator):
         self.max_cells = max_cells
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find private centers.
 
         Parameters
@@ -197,7 +200,7 @@ class EUGkM(ClusterMixin, BaseEstimator):
         )
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest center of each row, shape (n_samples,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.kmeans._sketch_kernels import (
     BLOCK,
@@ -93,8 +96,14 @@ class FeatureSums:
     """
 
     def __init__(
-        self, frequencies, *, n_measurements=None, mask_seed=0, first_record=0, n_threads=1
-    ):
+        self,
+        frequencies: ArrayLike,
+        *,
+        n_measurements: int | None = None,
+        mask_seed: int = 0,
+        first_record: int = 0,
+        n_threads: int = 1,
+    ) -> None:
         self.frequencies = _check_frequencies(frequencies)
         m = self.frequencies.shape[1]
         self.n_measurements = m if n_measurements is None else n_measurements
@@ -119,7 +128,7 @@ class FeatureSums:
         self._sums = _FixedPoint(m)
         self._turns = {}
 
-    def add(self, X):
+    def add(self, X: ArrayLike) -> Self:
         """Add the features of records.
 
         Parameters
@@ -166,12 +175,12 @@ class FeatureSums:
         return self
 
     @property
-    def values(self):
+    def values(self) -> np.ndarray:
         """The sums as complex numbers."""
         parts = self._sums.whole + np.ldexp(self._sums.fraction.astype(np.float64), -_SUM_BITS)
         return parts[:, 0] + 1j * parts[:, 1]
 
-    def merge(self, other):
+    def merge(self, other: FeatureSums) -> Self:
         """Add the sums of another part of the records.
 
         Parameters
@@ -204,7 +213,7 @@ class FeatureSums:
         self.next_record = max(self.next_record, other.next_record)
         return self
 
-    def state(self):
+    def state(self) -> dict[str, np.ndarray]:
         """Return the sums in integers, to be stored.
 
         Returns
@@ -222,7 +231,9 @@ class FeatureSums:
         }
 
     @classmethod
-    def from_state(cls, state, frequencies, **parameters):
+    def from_state(
+        cls, state: Mapping[str, ArrayLike], frequencies: ArrayLike, **parameters: Any
+    ) -> Self:
         """Return the sums of a state.
 
         Parameters
@@ -338,7 +349,7 @@ def _aligned_zeros(shape, dtype):
     return memory[start : start + n_bytes].view(dtype).reshape(shape)
 
 
-def sketch(X, frequencies, *, n_threads=1):
+def sketch(X: ArrayLike, frequencies: ArrayLike, *, n_threads: int = 1) -> np.ndarray:
     r"""Sketch a data set, without noise: eq. (2) of the paper.
 
     Parameters

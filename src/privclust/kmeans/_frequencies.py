@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
+from privclust.hints import RandomState
 from privclust.kmeans._feature_sums import sketch
 from privclust.validation import as_generator, check_integer, check_option, check_real
 
@@ -22,8 +26,13 @@ _LARGEST_SPREAD = 1e150  # its square is still a number
 
 
 def draw_frequencies(
-    n_features, n_frequencies, *, variance=1.0, law="adapted_radius", random_state=None
-):
+    n_features: int,
+    n_frequencies: int,
+    *,
+    variance: float = 1.0,
+    law: Literal["adapted_radius", "folded_gaussian", "gaussian", "log_uniform"] = "adapted_radius",
+    random_state: RandomState = None,
+) -> np.ndarray:
     r"""Draw the frequencies of a sketch.
 
     All laws are isotropic: ``omega = R phi / sigma`` with phi uniform on the unit sphere.
@@ -98,7 +107,7 @@ def _adapted_radii(count, rng):
     return np.sqrt(2.0 * accepted[:count])
 
 
-def estimate_variance(X, *, random_state=None):
+def estimate_variance(X: ArrayLike, *, random_state: RandomState = None) -> float:
     r"""Estimate the variance to draw frequencies with, from small sketches of a few records.
 
     The modulus of the (unnormalised) sketch of Gaussians of variance sigma^2 is at most

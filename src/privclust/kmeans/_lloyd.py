@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.hints import RandomState
 from privclust.lloyd import lloyd, nearest_center, plus_plus
 from privclust.validation import (
     as_generator,
@@ -79,14 +83,14 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        n_init=3,
-        init="k-means++",
-        max_iter=300,
-        tol=0.0,
-        random_state=None,
-    ):
+        n_init: int = 3,
+        init: Literal["k-means++", "random_rows"] | ArrayLike = "k-means++",
+        max_iter: int = 300,
+        tol: float = 0.0,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.n_init = n_init
         self.init = init
@@ -94,7 +98,7 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find centers.
 
         Parameters
@@ -126,7 +130,7 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest center of each row, shape (n_samples,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)

@@ -26,9 +26,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
+from privclust.hints import RandomState
 from privclust.kmeans._feature_sums import MODULUS_BOUND
 from privclust.kmeans._sketch import Sketch, SketchNoise
 from privclust.privacy import Guarantee, Loss, Release, Sensitivity, is_seeded, noise_source
@@ -51,10 +53,10 @@ def release(
     epsilon: float,
     delta: float = 0.0,
     *,
-    noise: str = "auto",
-    neighbours: str = "replace_one",
+    noise: Literal["auto", "laplace", "gaussian"] = "auto",
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one",
     share: float = 1.0,
-    random_state=None,
+    random_state: RandomState = None,
 ) -> Sketch:
     r"""Return the sketch with noise on its sums, private.
 
@@ -136,7 +138,7 @@ def release(
     return _with_gaussian(sketch, l2, sigma, float(delta), random_state)
 
 
-def scrambled(sketch: Sketch, sigma_xi: float, *, random_state=None) -> Sketch:
+def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = None) -> Sketch:
     r"""Return the scrambled sketch of Definition 3 for a given :math:`\sigma_\xi`.
 
     The noise of eq. (4), :math:`\xi_j / \sqrt{\alpha_r m n_0}` with :math:`\xi_j` complex Laplace

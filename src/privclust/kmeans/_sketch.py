@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust import artefacts
 from privclust.kmeans._feature_sums import FeatureSums
-from privclust.kmeans._streams import chunks
+from privclust.kmeans._streams import Source, chunks
 from privclust.privacy import Guarantee
 from privclust.validation import check_integer, check_option
 
@@ -144,8 +145,8 @@ class Sketch:
     @classmethod
     def of(
         cls,
-        source,
-        frequencies,
+        source: Source,
+        frequencies: ArrayLike,
         *,
         n_measurements: int | None = None,
         mask_seed: int | None = None,

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from privclust.packages import require
 from privclust.validation import check_integer
+
+Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
+"""Where records come from; see `chunks`."""
 
 _CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
 _FORMATS = {
@@ -84,7 +90,7 @@ class Chunks:
         return f"row {self._row + row + 1}, column {column + 1}{known}"
 
 
-def chunks(source, *, chunk_size: int | None = None, dataset: str | None = None) -> Chunks:
+def chunks(source: Source, *, chunk_size: int | None = None, dataset: str | None = None) -> Chunks:
     """Return an iterator over the records of a source, of which one chunk is in memory at a time.
 
     Parameters
@@ -173,7 +179,13 @@ def _from_file(path: Path, chunk_size: int | None, dataset: str | None) -> Chunk
         raise ValueError(f"{path}: dataset is for HDF5 files only, got {dataset!r}")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    open_as = {"hdf5": _hdf5, "parquet": _parquet, "csv": _csv, "npy": _npy}[kind]
+    readers: dict[str, Callable[..., Chunks]] = {
+        "hdf5": _hdf5,
+        "parquet": _parquet,
+        "csv": _csv,
+        "npy": _npy,
+    }
+    open_as = readers[kind]
     try:
         found = open_as(path, chunk_size, dataset) if kind == "hdf5" else open_as(path, chunk_size)
     except Exception as error:
@@ -196,7 +208,7 @@ class _Refused(ValueError):
 
 def _unreadable(path: Path, error: Exception) -> Exception:
     """One line for what a reader's library raised; each raises what it likes."""
-    if isinstance(error, _Refused | MemoryError):
+    if isinstance(error, _Refused | MemoryError | ImportError):
         return error
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return ValueError(f"{path}: cannot be read ({reason})")
@@ -204,8 +216,7 @@ def _unreadable(path: Path, error: Exception) -> Exception:
 
 def _hdf5(path: Path, chunk_size: int | None, dataset: str | None) -> Chunks:
     """A two-dimensional data set, in slices that fit the file's own chunks."""
-    import h5py
-
+    h5py = require("h5py", "HDF5 files")
     file = h5py.File(path, "r", locking=False)
     found = []
     file.visititems(lambda name, item: found.append(name) if _is_table(item) else None)
@@ -283,8 +294,7 @@ def _parquet(path: Path, chunk_size: int | None) -> Chunks:
 
 def _csv(path: Path, chunk_size: int | None) -> Chunks:
     """Lines of numbers between commas, under a header or not."""
-    import pandas as pd
-
+    pd = require("pandas", "CSV files")
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
     numbers = [_is_number(text) for text in first]
     if any(numbers) and not all(numbers):
@@ -304,8 +314,7 @@ def _csv(path: Path, chunk_size: int | None) -> Chunks:
 
 def _csv_pieces(path: Path, found: Chunks, size: int, has_header: bool) -> Iterator[np.ndarray]:
     """Parse chunk by chunk; pandas leaves a column with any text in it as text."""
-    import pandas as pd
-
+    pd = require("pandas", "CSV files")
     try:
         frames = pd.read_csv(path, header=None, skiprows=int(has_header), chunksize=size)
     except pd.errors.EmptyDataError:  # a header and nothing below it
@@ -325,8 +334,7 @@ def _csv_pieces(path: Path, found: Chunks, size: int, has_header: bool) -> Itera
 
 def _refuse_text(path: Path, found: Chunks, frame, column: int) -> None:
     """Raise for the first field of a column that is text."""
-    import pandas as pd
-
+    pd = require("pandas", "CSV files")
     fields = frame.iloc[:, column]
     is_text = pd.to_numeric(fields.astype(str), errors="coerce").isna() & fields.notna()
     row = int(is_text.to_numpy().argmax())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.compiled import kernel
 from privclust.validation import check_integer, check_real
@@ -52,7 +54,14 @@ def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:
     return found
 
 
-def hit_ranks(queries, gallery, y_queries, y_gallery, *, own=None) -> np.ndarray:
+def hit_ranks(
+    queries: ArrayLike,
+    gallery: ArrayLike,
+    y_queries: ArrayLike,
+    y_gallery: ArrayLike,
+    *,
+    own: ArrayLike | None = None,
+) -> np.ndarray:
     """Return how many gallery rows come before the first of the query's class.
 
     A query has a hit among its k nearest exactly if this is below k, so that one pass serves every
@@ -98,7 +107,15 @@ def hit_ranks(queries, gallery, y_queries, y_gallery, *, own=None) -> np.ndarray
     return ranks
 
 
-def recall_at_k(queries, gallery, y_queries, y_gallery, k=8, *, own=None):
+def recall_at_k(
+    queries: ArrayLike,
+    gallery: ArrayLike,
+    y_queries: ArrayLike,
+    y_gallery: ArrayLike,
+    k: int | Sequence[int] = 8,
+    *,
+    own: ArrayLike | None = None,
+) -> np.ndarray | float:
     """Return the proportion of queries with one of their class among the k nearest gallery rows.
 
     Parameters

@@ -23,11 +23,14 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._frames import (
     chi_radius,
@@ -142,17 +145,17 @@ class AdaptiveGaussianMixture(PrivateMixture):
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        covariance_type="full",
-        epsilon=1.0,
-        delta=1e-6,
-        accounting="pld",
-        max_iter=8,
-        norm_bound=None,
-        out_of_bounds="clip",
-        random_state=None,
-    ):
+        covariance_type: Literal["full", "diag", "spherical"] = "full",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accounting: Literal["pld", "cdp"] = "pld",
+        max_iter: int = 8,
+        norm_bound: float | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.epsilon = epsilon
@@ -163,7 +166,7 @@ class AdaptiveGaussianMixture(PrivateMixture):
         self.out_of_bounds = out_of_bounds
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture; nothing but noised moments of X reaches the fitted attributes.
 
         Parameters

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from numbers import Integral
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust import artefacts
+from privclust.hints import RandomState
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.validation import as_generator, check_integer
@@ -51,7 +54,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """Covariances; their shape depends on the type, see `MixtureParameters`."""
         return self.parameters_.covariances
 
-    def score_samples(self, X) -> np.ndarray:
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return the log density of each sample.
 
         Parameters
@@ -66,11 +69,11 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """
         return _statistics.log_density(self._validated(X), self.parameters_)
 
-    def score(self, X, y=None) -> float:
+    def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log density of samples; parameters as for `score_samples`."""
         return float(self.score_samples(X).mean())
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the responsibilities, shape (n_samples, n_components).
 
         Parameters
@@ -80,7 +83,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """
         return _statistics.responsibilities(self._validated(X), self.parameters_)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the component of the largest responsibility for each sample, (n_samples,).
 
         Parameters
@@ -96,7 +99,11 @@ class FittedMixture(DensityMixin, BaseEstimator):
             labels[chunk] = gamma.argmax(axis=1)
         return labels
 
-    def sample(self, n_samples=1, random_state=None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self,
+        n_samples: int = 1,
+        random_state: RandomState = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw samples from the mixture.
 
         Parameters
@@ -152,7 +159,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         artefacts.write(path, _KIND, arrays, parameters)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]):
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file of `save`; the result predicts and samples the same bytes.
 
         Parameters

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.lloyd import nearest_center_statistics
 from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
@@ -125,24 +128,24 @@ class GaussianMixtureEM(FittedMixture):
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        covariance_type="full",
-        estimate="mle",
-        tol=1e-3,
-        max_iter=100,
-        n_init=1,
-        reg_covar=1e-6,
-        init="k-means++",
-        weights_init=None,
-        means_init=None,
-        covariances_init=None,
-        concentration=2.0,
-        mean_precision=1.0,
-        degrees_of_freedom=None,
-        scale_matrix=0.1,
-        random_state=None,
-    ):
+        covariance_type: Literal["full", "diag", "spherical"] = "full",
+        estimate: Literal["mle", "map"] = "mle",
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        n_init: int = 1,
+        reg_covar: float = 1e-6,
+        init: Literal["k-means++", "random"] = "k-means++",
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        covariances_init: ArrayLike | None = None,
+        concentration: float = 2.0,
+        mean_precision: float = 1.0,
+        degrees_of_freedom: float | None = None,
+        scale_matrix: float = 0.1,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.estimate = estimate
@@ -160,7 +163,7 @@ class GaussianMixtureEM(FittedMixture):
         self.scale_matrix = scale_matrix
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture.
 
         Parameters
@@ -202,14 +205,14 @@ class GaussianMixtureEM(FittedMixture):
             )
         return self
 
-    def bic(self, X) -> float:
+    def bic(self, X: ArrayLike) -> float:
         """Return the Bayesian information criterion on X, the lower the better."""
-        n_samples = len(X)
+        n_samples = np.shape(X)[0]
         return self._n_free() * np.log(n_samples) - 2.0 * n_samples * self.score(X)
 
-    def aic(self, X) -> float:
+    def aic(self, X: ArrayLike) -> float:
         """Return the Akaike information criterion on X, the lower the better."""
-        return 2.0 * self._n_free() - 2.0 * len(X) * self.score(X)
+        return 2.0 * self._n_free() - 2.0 * np.shape(X)[0] * self.score(X)
 
     def _run(self, X, parameters, prior):
         """Return the parameters, the objectives per sample and whether they converged."""
@@ -231,12 +234,13 @@ class GaussianMixtureEM(FittedMixture):
     def _start(self, X, rng) -> MixtureParameters:
         """Return the parameters of a start."""
         k, d = self.n_components, X.shape[1]
-        weights, means = self.weights_init, self.means_init
+        weights: Any = self.weights_init
+        means: Any = self.means_init
         if weights is None:
             weights = np.full(k, 1.0 / k)
         if means is None:
             means = self._drawn_means(X, rng)
-        covariances = self.covariances_init
+        covariances: Any = self.covariances_init
         if covariances is None:
             covariances = self._drawn_covariances(X, np.asarray(means, dtype=np.float64))
         start = MixtureParameters(weights, means, covariances, self.covariance_type)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.lloyd import nearest_center, nearest_center_statistics
 from privclust.mixtures._noise_plan import (
     ACCOUNTING,
@@ -138,25 +141,25 @@ class PrivateGaussianMixture(PrivateMixture):
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        covariance_type="full",
-        epsilon=1.0,
-        delta=1e-6,
-        accounting="pld",
-        mean_noise="joint",
-        variant="sound",
-        max_iter=10,
-        norm_bound=None,
-        out_of_bounds="clip",
-        estimate="mle",
-        mean_delta=1e-3,
-        covariance_floor=1e-3,
-        weights_init=None,
-        means_init=None,
-        covariances_init=None,
-        random_state=None,
-    ):
+        covariance_type: Literal["full", "spherical", "diag", "zero"] = "full",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accounting: Literal["pld", "zcdp", "cdp", "advanced"] = "pld",
+        mean_noise: Literal["joint", "laplace", "gaussian"] = "joint",
+        variant: Literal["sound", "paper"] = "sound",
+        max_iter: int = 10,
+        norm_bound: float | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        estimate: Literal["mle", "map"] = "mle",
+        mean_delta: float = 1e-3,
+        covariance_floor: float = 1e-3,
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        covariances_init: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.epsilon = epsilon
@@ -175,7 +178,7 @@ class PrivateGaussianMixture(PrivateMixture):
         self.covariances_init = covariances_init
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture; nothing but noised statistics of X reaches the fitted attributes.
 
         Parameters
@@ -215,29 +218,31 @@ class PrivateGaussianMixture(PrivateMixture):
         self.n_iter_ = self.max_iter
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the component of each row: the likeliest, or the nearest mean's if zero."""
         if self.covariance_type != "zero":
             return super().predict(X)
         return nearest_center(self._validated(X), self.means_)
 
     @available_if(_has_density)
-    def score_samples(self, X):
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return the log density of each row; see `FittedMixture.score_samples`."""
         return super().score_samples(X)
 
     @available_if(_has_density)
-    def score(self, X, y=None):
+    def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log density of the rows; see `FittedMixture.score`."""
         return super().score(X, y)
 
     @available_if(_has_density)
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the responsibilities; see `FittedMixture.predict_proba`."""
         return super().predict_proba(X)
 
     @available_if(_has_density)
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw synthetic rows from the private density; see `FittedMixture.sample`.
 
         They are post-processing: as private as the mixture, however many are drawn.

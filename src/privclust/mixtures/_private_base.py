@@ -16,7 +16,7 @@ class PrivateMixture(FittedMixture):
         densities, is post-processing and as private.
     """
 
-    _FITTED = ("n_iter_", "guarantee_")
+    _FITTED: tuple[str, ...] = ("n_iter_", "guarantee_")
 
     def _packed(self, name):
         """Return a fitted attribute as JSON values."""

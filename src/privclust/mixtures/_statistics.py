@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.mixtures import _kernels
 from privclust.mixtures._parameters import MixtureParameters
@@ -44,7 +45,7 @@ class Statistics:
     centres: np.ndarray
     log_likelihood: float
 
-    def about(self, centres) -> Statistics:
+    def about(self, centres: ArrayLike) -> Statistics:
         """Return the same statistics about other centres, shape (k, d) or (d,)."""
         centres = np.broadcast_to(np.asarray(centres, dtype=np.float64), self.sums.shape)
         shift = self.centres - centres
@@ -66,7 +67,7 @@ class Statistics:
         return self.about(np.zeros(self.sums.shape[1]))
 
 
-def centred_statistics(X, parameters: MixtureParameters) -> Statistics:
+def centred_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
     """Return the expected statistics about the current means, in one pass over the points.
 
     About the means no digits are lost where the points are far from the origin.
@@ -104,7 +105,7 @@ def centred_statistics(X, parameters: MixtureParameters) -> Statistics:
     )
 
 
-def expected_statistics(X, parameters: MixtureParameters) -> Statistics:
+def expected_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
     """Return the raw expected statistics of eq. (12): moments about the origin.
 
     Parameters and errors are those of `centred_statistics`, of which this is the form about 0.
@@ -121,7 +122,7 @@ def expected_statistics(X, parameters: MixtureParameters) -> Statistics:
     return centred_statistics(X, parameters).about_origin()
 
 
-def log_density(X, parameters: MixtureParameters) -> np.ndarray:
+def log_density(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     """Return log p(x) of every point, shape (n,).
 
     Squared distances in standard deviations are cut at 1e300: the result is never -inf.
@@ -149,7 +150,7 @@ def log_density(X, parameters: MixtureParameters) -> np.ndarray:
     return _evaluate(X, parameters, with_responsibilities=False)[0]
 
 
-def responsibilities(X, parameters: MixtureParameters) -> np.ndarray:
+def responsibilities(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     """Return γ of eq. (11), shape (n, k); parameters and errors as for `log_density`.
 
     Examples

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -39,10 +41,10 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
     array([ 5., 10., 15.])
     """
 
-    def __init__(self, n_components=12):
+    def __init__(self, n_components: int = 12) -> None:
         self.n_components = n_components
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the leading right singular vectors of X (n_samples, n_features)."""
         X = validate_data(self, X, dtype=np.float64)
         count = self.n_components
@@ -51,10 +53,10 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
         components = np.linalg.svd(X, full_matrices=False)[2][: self.n_components]
         largest = np.abs(components).argmax(axis=1)
         signs = np.sign(components[np.arange(len(components)), largest])
-        self.components_ = components * signs[:, None]
+        self.components_: np.ndarray = components * signs[:, None]
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the coordinates (n_samples, n_kept) of samples (n_samples, n_features)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -85,17 +87,17 @@ class AppendOne(TransformerMixin, BaseEstimator):
     array([[2., 3., 1.]])
     """
 
-    def __init__(self, value=1.0):
+    def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check X (n_samples, n_features) and the constant."""
         validate_data(self, X, dtype=np.float64)
         if not isinstance(self.value, Real) or not np.isfinite(self.value) or self.value == 0:
             raise ValueError(f"value: got {self.value!r}; it may be a finite number other than 0")
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return X with a further column that holds the constant."""
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.column_stack([X, np.full(len(X), float(self.value))])

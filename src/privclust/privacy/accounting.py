@@ -23,8 +23,10 @@ from functools import lru_cache, reduce
 import numpy as np
 from scipy.optimize import brentq
 
+from privclust.packages import require
 from privclust.validation import check_real
 
+_WHAT = "privacy budgets"  # need dp-accounting, which is slow to import
 # Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.
 _ORDERS = 1.0 + np.logspace(-4, 6, 4000)
 # Steps in which the smallest pure loss is counted; each is rounded up by one at most.
@@ -171,13 +173,12 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     >>> round(zcdp_epsilon(0.9, 1e-4), 2)
     5.92
     """
-    from dp_accounting.rdp import rdp_privacy_accountant
-
+    accountant = require("dp_accounting.rdp.rdp_privacy_accountant", _WHAT)
     if math.isinf(rho):
         check_delta(delta)
         return math.inf
     check_budget(rho, delta)
-    epsilon, _ = rdp_privacy_accountant.compute_epsilon(_ORDERS, _ORDERS * rho, delta)
+    epsilon, _ = accountant.compute_epsilon(_ORDERS, _ORDERS * rho, delta)
     return float(epsilon)
 
 
@@ -223,9 +224,8 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
     >>> round(pld_epsilon([Loss(rho=0.9)], 1e-4), 2)
     5.41
     """
-    from dp_accounting import gaussian_mechanism
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
+    gaussian_mechanism = require("dp_accounting.gaussian_mechanism", _WHAT)
+    pld = require("dp_accounting.pld.privacy_loss_distribution", _WHAT)
     check_delta(delta)
     if any(loss.delta > 0.0 for loss in losses):
         return math.inf

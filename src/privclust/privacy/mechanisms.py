@@ -10,10 +10,19 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from privclust.privacy.noise import add_gaussian, add_laplace, select, unprotected_generator
+from privclust.packages import require
+from privclust.privacy.noise import (
+    NoiseSource,
+    add_gaussian,
+    add_laplace,
+    select,
+    unprotected_generator,
+)
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import check_real
 
@@ -21,7 +30,7 @@ _ROOT_TOLERANCE = 1e-12  # the calibration's root finder stops this close to the
 _ROUNDING_MARGIN = 1e-9  # more noise by this part outweighs cancellation in the function's values
 
 
-def laplace(value, sensitivity: Sensitivity, epsilon: float, source):
+def laplace(value: ArrayLike, sensitivity: Sensitivity, epsilon: float, source: NoiseSource) -> Any:
     r"""Add Laplace noise of scale ``sensitivity / epsilon`` to every entry.
 
     Epsilon-differentially private for the sensitivity's neighbour relation: the log density ratio
@@ -63,7 +72,12 @@ def laplace(value, sensitivity: Sensitivity, epsilon: float, source):
     return add_laplace(_real_array("value", value), scale, source)
 
 
-def complex_laplace(value, sensitivity: Sensitivity, epsilon: float, source):
+def complex_laplace(
+    value: ArrayLike,
+    sensitivity: Sensitivity,
+    epsilon: float,
+    source: NoiseSource,
+) -> Any:
     r"""Add Laplace noise of scale ``sensitivity / epsilon`` to real and imaginary parts.
 
     Epsilon-differentially private for the sensitivity's neighbour relation, as `laplace` on the
@@ -115,7 +129,7 @@ def complex_laplace(value, sensitivity: Sensitivity, epsilon: float, source):
     return np.ascontiguousarray(add_laplace(parts, scale, source)).view(np.complex128)[..., 0][()]
 
 
-def gaussian(value, sensitivity: Sensitivity, sigma: float, source):
+def gaussian(value: ArrayLike, sensitivity: Sensitivity, sigma: float, source: NoiseSource) -> Any:
     r"""Add normal noise of standard deviation `sigma` to every entry.
 
     With Delta the sensitivity: ``Delta^2 / (2 sigma^2)``-zero-concentrated differentially private
@@ -254,13 +268,12 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
     3.731
     """
     _check_calibration(sensitivity, epsilon, delta)
-    from dp_accounting import get_sigma_gaussian  # slow to import, so only where it is used
-
-    root = get_sigma_gaussian(float(epsilon), float(delta), tol=_ROOT_TOLERANCE)
+    accounting = require("dp_accounting", "privacy budgets")  # slow to import
+    root = accounting.get_sigma_gaussian(float(epsilon), float(delta), tol=_ROOT_TOLERANCE)
     return sensitivity.value * float(root * (1 + _ROUNDING_MARGIN) + _ROOT_TOLERANCE)
 
 
-def gamma(value, sensitivity: Sensitivity, epsilon: float, source):
+def gamma(value: ArrayLike, sensitivity: Sensitivity, epsilon: float, source: NoiseSource) -> Any:
     r"""Add Gamma noise (shape 1, rate ``epsilon / sensitivity``) to every entry. Not private.
 
     The private EM paper's noise for variances, eq. (16), with ``beta = epsilon / sensitivity``.
@@ -307,7 +320,7 @@ def gamma(value, sensitivity: Sensitivity, epsilon: float, source):
     return array + unprotected_generator(source).gamma(1.0, scale, size=array.shape)
 
 
-def wishart(value, sensitivity: Sensitivity, epsilon: float, source):
+def wishart(value: ArrayLike, sensitivity: Sensitivity, epsilon: float, source: NoiseSource) -> Any:
     r"""Add Wishart noise ``Z Z'`` to symmetric matrices. Not private.
 
     The private EM paper's noise for covariances, eqs. (17) and (18): Z is d x (d + 1) with entries
@@ -358,7 +371,12 @@ def wishart(value, sensitivity: Sensitivity, epsilon: float, source):
     return array + Z @ np.swapaxes(Z, -1, -2)
 
 
-def exponential(scores, sensitivity: Sensitivity, epsilon: float, source) -> int:
+def exponential(
+    scores: ArrayLike,
+    sensitivity: Sensitivity,
+    epsilon: float,
+    source: NoiseSource,
+) -> int:
     r"""Draw an index with probability proportional to ``exp(epsilon score / (2 sensitivity))``.
 
     Epsilon-differentially private for the sensitivity's neighbour relation: weights and their sum

@@ -21,9 +21,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
+from privclust.hints import RandomState
 from privclust.validation import as_generator
 
 _MISSING = (
@@ -102,7 +104,11 @@ class SystemEntropy:
         return np.random.default_rng()
 
 
-def noise_source(random_state) -> SystemEntropy | np.random.Generator:
+NoiseSource: TypeAlias = SystemEntropy | np.random.Generator
+"""Where noise comes from."""
+
+
+def noise_source(random_state: RandomState) -> NoiseSource:
     """Return where an estimator's noise comes from.
 
     Parameters
@@ -129,7 +135,7 @@ def noise_source(random_state) -> SystemEntropy | np.random.Generator:
     return SystemEntropy() if random_state is None else as_generator(random_state)
 
 
-def is_seeded(source: SystemEntropy | np.random.Generator) -> bool:
+def is_seeded(source: NoiseSource) -> TypeGuard[np.random.Generator]:
     """Return whether noise from this source can be repeated, which rules out a release.
 
     Raises
@@ -147,21 +153,21 @@ def is_seeded(source: SystemEntropy | np.random.Generator) -> bool:
     )
 
 
-def add_laplace(value: np.ndarray, scale: float, source) -> np.ndarray:
+def add_laplace(value: np.ndarray, scale: float, source: NoiseSource) -> np.ndarray:
     """Return `value` (finite floats, any shape) plus Laplace noise of that scale."""
     if is_seeded(source):
         return value + source.laplace(scale=scale, size=value.shape)
     return source.add_laplace(value, scale)
 
 
-def add_gaussian(value: np.ndarray, sigma: float, source) -> np.ndarray:
+def add_gaussian(value: np.ndarray, sigma: float, source: NoiseSource) -> np.ndarray:
     """Return `value` (finite floats, any shape) plus normal noise of that standard deviation."""
     if is_seeded(source):
         return value + source.normal(scale=sigma, size=value.shape)
     return source.add_gaussian(value, sigma)
 
 
-def select(scores: np.ndarray, scale: float, source) -> int:
+def select(scores: np.ndarray, scale: float, source: NoiseSource) -> int:
     """Return index i with probability proportional to ``exp(scores[i] / scale)``."""
     if is_seeded(source):
         with np.errstate(over="ignore"):  # -inf is the right limit for a hopeless candidate
@@ -170,7 +176,7 @@ def select(scores: np.ndarray, scale: float, source) -> int:
     return source.select(scores, scale)
 
 
-def unprotected_generator(source) -> np.random.Generator:
+def unprotected_generator(source: NoiseSource) -> np.random.Generator:
     """Return a numpy Generator for draws that protect nothing, whatever the source."""
     return source if is_seeded(source) else source.generator()
 

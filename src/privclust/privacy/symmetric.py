@@ -15,6 +15,7 @@ import numpy as np
 
 from privclust.privacy.accounting import Loss, calibrated, check_budget
 from privclust.privacy.mechanisms import gaussian
+from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import check_integer, check_real
 
@@ -60,7 +61,7 @@ class SymmetricNoise:
         check_real("weight", self.weight)
         check_integer("n_rounds", self.n_rounds, minimum=1)
 
-    def add(self, matrices: np.ndarray, source) -> np.ndarray:
+    def add(self, matrices: np.ndarray, source: NoiseSource) -> np.ndarray:
         """Return matrices with noise.
 
         Parameters

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.spectral import estimate_n_clusters, spectral_clustering
 from privclust.validation import as_generator, check_number_of_groups
 
@@ -40,11 +44,11 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
         Iterations of the solver, where it is iterative.
     """
 
-    def __init__(self, n_clusters=None, *, random_state=None):
+    def __init__(self, n_clusters: int | None = None, *, random_state: RandomState = None) -> None:
         self.n_clusters = n_clusters
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the coefficients, the affinity and the labels of the samples.
 
         Parameters

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import (
     largest_magnitude,
@@ -91,7 +92,15 @@ class CASS(SelfExpressiveClusterer):
     True
     """
 
-    def __init__(self, n_clusters=None, *, lam=1e-3, tol=1e-3, max_iter=500, random_state=None):
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        lam: float | None = 1e-3,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(n_clusters, random_state=random_state)
         self.lam = lam
         self.tol = tol

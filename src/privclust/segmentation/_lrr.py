@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.validation import check_integer, check_real
@@ -81,7 +82,15 @@ class LRR(SelfExpressiveClusterer):
     True
     """
 
-    def __init__(self, n_clusters=None, *, lam=None, tol=1e-3, max_iter=2000, random_state=None):
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        lam: float | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 2000,
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(n_clusters, random_state=random_state)
         self.lam = lam
         self.tol = tol

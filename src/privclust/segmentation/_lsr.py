@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import row_space, spanned_by_others
 from privclust.validation import check_real
@@ -62,7 +63,14 @@ class LSR(SelfExpressiveClusterer):
     True
     """
 
-    def __init__(self, n_clusters=None, *, lam=4.6e-3, zero_diagonal=True, random_state=None):
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        lam: float | None = 4.6e-3,
+        zero_diagonal: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(n_clusters, random_state=random_state)
         self.lam = lam
         self.zero_diagonal = zero_diagonal

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
@@ -174,19 +175,19 @@ class SBL(_EvidenceClusterer):
 
     def __init__(
         self,
-        n_clusters=None,
+        n_clusters: int | None = None,
         *,
-        noise_start=3e-2,
-        noise_variance=1e-6,
-        prior_variance=1.0,
-        n_restarts=0,
-        restart_floor=0.2,
-        components_per_cluster=None,
-        n_annealing=100,
-        tol=1e-2,
-        max_iter=150,
-        random_state=None,
-    ):
+        noise_start: float = 3e-2,
+        noise_variance: float = 1e-6,
+        prior_variance: float = 1.0,
+        n_restarts: int = 0,
+        restart_floor: float = 0.2,
+        components_per_cluster: int | None = None,
+        n_annealing: int = 100,
+        tol: float = 1e-2,
+        max_iter: int = 150,
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(n_clusters, random_state=random_state)
         self.noise_start = noise_start
         self.noise_variance = noise_variance
@@ -269,22 +270,22 @@ class MTSC(_EvidenceClusterer):
 
     def __init__(
         self,
-        n_clusters=None,
+        n_clusters: int | None = None,
         *,
-        weight_penalty=20.0,
-        weight_penalty_start=None,
-        n_warmup=1,
-        noise_start=3e-2,
-        noise_variance=1e-6,
-        prior_variance=1.0,
-        n_restarts=5,
-        restart_floor=0.2,
-        components_per_cluster=None,
-        n_annealing=100,
-        tol=1e-2,
-        max_iter=150,
-        random_state=None,
-    ):
+        weight_penalty: float = 20.0,
+        weight_penalty_start: float | None = None,
+        n_warmup: int = 1,
+        noise_start: float = 3e-2,
+        noise_variance: float = 1e-6,
+        prior_variance: float = 1.0,
+        n_restarts: int = 5,
+        restart_floor: float = 0.2,
+        components_per_cluster: int | None = None,
+        n_annealing: int = 100,
+        tol: float = 1e-2,
+        max_iter: int = 150,
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(n_clusters, random_state=random_state)
         self.weight_penalty = weight_penalty
         self.weight_penalty_start = weight_penalty_start

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.compiled import REORDER, kernel
+from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import (
     largest_magnitude,
@@ -96,14 +97,14 @@ class SSC(SelfExpressiveClusterer):
 
     def __init__(
         self,
-        n_clusters=None,
+        n_clusters: int | None = None,
         *,
-        alpha=800.0,
-        affine=False,
-        tol=2e-3,
-        max_iter=5000,
-        random_state=None,
-    ):
+        alpha: float | None = 800.0,
+        affine: bool = False,
+        tol: float = 2e-3,
+        max_iter: int = 5000,
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(n_clusters, random_state=random_state)
         self.alpha = alpha
         self.affine = affine

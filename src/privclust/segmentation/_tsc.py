@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.spectral import spectral_clustering
 from privclust.validation import as_generator, check_integer, check_number_of_groups
 
@@ -85,12 +88,18 @@ class TSC(ClusterMixin, BaseEstimator):
     (2, [0, 0, 1, 1])
     """
 
-    def __init__(self, n_clusters=None, *, n_neighbors=None, random_state=None):
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the graph and the labels of the samples.
 
         Parameters

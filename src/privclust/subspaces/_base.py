@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -52,7 +53,7 @@ class SubspaceClusterer(
     n_features_in_ : int
     """
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest subspace of each row; of equals the first.
 
         Parameters
@@ -71,7 +72,7 @@ class SubspaceClusterer(
         """
         return residuals(self._checked(X), self.subspaces_).argmin(axis=1)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the distance of each row to each subspace.
 
         Parameters

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from privclust.bingham import LARGEST_CONCENTRATION, full_basis
+from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_epsilon
 from privclust.privacy.bounds import bounded_rows
@@ -122,18 +126,18 @@ class GibbsSubspaceClustering(SubspaceClusterer):
 
     def __init__(
         self,
-        n_clusters=2,
-        dimension=1,
+        n_clusters: int = 2,
+        dimension: int = 1,
         *,
-        epsilon=1.0,
-        n_sweeps=10000,
-        init="random",
-        n_kept=0,
-        record_every=100,
-        norm_bound=None,
-        out_of_bounds="clip",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        n_sweeps: int = 10000,
+        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
+        n_kept: int = 0,
+        record_every: int = 100,
+        norm_bound: float | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.dimension = dimension
         self.epsilon = epsilon
@@ -145,7 +149,7 @@ class GibbsSubspaceClustering(SubspaceClusterer):
         self.out_of_bounds = out_of_bounds
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Run the chain; its last state is the result.
 
         Parameters

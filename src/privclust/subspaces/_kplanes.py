@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.subspaces._base import (
     SubspaceClusterer,
     check_dimension,
@@ -78,14 +83,14 @@ class KPlanes(SubspaceClusterer):
 
     def __init__(
         self,
-        n_clusters=2,
-        dimension=1,
+        n_clusters: int = 2,
+        dimension: int = 1,
         *,
-        init="random",
-        n_init=10,
-        max_iter=100,
-        random_state=None,
-    ):
+        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
+        n_init: int = 10,
+        max_iter: int = 100,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.dimension = dimension
         self.init = init
@@ -93,7 +98,7 @@ class KPlanes(SubspaceClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find subspaces.
 
         Parameters

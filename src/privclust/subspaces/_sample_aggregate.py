@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from itertools import permutations
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import OUT_OF_BOUNDS, bounded_rows
@@ -144,17 +147,17 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
 
     def __init__(
         self,
-        base,
-        dimension=1,
+        base: BaseEstimator,
+        dimension: int = 1,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        n_subsets=None,
-        variant="sound",
-        norm_bound=None,
-        out_of_bounds="clip",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        n_subsets: int | None = None,
+        variant: Literal["sound", "paper"] = "sound",
+        norm_bound: float | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        random_state: RandomState = None,
+    ) -> None:
         self.base = base
         self.dimension = dimension
         self.epsilon = epsilon
@@ -165,7 +168,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         self.out_of_bounds = out_of_bounds
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find private subspaces.
 
         Parameters

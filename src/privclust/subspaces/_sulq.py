@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows
@@ -134,20 +138,20 @@ class SuLQKPlanes(SubspaceClusterer):
 
     def __init__(
         self,
-        n_clusters=2,
-        dimension=1,
+        n_clusters: int = 2,
+        dimension: int = 1,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        calibration="zcdp",
-        max_iter=10,
-        init="random",
-        n_init=1,
-        norm_bound=None,
-        out_of_bounds="clip",
-        neighbours="replace_one",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        calibration: Literal["zcdp", "mod_sulq"] = "zcdp",
+        max_iter: int = 10,
+        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
+        n_init: int = 1,
+        norm_bound: float | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.dimension = dimension
         self.epsilon = epsilon
@@ -161,7 +165,7 @@ class SuLQKPlanes(SubspaceClusterer):
         self.neighbours = neighbours
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find private subspaces.
 
         Parameters

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from privclust.hints import RandomState
 from privclust.privacy.audit import _events, _statistics
 from privclust.privacy.audit._bounds import check_claim, check_order, draws_needed, renyi_bound
 from privclust.privacy.audit._events import Event
 from privclust.privacy.audit._runs import draw
+from privclust.privacy.audit._statistics import Statistic
 from privclust.validation import as_generator, check_integer
 
 __all__ = ["AuditResult", "Event", "audit_mechanism"]
@@ -115,13 +118,13 @@ class AuditResult:
 
 def audit_mechanism(
     mechanism: Callable,
-    data,
-    neighbour,
+    data: Any,
+    neighbour: Any,
     epsilon: float,
     delta: float,
     n_trials: int,
-    statistic=None,
-    random_state=None,
+    statistic: Statistic | Sequence[Statistic] | None = None,
+    random_state: RandomState = None,
     *,
     confidence: float = 0.95,
     progress: Callable[[int], None] | None = None,

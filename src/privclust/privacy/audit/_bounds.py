@@ -182,9 +182,8 @@ def renyi_bound_from_counts(
     """
     check_order(order)
     check_claim(0.0, 0.0, confidence)
-    return float(
-        renyi_bound(*_probabilities(hits, draws, other_hits, other_draws, confidence), order).max()
-    )
+    low, high = _probabilities(hits, draws, other_hits, other_draws, confidence)
+    return float(renyi_bound(low, high, order).max())
 
 
 def _probabilities(hits, draws, other_hits, other_draws, confidence):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ def choose(scores, epsilon: float, delta: float, alpha: float) -> tuple[Choice, 
         lambda low, high: epsilon_bound(low, high, delta),
         lambda low, high: low - np.exp(min(epsilon, _LARGEST_EXPONENT)) * high,
     )
-    best = [(-np.inf, None), (-np.inf, None)]
+    best: list[tuple[float, Any]] = [(-np.inf, None), (-np.inf, None)]
     for number, pair in enumerate(scores):
         thresholds = _candidates(np.concatenate(pair))
         counts = [_counts(one, thresholds) for one in pair]

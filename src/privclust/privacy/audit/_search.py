@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from privclust.hints import RandomState
 from privclust.privacy.audit._audit import AuditResult, audit_mechanism
+from privclust.privacy.audit._statistics import Statistic
 from privclust.validation import as_generator, check_integer
 
 _KEPT = 4  # one pair in so many goes on to the next round
@@ -46,8 +48,8 @@ def search_pair(
     delta: float,
     n_pairs: int,
     n_trials: int,
-    statistic=None,
-    random_state=None,
+    statistic: Statistic | Sequence[Statistic] | None = None,
+    random_state: RandomState = None,
     *,
     move: Callable | None = None,
     confidence: float = 0.95,
@@ -108,7 +110,15 @@ def search_pair(
 
     def audit(pair, trials: int) -> AuditResult:
         return audit_mechanism(
-            mechanism, *pair, epsilon, delta, trials, statistic, running, confidence=confidence
+            mechanism,
+            pair[0],
+            pair[1],
+            epsilon,
+            delta,
+            trials,
+            statistic,
+            running,
+            confidence=confidence,
         )
 
     screened = 0.0
@@ -125,7 +135,7 @@ def search_pair(
             offspring = [_checked("move(pair, rng)", pair) for pair in islice(moved, room)]
         n_compared += len(offspring)
         pairs = kept + offspring
-    return PairSearch(*pairs[0], audit(pairs[0], n_trials), n_compared, screened)
+    return PairSearch(pairs[0][0], pairs[0][1], audit(pairs[0], n_trials), n_compared, screened)
 
 
 def _checked(call: str, pair) -> tuple:

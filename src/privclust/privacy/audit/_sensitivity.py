@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privclust.hints import RandomState
 from privclust.privacy.audit._neighbours import Rows, along_one_axis
 from privclust.validation import as_generator, check_integer, check_option, check_real
 
@@ -64,7 +65,7 @@ def numerical_sensitivity(
     bound: float,
     *,
     project: Callable | None = None,
-    random_state=None,
+    random_state: RandomState = None,
 ) -> SensitivitySearch:
     r"""Search for neighbours X, X' that maximise :math:`\|f(X) - f(X')\|`.
 
@@ -165,11 +166,11 @@ class _Climb:
         waiting = self._starts[::-1]
         while n_trials > 0:
             if waiting:
-                start = waiting.pop()
+                height, pair = waiting.pop()
             else:
-                start = evaluated()
+                height, pair = evaluated()
                 n_trials -= 1
-            level, pair, used = self._ascend(*start, n_trials, rng)
+            level, pair, used = self._ascend(height, pair, n_trials, rng)
             n_trials -= used
             if level > largest:
                 largest, best = level, pair

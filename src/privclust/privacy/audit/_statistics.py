@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,11 +29,16 @@ class LikelihoodRatio:
             first, second = log_density(output, data), log_density(output, neighbour)
             return _difference(np.asarray(first, float), np.asarray(second, float))
 
+        statistic: Any = ratio  # functions may have attributes
         many = getattr(self._log_density, "many", None)
         if many is not None:
-            ratio.many = lambda outputs: ratio(outputs, many)
-        ratio.__name__ = "likelihood_ratio"
-        return ratio
+            statistic.many = lambda outputs: ratio(outputs, many)
+        statistic.__name__ = "likelihood_ratio"
+        return statistic
+
+
+Statistic: TypeAlias = Callable[[Any], Any] | LikelihoodRatio
+"""What tells two outputs apart."""
 
 
 def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:
@@ -185,9 +191,10 @@ def _learned(name: str, scaling: _Scaling, model: Callable) -> Callable:
         with threadpool_limits(1):
             return model(scaling(flattened(np.asarray(outputs))))
 
-    def statistic(output):
+    def one(output):
         return many(np.asarray(output)[None])[0]
 
+    statistic: Any = one  # functions may have attributes
     statistic.many = many
     statistic.__name__ = name
     return statistic
@@ -211,7 +218,7 @@ def _nearest_means(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _fisher(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Fisher's direction: the likelihood ratio of two normal laws of one covariance."""
-    within = sum(np.atleast_2d(np.cov(Z[y == k], rowvar=False)) for k in (0, 1))
+    within = np.sum([np.atleast_2d(np.cov(Z[y == k], rowvar=False)) for k in (0, 1)], axis=0)
     ridge = _RIDGE * max(float(within.diagonal().max()), 1.0)
     direction = np.linalg.solve(within + ridge * np.eye(len(within)), _nearest_means(Z, y))
     return direction / (np.linalg.norm(direction) or 1.0)

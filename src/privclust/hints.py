@@ -1,0 +1,14 @@
+"""Types that the signatures of estimators share."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+"""Where random numbers come from; None is the operating system."""
+
+Bounds: TypeAlias = tuple[ArrayLike, ArrayLike]
+"""The lower and the upper corner of a box: numbers, or arrays of shape (n_features,)."""

@@ -1,0 +1,191 @@
+r"""The law of the Gibbs sampler's two lines in the plane, sweep by sweep, without sampling.
+
+`_exact_chain` follows label vectors, for seven rows at most. Where rows share a few directions,
+the numbers of rows with each label in each direction are enough, so that a hundred rows and more
+can be followed: a sweep takes two lines to these numbers, which are binomial, eq. (11), and the
+numbers to two lines, independent with density :math:`\exp(\epsilon/2 \sum_g n_g \cos^2(u - a_g))`
+up to a constant, eq. (12). Integrals over angles are sums over a uniform grid, which for these
+periodic analytic functions converge faster than any power of its spacing; all terms are positive,
+so that densities are right in relative terms far out in the tails.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from privclust.privacy.accounting import check_epsilon
+from privclust.validation import check_integer
+
+MOST_STATES = 200_000
+_MULTIPLE = 6  # of the grid's size: 30 degrees are on it
+_BLOCK = 2048  # pairs of angles whose counts are found together
+
+
+class ExactLines:
+    r"""Two lines after any number of sweeps of a Gibbs chain on unit rows of a few directions.
+
+    The two lines are in random order: no label tells them apart.
+
+    Parameters
+    ----------
+    angles : sequence of float
+        Directions in radians.
+    counts : sequence of int
+        Rows in each direction.
+    epsilon : float
+        Of `GibbsSubspaceClustering`.
+    start : "random" or pair of float
+        Two uniform lines, or the angles of two given ones.
+    n_angles : int or None
+        Size of the grid on half a turn; None for 16 + 10 sqrt(epsilon n) or a little more.
+
+    Attributes
+    ----------
+    angles : ndarray of shape (n_angles,)
+        The grid.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or counts take more than 200,000 values.
+
+    References
+    ----------
+    Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
+    eqs. (10) to (12).
+
+    Examples
+    --------
+    Lines forget where they started:
+
+    >>> near, far = (ExactLines([0.0, 1.5], [4, 4], 2.0, start) for start in ("random", (0.0, 0.0)))
+    >>> bool(np.allclose(near.after(20), far.after(20), rtol=1e-3))
+    True
+    >>> bool(np.allclose(near.after(60), near.limit(), rtol=1e-9))
+    True
+    """
+
+    def __init__(self, angles, counts, epsilon, start="random", n_angles=None) -> None:
+        directions, counts = _checked(angles, counts, epsilon)
+        if n_angles is None:
+            n_angles = math.ceil(16 + 10 * math.sqrt(epsilon * counts.sum()))
+            n_angles += -n_angles % _MULTIPLE
+        check_integer("n_angles", n_angles, minimum=8)
+        self.angles = np.pi * np.arange(n_angles) / n_angles
+        self._shape = tuple(counts + 1)
+        held = np.indices(self._shape).reshape(len(counts), -1).T  # rows of the second line
+        exponents = _exponents(self.angles, directions, epsilon)
+        logs = held @ exponents
+        self._log_norms = logsumexp(logs, axis=1)
+        self._weights = np.exp(logs - self._log_norms[:, None])
+        self._log_ways = (
+            gammaln(counts + 1.0) - gammaln(held + 1.0) - gammaln(counts - held + 1.0)
+        ).sum(axis=1)
+        self._pairs = np.triu_indices(n_angles)
+        self._tables = [
+            _binomial(count, row[self._pairs[1]] - row[self._pairs[0]])
+            for count, row in zip(counts, exponents, strict=True)
+        ]
+        self._densities: list[np.ndarray] = []
+        if isinstance(start, str):
+            if start != "random":
+                raise ValueError(f"start must be 'random' or two angles, got {start!r}")
+            self._law = self._counts_after(np.full((n_angles, n_angles), n_angles**-2.0))
+        else:
+            own = _exponents(np.asarray(start, dtype=float), directions, epsilon)
+            parts = [_binomial(n, row[1:] - row[:1])[0] for n, row in zip(counts, own, strict=True)]
+            self._law = self._in_any_order(_outer(parts))
+
+    def after(self, n_sweeps: int) -> np.ndarray:
+        """Return the probabilities of pairs of angles after sweeps, (n_angles, n_angles).
+
+        Sweeps that were done before are not done again.
+        """
+        check_integer("n_sweeps", n_sweeps, minimum=1)
+        while len(self._densities) < n_sweeps:
+            if self._densities:
+                self._law = self._counts_after(self._densities[-1])
+            self._densities.append(self._lines_given(self._law))
+        return self._densities[n_sweeps - 1]
+
+    def limit(self) -> np.ndarray:
+        """Return what `after` tends to: the exponential mechanism's lines, eq. (10)."""
+        logs = self._log_ways + self._log_norms + self._log_norms[::-1]  # the other line's counts
+        return self._lines_given(np.exp(logs - logsumexp(logs)))
+
+    def _lines_given(self, law):
+        """Law of two lines given that of counts: one line's are what the other's leave."""
+        return (self._weights[::-1] * law[:, None]).T @ self._weights
+
+    def _counts_after(self, lines):
+        """Law of counts given that of two lines, which is symmetric, so half of it is enough."""
+        first, second = self._pairs
+        chances = lines[first, second] * np.where(first < second, 2.0, 1.0)
+        law = 0.0
+        for begin in range(0, len(chances), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            *tables, last = (table[block] for table in self._tables)
+            left = chances[block, None]
+            for table in tables:
+                left = (left[:, :, None] * table[:, None, :]).reshape(len(left), -1)
+            law = law + left.T @ last
+        return self._in_any_order(law)
+
+    def _in_any_order(self, law):
+        """Law of counts where the lines are exchanged with probability 1/2."""
+        flat = law.ravel()
+        return 0.5 * (flat + flat[::-1])
+
+
+def worst_ratio(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the least epsilon of two laws at delta = 0: the largest log-ratio, either way."""
+    return float(np.abs(np.log(first) - np.log(second)).max())
+
+
+def least_delta(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
+    """Return the least delta of two laws at an epsilon, either way."""
+    factor = math.exp(epsilon)
+    return float(
+        max(
+            np.maximum(first - factor * second, 0.0).sum(),
+            np.maximum(second - factor * first, 0.0).sum(),
+        )
+    )
+
+
+def _exponents(at, directions, epsilon):
+    """epsilon / 2 cos^2 of the angle between lines and directions, (n_directions, n_lines)."""
+    return 0.5 * epsilon * np.cos(at[None, :] - directions[:, None]) ** 2
+
+
+def _binomial(count, logits):
+    """Probabilities of 0 .. count successes at each logit, (n_logits, count + 1)."""
+    held = np.arange(count + 1.0)
+    ways = gammaln(count + 1.0) - gammaln(held + 1.0) - gammaln(count - held + 1.0)
+    yes, no = (-np.logaddexp(0.0, sign * logits)[:, None] for sign in (-1.0, 1.0))
+    return np.exp(ways + held * yes + (count - held) * no)
+
+
+def _outer(parts):
+    """Joint law of independent counts."""
+    law = np.ones(1)
+    for part in parts:
+        law = np.multiply.outer(law, part)
+    return law
+
+
+def _checked(angles, counts, epsilon):
+    """Return directions and counts as arrays, after a check."""
+    directions, counts = np.asarray(angles, dtype=float), np.asarray(counts)
+    if directions.ndim != 1 or not np.isfinite(directions).all() or directions.size == 0:
+        raise ValueError(f"angles must be a list of finite numbers, got {angles!r}")
+    if counts.shape != directions.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise ValueError(f"counts must be a count of at least 0 for each angle, got {counts!r}")
+    states = math.prod(int(count) + 1 for count in counts)
+    if states > MOST_STATES:
+        raise ValueError(f"counts must take at most {MOST_STATES:,} values, got {states:,}")
+    check_epsilon(epsilon)
+    return directions, counts.astype(np.int64)

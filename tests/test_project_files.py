@@ -1,0 +1,89 @@
+"""CITATION.cff, CHANGELOG.md, CONTRIBUTING.md and the catalog's file are true to the project."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import privclust
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+PAPERS = sorted((ROOT / "config/papers").glob("*.yaml"))
+
+
+def loaded(path):
+    return yaml.safe_load((ROOT / path).read_text())
+
+
+def test_the_version_is_the_same_everywhere():
+    assert PROJECT["version"] == privclust.__version__ == str(CITATION["version"])
+    assert PROJECT["license"] == CITATION["license"]
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
+def test_every_paper_is_cited(path):
+    paper = yaml.safe_load(path.read_text())
+    if paper["paper"] == "audit":
+        return  # ours
+    (reference,) = (
+        entry
+        for entry in CITATION["references"]
+        if entry["title"].casefold() == paper["title"].casefold()
+    )
+    assert f"`snakemake {paper['paper']}`" in reference["notes"]
+    for author in reference["authors"]:
+        assert author["family-names"] in paper["citation"]
+
+
+def test_the_changelog_begins_with_what_is_not_released():
+    headings = re.findall(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert headings[0] == "Unreleased"
+
+
+def test_contributing_names_files_that_are_there():
+    for path in re.findall(r"`((?:config|docs|src|tests|workflow)/[\w./]+)`", CONTRIBUTING):
+        assert (ROOT / path).exists(), path
+
+
+def section(title):
+    """Return a section's code spans."""
+    (text,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", CONTRIBUTING, re.M | re.S)
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+def test_contributing_names_the_kinds_of_check():
+    check = loaded("workflow/schemas/claims.schema.yaml")["items"]["properties"]["check"]
+    assert set(check["properties"]["kind"]["enum"]) <= section("A claim")
+
+
+@pytest.mark.parametrize(
+    ("title", "schema", "where"),
+    [
+        ("A paper", "paper", ()),
+        ("A paper", "paper", ("properties", "experiments", "additionalProperties")),
+        ("A paper", "paper", ("properties", "targets", "additionalProperties")),
+        ("A paper", "paper", ("$defs", "effort")),
+        ("A data set", "datasets", ("$defs", "dataset")),
+        ("A claim", "claims", ("items",)),
+    ],
+)
+def test_contributing_names_the_keys_that_are_required(title, schema, where):
+    found = loaded(f"workflow/schemas/{schema}.schema.yaml")
+    for key in where:
+        found = found[key]
+    assert set(found["required"]) <= section(title)
+
+
+def test_the_catalog_offers_what_there_is():
+    usage = loaded(".snakemake-workflow-catalog.yml")["usage"]
+    offered = {name for name, is_so in usage["software-stack-deployment"].items() if is_so}
+    assert offered == {"conda"}
+    rules = "\n".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    assert "environment.yml" in rules
+    assert "container:" not in rules
+    assert usage["report"] == ("report(" in rules)

@@ -1,0 +1,119 @@
+"""docs/own.md, executed: a method and data of one's own, and what is said of wrong ones."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+TEXT = (HERE.parents[1] / "docs/own.md").read_text()
+STEPS = re.findall(r'```(\w+)(?: title="([^"]+)")?\n(.*?)```', TEXT, re.S)
+
+
+@pytest.fixture(scope="module")
+def followed(project_in, tmp_path_factory):
+    """A copy in which the tutorial was followed, with a small paper and a small audit."""
+    project = project_in(tmp_path_factory.mktemp("own"))
+    for paper in ("ckm", "audit"):
+        shutil.copy(HERE / f"own_{paper}.yaml", project.folder / f"config/papers/{paper}.yaml")
+    both = "papers/ckm.yaml\n  - config/papers/audit.yaml"
+    project.edit("config/config.yaml", "papers/mtsc.yaml", both)
+    for kind, name, content in STEPS:
+        if name:
+            (project.folder / name).write_text(content)
+            continue
+        assert kind == "bash"
+        for command in content.splitlines():
+            program, *arguments = shlex.split(command)
+            if program == "snakemake":
+                project.run(*arguments)
+            elif program == "python":
+                subprocess.run([sys.executable, *arguments], cwd=project.folder, check=True)
+            else:
+                assert command == "export PYTHONPATH=$PWD"  # the copy's folder is on it
+    return project
+
+
+def table(project, path):
+    """Read a table of the results."""
+    return pd.read_csv(project.folder / "results/quick" / path)
+
+
+def test_figure_table_page_scorecard_and_audit_have_the_method(followed):
+    numbers = table(followed, "targets/ckm_fig3/ckm_fig3.csv")
+    mine = numbers[(numbers["method"] == "one_round") & (numbers["metric"] == "relative_sse")]
+    assert list(mine["epsilon"]) == [0.1, 1.0]
+    assert (mine["mean"] > 1.0).all()
+    verdicts = table(followed, "verdicts.csv").set_index("id")
+    assert "2 comparisons" in verdicts.loc["one_round_better", "decided_by"]
+    case = table(followed, "targets/audit_epsilon/audit_epsilon.csv").set_index("method")
+    assert case.loc["one_round", "claimed_epsilon"] == 1.0
+    assert 0.2 < case.loc["one_round", "epsilon_at_least"] <= 1.0
+    page = (followed.folder / "results/quick/index.html").read_text()
+    assert "one round is better than five rounds" in page
+
+
+def test_a_method_of_ones_own_shares_data_and_reference(followed):
+    trials = table(followed, "ckm/ckm_privacy/trials.csv")
+    counts = trials.groupby("method")["trial"].count()
+    assert counts["one_round"] == counts["lloyd"] == counts["dplloyd_uniform"]
+
+
+def test_own_data_have_their_panels(followed):
+    kmeans = table(followed, "targets/visits_kmeans/visits_kmeans.csv")
+    best = kmeans[(kmeans["method"] == "compressive") & (kmeans["epsilon"] == 10.0)]
+    assert best.loc[best["metric"] == "relative_sse", "median"].item() < 1.05
+    mixture = table(followed, "targets/visits_mixture/visits_mixture.csv").set_index(
+        ["method", "epsilon"]
+    )
+    assert mixture.loc[("adaptive", 10.0), "loss"] < mixture.loc[("gaussian", 10.0), "loss"]
+
+
+def test_what_was_done_stays_done(followed):
+    assert followed.planned() == {}
+    followed.edit("my_package.py", "One round of noised", "One round of slightly noised")
+    planned = followed.planned()
+    assert planned["fit"] == 2  # the method's fits in the panel and in the audit
+    followed.edit("my_package.py", "slightly noised", "noised")
+    assert followed.planned() == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "new", "message"),
+    [
+        ("my_package.py", "def fit", "def learn", 0),
+        ("config/my_methods.yaml", "ckm_fig3: {}", "ckm_fig9: {}", 1),
+        ("config/my_data.yaml", "visits.csv", "visit.csv", 3),
+        ("config/my_data.yaml", r"\[\[-180, -90\], \[180, 90\]\]", "[180, -180]", 4),
+    ],
+)
+def test_messages_are_as_documented(followed, file, pattern, new, message):
+    said = re.findall(r"^\| [^|]+ \| `(config/my_[^`]+)` \|$", TEXT, re.M)
+    before = (followed.folder / file).read_text()
+    try:
+        followed.edit(file, pattern, new)
+        done = followed.run("-n", "--cores", "1", check=False)
+    finally:
+        (followed.folder / file).write_text(before)
+    assert done.returncode != 0
+    assert said[message].removesuffix("…") in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_a_line_that_is_no_number_ends_the_job_by_name(followed):
+    before = (followed.folder / "visits.csv").read_text()
+    lines = before.splitlines()
+    lines[7] = "13.4,north"
+    try:
+        (followed.folder / "visits.csv").write_text("\n".join(lines))
+        done = followed.run("--cores", "1", "data/own/visits.h5", check=False)
+    finally:
+        (followed.folder / "visits.csv").write_text(before)
+    assert "visits.csv: row 7, column 2 (latitude) is 'north', not a number" in done.stdout
