@@ -25,6 +25,9 @@ rule all:
     default_target: True
     input:
         f"{RESULTS}/index.html",
+        gaps_behind(
+            EXPERIMENTS, TARGETS, f"{RESULTS}/verdicts.csv", f"{RESULTS}/index.html"
+        ),
     localrule: True
 
 

@@ -163,6 +163,7 @@ def test_data_get_experiments_targets_and_their_number_of_clusters(plan_of, tabl
     plan = plan_of({"mine": {**METHOD, "targets": {"rows_kmeans": {}}}}, {"rows": entry})
     assert plan.targets.keys() >= {"rows_kmeans", "rows_mixture"}
     assert plan.data_file("rows") == "data/own/rows.h5"
+    assert plan.data_stages("rows") == [["data/own/rows.h5"]]
     assert "rows" not in plan.datasets
     for name in ("rows_kmeans", "rows_mixture"):
         experiment = plan.experiments[name]

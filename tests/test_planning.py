@@ -40,6 +40,9 @@ def test_experiment_reads_features_and_they_read_images(plan_of):
     assert plan.data_file("cub200_quick") == "data/features/cub200_quick.h5"
     assert plan.data_file("hopkins155") == "data/prepared/hopkins155.h5"
     assert plan.experiments["mtsc_synthetic"].dataset == "cub200_quick"
+    images = [["data/raw/cub200"], ["data/prepared/cub200.h5"]]
+    assert plan.data_stages("cub200_quick") == [*images, ["data/features/cub200_quick.h5"]]
+    assert plan.data_stages("cub200") == images
 
 
 def test_images_themselves_need_no_features(plan_of):

@@ -162,6 +162,15 @@ class Plan:
             return f"data/own/{name}.h5"
         return f"data/{'features' if name in self.features else 'prepared'}/{name}.h5"
 
+    def data_stages(self, name: str) -> list[list[str]]:
+        """Return what is made on the way to `data_file`, and it, in the order of their making."""
+        if name in self.own_data:
+            return [[self.data_file(name)]]
+        features = self.features.get(name)
+        source = name if features is None else features.dataset
+        stages = [] if source is None else [[f"data/raw/{source}"], [f"data/prepared/{source}.h5"]]
+        return stages if features is None else [*stages, [self.data_file(name)]]
+
     def verdicts_spec(self) -> dict[str, Any]:
         """Return whose trials decide the claims, in the order of the tables, as JSON values."""
         return {"experiments": list(self.experiments), "own_claims": self.own_claims}

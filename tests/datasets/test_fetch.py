@@ -199,7 +199,7 @@ def test_nothing_to_be_had_says_what_was_tried_and_what_to_do(make_dataset, tmp_
     assert "(http://127.0.0.1:9/x): 127.0.0.1 refuses the connection" in message
     assert "put toy.zip into a mirror directory at toy/toy.zip" in message
     assert "PRIVCLUST_DATA_MIRROR" in message
-    assert message.endswith(", or allow substitutes")
+    assert message.endswith(", or try again later, or allow substitutes (`substitutes: true`)")
     without = replace(dataset, substitute=None)
     assert "substitute" not in _refused(without, tmp_path / "raw", **QUICK)
 
@@ -261,7 +261,7 @@ def test_part_is_not_taken_where_substitutes_are_not_allowed(with_part, tmp_path
         message = _refused(changed, tmp_path / "raw", mirror, allow_substitutes=False, **QUICK)
         assert "toy cannot be had" in message
         assert "at toy/toy.zip" not in message
-        assert message.endswith(", or allow substitutes")
+        assert message.endswith(", or try again later, or allow substitutes (`substitutes: true`)")
 
 
 def test_wrong_part_in_the_mirror_is_an_error_even_if_it_is_the_whole(
@@ -381,7 +381,7 @@ def test_killed_while_downloading_leaves_nothing_that_is_accepted(make_dataset, 
     assert server.requests
     assert _files(raw)
     assert all(name.startswith(".") and name.endswith(".part") for name in _files(raw))
-    with pytest.raises(DataError, match="there is no receipt; fetch the data set first"):
+    with pytest.raises(DataError, match=r"no receipt; delete the folder .*raw and run again$"):
         load(make_dataset("toy/toy.zip"), raw)
 
 
@@ -405,7 +405,7 @@ def test_changed_file_is_not_loaded(make_dataset, mirror_of, small_zip, tmp_path
     dataset = make_dataset("toy/toy.zip")
     fetch(dataset, tmp_path / "raw", mirror_of(small_zip.read_bytes()))
     (tmp_path / "raw" / "toy.zip").write_bytes(b"other")
-    with pytest.raises(DataError, match="missing or changed since it was fetched; fetch again"):
+    with pytest.raises(DataError, match=r"since it was fetched; delete the folder .*raw and run"):
         load(dataset, tmp_path / "raw")
     (tmp_path / "raw" / "toy.zip").unlink()
     with pytest.raises(DataError, match="missing or changed"):

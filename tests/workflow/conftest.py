@@ -1,10 +1,12 @@
 """A copy of the project in a scratch folder, with a small paper in it, to run the workflow in."""
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,19 @@ def new_project(tmp_path):
         return made[-1]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """A project of next to no work in which nothing went wrong; tests must leave it as it is."""
+    spec = importlib.util.spec_from_file_location("faults", Path(__file__).parent / "faults.py")
+    faults = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(faults)
+    project = faults.SmallProject(tmp_path_factory.mktemp("undisturbed") / "project")
+    begun = time.monotonic()
+    project.run("--cores", "2")
+    project.seconds = time.monotonic() - begun
+    return project
 
 
 @pytest.fixture(scope="session")

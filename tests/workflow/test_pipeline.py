@@ -1,9 +1,6 @@
-"""The workflow as a whole: reruns, cores, blocks, kills, bad configs."""
+"""The workflow as a whole: reruns, cores, blocks, bad configs."""
 
 import os
-import random
-import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -59,22 +56,6 @@ def test_named_target_alone(new_project):
     results = project.results()
     assert "results/quick/targets/mtsc_fig1/mtsc_fig1.svg" in results
     assert not any("heat_map" in path or "index" in path for path in results)
-
-
-def test_killed_runs_end_with_the_same_bytes(finished, new_project):
-    project = new_project()
-    clock = random.Random(0)
-    for _ in range(4):
-        run = project.start("--cores", "2", "--rerun-incomplete", "--nolock")
-        time.sleep(clock.uniform(3.0, 9.0))
-        os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
-        # what stands under an artefact's name is whole, whenever the kill came
-        for path, content in project.results().items():
-            if path.endswith(".h5"):
-                assert content == finished.results()[path]
-    project.run("--cores", "2", "--rerun-incomplete", "--nolock")
-    assert project.results() == finished.results()
 
 
 @pytest.mark.parametrize(
@@ -140,18 +121,6 @@ def test_unknown_estimator_is_named(new_project):
     assert done.returncode != 0
     assert "nowhere.Method: no module of that name" in done.stdout
     assert "Traceback" not in done.stdout
-
-
-def test_altered_artefact_is_refused_by_its_reader(finished_copy):
-    block = next((finished_copy.folder / "results").rglob("fit/ssc/block_0000.h5"))
-    content = bytearray(block.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    block.write_bytes(content)
-    done = finished_copy.run("--cores", "1", "mtsc_fig1", check=False)
-    assert done.returncode != 0
-    assert "delete it and run again" in done.stdout
-    block.unlink()
-    finished_copy.run("--cores", "1", "--forcerun", "evaluate", "--", "mtsc_fig1")
 
 
 def test_snakemake_report(finished_copy):

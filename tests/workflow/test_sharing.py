@@ -69,6 +69,13 @@ def test_cores_blocks_batches_and_shards_change_no_byte(sharing_project):
     assert len(tables) == 4 + 4 + 2  # shards, fits, metrics and summary
     assert all("'mem_mb': 2000" in table for table in tables)
 
+    # a shard that is missing is made again, though nothing else is missing before the figure
+    shard = project.folder / FOLDER / "shared/block_0001/shard_0001.h5"
+    content = shard.read_bytes()
+    shard.unlink()
+    assert project.planned("shared_figure")["share"] == 1
+    shard.write_bytes(content)
+
     # another value of epsilon refits and draws no shard again; metrics never read the shards
     project.edit("config/papers/mtsc.yaml", r"block: 4", "block: 6")
     project.edit("config/papers/mtsc.yaml", r"epsilon: \[0.1, 1.0\]", "epsilon: [0.1, 1.0, 2.0]")

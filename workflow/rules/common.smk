@@ -127,20 +127,19 @@ def fit_spec(wildcards):
 
 def blocks_of(wildcards):
     """Return the fits of an experiment."""
-    return fit_files(wildcards, "h5")
+    return fit_files(wildcards.experiment, EXPERIMENT.format(**wildcards), "h5")
 
 
 def costs_of(wildcards):
     """Return what the fits of an experiment cost."""
-    return fit_files(wildcards, "tsv")
+    return fit_files(wildcards.experiment, EXPERIMENT.format(**wildcards), "tsv")
 
 
-def fit_files(wildcards, suffix):
+def fit_files(name, folder, suffix):
     """Return one file of each fit of an experiment: block by block, of each all batches by name."""
-    experiment = experiment_of(wildcards)
-    folder = f"{EXPERIMENT}/fit".format(**wildcards)
+    experiment = PLAN.experiments[name]
     return [
-        f"{folder}/{batch}/block_{number:04d}.{suffix}"
+        f"{folder}/fit/{batch}/block_{number:04d}.{suffix}"
         for number in range(experiment.n_blocks)
         for batch in sorted(experiment.batches)
     ]
@@ -223,14 +222,72 @@ def target_files(target, *suffixes):
     return [f"{RESULTS}/targets/{target}/{target}.{suffix}" for suffix in suffixes]
 
 
+def targets_of_paper(paper):
+    """Return the names of a paper's targets."""
+    return [name for name, target in PLAN.targets.items() if target.paper == paper]
+
+
+def experiments_of_paper(paper):
+    """Return the names of the experiments that a paper's targets draw from."""
+    used = (PLAN.targets[name].experiments for name in targets_of_paper(paper))
+    return sorted({name for names in used for name in names})
+
+
 def paper_files(paper):
     """Return the files of all targets of a paper."""
     return [
         file
-        for name, target in PLAN.targets.items()
-        if target.paper == paper
+        for name in targets_of_paper(paper)
         for file in target_files(name, "svg", "png", "csv")
     ]
+
+
+def stages_of(name):
+    """Return the files of an experiment, stage by stage in the order in which they are made."""
+    experiment = PLAN.experiments[name]
+    folder = EXPERIMENT.format(
+        effort=PLAN.effort, paper=experiment.paper, experiment=name
+    )
+    return [
+        *(PLAN.data_stages(experiment.dataset) if experiment.dataset else []),
+        [
+            f"{folder}/shared/block_{block:04d}/shard_{shard:04d}.h5"
+            for block in range(experiment.n_blocks)
+            for shard in range(experiment.shards if experiment.share else 0)
+        ],
+        fit_files(name, folder, "h5") + fit_files(name, folder, "tsv"),
+        [f"{folder}/metrics.h5", f"{folder}/costs.tsv"],
+        [f"{folder}/trials.csv", f"{folder}/summary.csv"],
+    ]
+
+
+def gaps_behind(experiments, targets, *last):
+    """Return an input function: files that are missing where one that comes after is there.
+
+    Snakemake takes a last file for up to date when an earlier one is missing. So it would after a
+    job that failed, with new settings, and whose old output it had removed: a rule that names what
+    is asked for names the gaps too.
+    """
+
+    def gaps(wildcards):
+        found = set()
+        for name in experiments:
+            drawn = [
+                file
+                for item in targets
+                if name in PLAN.targets[item].experiments
+                for file in target_files(item, "svg", "png", "csv")
+            ]
+            after = False
+            for stage in reversed(
+                [*stages_of(name), drawn, *([file] for file in last)]
+            ):
+                missing = [file for file in stage if not os.path.exists(file)]
+                found.update(missing if after else [])
+                after = after or len(missing) < len(stage)
+        return sorted(found)
+
+    return gaps
 
 
 def all_trials():

@@ -40,6 +40,7 @@ for item in TARGETS:
             item
         input:
             target_files(item, "svg", "png", "csv"),
+            gaps_behind(PLAN.targets[item].experiments, [item]),
         localrule: True
 
 
@@ -50,4 +51,5 @@ for item in PAPERS:
             item
         input:
             paper_files(item),
+            gaps_behind(experiments_of_paper(item), targets_of_paper(item)),
         localrule: True

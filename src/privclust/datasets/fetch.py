@@ -224,7 +224,9 @@ def load(
     """
     receipt = read_receipt(directory)
     if receipt.dataset != dataset.name:
-        raise DataError(f"{directory}: holds {receipt.dataset}, not {dataset.name}", "fetch again")
+        raise DataError(
+            f"{directory}: holds {receipt.dataset}, not {dataset.name}", _again(directory)
+        )
     kept: Dataset | Part = dataset
     if receipt.is_substitute:
         substitute = _declared_substitute(dataset, receipt)
@@ -232,14 +234,14 @@ def load(
             raise DataError(
                 f"{directory}: {receipt.location} is not a substitute that is declared for "
                 f"{dataset.name}",
-                "fetch again",
+                _again(directory),
             )
         if isinstance(substitute, Substitute):
             return load_object(substitute.generator)(**substitute.parameters), receipt
         kept = substitute
     path = Path(directory) / kept.file
     if not path.is_file() or _measure(path)[0] != receipt.sha256:
-        raise DataError(f"{path}: missing or changed since it was fetched", "fetch again")
+        raise DataError(f"{path}: missing or changed since it was fetched", _again(directory))
     return load_object(kept.reader)(path), receipt
 
 
@@ -255,9 +257,14 @@ def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
     try:
         return Receipt(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no receipt", "fetch the data set first") from None
+        raise DataError(f"{path}: there is no receipt", _again(directory)) from None
     except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: not a receipt ({error})", "fetch again") from error
+        raise DataError(f"{path}: not a receipt ({error})", _again(directory)) from error
+
+
+def _again(directory: str | os.PathLike[str]) -> str:
+    """Say how a fetched data set is fetched again."""
+    return f"delete the folder {directory} and run again"
 
 
 def _first_had(
@@ -474,10 +481,11 @@ def _nothing_had(dataset: Dataset, failures: list[str]) -> DataError:
         if source.kind == "mirror" and source.part is None
     ]
     has_substitute = dataset.substitute is not None or any(s.part for s in dataset.sources)
-    advice += ["allow substitutes"] if has_substitute else []
+    advice += ["try again later"] if any(s.kind == "url" for s in dataset.sources) else []
+    advice += ["allow substitutes (`substitutes: true`)"] if has_substitute else []
     return DataError(
         f"{dataset.name} cannot be had; tried: {'; '.join(failures)}",
-        ", or ".join(advice) or "try again later",
+        ", or ".join(advice),
     )
 
 

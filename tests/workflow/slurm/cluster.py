@@ -63,6 +63,18 @@ DefMemPerCPU=500
 PartitionName=main Nodes={host} Default=YES MaxTime=24:00:00 State=UP
 """
 
+# How often a small cluster is asked; all else is as the profile has it. The executor plugin waits
+# 10 s longer whenever no job has ended since it last asked: it begins with what a job takes.
+HASTE = {
+    "slurm": [
+        *("--jobs", "6", "--latency-wait", "5"),
+        *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "8"),
+    ],
+    "cluster-generic": [
+        *("--jobs", "6", "--latency-wait", "5", "--seconds-between-status-checks", "1"),
+    ],
+}
+
 
 class NoClusterError(Exception):
     """This machine cannot have a SLURM of ours, for the reason given."""
@@ -139,6 +151,16 @@ def stop(folder):
                 os.kill(daemons[name], signal.SIGKILL)
     if _owner() == folder:
         LINK.unlink()
+
+
+def profile_arguments(profile):
+    """Return the arguments by which a run uses one of the project's profiles on this cluster."""
+    return ["--workflow-profile", f"workflow/profiles/{profile}", *HASTE[profile]]
+
+
+def state_of_node():
+    """Return what SLURM says of the cluster's node, such as "idle"."""
+    return _output("sinfo", "--noheader", "--format=%t").strip()
 
 
 def _install():

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -17,47 +16,16 @@ HERE = Path(__file__).parent
 STATUS = HERE.parents[2] / "workflow/profiles/cluster-generic/slurm_status.sh"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-# How often a small cluster is asked; all else is as the profile has it. The executor plugin waits
-# 10 s longer whenever no job has ended since it last asked: it begins with what a job takes.
-HASTE = {
-    "slurm": [
-        *("--jobs", "6", "--latency-wait", "5"),
-        *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "8"),
-    ],
-    "cluster-generic": [
-        *("--jobs", "6", "--latency-wait", "5", "--seconds-between-status-checks", "1"),
-    ],
-}
+
+def load_cluster():
+    """The script of the cluster as a module of its own."""
+    spec = importlib.util.spec_from_file_location("cluster", HERE / "cluster.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def cluster_script(command, folder):
-    """Start the script that starts and stops the cluster, where no interrupt of ours reaches it."""
-    return subprocess.Popen(
-        [sys.executable, HERE / "cluster.py", command, folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-@pytest.fixture(scope="session")
-def cluster():
-    """A SLURM of our own, where this machine can have one."""
-    folder = tempfile.mkdtemp(prefix="privclust-slurm-")  # a socket's path must be short
-    holder = cluster_script("hold", folder)
-    try:
-        if holder.stdout.readline() != "ready\n":
-            _, message = holder.communicate()
-            if message.startswith("no cluster:"):
-                pytest.skip(message.strip())
-            pytest.fail(message)
-        yield Path(folder)
-    finally:
-        _, message = holder.communicate()  # which ends its standard input
-        shutil.rmtree(folder)
-    assert holder.returncode == 0, message
+slurm = load_cluster()
 
 
 @pytest.fixture
@@ -78,11 +46,6 @@ def records():
     command = ["squeue", "--states=all", "--noheader", "--sort=i", "--format=%T|%m|%l|%k"]
     lines = subprocess.check_output(command, text=True).splitlines()
     return [tuple(line.split("|")) for line in lines]
-
-
-def profile_arguments(profile):
-    """The arguments by which a run uses a profile on the small cluster."""
-    return ["--workflow-profile", f"workflow/profiles/{profile}", *HASTE[profile]]
 
 
 @pytest.mark.slow
@@ -112,7 +75,7 @@ def test_a_cluster_makes_the_bytes_of_one_machine(
     alone.run("--cores", "2", *arguments)
     before = len(records())
     plan = clustered.planned(*arguments)
-    clustered.run(*profile_arguments(profile), *arguments)
+    clustered.run(*slurm.profile_arguments(profile), *arguments)
     assert clustered.results() == alone.results()
     assert {Path(path).stem for path in alone.results()} >= set(targets)
 
@@ -133,7 +96,7 @@ def test_a_job_killed_for_memory_gets_twice_as_much(cluster, new_project, monkey
     monkeypatch.delenv(THREADS[3], raising=False)
     before = len(records())
     path = "results/quick/mtsc/hungry/fit/hungry/block_0000.h5"
-    project.run(*profile_arguments("slurm"), "--", path)
+    project.run(*slurm.profile_arguments("slurm"), "--", path)
 
     (first, *asked), (second, *asked_again) = (job[:3] for job in records()[before:])
     assert (first != "COMPLETED", second) == (True, "COMPLETED")
@@ -181,15 +144,11 @@ def test_cluster_is_on_loopback_alone_and_there_is_one(cluster, tmp_path):
     addresses = {int(port, 16): address for address, port in listening}
     assert addresses[16817] == addresses[16818] == "0100007F"  # 127.0.0.1
 
-    second = cluster_script("start", tmp_path / "privclust-slurm-2")
-    assert f"a cluster of ours is running from {cluster}" in second.communicate()[1]
+    command = [sys.executable, HERE / "cluster.py", "start", tmp_path / "privclust-slurm-2"]
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"a cluster of ours is running from {cluster}" in second.stderr
     assert second.returncode != 0
-    assert status_of_node() == "idle"
-
-
-def status_of_node():
-    """What SLURM says of its node."""
-    return subprocess.check_output(["sinfo", "--noheader", "--format=%t"], text=True).strip()
+    assert slurm.state_of_node() == "idle"
 
 
 @pytest.mark.parametrize(
@@ -220,9 +179,7 @@ def test_status_from_what_slurm_answers(tmp_path, monkeypatch, answer, expected)
 @pytest.fixture
 def cluster_module(tmp_path, monkeypatch):
     """The script as a module, whose link stands elsewhere and which installs nothing."""
-    spec = importlib.util.spec_from_file_location("cluster", HERE / "cluster.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_cluster()
     monkeypatch.setattr(module, "LINK", tmp_path / "slurm.conf")
     monkeypatch.setattr(module, "_install", lambda: None)
     monkeypatch.setattr(module.os, "geteuid", lambda: 0)

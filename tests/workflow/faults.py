@@ -1,0 +1,350 @@
+"""What can go wrong with a run: how it is made, what helps, and the table of it in the documents.
+
+python tests/workflow/faults.py --into docs/reliability.md   makes all faults and writes the table
+"""
+
+import argparse
+import contextlib
+import hashlib
+import http.server
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import psutil
+
+HERE = Path(__file__).parent
+COMMANDS = ("snakemake", "rm", "find")
+WHOLE = "snakemake --cores 2"
+FIT = "results/quick/mtsc/means/fit"
+PREPARED = "data/prepared/listed.h5"
+RAW = "data/raw/listed"
+ONLINE = ("wait for the network or the server", f"{WHOLE} --config substitutes=false")
+NUMBERS = "".join(f"{number * number % 1009}\n" for number in range(5000)).encode()
+DATASET = """
+listed:
+  title: Numbers
+  terms: none
+  citation: none
+  file: values.txt
+  reader: small.read
+  sources:
+    - {{kind: mirror, location: listed/values.txt, description: a copy, sha256: {sha256}}}
+    - {{kind: url, location: "http://127.0.0.1:9/", description: an address, sha256: {sha256}}}
+  substitute: {{generator: small.generate, parameters: {{size: 5000}}, description: 0 to 4999.}}
+"""
+
+
+class Fault(NamedTuple):
+    """How a fault is made, and the steps after which a run's bytes are those without it.
+
+    A step that begins with one of `COMMANDS` is a command, which tests run as it stands; any other
+    is in words, and the test that takes it says how.
+    """
+
+    made: str
+    steps: tuple[str, ...]
+
+
+AGAIN = (WHOLE,)
+FAULTS = {
+    "a job is killed": Fault(
+        "SIGKILL to a running job, chosen at random, 18 times at random moments", AGAIN
+    ),
+    "a job is killed after an edit": Fault(
+        "a method's setting is changed; SIGKILL to the evaluation, whose old output is gone by "
+        "then, while tables and figures of the old setting are there",
+        AGAIN,
+    ),
+    "Snakemake is killed": Fault(
+        "SIGKILL to Snakemake, 8 times at random moments: to it alone, so that its jobs go on, "
+        "and to it and its jobs in turn",
+        ("snakemake --unlock", f"{WHOLE} --rerun-incomplete"),
+    ),
+    "a worker's daemon is killed": Fault(
+        "SIGKILL to SLURM's slurmd, 4 times at random moments; it is started again a moment later",
+        ("no step: the run goes on by itself",),
+    ),
+    "the disk is full": Fault(
+        "results, data and logs on a disk with room for 8 KiB", ("make room", WHOLE)
+    ),
+    "folders are read-only": Fault(
+        "the disk of results, data and logs is mounted read-only before there are any",
+        ("mount it writable", WHOLE),
+    ),
+    "folders become read-only": Fault(
+        "their disk is mounted read-only when all is done, but for a fit that is missing",
+        ("mount it writable", WHOLE),
+    ),
+    "an artefact is truncated": Fault(
+        "the second half of a fit is cut off", (f"rm {FIT}/quiet/block_0000.h5", WHOLE)
+    ),
+    "a bit of an artefact flips": Fault(
+        "one bit in the middle of a fit", (f"rm {FIT}/loud/block_0001.h5", WHOLE)
+    ),
+    "prepared data are truncated": Fault("the second half is cut off", (f"rm {PREPARED}", WHOLE)),
+    "a bit of prepared data flips": Fault(
+        "one bit in the middle of the file", (f"rm {PREPARED}", WHOLE)
+    ),
+    "fetched data are truncated": Fault(
+        "the second half is cut off before they are prepared", (f"rm -r {RAW}", WHOLE)
+    ),
+    "a bit of fetched data flips": Fault(
+        "one bit in the middle of the file, before they are prepared", (f"rm -r {RAW}", WHOLE)
+    ),
+    "a download is truncated": Fault(
+        "the server ends each answer in the middle; no substitutes", ONLINE
+    ),
+    "a bit of a download flips": Fault("the server flips one bit; no substitutes", ONLINE),
+    "no network, no substitutes": Fault(
+        "every address refuses the connection; no substitutes", ONLINE
+    ),
+    "no network": Fault(
+        "every address refuses the connection: the run ends well, with a substitute",
+        ("wait for the network", f"{WHOLE} --forcerun fetch"),
+    ),
+    "two runs at once": Fault(
+        "a second run, with `--rerun-incomplete`, is started while the first has jobs",
+        ("no step: the first run goes on by itself",),
+    ),
+    "the clock goes back": Fault(
+        "after the fits, by a day: all that was written before is dated tomorrow",
+        ("find config data results src workflow -newermt now -exec touch {} +", WHOLE),
+    ),
+    "dates are in disorder": Fault(
+        "each file of sources, settings, data and results gets a date of the last year, at random",
+        AGAIN,
+    ),
+}
+
+
+def load(name):
+    """Import a file that lies beside this one, whatever else has its name."""
+    spec = importlib.util.spec_from_file_location(f"workflow_{Path(name).stem}", HERE / name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class SmallProject(load("conftest.py").Project):
+    """A copy of the project whose one paper does next to nothing.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it shall be; made if needed.
+    with_data : bool, default=True
+        Whether its mirror has the data.
+    """
+
+    def __init__(self, folder, with_data=True):
+        folder.mkdir(parents=True)
+        super().__init__(folder)
+        shutil.copy(HERE / "small.yaml", self.folder / "config/papers/mtsc.yaml")
+        shutil.copy(HERE / "small.py", self.folder / "src")
+        with open(self.folder / "config/datasets.yaml", "a", encoding="utf-8") as file:
+            file.write(DATASET.format(sha256=hashlib.sha256(NUMBERS).hexdigest()))
+        if with_data:
+            (self.mirror / "listed").mkdir()
+            (self.mirror / "listed/values.txt").write_bytes(NUMBERS)
+
+    def copy(self, folder):
+        """Return a copy that may be changed."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        copy = object.__new__(type(self))
+        copy.folder, copy.mirror = folder, folder / "mirror"
+        return copy
+
+    def begin(self, *arguments):
+        """Start a run whose terminal is the file ``terminal`` of the project."""
+        with open(self.folder / "terminal", "w", encoding="utf-8") as terminal:
+            return subprocess.Popen(
+                self.command(*arguments),
+                cwd=self.folder,
+                env=self.environment,
+                stdout=terminal,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def terminal(self):
+        """What the last run that was begun has printed."""
+        return (self.folder / "terminal").read_text()
+
+    def jobs(self, rule=""):
+        """The processes of a rule's jobs that run now, also those that outlive their Snakemake."""
+        scripts = f"{self.folder}/.snakemake/scripts/"
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if any(
+                    part.startswith(scripts) and part.endswith(f"{rule}.py")
+                    for part in process.cmdline()
+                ):
+                    found.append(process)
+        return found
+
+    def made(self):
+        """The bytes of all that a run makes whole or not at all, by path."""
+        prepared = self.folder / PREPARED
+        data = {PREPARED: prepared.read_bytes()} if prepared.is_file() else {}
+        return self.results() | data
+
+    def take(self, step, how=None):
+        """Take a step that a fault names: run a command, or do what is said in words."""
+        name, *arguments = shlex.split(step)
+        if name == "snakemake":
+            self.run(*arguments)
+        elif name in COMMANDS:
+            subprocess.run([name, *arguments], cwd=self.folder, check=True)
+        elif not step.startswith("no step"):
+            how()
+
+
+def end(process):
+    """Send SIGKILL to a process and say whether it was still there."""
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return False
+    return True
+
+
+def truncate(path):
+    """Cut off the second half of a file."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip(path):
+    """Flip one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@contextlib.contextmanager
+def mounted(folder, *options):
+    """Mount a disk in memory on a new folder; raise PermissionError where that is not allowed."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", *options, "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise PermissionError("there is no command mount") from None
+    if done.returncode != 0:
+        raise PermissionError(" ".join(done.stderr.split()))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def remount(folder, how):
+    """Make a mounted disk writable, ``"rw"``, or read-only, ``"ro"``."""
+    subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)
+
+
+@contextlib.contextmanager
+def server(port=0):
+    """Serve the numbers on a port of the loopback interface as the yielded dict's "mode" says."""
+    state = {"mode": "whole"}
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            content = bytearray(NUMBERS)
+            if state["mode"] == "flipped":
+                content[len(content) // 2] ^= 1
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            half = len(content) // 2
+            self.wfile.write(content[:half] if state["mode"] == "truncated" else content)
+
+        def log_message(self, *_):
+            """Print nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Answer) as listener:
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        state["port"] = listener.server_port
+        state["address"] = f"http://127.0.0.1:{listener.server_port}/"
+        try:
+            yield state
+        finally:
+            listener.shutdown()
+            thread.join()
+
+
+def wait(condition, seconds=120.0):
+    """Wait until something holds; raise TimeoutError if it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{condition} does not hold after {seconds} s")
+        time.sleep(0.02)
+
+
+def said(output, *patterns):
+    """Return what matches in a terminal's lines, one match each; there may be no traceback."""
+    assert "Traceback" not in output, output
+    found = [re.search(pattern, output) for pattern in patterns]
+    assert None not in found, f"{patterns[found.index(None)]} is not in:\n{output}"
+    return " … ".join(match.group().strip() for match in found)
+
+
+def table(seen):
+    """Return the Markdown table of all faults.
+
+    Parameters
+    ----------
+    seen : dict of str to str
+        What the terminal said, by fault.
+    """
+    rows = ["| fault | how it is made | what the terminal says | what helps |", "| --- " * 4 + "|"]
+    for name, fault in FAULTS.items():
+        steps = [f"`{s}`" if s.startswith(COMMANDS) else s for s in fault.steps]
+        cells = [name, fault.made, f"`{seen[name]}`", ", ".join(steps)]
+        rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def rows_of(text):
+    """Return the cells of each row of the table in a document, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def make_all(path):
+    """Run the tests and write what they saw into a document; raise SystemExit if one fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        files = sorted(str(file) for file in HERE.rglob("test_faults*.py"))
+        options = ["-q", "-k", "not the_table", "-o", "junit_family=xunit1"]
+        command = [sys.executable, "-m", "pytest", *options, f"--junit-xml={report}", *files]
+        subprocess.run(command, cwd=HERE.parents[1], check=False)
+        root = ElementTree.parse(report).getroot()
+    properties = root.iter("property")
+    seen = {p.get("name"): p.get("value") for p in properties if p.get("name") in FAULTS}
+    missing = ", ".join(name for name in FAULTS if name not in seen)
+    if missing:
+        sys.exit(f"the table stays as it is, since these were not seen to end well: {missing}")
+    text = path.read_text(encoding="utf-8")
+    old = re.search(r"^\| fault \|.*\n(\|.*\n)*", text, re.M)
+    path.write_text(text[: old.start()] + table(seen) + text[old.end() :], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--into", type=Path, required=True, help="document that has the table")
+    make_all(parser.parse_args().into)

@@ -1,0 +1,48 @@
+"""A data set, its trials, a method and a drawing, as someone outside of the package would write."""
+
+import numpy as np
+
+from privclust.experiments.runner import TrialData
+from privclust.figures.style import Drawing, new_figure
+
+
+class Mean:
+    """Adds noise of a scale."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+def read(path):
+    """One number a line."""
+    return {"values": np.loadtxt(path)}
+
+
+def generate(size):
+    """Numbers that stand in for those of the file."""
+    return {"values": np.arange(float(size))}
+
+
+def rows(point, trial, streams, dataset):
+    """Some of the numbers, in three columns."""
+    chosen = streams.get("data").choice(dataset["values"], size=(point["n"], 3))
+    return TrialData(chosen, None, dataset["source"])
+
+
+def noisy_rows(estimator, params, data, streams):
+    """As many numbers as the data has: what a full disk has no room for."""
+    noise = streams.get("noise").standard_normal(data.X.shape)
+    return {"rows": data.X + estimator(**params).scale * noise}
+
+
+def errors(data, outputs):
+    """The mean's distance to that of the data."""
+    return {"error": np.abs(outputs["rows"].mean(axis=0) - data.X.mean(axis=0)).max()}
+
+
+def draw(results):
+    """Each trial's error."""
+    (trials,) = results.trials.values()
+    figure = new_figure(3.0, 2.0)
+    figure.subplots().plot(trials["error"])
+    return Drawing(figure, trials)
