@@ -95,9 +95,10 @@ def prepared(
     X = read_rows(path, None if columns is None else tuple(columns))
     box = {}
     for key, corner in (("low", low), ("high", high)):
-        if np.ndim(corner) and len(corner) != X.shape[1]:
+        given = np.asarray(corner, dtype=np.float64)
+        if given.ndim and len(given) != X.shape[1]:
             raise DataError(
-                f"{path}: has {X.shape[1]} columns, but bounds of {name} have {len(corner)}"
+                f"{path}: has {X.shape[1]} columns, but bounds of {name} have {len(given)}"
             )
-        box[key] = np.broadcast_to(np.asarray(corner, dtype=np.float64), X.shape[1]).copy()
+        box[key] = np.broadcast_to(given, X.shape[1]).copy()
     return {"X": X, **box}
