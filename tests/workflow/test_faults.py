@@ -180,7 +180,8 @@ def test_read_only_folders(project, undisturbed, small_disk, see):
     name = "folders become read-only"
     (project.folder / BLOCK).unlink()
     faults.remount(small_disk, "ro")
-    see(name, said(fails_cleanly(project, *CORES), ".*Write-protected output files.*", ".*tsv"))
+    closed = (".*Write-protected output files.*", " *output: results/quick/.*")
+    see(name, said(fails_cleanly(project, *CORES), *closed))
     recovers(project, undisturbed, name, lambda: faults.remount(small_disk, "rw"))
 
 
