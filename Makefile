@@ -15,7 +15,7 @@ reproduce: setup
 	@echo "Done: open results/$(EFFORT)/index.html"
 
 test: setup
-	.venv/bin/python -m pytest
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(CORES) --dist loadgroup
 
 lint: setup
 	.venv/bin/ruff check .
