@@ -45,7 +45,7 @@ def plan_of(monkeypatch, tmp_path):
         config = load_yaml("config/config.yaml") | changes
         config["papers"] = [f"config/papers/{paper}.yaml" for paper in ("ckm", "dpem", "audit")]
         own = {"methods": methods or {}, "claims": list(claims)}
-        own_data = {"data": data or {}, "panels": "config/papers/own.yaml"}
+        own_data = {"data": data or {}, "panels": "config/my_panels.yaml"}
         for key, document in (("my_methods", own), ("my_data", own_data)):
             config[key] = str(tmp_path / f"{key}.yaml")
             Path(config[key]).write_text(yaml.safe_dump(document))

@@ -6,7 +6,7 @@ The workflow reads it each time it starts, in every job too, so nothing heavy is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +93,12 @@ class Plan:
     substitutes: bool
     datasets: dict[str, Dataset]
     features: dict[str, FeatureEntry | GivenFeatures]
-    own_data: dict[str, OwnData]
-    own_claims: list[dict[str, Any]]
     papers: dict[str, dict[str, str]]
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
     paper_values_folder: Path
+    own_data: dict[str, OwnData] = field(default_factory=dict)
+    own_claims: list[dict[str, Any]] = field(default_factory=list)
 
     def paper_values(self, paper: str) -> list[str]:
         """Return the file of a paper's printed numbers, in a list that is empty without one."""

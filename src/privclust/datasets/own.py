@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,13 @@ def _columns_of(path: str, columns: tuple[str, ...]) -> np.ndarray:
     return chosen.to_numpy(dtype=np.float64)
 
 
-def prepared(name: str, path: str, columns, low, high) -> dict[str, np.ndarray]:
+def prepared(
+    name: str,
+    path: str,
+    columns: Sequence[str] | None,
+    low: float | Sequence[float],
+    high: float | Sequence[float],
+) -> dict[str, np.ndarray]:
     """Return the rows of an entry of config/my_data.yaml with the corners of their box.
 
     Parameters
@@ -88,9 +95,10 @@ def prepared(name: str, path: str, columns, low, high) -> dict[str, np.ndarray]:
     X = read_rows(path, None if columns is None else tuple(columns))
     box = {}
     for key, corner in (("low", low), ("high", high)):
-        if np.ndim(corner) and len(corner) != X.shape[1]:
+        given = np.asarray(corner, dtype=np.float64)
+        if given.ndim and len(given) != X.shape[1]:
             raise DataError(
-                f"{path}: has {X.shape[1]} columns, but bounds of {name} have {len(corner)}"
+                f"{path}: has {X.shape[1]} columns, but bounds of {name} have {len(given)}"
             )
-        box[key] = np.broadcast_to(np.asarray(corner, dtype=np.float64), X.shape[1]).copy()
+        box[key] = np.broadcast_to(given, X.shape[1]).copy()
     return {"X": X, **box}

@@ -300,8 +300,12 @@ def _fitted(
 
 
 def random_state_for(estimator: type, rng: np.random.Generator) -> np.random.Generator | int:
-    """Return what a class takes for `random_state`: ours a generator, any other a whole number."""
-    if estimator.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    """Return what a class takes for `random_state`: ours and what derives from them a generator.
+
+    Any other gets a whole number, which all libraries understand.
+    """
+    ours = __name__.partition(".")[0]
+    if any(base.__module__.partition(".")[0] == ours for base in estimator.__mro__):
         return rng
     return int(rng.integers(2**31))
 
