@@ -43,6 +43,7 @@ listed:
     - {{kind: url, location: "http://127.0.0.1:9/", description: an address, sha256: {sha256}}}
   substitute: {{generator: small.generate, parameters: {{size: 5000}}, description: 0 to 4999.}}
 """
+TABLE = re.compile(r"^\| fault \|.*\n(\|.*\n)*", re.M)
 
 
 class Fault(NamedTuple):
@@ -320,8 +321,8 @@ def table(seen):
 
 
 def rows_of(text):
-    """Return the cells of each row of the table in a document, without its head."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    """Return the cells of each row of the table of faults in a document, without its head."""
+    lines = TABLE.search(text).group().splitlines()
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 
@@ -340,7 +341,7 @@ def make_all(path):
     if missing:
         sys.exit(f"the table stays as it is, since these were not seen to end well: {missing}")
     text = path.read_text(encoding="utf-8")
-    old = re.search(r"^\| fault \|.*\n(\|.*\n)*", text, re.M)
+    old = TABLE.search(text)
     path.write_text(text[: old.start()] + table(seen) + text[old.end() :], encoding="utf-8")
 
 

@@ -113,7 +113,7 @@ def test_killed_jobs(project, undisturbed, see):
     while left:
         run = project.begin(*CORES, "--keep-going", "--retries", "1")
         while run.poll() is None:
-            time.sleep(moments.uniform(0.01, 0.1) * undisturbed.seconds)
+            time.sleep(moments.uniform(0.05, 0.7))
             jobs = project.jobs()
             if jobs and left:
                 left -= faults.end(moments.choice(jobs))
@@ -129,10 +129,16 @@ def test_killed_jobs(project, undisturbed, see):
 @pytest.mark.slow
 def test_killed_snakemake(project, undisturbed, see):
     name, moments, left = "Snakemake is killed", random.Random(8), 8
+
+    def finished():
+        return project.terminal.count("Finished jobid")
+
     while left:
         lock = ("--nolock",) if left > 1 else ()  # only the last one leaves a lock behind
         run = project.begin(*CORES, "--rerun-incomplete", *lock)
-        time.sleep(moments.uniform(0.1, 1.0) * undisturbed.seconds)
+        jobs = moments.randrange(4)  # so many are done; a clock would tell how busy the machine is
+        faults.wait(lambda run=run, n=jobs: finished() >= n or run.poll() is not None)
+        time.sleep(moments.uniform(0.0, 1.5))
         if left == 1:  # what is said after the last one depends on what it was doing
             faults.wait(lambda run=run: project.jobs() or run.poll() is not None)
         if run.poll() is not None:
