@@ -234,7 +234,9 @@ def test_one_gaussian_has_the_moments_of_the_samples():
 
 @pytest.mark.parametrize("init", ["random", "k-means++"])
 @pytest.mark.parametrize(
-    "seed", [0, np.int64(3), np.random.default_rng(1), np.random.RandomState(1), None], ids=repr
+    "seed",
+    [0, np.int64(3), np.random.default_rng(1), np.random.RandomState(1), None],
+    ids=lambda seed: type(seed).__name__,
 )
 def test_separated_clusters_are_found(init, seed):
     rng = np.random.default_rng(0)

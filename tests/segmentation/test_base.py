@@ -120,7 +120,9 @@ def test_sample_outside_the_span_of_the_others(estimator):
 
 
 @pytest.mark.parametrize(
-    "seed", [0, np.int64(3), np.random.default_rng(1), np.random.RandomState(1), None], ids=repr
+    "seed",
+    [0, np.int64(3), np.random.default_rng(1), np.random.RandomState(1), None],
+    ids=lambda seed: type(seed).__name__,
 )
 def test_kinds_of_random_state(seed):
     X, y = union_of_subspaces(2, 2, 10, 6, seed=0)
