@@ -15,7 +15,7 @@ reproduce: setup
 	@echo "Done: open results/$(EFFORT)/index.html"
 
 test: setup
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(CORES) --dist loadgroup
+	.venv/bin/python -m pytest
 
 lint: setup
 	.venv/bin/ruff check .
