@@ -77,7 +77,11 @@ def test_a_method_joins_the_experiments_of_its_targets_alone(plan_of):
         added = set(experiment.methods) - set(before.experiments[name].methods)
         assert added == ({"mine"} if name == "ckm_privacy" else set())
     mine = after.experiments["ckm_privacy"].methods["mine"]
-    assert (mine.label, mine.estimator, mine.params) == ("mine", "own_classes.Fits", {"x": 1})
+    assert (mine.label, mine.estimator, mine.params) == (
+        "mine (own claim)",
+        "own_classes.Fits",
+        {"x": 1},
+    )
     assert after.targets["ckm_fig3"].own == ("mine",)
     assert after.targets["ckm_fig2"].own == ()
     kept = before.experiments["ckm_privacy"].fit_spec("lloyd", 0)

@@ -20,7 +20,7 @@ def test_python_of_the_readme_runs(block, tmp_path, monkeypatch):
         pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
     rng = np.random.default_rng(0)
     cities = np.array([[13.4, 52.5], [2.35, 48.9], [-3.7, 40.4]])
-    n = 30_000  # with 300 seeds for the noise no gap is above 0.02; with 3,000 rows 28 are above 1
+    n = 30_000  # so many that the noise, which has no seed, cannot hide a city
     places = cities[rng.integers(3, size=n)] + rng.normal(scale=0.3, size=(n, 2))
     pd.DataFrame(places, columns=["longitude", "latitude"]).to_csv(tmp_path / "visits.csv")
     monkeypatch.chdir(tmp_path)

@@ -31,6 +31,7 @@ _SEARCHES = "privclust.experiments.retrieval.fit_retrieval"
 _AUDIT, _AUDITED = "audit", "audit_mechanisms"
 _CASE = "privclust.experiments.audit_cases_own.OwnMethod"
 _LARGEST = 1e100  # of a bound
+_MARK = "{} (own claim)"  # captions speak of the privacy of the other methods
 
 
 @dataclass(frozen=True)
@@ -226,13 +227,13 @@ def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> d
 
 def _add_method(document: dict[str, Any], name: str, method: Mapping[str, Any], where: str) -> None:
     """Define a method in a paper, which must have no other of its name."""
-    entry = {"label": method["label"], "class": method["class"]}
+    entry = {"label": _MARK.format(method["label"]), "class": method["class"]}
     for other, known in document["methods"].items():
         if other == name and known != entry:
             raise ConfigError(f"{where}: {document['paper']} has a method of that name")
-        if other != name and known["label"] == entry["label"]:
+        if other != name and known["label"] in (method["label"], entry["label"]):
             raise ConfigError(
-                f"{where}.label: got {entry['label']!r}, which is the label of {other} in "
+                f"{where}.label: got {method['label']!r}, which is the label of {other} in "
                 f"{document['paper']}; take another"
             )
     document["methods"] = {**document["methods"], name: entry}
@@ -260,7 +261,7 @@ def _add_to_audit(
             load_object(claim["pair"])
         except ConfigError as error:
             raise ConfigError(f"{where}.audit.pair: {error}") from error
-        case = {"label": method["label"], "class": _CASE}
+        case = {"label": _MARK.format(method["label"]), "class": _CASE}
         if name in document["methods"]:
             raise ConfigError(f"{where}: the audit has a case of that name; take another")
         document["methods"] = {**document["methods"], name: case}

@@ -36,7 +36,7 @@ def read_rows(path: str, columns: tuple[str, ...] | None = None) -> np.ndarray:
     try:
         source = path if columns is None else _columns_of(path, columns)
         rows = np.concatenate([np.asarray(part, dtype=np.float64) for part in chunks(source)])
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         text = " ".join(str(error).split())
         raise DataError(text if path in text else f"{path}: {text}") from error
     if not len(rows):

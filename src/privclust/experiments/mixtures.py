@@ -152,10 +152,9 @@ def fit_mixture(
     """
     rng, noise = streams.get("init"), random_state_for(estimator, streams.get("noise"))
     accepted = inspect.signature(estimator).parameters
-    params = {"n_components": data.extra.get("n_clusters", 1), **params}
-    k, d = params["n_components"], data.X.shape[1]
+    k, d = params.get("n_components", data.extra.get("n_clusters", 1)), data.X.shape[1]
     offered = _spherical_start(params.get("covariance_type", "full"), k, d)
-    offered |= {"norm_bound": 1.0, "random_state": noise}
+    offered |= {"n_components": k, "norm_bound": 1.0, "random_state": noise}
     found: dict[str, list[np.ndarray]] = {}
     for _ in range(int(data.extra["n_starts"])):
         means = data.extra.get("start")
@@ -163,7 +162,7 @@ def fit_mixture(
             means = uniform_in_ball(k, d, rng)
         offered["means_init"] = means
         settings = {name: value for name, value in offered.items() if name in accepted}
-        model = estimator(**params, **settings).fit(data.X)
+        model = estimator(**{**settings, **params}).fit(data.X)
         parts = {
             "weights": model.weights_,
             "means": model.means_,
