@@ -59,6 +59,19 @@ def test_as_many_contradicted_as_held_is_not_reproduced():
     assert verdict(LOWEST, trials({"a": 0.1, "b": 0.0, "c": 0.5}))["verdict"] == "not reproduced"
 
 
+@pytest.mark.parametrize("kind", ["lowest", "within"])
+def test_a_method_that_cannot_be_run_at_a_point_hides_no_other_there(kind):
+    check = {**LOWEST, "kind": kind, "bound": 0.01, "reason": "any"}
+    tables = trials({"a": 0.10, "b": 0.13, "c": 0.12})
+    e = tables["e"]
+    e.loc[(e["method"] == "b") & (e["d"] == 2), "error"] = np.nan
+    row = verdict(check, tables)
+    assert row["verdict"] == "reproduced"
+    assert "3 of 3" in row["decided_by"]
+    e.loc[e["method"] == "a", "error"] = np.nan
+    assert verdict(check, tables)["verdict"] == "not run"
+
+
 def test_false_alarms_of_lowest_are_rare_when_methods_are_equal():
     # each of 4 comparisons holds by chance with 2.5 %; all four with less than 2.5 %
     found = [

@@ -126,13 +126,10 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
 def _lowest(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare a method with others, trial by trial, at each point: is its mean the lowest?"""
     results, worst = [], None
-    for point, part in _points(check, table):
-        wide = part.pivot_table(index="trial", columns="method", values=check["metric"])
-        for other in check["against"]:
-            mean, half = _mean_and_half(wide[other] - wide[check["method"]])
-            results.append("holds" if mean > half else "fails" if mean < -half else "open")
-            if worst is None or mean < worst[0]:
-                worst = (mean, half, f"{other} at {point}" if point else other)
+    for where, mean, half in _paired(check, table):
+        results.append("holds" if mean > half else "fails" if mean < -half else "open")
+        if worst is None or mean < worst[0]:
+            worst = (mean, half, where)
     if worst is None:
         return [], ""
     return results, f"smallest gain {worst[0]:.4f} +- {worst[1]:.4f} (over {worst[2]})"
@@ -157,16 +154,14 @@ def _below(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
 def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare how far a method's mean lies above another's, trial by trial, with a bound."""
     results, largest = [], None
-    for point, part in _points(check, table):
-        wide = part.pivot_table(index="trial", columns="method", values=check["metric"])
-        for other in check["against"]:
-            mean, half = _mean_and_half(wide[check["method"]] - wide[other])
-            bound = check["bound"]
-            results.append(
-                "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
-            )
-            if largest is None or mean > largest[0]:
-                largest = (mean, half, f"{other} at {point}" if point else other)
+    bound = check["bound"]
+    for where, gain, half in _paired(check, table):
+        mean = -gain
+        results.append(
+            "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
+        )
+        if largest is None or mean > largest[0]:
+            largest = (mean, half, where)
     if largest is None:
         return [], ""
     return results, f"largest gap {largest[0]:.4f} +- {largest[1]:.4f} (to {largest[2]})"
@@ -265,16 +260,28 @@ def _mean_and_half(values: pd.Series) -> tuple[float, float]:
     return float(found.mean()), Z95 * float(found.std(ddof=1)) / np.sqrt(len(found))
 
 
+def _paired(check: Mapping[str, Any], table: pd.DataFrame):
+    """Yield, for each other method and point, the mean of what it has more and 1.96 errors of it.
+
+    Where one of the two has no value (it cannot be run there), nothing is compared.
+    """
+    for point, part in _points(check, table):
+        wide = part.pivot_table(index="trial", columns="method", values=check["metric"])
+        for other in check["against"]:
+            if other in wide and len(more := (wide[other] - wide[check["method"]]).dropna()):
+                yield f"{other} at {point}" if point else other, *_mean_and_half(more)
+
+
 def _points(check: Mapping[str, Any], table: pd.DataFrame):
     """Split a table by the grid axes of a check; without any it is one point.
 
-    A point at which one of the methods has no value (it cannot be run there) decides nothing.
+    A point at which the method has no value (it cannot be run there) decides nothing.
     """
     axes = check.get("by", [])
     methods = {check["method"], *check.get("against", [])}
     table = table[table["method"].isin(methods)].dropna(subset=[check["metric"]])
     for values, part in table.groupby(axes, sort=True) if axes else [((), table)]:
-        if methods == set(part["method"]):
+        if check["method"] in set(part["method"]):
             yield ", ".join(f"{a}={v}" for a, v in zip(axes, values, strict=True)), part
 
 
