@@ -4,7 +4,8 @@ Run: ``OMP_NUM_THREADS=1 python benchmarks/pipeline.py``, or with
 ``--config "papers=[config/papers/mtsc.yaml]"`` for one paper. Each number of cores gets a copy of
 the project of its own, kernels as compiled here. ``--done FOLDER`` runs nothing and reads what a
 run in that folder left. ``--into docs/costs.md`` writes the tables there, between the marks of
-the effort, as well as to the terminal.
+the effort, as well as to the terminal, and beside it ``costs_quick.png`` or ``costs_paper.png``:
+what the first run's jobs predict for any number of cores, and what the runs took.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from pathlib import Path
 import pandas as pd
 from scratch import copy_project, markdown, run_workflow, write_into
 
-from privclust.costs import LIMITS, compare_runs, cost_table, predict, read_costs, verdict_lines
+from privclust.costs import (
+    CORES,
+    LIMITS,
+    compare_runs,
+    cost_table,
+    predict,
+    read_costs,
+    verdict_lines,
+)
+from privclust.figures.costs import draw_costs
 
 COLUMNS = {
     "cpu_s": "CPU-s",
@@ -28,7 +38,7 @@ COLUMNS = {
 
 
 def report(effort, folders):
-    """Return tables of what the last folder's run cost and of how long each folder's took."""
+    """Return what the last folder's run cost and how long each folder's took: text, drawing."""
     costs = [read_costs(effort, folder) for folder in folders]
     table = cost_table(costs[-1])
     shown = table.rename(columns=COLUMNS)
@@ -36,14 +46,14 @@ def report(effort, folders):
         markdown(shown[shown.level.isin(levels)][["name", "jobs", *COLUMNS.values()]])
         for levels in (("rule", "total"), ("paper",), ("target",))
     ]
-    runs = []
-    for found in costs:
-        complete = compare_runs(found).query("complete").drop(columns="complete")
-        first = predict(costs[0], complete.cores).predicted_s.to_list() if len(complete) else []
-        runs.append(complete.assign(predicted_from_first_s=first))
-    parts.append(markdown(pd.concat(runs)))
+    runs = pd.concat([compare_runs(found) for found in costs], ignore_index=True)
+    first = predict(costs[0], CORES).set_index("cores").predicted_s
+    whole = runs.complete.astype(bool)
+    runs["predicted_from_first_s"] = runs.cores.map(first).where(whole)
+    parts.append(markdown(runs.drop(columns="complete")))
     lines = verdict_lines(table, predict(costs[-1], [2]), effort)
-    return "\n\n".join([*(f"- {line}" for line in lines), *parts]).replace("\n\n- ", "\n- ")
+    text = "\n\n".join([*(f"- {line}" for line in lines), *parts]).replace("\n\n- ", "\n- ")
+    return text, draw_costs(table, predict(costs[0], CORES), runs, effort)
 
 
 def main():
@@ -64,10 +74,13 @@ def main():
                 print(f"running on {cores} cores in {folders[-1]}", flush=True)
                 settings = ["--config", f"effort={options.effort}", *options.config]
                 run_workflow(folders[-1], "--cores", str(cores), *settings)
-        text = report(options.effort, folders)
+        text, drawing = report(options.effort, folders)
     print(text)
     if options.into:
-        write_into(options.into, f"costs {options.effort}", text)
+        name = f"costs_{options.effort}.png"
+        drawing.figure.savefig(options.into.with_name(name), dpi=100)
+        picture = "![CPU time by rule and by paper, and the time on some cores]"
+        write_into(options.into, f"costs {options.effort}", f"{picture}({name})\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ PREFIX = "cost "  # how the line with a job's record begins
 RUNS = "snakemake.jsonl"  # beside an effort's logs: one line a run of Snakemake
 LIMITS = {"quick": 600.0, "paper": 4 * 3600.0}  # seconds of wall time on 2 cores
 OVERHEAD_LIMIT = 0.10
+CORES = (1, 2, 4, 8, 16, 32, 64)  # for which times are predicted
 _MADE_HERE = ("results/", "data/raw/", "data/prepared/", "data/features/")
 _RUN_COLUMNS = (
     "started",

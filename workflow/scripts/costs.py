@@ -3,11 +3,17 @@
 import job
 
 from privclust.artefacts import write_text
-from privclust.costs import CostError, compare_runs, cost_table, predict, read_costs, verdict_lines
+from privclust.costs import (
+    CORES,
+    CostError,
+    compare_runs,
+    cost_table,
+    predict,
+    read_costs,
+    verdict_lines,
+)
 from privclust.figures.costs import draw_costs
 from privclust.figures.style import save
-
-CORES = (1, 2, 4, 8, 16, 32, 64)
 
 log = job.start(snakemake)
 try:
