@@ -5,7 +5,9 @@ Run: ``OMP_NUM_THREADS=1 python benchmarks/pipeline.py``, or with
 the project of its own, kernels as compiled here. ``--done FOLDER`` runs nothing and reads what a
 run in that folder left. ``--into docs/costs.md`` writes the tables there, between the marks of
 the effort, as well as to the terminal, and beside it ``costs_quick.png`` or ``costs_paper.png``:
-what the first run's jobs predict for any number of cores, and what the runs took.
+what the first run's jobs predict for any number of cores, and what the runs took. ``--tables
+docs/results/*/`` runs nothing either and adds up the tables ``costs.csv``, ``costs_model.csv`` and
+``costs_runs.csv`` of runs of single papers, as ``snakemake costs`` left them.
 """
 
 from __future__ import annotations
@@ -37,23 +39,47 @@ COLUMNS = {
 }
 
 
-def report(effort, folders):
-    """Return what the last folder's run cost and how long each folder's took: text, drawing."""
-    costs = [read_costs(effort, folder) for folder in folders]
-    table = cost_table(costs[-1])
+def table_text(table, model, runs, effort):
+    """Return the lines on the project's limits, then the tables, in Markdown."""
     shown = table.rename(columns=COLUMNS)
     parts = [
         markdown(shown[shown.level.isin(levels)][["name", "jobs", *COLUMNS.values()]])
         for levels in (("rule", "total"), ("paper",), ("target",))
     ]
+    lines = verdict_lines(table, model, effort)
+    head = "\n".join(f"- {line}" for line in lines)
+    return "\n\n".join([head, *parts, markdown(runs)])
+
+
+def report(effort, folders):
+    """Return what the last folder's run cost and how long each folder's took: text, drawing."""
+    costs = [read_costs(effort, folder) for folder in folders]
+    table, model = cost_table(costs[-1]), predict(costs[-1], [2])
     runs = pd.concat([compare_runs(found) for found in costs], ignore_index=True)
-    first = predict(costs[0], CORES).set_index("cores").predicted_s
+    first = predict(costs[0], CORES)
     whole = runs.complete.astype(bool)
-    runs["predicted_from_first_s"] = runs.cores.map(first).where(whole)
-    parts.append(markdown(runs.drop(columns="complete")))
-    lines = verdict_lines(table, predict(costs[-1], [2]), effort)
-    text = "\n\n".join([*(f"- {line}" for line in lines), *parts]).replace("\n\n- ", "\n- ")
-    return text, draw_costs(table, predict(costs[0], CORES), runs, effort)
+    from_first = runs.cores.map(first.set_index("cores").predicted_s)
+    runs["predicted_from_first_s"] = from_first.where(whole)
+    text = table_text(table, model, runs.drop(columns="complete"), effort)
+    return text, draw_costs(table, first, runs, effort)
+
+
+def add_up(effort, folders):
+    """Return what runs of single papers, one after another, cost: text, drawing."""
+    tables, models, runs = (
+        [pd.read_csv(folder / f"costs{name}.csv") for folder in folders]
+        for name in ("", "_model", "_runs")
+    )
+    kinds = {name: "sum" for name in tables[0].columns[2:]} | {"peak_mb": "max"}
+    table = pd.concat(tables).groupby(["level", "name"], sort=False, as_index=False).agg(kinds)
+    table["overhead"] = table.overhead_cpu_s / table.cpu_s
+    sums = {"jobs": "sum", "predicted_s": "sum", "lower_s": "sum", "upper_s": "sum"}
+    model = pd.concat(models).groupby("cores", as_index=False).agg(sums)
+    for folder, run in zip(folders, runs, strict=True):
+        run.insert(0, "paper", folder.name)
+    together = pd.concat(runs, ignore_index=True)
+    text = table_text(table, model, together.drop(columns="complete"), effort)
+    return text, draw_costs(table, model, together.iloc[:0], effort)
 
 
 def main():
@@ -63,18 +89,22 @@ def main():
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--config", nargs="*", default=[], help="passed on to snakemake")
     parser.add_argument("--done", type=Path, help="where the workflow has run already")
+    parser.add_argument("--tables", type=Path, nargs="*", help="folders with tables of papers")
     parser.add_argument("--into", type=Path, help="a document with the effort's marks")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folders = [options.done] if options.done else []
-        if not options.done:
+        if not (options.done or options.tables):
             for cores in options.cores:
                 folders.append(Path(scratch) / f"cores_{cores}")
                 copy_project(folders[-1], with_kernels=True)
                 print(f"running on {cores} cores in {folders[-1]}", flush=True)
                 settings = ["--config", f"effort={options.effort}", *options.config]
                 run_workflow(folders[-1], "--cores", str(cores), *settings)
-        text, drawing = report(options.effort, folders)
+        if options.tables:
+            text, drawing = add_up(options.effort, options.tables)
+        else:
+            text, drawing = report(options.effort, folders)
     print(text)
     if options.into:
         name = f"costs_{options.effort}.png"
