@@ -6,6 +6,7 @@ import pytest
 from privclust.kmeans import CompressiveKMeans, LloydKMeans, Sketch, decode, draw_frequencies
 from privclust.kmeans import _ellipsoids as module
 from privclust.kmeans._ellipsoids import fit_ellipsoids, n_numbers
+from privclust.kmeans._release import scrambled
 
 
 def exact_features(frequencies, weights, centers, covariances):
@@ -98,3 +99,27 @@ def test_a_shared_spread_stays_isotropic(monkeypatch):
     assert decode(sketch, 2, spread="shared", random_state=0).centers.shape == (2, 2)
     with pytest.raises(AssertionError, match="not asked for"):
         decode(sketch, 2, spread="per_cluster", random_state=0)
+
+
+def test_covariances_that_cannot_pay_are_not_fitted_and_not_missed(monkeypatch):
+    fitted = []
+
+    def counted(*arguments):
+        fitted.append(True)
+        return fit_ellipsoids(*arguments)
+
+    monkeypatch.setattr("privclust.kmeans._decoder.fit_ellipsoids", counted)
+    frequencies = draw_frequencies(8, 600, variance=4.0, random_state=0)
+    rng = np.random.default_rng(6)
+    found, counts = {}, {}
+    sketches = []
+    for _ in range(6):
+        X = rng.normal(3.0 * rng.standard_normal((5, 8))[rng.integers(5, size=5000)], 1.0)
+        sketches.append(scrambled(Sketch.of(X, frequencies), 3.0, random_state=rng))
+    for sure in (3.0, np.inf):  # with inf they are fitted wherever the residual is above its mean
+        monkeypatch.setattr("privclust.kmeans._decoder._SURE", sure)
+        fitted.clear()
+        found[sure] = [decode(sketch, 5, random_state=0).centers for sketch in sketches]
+        counts[sure] = len(fitted)
+    np.testing.assert_array_equal(found[3.0], found[np.inf])
+    assert counts[3.0] < counts[np.inf]

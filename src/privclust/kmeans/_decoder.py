@@ -23,9 +23,11 @@ Data are rarely such a mixture, so on the way down from many atoms to k the mixt
 residual plus the usual penalty of log(2 m) half-variances for each number (BIC) is least: as rich a
 density as the noise lets one see. Where k isotropic atoms do not explain the sketch, atoms with
 covariances (`privclust.kmeans._ellipsoids`) may take their place, if they explain two
-half-variances more for each of their numbers (AIC). The k-means centers of that density are not its
-means where clusters overlap, differ in spread, or have more than one atom. They are found by
-Lloyd's algorithm on points drawn from it, started from the means of the k atoms or by k-means++.
+half-variances more for each of their numbers (AIC). Noise alone lets a number explain one: where
+the residual is not above what that leaves, less three standard deviations (each :math:`\sqrt{4m}`
+half-variances), they are not even fitted. The k-means centers of that density are not its means
+where clusters overlap, differ in spread, or have more than one atom. They are found by Lloyd's
+algorithm on points drawn from it, started from the means of the k atoms or by k-means++.
 
 Where features have noise, some of what atoms explain is noise: by AIC two half-variances for each
 of their numbers. That part of the density gives way to one Gaussian with the moments of the data
@@ -57,6 +59,7 @@ _GRAM_TILE = 4096
 _LEAST_NORM = 1e-200  # squared, of atoms that vanish at all frequencies
 _EXPLAINED = 1e-6  # part of the features' power below which a residual is the optimiser's own
 _AIC = 2.0  # what an unknown must explain, in residuals of one equation, for covariances to pay
+_SURE = 3.0  # standard deviations of a residual by which covariances may explain more than noise
 _WORTH_IT = 0.02  # a repair that lowers the residual by less is the last
 _PLACES, _REACH = 100, 2.0  # where a better place for an atom is looked for
 _POINTS, _FEW_POINTS = 4000, 400  # per atom, drawn from the mixture for Lloyd's algorithm
@@ -354,10 +357,12 @@ def decode_mixture(
         richest = problem.fit(richest[0], richest[1], richest[2], _LAST_ITERATIONS, _TIGHT)[:3]
     weights, centers, variances = richest
     density = weights, centers, np.sqrt(variances)
-    unexplained = max(enough, least_explained)
-    if spread == "per_cluster" and least > unexplained:
-        score = problem.residual(*richest) + _AIC * of_one_number * len(weights) * (d + 2)
-        density = problem.ellipsoids([best, richest], _AIC * of_one_number, score) or density
+    if spread == "per_cluster" and least > max(enough, least_explained):
+        more = n_numbers(n_clusters, d) - n_clusters * (d + 2)
+        by_chance = (more - _SURE * math.sqrt(4.0 * m)) * of_one_number
+        if least > enough + by_chance:
+            score = problem.residual(*richest) + _AIC * of_one_number * len(weights) * (d + 2)
+            density = problem.ellipsoids([best, richest], _AIC * of_one_number, score) or density
     elif noisy:
         of_each = _AIC * of_one_number * (d + 1 + (spread == "per_cluster"))
         density = problem.shrunk(density, problem.residual(*richest), of_each)
