@@ -5,10 +5,11 @@
 Each paper is run at quick effort in copies of the project, which compile their own kernels. The
 first is run on two cores. In the second all is different at once: one core, half as many tasks in
 a block, and a new environment, made from requirements.lock. Where anything differs, each of these
-is tried alone, to say which it was. With ``--slurm`` each is also run through both profiles for
-SLURM, on a SLURM of this machine alone. What is compared: prepared data, features, every array of
-every fit, metrics, tables, figures, verdicts. What says how long something took is not: ``.tsv``
-files, and the audit's figure and table of CPU seconds.
+is tried alone, to say which it was, and none of them: a run that differs from itself. With
+``--slurm`` each is also run through both profiles for SLURM, on a SLURM of this machine alone. What
+is compared: prepared data, features, every array of every fit, metrics, tables, figures, verdicts.
+What says how long something took is not: ``.tsv`` files, and the audit's figure and table of CPU
+seconds.
 
 In the document, rows and columns of what was not run stay as they are.
 """
@@ -35,6 +36,7 @@ TIMED = "audit_epsilon"  # shows CPU seconds
 CORES, BLOCKS, ENVIRONMENT = "1 core", "half blocks", "new environment"
 CHANGES = (CORES, BLOCKS, ENVIRONMENT)
 TOGETHER = ", ".join(CHANGES)
+AGAIN = "again"  # nothing changed
 
 
 def halve_blocks(folder):
@@ -57,7 +59,7 @@ def new_environment(scratch):
 
 def run(folder, paper, *options, python=sys.executable):
     """Run a paper at quick effort and return what it made."""
-    print(f"{paper}: {' '.join(options)}", file=sys.stderr, flush=True)
+    print(f"{folder.name}: {' '.join(options)}", file=sys.stderr, flush=True)
     run_workflow(
         folder, *options, "--config", f"papers=[config/papers/{paper}.yaml]", python=python
     )
@@ -136,7 +138,10 @@ def compare(scratch, paper, slurm):
     expected = run_changed(scratch, paper, ())
     together = difference(expected, run_changed(scratch, paper, CHANGES))
     if together != "same":
-        alone = {c: difference(expected, run_changed(scratch, paper, (c,))) for c in CHANGES}
+        alone = {
+            change: difference(expected, run_changed(scratch, paper, (change,)))
+            for change in (AGAIN, *CHANGES)
+        }
         blamed = [f"{change}: {text}" for change, text in alone.items() if text != "same"]
         together = "; ".join(blamed) or f"all at once: {together}"
     n_arrays = sum(not Path(name).suffix for name in expected)
@@ -151,8 +156,11 @@ def compare(scratch, paper, slurm):
 
 
 def rows_of(document):
-    """Return the rows that a document has between the marks, by paper."""
-    text = document.read_text().partition("<!-- determinism -->")[2].partition("<!-- end")[0]
+    """Return the rows that a document has between the marks, by paper; end if it has no marks."""
+    _, mark, rest = document.read_text(encoding="utf-8").partition("<!-- determinism -->")
+    if not mark:
+        raise SystemExit(f"{document}: has no mark <!-- determinism -->")
+    text = rest.partition("<!-- end")[0]
     lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:1] == "|"]
     head, body = lines[:1], lines[2:]
     return {line[0]: dict(zip(head[0][1:], line[1:], strict=False)) for line in body}

@@ -412,6 +412,34 @@ def test_changed_file_is_not_loaded(make_dataset, mirror_of, small_zip, tmp_path
         load(dataset, tmp_path / "raw")
 
 
+def test_verified_file_that_its_reader_cannot_read(make_dataset, mirror_of, truths, tmp_path):
+    good = truths["arm"]
+    mirror = mirror_of(good)
+    sha256 = hashlib.sha256(good).hexdigest()
+    dataset = make_dataset(("toy/toy.zip", sha256), content_digest=None, content_sha256=None)
+    fetch(dataset, tmp_path / "raw", mirror)
+    with pytest.raises(DataError) as error:
+        load(dataset, tmp_path / "raw")
+    message = str(error.value)
+    assert message.startswith(f"{tmp_path / 'raw' / 'toy.zip'}: not a zip archive")
+    assert message.endswith(
+        "; its checksum is right, so another copy would be the same: correct in "
+        "config/datasets.yaml the reader of toy, privclust.datasets.hopkins155.read, "
+        "or the checksum"
+    )
+    assert "replace" not in message
+
+
+def test_unreadable_part_of_a_verified_file_is_named_with_the_file(
+    make_dataset, mirror_of, truths, make_truth, make_zip, tmp_path
+):
+    path = make_zip(tmp_path / "a.zip", {**truths, "arm": make_truth(s=None)})
+    dataset = make_dataset("toy/toy.zip", content_sha256=content_sha256(path))
+    fetch(dataset, tmp_path / "raw", mirror_of(path.read_bytes()))
+    with pytest.raises(DataError, match=r"raw/toy\.zip: arm: arm_truth\.mat has no .*checksum"):
+        load(dataset, tmp_path / "raw")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"a": 1}', "\x00"])
 def test_damaged_receipt(make_dataset, tmp_path, text):
     (tmp_path / "receipt.json").write_text(text)

@@ -69,7 +69,7 @@ def test_truncated_archive(small_zip, tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(small_zip.read_bytes()[:-3000])
     assert "archive is truncated" in _message(path)
-    assert _message(path).endswith("; delete the file and fetch it again")
+    assert _message(path).endswith("; replace the file by a whole copy")
 
 
 def test_damaged_archive(small_zip, tmp_path):
@@ -129,13 +129,14 @@ def test_wrong_sequence_is_named(truths, make_truth, make_zip, tmp_path, variabl
     message = _message(path)
     assert message.startswith("arm: ")
     assert expected in message
-    assert message.endswith("; delete the file and fetch it again")
+    assert message.endswith("; replace the file by a whole copy")
 
 
 def test_unreadable_matlab_file(truths, make_zip, tmp_path):
     for content in (b"", b"junk" * 100, truths["arm"][:300]):
         message = _message(make_zip(tmp_path / "a.zip", {**truths, "arm": content}))
         assert message.startswith("arm: arm_truth.mat ")
+        assert message.count("replace the file by a whole copy") == 1
 
 
 def test_pack_and_unpack_are_inverse(small_zip):

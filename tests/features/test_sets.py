@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import yaml
@@ -12,7 +13,13 @@ from privclust import artefacts
 from privclust.config import ConfigError, load_yaml
 from privclust.datasets.images import UnreadableImagesError, generate, join_files
 from privclust.datasets.registry import DataError
-from privclust.features import extract_set, pixel_features, select_images, take_given
+from privclust.features import (
+    extract_set,
+    pixel_features,
+    save_features,
+    select_images,
+    take_given,
+)
 from privclust.features.sets import FeatureEntry, GivenFeatures, load_feature_sets
 
 ROOT = Path(__file__).parents[2]
@@ -249,6 +256,16 @@ def test_own_features_go_in_by_their_file(tmp_path):
     np.savez(own, X=X * np.nan, y=y)
     with pytest.raises(DataError, match=r"features mine: .*mine\.npz: X"):
         take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "mine.h5")
+
+
+def test_damaged_features_of_a_user_are_to_be_replaced_not_deleted(tmp_path):
+    own = tmp_path / "mine.h5"
+    save_features(own, np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2])
+    with h5py.File(own, "r+") as file:
+        file["X"][0, 0] = 9
+    with pytest.raises(DataError, match=r"; replace the file by a whole copy$") as error:
+        take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "made.h5")
+    assert str(error.value).startswith(f"features mine: {own}: an artefact, but damaged or ")
 
 
 @pytest.mark.parametrize(

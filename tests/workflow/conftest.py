@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DRAWN = ("h5", "csv", "svg", "png", "html")
+# Compiled code that another process is writing just now, under a name that is soon gone.
+HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
 
 class Project:
@@ -20,7 +22,7 @@ class Project:
     def __init__(self, folder, small=True):
         self.folder = Path(folder)
         for name in ("config", "workflow", "src"):  # with the caches of compiled kernels
-            shutil.copytree(ROOT / name, self.folder / name)
+            shutil.copytree(ROOT / name, self.folder / name, ignore=HALF_WRITTEN)
         shutil.copy(ROOT / "Snakefile", self.folder)
         shutil.copy(ROOT / "environment.yml", self.folder)
         self.mirror = self.folder / "mirror"

@@ -79,6 +79,10 @@ FAULTS = {
     "the disk is full": Fault(
         "results, data and logs on a disk with room for 8 KiB", ("make room", WHOLE)
     ),
+    "the project is read-only": Fault(
+        "the disk of the whole project is mounted read-only before anything was run",
+        ("mount it writable", WHOLE),
+    ),
     "folders are read-only": Fault(
         "the disk of results, data and logs is mounted read-only before there are any",
         ("mount it writable", WHOLE),

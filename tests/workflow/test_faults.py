@@ -176,6 +176,23 @@ def test_full_disk(project, undisturbed, small_disk, see):
 
 
 @pytest.mark.slow
+def test_read_only_project(tmp_path, undisturbed, see):
+    name, disk = "the project is read-only", tmp_path / "disk"
+    try:
+        with faults.mounted(disk, "-o", "size=64m"):
+            project = faults.SmallProject(disk / "project")
+            faults.remount(disk, "ro")
+            closed = "the project's folder: cannot be written .Read-only file system.; make it.*"
+            see(name, said(fails_cleanly(project, *CORES), closed))
+            said(fails(project, "-n"), closed)
+            recovers(project, undisturbed, name, lambda: faults.remount(disk, "rw"))
+            faults.remount(disk, "ro")
+            said(fails(project, *CORES), "[.]snakemake: cannot be written .Read-only file system.")
+    except PermissionError as error:
+        pytest.skip(f"no disk can be mounted here: {error}")
+
+
+@pytest.mark.slow
 def test_read_only_folders(project, undisturbed, small_disk, see):
     name = "folders are read-only"
     faults.remount(small_disk, "ro")

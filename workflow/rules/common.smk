@@ -15,6 +15,27 @@ for variable in (
 ):
     os.environ[variable] = "1"
 
+
+def check_writable(*folders):
+    """Stop if a folder can be neither written nor made: Snakemake would end in a traceback."""
+    closed = []
+    for folder in folders:
+        while not os.path.isdir(folder):
+            folder = os.path.dirname(folder) or "."
+        if not os.access(folder, os.W_OK | os.X_OK):
+            closed.append(folder)
+    if closed:
+        read_only = os.statvfs(closed[0]).f_flag & os.ST_RDONLY
+        reason = "Read-only file system" if read_only else "Permission denied"
+        names = ["the project's folder" if name == "." else name for name in closed]
+        raise WorkflowError(
+            f"{', '.join(dict.fromkeys(names))}: cannot be written ({reason}); "
+            "make it writable and run again"
+        )
+
+
+check_writable(".snakemake")  # written before any job starts, and by a dry run too
+
 config.update(normalise(config))
 try:
     PLAN = load_plan(config, "workflow/schemas", os.environ)

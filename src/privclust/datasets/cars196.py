@@ -14,8 +14,8 @@ import os
 
 import numpy as np
 
-from privclust.datasets.images import AGAIN, encode_text, join_files, read_members
-from privclust.datasets.registry import DataError
+from privclust.datasets.images import encode_text, join_files, read_members
+from privclust.datasets.registry import WHOLE_COPY, DataError
 
 N_IMAGES = 16_185
 N_CLASSES = 196
@@ -85,7 +85,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     devkit = _inner(path, "car_devkit.tgz", members, r"cars_train_annos\.mat|cars_meta\.mat")
     for name in ("cars_train_annos.mat", "cars_meta.mat"):
         if name not in devkit:
-            raise DataError(f"{path}: car_devkit.tgz has no {name}", AGAIN)
+            raise DataError(f"{path}: car_devkit.tgz has no {name}", WHOLE_COPY)
     test_annotations = members["cars_test_annos_withlabels.mat"]
     parts = {
         "cars_train": _annotations(path, devkit["cars_train_annos.mat"], "cars_train_annos.mat"),
@@ -98,13 +98,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         if missing:
             raise DataError(
                 f"{path}: {len(missing)} images are missing in {folder}.tgz, such as {missing[0]}",
-                AGAIN,
+                WHOLE_COPY,
             )
         contents += [images[name] for name in names]
         files += [f"{folder}/{name}" for name in names]
     if len(files) != N_IMAGES:
         raise DataError(
-            f"{path}: holds {len(files)} images where the data set has {N_IMAGES}", AGAIN
+            f"{path}: holds {len(files)} images where the data set has {N_IMAGES}", WHOLE_COPY
         )
     n_train = len(parts["cars_train"][0])
     return {
@@ -122,7 +122,7 @@ def _official(path: str | os.PathLike[str]) -> dict[str, bytes]:
     members = read_members(path, "|".join(name.replace(".", r"\.") for name in FILES))
     missing = [name for name in FILES if name not in members]
     if missing:
-        raise DataError(f"{path}: has no {', '.join(missing)}", AGAIN)
+        raise DataError(f"{path}: has no {', '.join(missing)}", WHOLE_COPY)
     return members
 
 
@@ -147,10 +147,10 @@ def _annotations(
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{path}: {name}: annotations may have fname, class and bbox_x1 to bbox_y2 ({error!r})",
-            AGAIN,
+            WHOLE_COPY,
         ) from None
     if not len(y) or y.min() < 0 or y.max() >= N_CLASSES:
-        raise DataError(f"{path}: {name}: classes may be 1 to {N_CLASSES}", AGAIN)
+        raise DataError(f"{path}: {name}: classes may be 1 to {N_CLASSES}", WHOLE_COPY)
     left_top = corners[:, :2] - 1.0  # MATLAB counts pixels from 1
     return files, np.hstack([left_top, corners[:, 2:] - left_top]), y
 
@@ -162,7 +162,7 @@ def _class_names(path: str | os.PathLike[str], content: bytes) -> list[str]:
     ]
     if len(names) != N_CLASSES:
         raise DataError(
-            f"{path}: cars_meta.mat names {len(names)} classes; it may name {N_CLASSES}", AGAIN
+            f"{path}: cars_meta.mat names {len(names)} classes; it may name {N_CLASSES}", WHOLE_COPY
         )
     return names
 
@@ -175,6 +175,8 @@ def _variable(path: str | os.PathLike[str], content: bytes, name: str, variable:
         loaded = loadmat(io.BytesIO(content), struct_as_record=False, squeeze_me=True)
         return loaded[variable]
     except KeyError:
-        raise DataError(f"{path}: {name} has no variable {variable}", AGAIN) from None
+        raise DataError(f"{path}: {name} has no variable {variable}", WHOLE_COPY) from None
     except Exception as error:  # whatever SciPy makes of damaged bytes
-        raise DataError(f"{path}: {name} cannot be read as MATLAB 5 ({error})", AGAIN) from error
+        raise DataError(
+            f"{path}: {name} cannot be read as MATLAB 5 ({error})", WHOLE_COPY
+        ) from error

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privclust.datasets.images import AGAIN, encode_text, read_members
-from privclust.datasets.registry import DataError
+from privclust.datasets.images import encode_text, read_members
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.packages import require
 
 SIZE = 32
@@ -68,7 +68,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     elif members:
         names, splits = _from_sheets(path, members)
     else:
-        raise DataError(f"{path}: has neither train.bin and test.bin nor contact sheets", AGAIN)
+        raise DataError(
+            f"{path}: has neither train.bin and test.bin nor contact sheets", WHOLE_COPY
+        )
     images = np.concatenate([_ordered(splits[split]) for split in N_IMAGES])
     labels = [np.repeat(np.arange(N_CLASSES), count) for count in N_IMAGES.values()]
     train = np.repeat([True, False], [len(part) for part in labels])
@@ -120,7 +122,7 @@ def _from_binary(
     if len(names) != N_CLASSES:
         raise DataError(
             f"{path}: fine_label_names.txt names {len(names)} classes; it may name {N_CLASSES}",
-            AGAIN,
+            WHOLE_COPY,
         )
     splits = {}
     for split, count in N_IMAGES.items():
@@ -129,12 +131,12 @@ def _from_binary(
             raise DataError(
                 f"{path}: {split}.bin has {len(content)} bytes; it may have "
                 f"{N_CLASSES * count} records of {_RECORD}",
-                AGAIN,
+                WHOLE_COPY,
             )
         records = np.frombuffer(content, dtype=np.uint8).reshape(-1, _RECORD)
         found = np.bincount(records[:, 1], minlength=N_CLASSES)
         if len(found) > N_CLASSES or (found != count).any():
-            raise DataError(f"{path}: {split}.bin has not {count} images of each class", AGAIN)
+            raise DataError(f"{path}: {split}.bin has not {count} images of each class", WHOLE_COPY)
         by_class = records[np.argsort(records[:, 1], kind="stable"), 2:]
         planes = by_class.reshape(N_CLASSES, count, 3, SIZE * SIZE)
         splits[split] = planes.transpose(0, 1, 3, 2).reshape(N_CLASSES, count, -1)
@@ -160,11 +162,11 @@ def _from_sheets(
         raise DataError(
             f"{path}: {len(missing)} of {2 * N_CLASSES} contact sheets are missing, "
             f"such as {missing[0]}",
-            AGAIN,
+            WHOLE_COPY,
         )
     names = [sheets["train", number][0] for number in range(N_CLASSES)]
     if names != [sheets["test", number][0] for number in range(N_CLASSES)]:
-        raise DataError(f"{path}: training and test sheets name other classes", AGAIN)
+        raise DataError(f"{path}: training and test sheets name other classes", WHOLE_COPY)
     return names, {
         split: np.stack([sheets[split, number][1] for number in range(N_CLASSES)])
         for split in N_IMAGES
@@ -178,13 +180,13 @@ def _tiles(path: str | os.PathLike[str], member: str, content: bytes, count: int
         with image_module.open(io.BytesIO(content)) as image:
             sheet = np.asarray(image.convert("RGB"))
     except Exception as error:  # whatever Pillow makes of damaged bytes
-        raise DataError(f"{path}: {member} cannot be decoded ({error})", AGAIN) from error
+        raise DataError(f"{path}: {member} cannot be decoded ({error})", WHOLE_COPY) from error
     rows, columns = sheet.shape[0] // SIZE, sheet.shape[1] // SIZE
     if rows * columns != count or sheet.shape[:2] != (rows * SIZE, columns * SIZE):
         raise DataError(
             f"{path}: {member} has {sheet.shape[1]} x {sheet.shape[0]} pixels; it may have "
             f"{count} tiles of {SIZE} x {SIZE}",
-            AGAIN,
+            WHOLE_COPY,
         )
     tiles = sheet.reshape(rows, SIZE, columns, SIZE, 3).transpose(0, 2, 1, 3, 4)
     return tiles.reshape(count, -1)

@@ -13,13 +13,12 @@ import os
 import numpy as np
 
 from privclust.datasets.images import (
-    AGAIN,
     encode_text,
     join_files,
     numbered_lines,
     read_members,
 )
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.packages import require
 
 N_IMAGES = 11_788
@@ -60,7 +59,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     arrays = _read(path)
     found = len(arrays["y"])
     if found != N_IMAGES:
-        raise DataError(f"{path}: holds {found} images where the data set has {N_IMAGES}", AGAIN)
+        raise DataError(
+            f"{path}: holds {found} images where the data set has {N_IMAGES}", WHOLE_COPY
+        )
     return arrays
 
 
@@ -117,29 +118,29 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     boxes = numbered_lines(path, "bounding_boxes.txt", members, 4)
     classes = numbered_lines(path, "classes.txt", members, 1)
     if sorted(classes) != list(range(1, N_CLASSES + 1)):
-        raise DataError(f"{path}: classes.txt may number the classes 1 to {N_CLASSES}", AGAIN)
+        raise DataError(f"{path}: classes.txt may number the classes 1 to {N_CLASSES}", WHOLE_COPY)
     if not files:
-        raise DataError(f"{path}: images.txt lists no image", AGAIN)
+        raise DataError(f"{path}: images.txt lists no image", WHOLE_COPY)
     for number, (file,) in files.items():
         if f"images/{file}" not in members:
-            raise DataError(f"{path}: has no images/{file}, which images.txt lists", AGAIN)
+            raise DataError(f"{path}: has no images/{file}, which images.txt lists", WHOLE_COPY)
         for name, table in (
             ("image_class_labels.txt", labels),
             ("train_test_split.txt", splits),
             ("bounding_boxes.txt", boxes),
         ):
             if number not in table:
-                raise DataError(f"{path}: {name} has no line for image {number}", AGAIN)
+                raise DataError(f"{path}: {name} has no line for image {number}", WHOLE_COPY)
     try:
         y = np.array([int(labels[number][0]) for number in files]) - 1
         train = np.array([int(splits[number][0]) for number in files]) == 1
         corners = np.array([[float(value) for value in boxes[number]] for number in files])
     except ValueError as error:
         raise DataError(
-            f"{path}: labels, split and boxes may be numbers ({error})", AGAIN
+            f"{path}: labels, split and boxes may be numbers ({error})", WHOLE_COPY
         ) from None
     if y.min() < 0 or y.max() >= N_CLASSES:
-        raise DataError(f"{path}: image_class_labels.txt may give 1 to {N_CLASSES}", AGAIN)
+        raise DataError(f"{path}: image_class_labels.txt may give 1 to {N_CLASSES}", WHOLE_COPY)
     names = [file for (file,) in files.values()]
     return {
         **join_files([members[f"images/{name}"] for name in names]),
@@ -158,4 +159,4 @@ def _size(path: str | os.PathLike[str], content: bytes, name: bytes) -> tuple[in
         with image_module.open(io.BytesIO(content)) as image:
             return image.size
     except Exception as error:  # whatever Pillow makes of damaged bytes
-        raise DataError(f"{path}: {name.decode()} is no image ({error})", AGAIN) from error
+        raise DataError(f"{path}: {name.decode()} is no image ({error})", WHOLE_COPY) from error

@@ -219,8 +219,8 @@ def load(
     Raises
     ------
     DataError
-        If there is no valid receipt, the file is not the one the receipt describes, or it cannot
-        be read.
+        If there is no valid receipt, the file is not the one the receipt describes, or its reader
+        cannot read it, although its checksum is right.
     """
     receipt = read_receipt(directory)
     if receipt.dataset != dataset.name:
@@ -242,7 +242,15 @@ def load(
     path = Path(directory) / kept.file
     if not path.is_file() or _measure(path)[0] != receipt.sha256:
         raise DataError(f"{path}: missing or changed since it was fetched", _again(directory))
-    return load_object(kept.reader)(path), receipt
+    try:
+        return load_object(kept.reader)(path), receipt
+    except DataError as error:
+        where = "" if str(path) in error.problem else f"{path}: "
+        raise DataError(
+            f"{where}{error.problem}",
+            "its checksum is right, so another copy would be the same: correct in "
+            f"config/datasets.yaml the reader of {dataset.name}, {kept.reader}, or the checksum",
+        ) from error
 
 
 def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
@@ -455,19 +463,12 @@ def _declared_substitute(dataset: Dataset, receipt: Receipt) -> Part | Substitut
 
 def _generated(dataset: Dataset, substitute: Substitute, directory: Path) -> Receipt:
     """Leave a receipt for generated data, and nothing that could be taken for the data set."""
-    receipt = Receipt(
-        dataset=dataset.name,
-        kind="substitute",
-        source=substitute.description,
-        location=substitute.generator,
-    )
+    receipt = Receipt(dataset.name, "substitute", substitute.description, substitute.generator)
     try:
         _clear(dataset, directory)
         _write_receipt(directory, receipt)
     except OSError as error:
-        raise DataError(
-            f"{dataset.name}: writing to {directory} failed ({error.strerror})"
-        ) from error
+        raise _cannot_write(dataset, directory, error) from error
     return receipt
 
 

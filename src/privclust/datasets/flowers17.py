@@ -12,8 +12,8 @@ import os
 
 import numpy as np
 
-from privclust.datasets.images import AGAIN, encode_text, join_files, read_members
-from privclust.datasets.registry import DataError
+from privclust.datasets.images import encode_text, join_files, read_members
+from privclust.datasets.registry import WHOLE_COPY, DataError
 
 N_CLASSES = 17
 _FILES = r"images/[^/]+\.jpg|labels\.csv"
@@ -47,7 +47,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     members = read_members(path, _FILES)
     if "labels.csv" not in members:
-        raise DataError(f"{path}: has no labels.csv", AGAIN)
+        raise DataError(f"{path}: has no labels.csv", WHOLE_COPY)
     rows = list(csv.DictReader(members["labels.csv"].decode("utf-8", "replace").splitlines()))
     try:
         files = [row["file"] for row in rows]
@@ -55,15 +55,16 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{path}: labels.csv may have the columns file and class, a whole number ({error!r})",
-            AGAIN,
+            WHOLE_COPY,
         ) from None
     missing = [file for file in files if f"images/{file}" not in members]
     if missing:
         raise DataError(
-            f"{path}: {len(missing)} images of labels.csv are missing, such as {missing[0]}", AGAIN
+            f"{path}: {len(missing)} images of labels.csv are missing, such as {missing[0]}",
+            WHOLE_COPY,
         )
     if not np.array_equal(np.unique(y), np.arange(N_CLASSES)):
-        raise DataError(f"{path}: labels.csv may name the classes 1 to {N_CLASSES}", AGAIN)
+        raise DataError(f"{path}: labels.csv may name the classes 1 to {N_CLASSES}", WHOLE_COPY)
     return {
         **join_files([members[f"images/{file}"] for file in files]),
         "y": y,

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.validation import check_integer
 
 RADIUS = math.hypot(180.0, 90.0)
@@ -33,7 +33,6 @@ _PARTS = 3  # bits of `source` that sample users world-wide; the others over-rep
 _BLOCK = 1 << 19  # check-ins held before duplicates are dropped
 _READ_AHEAD = 1 << 20
 _DECIMALS = 10  # as in the official file
-_AGAIN = "delete the file and fetch it again"
 
 # Longitude and latitude of the centres of cities, and their shares before scaling: three regions
 # of unequal weight, as Gowalla's users were.
@@ -103,7 +102,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             lines = io.BufferedReader(stream, _READ_AHEAD)
             return _distinct(_blocks(lines, path), path)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: not a whole gzip file ({error})", _AGAIN) from error
+        raise DataError(f"{path}: not a whole gzip file ({error})", WHOLE_COPY) from error
 
 
 def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
@@ -140,10 +139,11 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         taken = (source & _PARTS) > 0
         points = longitude[taken] + 1j * latitude[taken]
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: not a whole npz archive ({error})", _AGAIN) from error
+        raise DataError(f"{path}: not a whole npz archive ({error})", WHOLE_COPY) from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"{path}: not an archive of equally long arrays lat, lon and source ({error})", _AGAIN
+            f"{path}: not an archive of equally long arrays lat, lon and source ({error})",
+            WHOLE_COPY,
         ) from error
     return _distinct([points], path)
 
@@ -204,7 +204,7 @@ def _blocks(lines: Iterable[bytes], path: str | os.PathLike[str]) -> Iterator[np
                 raise DataError(
                     f"{path}: line {number}: got {line[:80]!r}; it may be user, time, latitude, "
                     "longitude and location, separated by tabs",
-                    _AGAIN,
+                    WHOLE_COPY,
                 ) from None
         if len(block) == _BLOCK:
             yield np.array(block)
@@ -222,7 +222,7 @@ def _distinct(blocks: Iterable[np.ndarray], path: str | os.PathLike[str]) -> dic
         added = block[on_globe] + 0.0  # turns -0 into 0
         points = np.unique(np.concatenate([points, added]))
     if not len(points):
-        raise DataError(f"{path}: no check-in has a location", _AGAIN)
+        raise DataError(f"{path}: no check-in has a location", WHOLE_COPY)
     log.info("%s: %d distinct locations, %d check-ins dropped", path, len(points), n_dropped)
     return {"points": _columns(points)}
 

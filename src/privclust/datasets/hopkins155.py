@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 
 N_SEQUENCES = {2: 120, 3: 35}
 """Number of the benchmark's sequences by number of motions."""
@@ -38,7 +38,6 @@ _FAMILY_PATTERNS = {
     "articulated": re.compile(r"arm|articulated|head|kanatani3|people\d|two_cranes"),
 }
 _TUNING_STEP = 3
-_AGAIN = "delete the file and fetch it again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +204,7 @@ def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
         raise DataError(
             f"{path}: holds {len(parts)} sequences ({counts}) where the benchmark has 155 "
             "(120 of 2 motions, 35 of 3 motions)",
-            _AGAIN,
+            WHOLE_COPY,
         )
     return make_sequences(parts)
 
@@ -265,23 +264,25 @@ def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     try:
         variables = loadmat(io.BytesIO(content), variable_names=("x", "s"))
     except Exception as error:  # whatever SciPy makes of damaged bytes
-        raise DataError(f"{name}: {name}_truth.mat cannot be read as MATLAB 5; {_AGAIN}") from error
+        raise DataError(
+            f"{name}: {name}_truth.mat cannot be read as MATLAB 5", WHOLE_COPY
+        ) from error
     for key, what in (("x", "trajectories"), ("s", "labels")):
         if key not in variables:
-            raise DataError(f"{name}: {name}_truth.mat has no variable {key} ({what})", _AGAIN)
+            raise DataError(f"{name}: {name}_truth.mat has no variable {key} ({what})", WHOLE_COPY)
     x, s = variables["x"], variables["s"].ravel()
     if x.ndim != 3 or x.shape[0] != 3 or x.dtype.kind not in "fiu":
         raise DataError(
             f"{name}: x has shape {x.shape} and type {x.dtype}, not 3 x points x frames of numbers",
-            _AGAIN,
+            WHOLE_COPY,
         )
     if not np.isfinite(x).all():
-        raise DataError(f"{name}: x holds values that are not finite", _AGAIN)
+        raise DataError(f"{name}: x holds values that are not finite", WHOLE_COPY)
     if s.size != x.shape[1]:
-        raise DataError(f"{name}: s has {s.size} labels for {x.shape[1]} points", _AGAIN)
+        raise DataError(f"{name}: s has {s.size} labels for {x.shape[1]} points", WHOLE_COPY)
     motions = np.unique(s)
     if not np.array_equal(motions, np.arange(1, motions.size + 1)):
-        raise DataError(f"{name}: s holds labels {motions.tolist()}, not all of 1..K", _AGAIN)
+        raise DataError(f"{name}: s holds labels {motions.tolist()}, not all of 1..K", WHOLE_COPY)
     trajectories = x[:2].transpose(2, 0, 1).reshape(-1, x.shape[1])
     return np.ascontiguousarray(trajectories, dtype=np.float64), s.astype(np.int64) - 1
 
@@ -362,7 +363,7 @@ def _truth_files(path: str | os.PathLike[str]) -> list[tuple[str, bytes]]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file", "fetch the data set first") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise DataError(f"{path}: {_zip_problem(path, error)}", _AGAIN) from error
+        raise DataError(f"{path}: {_zip_problem(path, error)}", WHOLE_COPY) from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
 
@@ -379,7 +380,7 @@ def _contents(
     if not trees:
         raise DataError(
             f"{path}: holds no sequence (no <name>/<name>_truth.mat), so it is not Hopkins 155",
-            _AGAIN,
+            WHOLE_COPY,
         )
     tree = trees[max(sorted(trees), key=lambda prefix: len(trees[prefix]))]
     return [(name, read_member(tree[name])) for name in sorted(tree)]

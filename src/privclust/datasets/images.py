@@ -33,14 +33,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.packages import require
 from privclust.validation import check_integer
 
 Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
 """Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""
 
-AGAIN = "delete the file and fetch it again"
 _NAMED = 5  # unreadable images that a message names
 
 
@@ -303,7 +302,7 @@ def read_members(
             if (match := wanted.search(name))
         }
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-        raise DataError(f"{path}: not a whole tar archive ({error})", AGAIN) from error
+        raise DataError(f"{path}: not a whole tar archive ({error})", WHOLE_COPY) from error
 
 
 def _members(path: Path, content: bytes | None) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -347,7 +346,7 @@ def numbered_lines(
         If the file is missing or a line is something else.
     """
     if name not in members:
-        raise DataError(f"{path}: has no {name}", AGAIN)
+        raise DataError(f"{path}: has no {name}", WHOLE_COPY)
     table = {}
     for line in members[name].decode("utf-8", "replace").splitlines():
         number, _, rest = line.strip().partition(" ")
@@ -356,7 +355,7 @@ def numbered_lines(
             raise DataError(
                 f"{path}: {name} has the line {line[:80]!r}; it may be a number and "
                 f"{n_values or 'one'} value(s), separated by spaces",
-                AGAIN,
+                WHOLE_COPY,
             )
         table[int(number)] = values
     return table

@@ -13,7 +13,7 @@ import os
 
 import numpy as np
 
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.validation import check_integer
 
 N_RECORDS, N_COMPONENTS = 26_733, 10
@@ -29,7 +29,6 @@ UPPER = np.array([-0.010748, 5.9762, 5.6764, 5.3849, 4.7242,
 # fmt: on
 LOWER.flags.writeable = UPPER.flags.writeable = False
 
-_AGAIN = "delete the file and fetch it again"
 _FIRST_SHAPE, _FIRST_SCALE = 7.0, 0.93  # of the gamma law of the first component, mirrored
 _SCALES = 2.2 * 0.92 ** np.arange(N_COMPONENTS - 1)  # of the others, all groups together
 _GROUP_SHARES = (0.5, 0.3, 0.2)
@@ -64,10 +63,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with bz2.open(path) as file:
             lines = file.read().splitlines()
     except (OSError, EOFError) as error:
-        raise DataError(f"{path}: not a whole bzip2 file ({error})", _AGAIN) from error
+        raise DataError(f"{path}: not a whole bzip2 file ({error})", WHOLE_COPY) from error
     rows = [_row(line, number, path) for number, line in enumerate(lines, start=1) if line.strip()]
     if not rows:
-        raise DataError(f"{path}: holds no record", _AGAIN)
+        raise DataError(f"{path}: holds no record", WHOLE_COPY)
     table = np.array(rows)
     return {"X": table[:, :-1].copy(), "y": table[:, -1].astype(np.int64)}
 
@@ -123,6 +122,6 @@ def _row(line: bytes, number: int, path: str | os.PathLike[str]) -> list[float]:
         raise DataError(
             f"{path}: line {number}: got {line[:80]!r}; it may be {N_COMPONENTS} finite numbers "
             "and a label 0 or 1, separated by commas",
-            _AGAIN,
+            WHOLE_COPY,
         )
     return row

@@ -10,6 +10,9 @@ from typing import Any
 
 from privclust.config import load_validated
 
+WHOLE_COPY = "replace the file by a whole copy"
+"""What readers advise. `privclust.datasets.fetch` knows more of a file, and advises otherwise."""
+
 
 class DataError(Exception):
     """A data set, or what is said about it, cannot be used; the message is one line.

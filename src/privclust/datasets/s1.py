@@ -12,14 +12,13 @@ import os
 
 import numpy as np
 
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.validation import check_integer
 
 N_POINTS, N_CLUSTERS = 5_000, 15
 BEST_NICV = 0.00822959028045
 """Mean squared distance to the nearest of the true centroids, as published with the data."""
 
-_AGAIN = "delete the file and fetch it again"
 _SPREAD = 0.06  # of a generated cluster
 _MARGIN, _SEPARATION = 0.8, 0.3  # largest coordinate of a generated centre; their least distance
 
@@ -51,10 +50,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with open(path, "rb") as file:
             lines = file.read().splitlines()
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error})", _AGAIN) from error
+        raise DataError(f"{path}: cannot be read ({error})", WHOLE_COPY) from error
     rows = [_point(line, number, path) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
-        raise DataError(f"{path}: holds no point", _AGAIN)
+        raise DataError(f"{path}: holds no point", WHOLE_COPY)
     return {"X": np.array(rows)}
 
 
@@ -115,6 +114,6 @@ def _point(line: bytes, number: int, path: str | os.PathLike[str]) -> list[float
         raise DataError(
             f"{path}: line {number}: got {line[:80]!r}; it may be two numbers in [-1, 1], "
             "separated by blanks",
-            _AGAIN,
+            WHOLE_COPY,
         )
     return row

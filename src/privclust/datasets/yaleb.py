@@ -13,7 +13,7 @@ import os
 
 import numpy as np
 
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.validation import check_integer
 
 HEIGHT, WIDTH = 48, 42
@@ -25,7 +25,6 @@ N_IMAGES = np.array([64] * 10 + [60, 59, 60, 63, 62, 63, 63] + [64] * 21)
 # fmt: on
 N_IMAGES.flags.writeable = False
 
-_AGAIN = "delete the file and fetch it again"
 _VARIABLES = {"EYALEB_DATA": "images", "EYALEB_LABEL": "labels"}
 _N_WAVES = 12  # of a generated surface
 _STEEPNESS = 0.6  # slopes that its waves add to the face's common shape
@@ -67,17 +66,17 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     try:
         variables = loadmat(path, variable_names=tuple(_VARIABLES))
     except Exception as error:  # whatever SciPy makes of damaged bytes
-        raise DataError(f"{path}: cannot be read as MATLAB 5 ({error})", _AGAIN) from error
+        raise DataError(f"{path}: cannot be read as MATLAB 5 ({error})", WHOLE_COPY) from error
     for name, what in _VARIABLES.items():
         if name not in variables:
-            raise DataError(f"{path}: has no variable {name} ({what})", _AGAIN)
+            raise DataError(f"{path}: has no variable {name} ({what})", WHOLE_COPY)
     images, labels = (variables[name] for name in _VARIABLES)
     n_pixels = HEIGHT * WIDTH
     if images.ndim != 2 or len(images) != n_pixels or images.dtype != np.uint8:
         raise DataError(
             f"{path}: EYALEB_DATA has shape {images.shape} and type {images.dtype}; it may have "
             f"{n_pixels} rows of type uint8",
-            _AGAIN,
+            WHOLE_COPY,
         )
     labels = labels.ravel()
     n_images = images.shape[1]
@@ -85,14 +84,14 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         raise DataError(
             f"{path}: EYALEB_LABEL has {labels.size} values of type {labels.dtype}; it may have "
             f"one whole number of at least 1 for each of the {n_images} images",
-            _AGAIN,
+            WHOLE_COPY,
         )
     people, numbers = np.unique(labels, return_inverse=True)
     if len(people) != people[-1]:
         raise DataError(
             f"{path}: EYALEB_LABEL names {len(people)} people up to number {people[-1]}; "
             "it may leave no number out",
-            _AGAIN,
+            WHOLE_COPY,
         )
     return {"images": np.ascontiguousarray(images.T), "labels": numbers.astype(np.int64)}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from privclust import artefacts
 from privclust.datasets.images import take_images
-from privclust.datasets.registry import DataError
+from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.features._cache import cache_features
 from privclust.features._store import FeatureSet, load_features, save_features
 from privclust.features.sets import FeatureEntry, GivenFeatures
@@ -134,7 +134,12 @@ def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet
     """
     try:
         given = load_features(entry.file)
-    except (ValueError, artefacts.ArtefactError) as error:
+    except artefacts.ArtefactError as error:  # which would have what is made here deleted
+        raise DataError(
+            f"features {entry.name}: {entry.file}: an artefact, but damaged or not of features",
+            WHOLE_COPY,
+        ) from error
+    except ValueError as error:
         raise DataError(f"features {entry.name}: {error}") from None
     train = _first_classes(given.y) if entry.split == "classes" else given.train
     if train is None:

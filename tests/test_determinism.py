@@ -1,0 +1,161 @@
+"""The benchmark of determinism: it sees what differs, and says which change it comes from."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privclust import artefacts
+
+ROOT = Path(__file__).parents[1]
+N_TASKS = 7
+PAPER = "experiments:\n  drawn:\n    effort: {quick: {trials: 7, block: 4}}\n"
+
+
+@pytest.fixture(scope="module")
+def determinism():
+    """The benchmark as a module."""
+    folder = ROOT / "benchmarks"
+    sys.path.insert(0, str(folder))  # where it finds what it imports
+    try:
+        spec = importlib.util.spec_from_file_location("determinism", folder / "determinism.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(folder))
+    return module
+
+
+def write_results(folder, block, offset=0.0, fits=lambda task: 0.0, costs="1"):
+    """Write what a run leaves: data, blocks of fits, metrics, a figure, what takes no part."""
+    artefacts.write(folder / "data/prepared/given.h5", "dataset", {"X": np.eye(2) + offset}, {})
+    made = folder / "results/quick/paper/drawn"
+    for number, start in enumerate(range(0, N_TASKS, block)):
+        tasks = range(start, min(start + block, N_TASKS))
+        for batch, methods in (("one", ("a", "b")), ("two", ("c",))):
+            arrays = {
+                f"{method}/{task - start:05d}/rows": np.arange(3.0) + task + fits(task)
+                for task in tasks
+                for method in methods
+            }
+            artefacts.write(made / f"fit/{batch}/block_{number:04d}.h5", "fit", arrays, {})
+        shard = {"sums": np.arange(float(block))}
+        artefacts.write(made / f"shared/block_{number:04d}/shard_0000.h5", "shared", shard, {})
+    artefacts.write(made / "metrics.h5", "metrics", {"error": np.arange(N_TASKS)}, {})
+    (made / "costs.tsv").write_text(costs)
+    (folder / "results/quick/targets/audit_epsilon").mkdir(parents=True)
+    (folder / "results/quick/targets/audit_epsilon/audit_epsilon.csv").write_text(costs)
+    (folder / "results/quick/verdicts.csv").write_text("claim\n")
+
+
+def test_blocks_and_costs_make_no_difference(determinism, tmp_path):
+    write_results(tmp_path / "a", 4, costs="1")
+    write_results(tmp_path / "b", 2, costs="2")
+    expected, found = (determinism.results(tmp_path / name) for name in "ab")
+    assert determinism.difference(expected, found) == "same"
+    arrays = {f"drawn/{m}/{task}/rows" for m in "abc" for task in range(N_TASKS)}
+    files = {"data/prepared/given.h5", "results/quick/paper/drawn/metrics.h5"}
+    assert set(expected) == arrays | files | {"results/quick/verdicts.csv"}
+
+
+def test_another_data_set_another_fit_and_a_missing_file_are_named(determinism, tmp_path):
+    write_results(tmp_path / "a", 4)
+    expected = determinism.results(tmp_path / "a")
+    write_results(tmp_path / "b", 4, offset=1e-15)
+    found = determinism.results(tmp_path / "b")
+    assert determinism.difference(expected, found) == "1 differ, such as data/prepared/given.h5"
+    write_results(tmp_path / "c", 2, fits=lambda task: 1e-15 if task == 5 else 0.0)
+    found = determinism.results(tmp_path / "c")
+    assert determinism.difference(expected, found) == "3 differ, such as drawn/a/5/rows"
+    (tmp_path / "a/results/quick/verdicts.csv").unlink()
+    less = determinism.results(tmp_path / "a")
+    named = "1 differ, such as results/quick/verdicts.csv"
+    assert {determinism.difference(expected, less), determinism.difference(less, expected)} == {
+        named
+    }
+
+
+@pytest.mark.parametrize(
+    ("faults", "expected"),
+    [
+        ((), "same"),
+        (("1 core",), "1 core: 1 differ, such as data/prepared/given.h5"),
+        (("half blocks",), "half blocks: 1 differ, such as data/prepared/given.h5"),
+        (("new environment",), "new environment: 1 differ, such as data/prepared/given.h5"),
+        (
+            ("1 core", "new environment"),
+            "1 core: 1 differ, such as data/prepared/given.h5; "
+            "new environment: 1 differ, such as data/prepared/given.h5",
+        ),
+        (("together",), "all at once: 1 differ, such as data/prepared/given.h5"),
+        (
+            ("each run",),
+            "; ".join(
+                f"{change}: 1 differ, such as data/prepared/given.h5"
+                for change in ("again", "1 core", "half blocks", "new environment")
+            ),
+        ),
+    ],
+)
+def test_the_change_that_makes_a_difference_is_found(
+    determinism, tmp_path, monkeypatch, faults, expected
+):
+    runs = []
+
+    def copy_project(folder):
+        (folder / "config/papers").mkdir(parents=True)
+        (folder / "config/papers/paper.yaml").write_text(PAPER)
+
+    def run_workflow(folder, *options, python):
+        settings = (folder / "config/papers/paper.yaml").read_text()
+        block = int(re.search(r"block: (\d+)", settings)[1])
+        seen = {
+            "1 core": options[:2] == ("--cores", "1"),
+            "half blocks": block == 2,
+            "new environment": python == "another",
+        }
+        seen |= {"together": all(seen.values()), "each run": True}
+        runs.append(folder)
+        by_run = len(runs) if "each run" in faults else 1
+        write_results(folder, block, offset=sum(seen[fault] for fault in faults) * by_run)
+
+    monkeypatch.setattr(determinism, "copy_project", copy_project)
+    monkeypatch.setattr(determinism, "run_workflow", run_workflow)
+    monkeypatch.setattr(determinism, "new_environment", lambda scratch: "another")
+    row = determinism.compare(tmp_path, "paper", slurm=False)
+    together = "1 core, half blocks, new environment"
+    assert row == {"files": "3", "arrays of fits": "21", together: expected}
+    assert len(set(runs)) == len(runs) == (2 if expected == "same" else 6)
+
+
+def test_rows_of_other_papers_stay(determinism, tmp_path, monkeypatch):
+    document = tmp_path / "document.md"
+    document.write_text(
+        "Before\n\n<!-- determinism -->\n\n| paper | files | changed | profile slurm |\n"
+        "| --- | --- | --- | --- |\n| dpem | 3 |  | same |\n| mtsc | 4 | same |  |\n\n"
+        "<!-- end of determinism -->\nAfter\n"
+    )
+    monkeypatch.setattr(
+        determinism, "compare", lambda *_: {"files": "5", "changed": "1 differ, such as x"}
+    )
+    monkeypatch.setattr(sys, "argv", ["", "--papers", "mtsc", "ckm", "--into", str(document)])
+    determinism.main()
+    assert document.read_text() == (
+        "Before\n\n<!-- determinism -->\n\n| paper | files | changed | profile slurm |\n"
+        "| --- | --- | --- | --- |\n| ckm | 5 | 1 differ, such as x |  |\n"
+        "| dpem | 3 |  | same |\n| mtsc | 5 | 1 differ, such as x |  |\n\n"
+        "<!-- end of determinism -->\nAfter\n"
+    )
+
+
+def test_a_document_without_marks_ends_it_before_anything_is_run(
+    determinism, tmp_path, monkeypatch
+):
+    (tmp_path / "document.md").write_text("no marks\n")
+    monkeypatch.setattr(determinism, "compare", lambda *_: pytest.fail("ran"))
+    monkeypatch.setattr(sys, "argv", ["", "--into", str(tmp_path / "document.md")])
+    with pytest.raises(SystemExit, match="has no mark <!-- determinism -->"):
+        determinism.main()
