@@ -111,14 +111,6 @@ def test_what_the_readme_links_to_is_there():
     assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
-def test_commands_of_the_readme_name_targets():
-    config = "".join(file.read_text() for file in (ROOT / "config/papers").glob("*.yaml"))
-    names = re.findall(r"^snakemake --cores \d+ (\w+)", TEXT, re.M)
-    assert len(names) > 2
-    for name in names:
-        assert re.search(rf"^(?:paper: {name}|  {name}:)$", config, re.M), name
-
-
 def test_commands_of_the_readme_find_the_clusters(tmp_path):
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
     lines = re.findall(r"^privclust (?:sketch|decode) .*$", TEXT, re.M)
