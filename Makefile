@@ -21,7 +21,7 @@ lint: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/snakefmt --check Snakefile workflow
+	.venv/bin/snakefmt --check workflow
 	.venv/bin/snakemake --lint
 
 setup: .venv/ready

@@ -24,7 +24,7 @@ RAW = "data/raw/{}"
 METRICS = "results/quick/mtsc/small/metrics.h5"
 CONFIG = {"effort": "quick", "seed": 7, "substitutes": True, "mirror": "/somewhere/private"}
 TOP = {
-    "Snakefile": "rule all:\n",
+    "workflow/Snakefile": "rule all:\n",
     "LICENSE": "do what you like\n",
     "README.md": "# small\n",
     "environment.yml": "dependencies: []\n",
@@ -238,7 +238,7 @@ def test_project_files_are_sources_only(project):
 
 def test_digest_changes_with_names_and_contents(project):
     seen = {project_digest(project)}
-    Path("Snakefile").write_text("rule other:\n")
+    Path("workflow/Snakefile").write_text("rule other:\n")
     seen.add(project_digest(project))
     Path("workflow/scripts/index.py").rename("workflow/scripts/page.py")
     seen.add(project_digest(project))

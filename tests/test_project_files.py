@@ -1,4 +1,4 @@
-"""CITATION.cff, CHANGELOG.md, CONTRIBUTING.md and the catalog's file are true to the project."""
+"""CITATION.cff, CHANGELOG.md, CONTRIBUTING.md and the catalog's files are true to the project."""
 
 import re
 import tomllib
@@ -87,3 +87,26 @@ def test_the_catalog_offers_what_there_is():
     assert "environment.yml" in rules
     assert "container:" not in rules
     assert usage["report"] == ("report(" in rules)
+
+
+def test_the_workflow_is_where_the_catalog_looks():
+    assert (ROOT / "workflow/Snakefile").is_file()
+    assert not (ROOT / "Snakefile").exists()  # Snakemake would take it first
+
+
+def test_the_readme_of_the_config_names_every_file_and_key():
+    text = (ROOT / "config/README.md").read_text()
+    named = set(re.findall(r"`([^`]+)`", text))
+    entries = {
+        path.name + "/" * path.is_dir()
+        for path in (ROOT / "config").iterdir()
+        if path.name not in ("README.md", "config.yaml")
+    }
+    assert entries <= named
+    assert set(loaded("workflow/schemas/config.schema.yaml")["properties"]) <= named
+    for name, where in (("my_methods", "methods"), ("my_data", "data")):
+        schema = loaded(f"workflow/schemas/{name}.schema.yaml")["properties"]
+        entry = schema[where]["additionalProperties"]["properties"]
+        assert {*schema, *entry} <= named
+    for link in re.findall(r"\]\(([^)]*)\)", text):
+        assert (ROOT / "config" / link).is_file(), link

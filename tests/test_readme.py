@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands."""
+"""The README's Python and commands run as they stand, and what it counts is so."""
 
 import re
 import shlex
@@ -10,31 +10,110 @@ import numpy as np
 import pandas as pd
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+from privclust.metrics import segmentation_error, wasserstein_distance
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+TEXT = README.read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+CITIES = np.array([[13.4, 52.5], [2.35, 48.9], [-3.7, 40.4]])
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_python_of_the_readme_runs(block, tmp_path, monkeypatch):
-    if "random_state" not in block:
-        pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
+def write_visits():
+    """Make the file that the README's mixture is of."""
     rng = np.random.default_rng(0)
-    cities = np.array([[13.4, 52.5], [2.35, 48.9], [-3.7, 40.4]])
     n = 30_000  # so many that the noise, which has no seed, cannot hide a city
-    places = cities[rng.integers(3, size=n)] + rng.normal(scale=0.3, size=(n, 2))
-    pd.DataFrame(places, columns=["longitude", "latitude"]).to_csv(tmp_path / "visits.csv")
+    places = CITIES[rng.integers(3, size=n)] + rng.normal(scale=0.3, size=(n, 2))
+    pd.DataFrame(places, columns=["longitude", "latitude"]).to_csv("visits.csv")
+
+
+def check_kmeans(found):
+    centers = np.sort(found["model"].cluster_centers_, axis=0)
+    assert np.abs(centers - np.array([[-3.0], [0.0], [3.0]])).max() < 0.2
+    assert found["model"].guarantee_.epsilon <= 0.5
+
+
+def check_mixture(found):
+    assert found["synthetic"].shape == (1000, 2)
+    gaps = np.linalg.norm(found["mixture"].means_[:, None] - CITIES[None], axis=2).min(axis=0)
+    assert gaps.max() < 1.0  # degrees; the cities are 8 and more apart
+    assert found["mixture"].guarantee_.epsilon <= 1.0
+
+
+def check_subspaces(found):
+    planes = found["planes"]
+    assert wasserstein_distance(found["true"], planes.subspaces_) < 0.3  # at random about 2.6
+    assert segmentation_error(found["y"], planes.labels_) < 0.02
+    assert planes.guarantee_.epsilon <= 1.0
+    assert planes.guarantee_.definition == "approximate"  # not "asymptotic", not "none"
+
+
+def check_retrieval(found):
+    y, client, server = found["y"], found["client"], found["server"]
+    gallery = y[1::4]
+    assert len(found["nearest"]) == 8
+    assert found["message"].queries.shape == (1, 4)  # all that leaves the client
+    assert client.model_.guarantee_.epsilon <= 10.0
+    others = np.arange(3, len(y), 4)  # neither public nor in the gallery
+    right = [
+        np.mean(gallery[client.read(server.answer(client.ask(found["X"][i], k=8)))] == y[i])
+        for i in np.tile(others, 16)
+    ]
+    assert np.bincount(gallery).tolist() == [10] * 5  # chance is a fifth
+    assert 0.4 < np.mean(right) < 0.6  # the README: about half
+
+
+CHECKS = {
+    "CompressiveKMeans": check_kmeans,
+    "AdaptiveGaussianMixture": check_mixture,
+    "SuLQKPlanes": check_subspaces,
+    "RetrievalClient": check_retrieval,
+}
+
+
+def test_the_readme_has_one_example_of_each_kind():
+    assert [[name for name in CHECKS if f"{name}(" in block] for block in BLOCKS] == [
+        [name] for name in CHECKS
+    ]
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_python_of_the_readme_does_what_it_says(name, tmp_path, monkeypatch):
+    pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
+    if name == "RetrievalClient":
+        pytest.importorskip("onnxruntime", reason="features need the extra privclust[images]")
     monkeypatch.chdir(tmp_path)
+    write_visits()
+    (block,) = (block for block in BLOCKS if f"{name}(" in block)
     found = {}
     exec(compile(block, str(README), "exec"), found)
-    if "mixture" in found:
-        assert found["synthetic"].shape == (1000, 2)
-        gaps = np.linalg.norm(found["mixture"].means_[:, None] - cities[None], axis=2).min(axis=0)
-        assert gaps.max() < 1.0  # degrees; the cities are 8 and more apart
+    CHECKS[name](found)
+
+
+def test_the_readme_counts_verdicts_as_the_results_have_them():
+    verdicts = ("reproduced", "partly", "not reproduced", "not comparable")
+    assert "| " + " | ".join(verdicts) + " |" in TEXT
+    rows = re.findall(r"^\| \[.*?\]\(docs/results/(\w+)[.]md\).*? \|((?: \d+ \|){4})$", TEXT, re.M)
+    told = {paper: [int(n) for n in re.findall(r"\d+", counts)] for paper, counts in rows}
+    counted = {}
+    for file in (ROOT / "docs/results").glob("*/verdicts.csv"):
+        table = pd.read_csv(file)
+        own = table[table["paper"] == file.parent.name]
+        assert set(own["verdict"]) <= set(verdicts)
+        counted[file.parent.name] = [int((own["verdict"] == name).sum()) for name in verdicts]
+    del counted["audit"]  # ours; docs/privacy.md tells of it
+    assert told == counted
+
+
+def test_what_the_readme_links_to_is_there():
+    links = re.findall(r"\]\(([^)]*)\)", TEXT)
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
 def test_commands_of_the_readme_find_the_clusters(tmp_path):
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
-    lines = re.findall(r"^privclust (?:sketch|decode) .*$", README.read_text(), re.M)
+    lines = re.findall(r"^privclust (?:sketch|decode) .*$", TEXT, re.M)
     assert [line.split()[1] for line in lines] == ["sketch", "sketch", "decode"]
     rng = np.random.default_rng(0)
     for day in (1, 2):
@@ -49,7 +128,7 @@ def test_commands_of_the_readme_find_the_clusters(tmp_path):
 
 
 def test_the_audit_of_the_readme_convicts_half_the_noise(tmp_path):
-    (line,) = re.findall(r"^privclust audit .*$", README.read_text(), re.M)
+    (line,) = re.findall(r"^privclust audit .*$", TEXT, re.M)
     (tmp_path / "mymodule.py").write_text(
         "pair = (0.0, 1.0)\n\n\n"
         "def mechanism(data, rng):\n    return data + rng.laplace(scale=0.5)\n"

@@ -33,7 +33,7 @@ _METADATA = "ro-crate-metadata.json"
 _CHECKSUMS = "SHA256SUMS"
 _VERSIONS = "versions.txt"
 _CONFIG = "config/config.yaml"
-WORKFLOW = "Snakefile"
+WORKFLOW = "workflow/Snakefile"
 _TOP = (
     WORKFLOW,
     "LICENSE",

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privclust import own
 from privclust.config import load_yaml
 from privclust.experiments import audit_cases_base, audit_cases_sweeps, audits
 from privclust.figures import audit
@@ -64,6 +65,18 @@ def test_no_probability_is_rounded_to_1():
 def test_all_cases_have_a_family():
     methods = CONFIG["experiments"]["audit_mechanisms"]["methods"]
     assert {name.split("_")[0] for name in methods} == set(audit.FAMILIES)
+
+
+@pytest.mark.parametrize("name", ["mine", "ckm_mine"])
+def test_a_case_of_ones_own_stands_by_itself_whatever_its_name(name):
+    table = trials()
+    mine = table.iloc[[0]].assign(method=name, label=own._MARK.format("mine"))
+    table = pd.concat([table, mine], ignore_index=True)
+    found = audit.mechanisms_table(table, costs(table)).set_index("method")
+    assert found.loc[name, "paper"] == "of your own"
+    assert "of your own" not in set(found.drop(name)["paper"])
+    titles = [axis.get_title(loc="left") for axis in audit.mechanisms(results(table)).figure.axes]
+    assert titles == ["controls", "DP-EM", "PrivateMail", "of your own"]
 
 
 def test_the_table_says_what_was_found():

@@ -23,7 +23,6 @@ class Project:
         self.folder = Path(folder)
         for name in ("config", "workflow", "src"):  # with the caches of compiled kernels
             shutil.copytree(ROOT / name, self.folder / name, ignore=HALF_WRITTEN)
-        shutil.copy(ROOT / "Snakefile", self.folder)
         shutil.copy(ROOT / "environment.yml", self.folder)
         self.mirror = self.folder / "mirror"
         self.mirror.mkdir()

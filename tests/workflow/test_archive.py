@@ -169,7 +169,7 @@ def test_archive_of_a_run_is_a_whole_provenance_run_crate(project, tmp_path):
     check_graph(entities)
     check_files(entities, folder)
     check_against_the_run(entities, project)
-    assert ROCrate(folder).mainEntity.id == "Snakefile"
+    assert ROCrate(folder).mainEntity.id == "workflow/Snakefile"
 
     # nothing was had for the only data set, and the crate says so
     assert entities["#data/raw/hopkins155"]["name"] == "substitute for hopkins155"

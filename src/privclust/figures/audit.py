@@ -32,6 +32,7 @@ FAMILIES = {
     "privatemail": "PrivateMail",
 }
 _OWN = "of your own"
+_OWN_LABEL = "(own claim)"  # at the end of labels from config/my_methods.yaml
 _COLORS = {"holds": PALETTE[2], "violated": PALETTE[0], "cannot tell": "#999999"}
 _WIDTH, _ROW = 10.5, 0.215  # inches
 _STARTS = {"sweeps_random": (PALETTE[1], "o", 9.0), "sweeps_data": (PALETTE[0], "s", 5.0)}
@@ -77,7 +78,7 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "method": trial["method"],
-                "paper": FAMILIES.get(trial["method"].split("_")[0], _OWN),
+                "paper": _group(trial["method"], trial["label"]),
                 "case": trial["label"],
                 "claim_by": CLAIMANTS[int(trial["claimant"])],
                 "claimed_epsilon": trial["claimed_epsilon"],
@@ -93,6 +94,12 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _group(method: str, label: str) -> str:
+    """Say what a case stands among; a case of a user's own may have any name."""
+    is_own = label.endswith(_OWN_LABEL)
+    return _OWN if is_own else FAMILIES.get(method.split("_")[0], _OWN)
 
 
 def _in_words(verdict: str, trial: dict) -> str:
