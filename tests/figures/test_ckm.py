@@ -1,5 +1,6 @@
 """Figures of the compressive k-means paper from made-up tables."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -488,6 +489,15 @@ def test_tables_keep_settings_that_a_method_has_not():
     wide = ckm._wide(ckm_panels.statistics(trials, ["x", "y"], ["ratio"]), ["x", "y"])
     assert list(wide.columns) == ["y", "ratio"]
     assert wide["y"].isna().tolist() == [True, False]
+
+
+def test_a_data_set_alone_shares_the_width_with_the_names():
+    whole = SPARSE["beyond"]
+    drawing = ckm.beyond(replace(whole, trials={"ckm_s1": whole.trials["ckm_s1"]}))
+    panel, names = drawing.figure.axes
+    drawing.figure.draw_without_rendering()
+    assert panel.get_position().width > 0.35
+    assert len(names.get_legend().get_texts()) == whole.trials["ckm_s1"]["method"].nunique() - 1
 
 
 def test_beyond_has_the_four_data_sets_first_and_marks_the_substitute():

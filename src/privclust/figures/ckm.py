@@ -313,30 +313,31 @@ def beyond(results: Results) -> Drawing:
         for name, trials in results.trials.items()
     }
     panels = _beyond_panels(results, tables)
-    n_rows = -(-len(panels) // _COLUMNS)
+    columns = min(_COLUMNS, len(panels) + 1)  # one panel shares the width with the names
+    n_rows = -(-len(panels) // columns)
     every = pd.concat([part for _, part in panels])
-    full = len(panels) == n_rows * _COLUMNS  # then the names have a row of their own
+    full = len(panels) == n_rows * columns  # then the names have a row of their own
     figure = new_figure(_WIDTH, 1.3 + 2.55 * n_rows + 0.6 * full)
     with mpl.rc_context(RC):
         grid = figure.add_gridspec(
-            n_rows + full, _COLUMNS, height_ratios=[1.0] * n_rows + [0.2] * full
+            n_rows + full, columns, height_ratios=[1.0] * n_rows + [0.2] * full
         )
         axes: list[Axes] = []
         for number, (title, part) in enumerate(panels):
             first = axes[0] if axes else None
-            axis = figure.add_subplot(grid[divmod(number, _COLUMNS)], sharex=first, sharey=first)
+            axis = figure.add_subplot(grid[divmod(number, columns)], sharex=first, sharey=first)
             axes.append(axis)
             curves(axis, part, "epsilon", _METHODS)
             excess_scale(axis, every)
             axis.set_title(title, fontsize=8)
             axis.set_xlabel("epsilon")
-            if number % _COLUMNS:
+            if number % columns:
                 axis.tick_params(labelleft=False)
             else:
                 axis.set_ylabel("relative SSE (log of its excess over 1)")
-        free = figure.add_subplot(grid[-1, :] if full else grid[-1, len(panels) % _COLUMNS :])
+        free = figure.add_subplot(grid[-1, :] if full else grid[-1, len(panels) % columns :])
         free.axis("off")
-        share = 1.0 if full else 1.0 - len(panels) % _COLUMNS / _COLUMNS
+        share = 1.0 if full else 1.0 - len(panels) % columns / columns
         legend_of_all(axes, free, share * _WIDTH)
         caption(
             figure,
