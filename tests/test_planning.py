@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from privclust.config import ConfigError, load_yaml
-from privclust.planning import load_plan
+from privclust.planning import changed_settings, load_plan, normalise
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "workflow" / "schemas"
@@ -77,3 +77,33 @@ def test_missing_features_file_is_named(monkeypatch):
     config = load_yaml("config/config.yaml") | {"features": "config/none.yaml"}
     with pytest.raises(ConfigError, match=r"config/none\.yaml: cannot be read"):
         load_plan(config, str(SCHEMAS), {})
+
+
+def test_settings_that_a_run_was_given_are_told_without_paths_of_the_machine():
+    path = ROOT / "config/config.yaml"
+    config = load_yaml(path)
+    assert changed_settings(config, path) == {}
+    given = {
+        "seed": "7",
+        "mirror": "/home/me/my data",
+        "papers": ["config/papers/ckm.yaml", "/home/me/own.yaml"],
+        "my_data": "near/data.yaml",
+        "substitutes": "false",  # changes no result
+        "effort": config["effort"],
+    }
+    told = changed_settings(normalise(config | given), path)
+    assert told == {
+        "seed": "7",
+        "mirror": "/path/to/my data",
+        "papers": "[config/papers/ckm.yaml, /path/to/own.yaml]",
+        "my_data": "near/data.yaml",
+    }
+    assert normalise(told)["papers"] == ["config/papers/ckm.yaml", "/path/to/own.yaml"]
+
+
+def test_settings_that_the_command_line_took_back_are_told(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("{effort: paper, mirror: data, substitutes: false}")
+    config = {"effort": "quick", "mirror": None, "substitutes": True}
+    told = {"effort": "quick", "mirror": "null", "substitutes": "true"}
+    assert changed_settings(config, path) == told

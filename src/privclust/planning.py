@@ -197,6 +197,30 @@ def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
+    """Return the settings that a run has and its config file has not, as the command line has them.
+
+    Of a path that begins at the machine's root only the last part is told. ``substitutes: false``
+    is left out: it changes no result, only whether there is one.
+    """
+    import yaml
+
+    def told(value: Any) -> Any:
+        if isinstance(value, list):
+            return [told(item) for item in value]
+        is_far = isinstance(value, str) and Path(value).is_absolute()
+        return f"/path/to/{Path(value).name}" if is_far else value
+
+    file = load_yaml(path)
+    changed = {key: value for key, value in config.items() if value != file.get(key)}
+    if changed.get("substitutes") is False:
+        del changed["substitutes"]
+    return {
+        key: yaml.safe_dump(told(value), default_flow_style=True, width=10_000).splitlines()[0]
+        for key, value in changed.items()
+    }
+
+
 def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str]) -> Plan:
     """Read and check all config files.
 

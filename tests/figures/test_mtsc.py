@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,6 +111,17 @@ def test_tables_put_ours_beside_the_printed_and_name_substitutes(motions):
     assert drawing.table["n"].eq(12).all()
     assert drawing.table["n_report_split"].eq(6).all()
     assert "Not comparable" in drawing.figure._supxlabel.get_text()
+
+
+def test_a_method_of_ones_own_has_no_printed_number_and_no_trials_of_the_paper(motions, tmp_path):
+    drawing = mtsc.printed_table(dataclasses.replace(motions, own=("mine",)))
+    save(drawing, *(tmp_path / f"t.{suffix}" for suffix in ("svg", "png", "csv")))
+    table = pd.read_csv(tmp_path / "t.csv", dtype=str, keep_default_na=False).set_index("method")
+    for column in ("value", "trials", "printed", "agrees"):
+        assert set(table.loc["mine", column]) == {""}
+        assert "" not in set(table.drop("mine")[column])
+    assert set(table.loc["ssc", "trials"]) == {"120"}
+    assert set(table.loc["mine", "n"]) == {"12"}
 
 
 def test_settings_are_drawn_with_their_means_and_intervals(motions):

@@ -69,6 +69,7 @@ def run():
     grid = [{"d": 13, "n": [15, 20, 30]}, {"d": [9, 13], "n": 16}]
     spec = {
         "effort": "paper",
+        "changed": {"effort": "paper"},
         "papers": [
             paper("mtsc", f"Subspaces {NASTY}"),
             paper("dpem", "Mixtures"),

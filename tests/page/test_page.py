@@ -1,4 +1,5 @@
 import copy
+import html
 import itertools
 import json
 import re
@@ -93,9 +94,29 @@ def test_every_target_has_figure_numbers_command_and_an_anchor(tags, words):
     assert "snakemake --cores 2 mtsc --config effort=paper" in words
 
 
-def test_commands_at_quick_effort_name_none(run):
-    quick = run["spec"] | {"effort": "quick"}
-    assert ">snakemake --cores 2 mtsc_tab1<" in render(**run | {"spec": quick})
+def commands_of(run, effort, **changed):
+    """The commands that a page gives."""
+    spec = run["spec"] | {"effort": effort, "changed": changed}
+    page = render(**run | {"spec": spec})
+    return [html.unescape(text) for text in re.findall('<code class="command">(.*?)</code>', page)]
+
+
+def test_commands_of_a_run_as_configured_name_no_setting(run):
+    found = commands_of(run, "quick")
+    assert "snakemake --cores 2 mtsc_tab1" in found
+    assert "snakemake --cores 2 costs" in found
+    assert [text for text in found if "--config" in text] == [
+        "snakemake --cores 2 --config effort=paper"  # what quick effort is not
+    ]
+
+
+def test_every_command_names_what_the_run_had_set(run):
+    found = commands_of(run, "quick", seed="7", mirror="/path/to/my data", papers="[a.yaml]")
+    settings = "--config seed=7 'mirror=/path/to/my data' 'papers=[a.yaml]'"
+    for rule in ("mtsc_tab1", "mtsc", "audit_epsilon", "costs"):
+        assert f"snakemake --cores 2 {rule} {settings}" in found
+    assert f"snakemake --cores 2 {settings} effort=paper" in found
+    assert all(settings in text for text in found)
 
 
 def test_alternative_texts_say_what_is_claimed_of_a_figure(tags):

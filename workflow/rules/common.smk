@@ -3,7 +3,7 @@ import os
 from privclust.artefacts import canonical_json
 from privclust.config import ConfigError
 from privclust.experiments.plan import MEMORY_MB
-from privclust.planning import load_plan, normalise
+from privclust.planning import changed_settings, load_plan, normalise
 from privclust.sources import source_files, sources_of_function
 
 # Numerical libraries use one thread in each job, whatever the shell says.
@@ -351,7 +351,8 @@ def verdicts_spec():
 
 def page_spec():
     """Return what the page says besides tables and figures."""
-    return canonical_json(PLAN.page_spec())
+    changed = changed_settings(config, "config/config.yaml")
+    return canonical_json(PLAN.page_spec() | {"changed": changed})
 
 
 def memory(wildcards, attempt):

@@ -110,7 +110,9 @@ def printed_table(results: Results) -> Drawing:
     unprinted = [head.assign(method=method, value="nan") for method in results.own]
     printed = pd.concat([printed, *unprinted], ignore_index=True)
     table = compare(printed, dict(results.trials))
-    table["agrees"] = table["agrees"].where(table["printed"].notna())
+    is_printed = table["printed"].notna()
+    for column, blank in (("agrees", np.nan), ("value", ""), ("trials", "")):
+        table[column] = table[column].astype(object).where(is_printed, blank)
     held_out = {
         name: trials[trials["split"] == "report"] for name, trials in results.trials.items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -129,9 +130,12 @@ def shared(spec: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def command(rule: str, effort: str) -> str:
-    """Return the command that makes a target, or all of a paper, again."""
-    return f"snakemake --cores 2 {rule}" + (f" --config effort={effort}" * (effort != "quick"))
+def command(changed: Mapping[str, str], *rules: str) -> str:
+    """Return the command that makes a target, all of a paper, or all, as the run made it."""
+    words = ["snakemake --cores 2", *rules]
+    if changed:
+        words += ["--config", *(shlex.quote(f"{key}={value}") for key, value in changed.items())]
+    return " ".join(words)
 
 
 def _calls(method: Mapping[str, Any]) -> dict[str, Any]:

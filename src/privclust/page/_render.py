@@ -31,7 +31,8 @@ def render(
     Parameters
     ----------
     spec : mapping
-        From `privclust.planning.Plan.page_spec`.
+        From `privclust.planning.Plan.page_spec`, and ``changed``: the settings in which the run
+        differs from its config file (`privclust.planning.changed_settings`).
     verdicts : DataFrame
         From `privclust.verdicts.judge`, empty cells as empty text.
     tables : mapping of str to DataFrame
@@ -73,7 +74,8 @@ def render(
         audit=AUDIT,
         names=[target["name"] for target in targets],
         costs=COSTS,
-        costs_command=_parts.command("costs", spec["effort"]),
+        costs_command=_parts.command(spec["changed"], "costs"),
+        paper_command=_parts.command(spec["changed"] | {"effort": "paper"}),
         **inlined,
     )
 
@@ -134,7 +136,7 @@ def _targets(
                 "data": _parts.data(spec, target["experiments"], sources),
                 "settings": _parts.settings(spec, target["experiments"]),
                 "shared": _parts.shared(spec, target),
-                "command": _parts.command(name, spec["effort"]),
+                "command": _parts.command(spec["changed"], name),
             }
         )
     return found
@@ -154,7 +156,7 @@ def _papers(
             "n_ours": sum(target["ours"] for target in own),
             "counts": _parts.counts(rows),
             "share": f"{(rows['verdict'] == 'reproduced').mean():.4f}" if len(rows) else "",
-            "command": _parts.command(name, spec["effort"]),
+            "command": _parts.command(spec["changed"], name),
         }
         found.append(about | parts)
     return found
