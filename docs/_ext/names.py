@@ -1,0 +1,35 @@
+"""Links from a short `name` in a docstring to the one public object of that name."""
+
+from __future__ import annotations
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
+
+
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
+) -> nodes.Node | None:
+    """Resolve a name by its last part; private and ambiguous names stay plain code.
+
+    Other roles are left to fail: who writes them means a name that the site has.
+    """
+    if node.get("reftype") != "obj" or node.get("refdomain") != "py":
+        return None
+    objects = env.domains.python_domain.objects
+    ending = "." + node["reftarget"].rpartition(".")[2]
+    found = [entry for name, entry in objects.items() if name.endswith(ending)]
+    if len(found) != 1:
+        return content
+    (entry,) = found
+    return make_refnode(
+        app.builder, node["refdoc"], entry.docname, entry.node_id, content, node["reftarget"]
+    )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the resolver."""
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
