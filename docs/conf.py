@@ -21,12 +21,14 @@ extensions = [
     "sphinx.ext.autosummary",  # for the role "autolink"
     "numpydoc",
     "examples",
+    "chooser",
     "mathml",
     "names",
     "tables",
 ]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
+smartquotes = False  # quotes are code in docstrings
 
 # pages
 myst_heading_anchors = 3

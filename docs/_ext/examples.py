@@ -101,7 +101,7 @@ class Picture(_OfScript):
         """Return a figure."""
         here = Path(self.env.doc2path(self.env.docname)).parent
         uri = Path(os.path.relpath(self.outcome().picture, here)).as_posix()
-        figure = nodes.figure("", nodes.image(uri=uri, alt=self.options["alt"]), align="left")
+        figure = nodes.figure("", nodes.image(uri=uri, alt=self.options["alt"]), align="default")
         figure += nodes.caption("", "", *self.parse_inline(" ".join(self.content))[0])
         self.set_source_info(figure)
         return [figure]

@@ -1,12 +1,26 @@
-"""Links from a short `name` in a docstring to the one public object of that name."""
+"""Names in docstrings: links from a short `name` to its object, and names that end in `_`."""
 
 from __future__ import annotations
+
+import re
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
+
+SHAPE = re.compile(r"shape \(.*\)")
+BEFORE_NUMPYDOC = 400
+
+
+def escape_shapes(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Keep a fitted attribute in a shape, such as (n_iter_,), from being read as a reference."""
+    lines[:] = [
+        SHAPE.sub(lambda found: re.sub(r"_(?=[,)])", r"\\_", found[0]), line) for line in lines
+    ]
 
 
 def resolve(
@@ -30,6 +44,7 @@ def resolve(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the resolver."""
+    """Register both."""
+    app.connect("autodoc-process-docstring", escape_shapes, priority=BEFORE_NUMPYDOC)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
