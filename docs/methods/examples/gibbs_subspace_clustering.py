@@ -27,8 +27,8 @@ import matplotlib.pyplot as plt
 figure, (left, right) = plt.subplots(1, 2)
 for epsilon, model in models.items():
     left.semilogy(model.diagnostics_["cost"], label=f"epsilon = {epsilon}")
-left.set(xlabel="sweep", ylabel="cost")
-left.legend()
+left.set(xlabel="sweep", ylabel="cost", ylim=(1e-9, 1.0))
+left.legend(loc="lower right")
 right.scatter(*X.T, s=3, c="#9aa5b1")
 for line in models[100.0].subspaces_[:, :, 0]:
     right.plot(*np.outer(line, [-1.0, 1.0]), color="#b5361c")

@@ -12,7 +12,7 @@ print("without noise Z is V V':", np.allclose(exact.coefficients_, directions.T 
 
 broken = X.copy()
 broken[::15] += np.random.default_rng(1).normal(0.0, 0.5, (5, 20))  # five samples are wrong
-for lam in (None, 0.1):
+for lam in (None, 0.3):
     model = LRR(n_clusters=3, lam=lam, random_state=0).fit(broken)
     rank = np.linalg.matrix_rank(model.coefficients_, tol=1e-3)
     error = segmentation_error(y, model.labels_)
@@ -22,7 +22,7 @@ for lam in (None, 0.1):
 import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(1, 2)
-shown = {"no error": exact, "five wrong samples, lam = 0.1": model}
+shown = {"no error": exact, "five wrong samples, lam = 0.3": model}
 for axis, (title, fitted) in zip(axes, shown.items(), strict=True):
     axis.imshow(np.abs(fitted.coefficients_), cmap="Greys", vmax=0.2)
     axis.set(title=title, xlabel="sample")

@@ -22,4 +22,4 @@ figure, axes = plt.subplots(1, 3)
 for axis, n_neighbors in zip(axes, (1, 8, 40), strict=True):
     graph = TSC(n_neighbors=n_neighbors).fit(X).graph_
     axis.spy(graph, markersize=1, color="#0b5394")
-    axis.set(title=f"{n_neighbors} neighbours", xticks=[], yticks=[])
+    axis.set(title=f"neighbours: {n_neighbors}", xticks=[], yticks=[])
