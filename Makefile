@@ -1,5 +1,6 @@
 # make            set up, run every target at quick effort, say where the page is
 # make test       set up, run the tests
+# make docs       set up, build the documentation site, say where it is
 # make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores
 
 EFFORT ?= quick
@@ -8,7 +9,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python;
 	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && echo $$python && break; done)
 
-.PHONY: reproduce test lint setup clean
+.PHONY: reproduce test docs lint setup clean
 
 reproduce: setup
 	.venv/bin/snakemake --cores $(CORES) --config effort=$(EFFORT)
@@ -16,6 +17,10 @@ reproduce: setup
 
 test: setup
 	.venv/bin/python -m pytest
+
+docs: setup
+	.venv/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Done: open docs/_build/html/index.html"
 
 lint: setup
 	.venv/bin/ruff check .
@@ -36,4 +41,4 @@ setup: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf results logs benchmarks/out .snakemake
+	rm -rf results logs benchmarks/out docs/_build .snakemake

@@ -98,7 +98,7 @@ class MixtureParameters:
 
     @cached_property
     def log_scales(self) -> np.ndarray:
-        """log π_k - (d log 2π + log |Σ_k|) / 2, shape (k,): the log terms at the means."""
+        """The log terms at the means, log π_k - (d log 2π + log det Σ_k) / 2, shape (k,)."""
         diagonal = np.diagonal(self.whitening, axis1=1, axis2=2)
         if self.covariance_type == "diag":
             diagonal = self.whitening[:, :, 0]

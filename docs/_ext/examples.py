@@ -1,0 +1,134 @@
+"""Directives `example` and `picture`: scripts that are run when the site is built.
+
+A script of docs/methods/examples/ has two parts, divided by the line ``# %% picture``. The first
+computes and prints, the second draws with Matplotlib. ``picture`` shows what was drawn,
+``example`` the first part, what it printed and, folded, how the picture is drawn. Both are of
+one run. A script that fails, warns, prints nothing or draws nothing fails the build.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import traceback
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+import matplotlib
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+MARK = "# %% picture\n"
+STYLE = {
+    "figure.figsize": (6.4, 3.2),
+    "figure.dpi": 110,
+    "figure.constrained_layout.use": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "font.size": 9,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a script is and did."""
+
+    computing: str
+    drawing: str
+    output: str
+    picture: Path
+
+
+@cache
+def run(script: Path, folder: Path) -> Outcome:
+    """Run a script and keep its picture in a folder."""
+    computing, mark, drawing = script.read_text(encoding="utf-8").partition(MARK)
+    if not mark:
+        raise ValueError(f"no line {MARK.strip()!r}")
+    printed = io.StringIO()
+    with (
+        plt.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(printed),
+    ):
+        warnings.simplefilter("error")
+        plt.close("all")
+        try:
+            exec(compile(computing + "\n" + drawing, str(script), "exec"), {"__name__": "example"})
+            if not printed.getvalue().strip():
+                raise ValueError("it printed nothing")
+            if len(plt.get_fignums()) != 1:
+                raise ValueError(f"it drew {len(plt.get_fignums())} figures in place of one")
+            folder.mkdir(parents=True, exist_ok=True)
+            picture = folder / f"{script.stem}.png"
+            plt.savefig(picture)
+        finally:
+            plt.close("all")
+    return Outcome(computing.strip(), drawing.strip(), printed.getvalue().rstrip(), picture)
+
+
+class _OfScript(SphinxDirective):
+    required_arguments = 1
+
+    def outcome(self) -> Outcome:
+        """Run the script that is named, once for both directives."""
+        script = Path(self.env.srcdir, "methods", "examples", f"{self.arguments[0]}.py")
+        self.env.note_dependency(str(script))
+        try:
+            return run(script, Path(self.env.app.doctreedir, "examples"))
+        except Exception as error:
+            trace = traceback.format_exc(limit=-3)
+            raise self.error(f"{script.name} failed: {error!r}\n{trace}") from error
+
+
+class Picture(_OfScript):
+    """What a script draws, with a caption as content and a text that stands for it."""
+
+    has_content = True
+    option_spec: ClassVar = {"alt": directives.unchanged_required}
+
+    def run(self) -> list[nodes.Node]:
+        """Return a figure."""
+        here = Path(self.env.doc2path(self.env.docname)).parent
+        uri = Path(os.path.relpath(self.outcome().picture, here)).as_posix()
+        figure = nodes.figure("", nodes.image(uri=uri, alt=self.options["alt"]), align="default")
+        figure += nodes.caption("", "", *self.parse_inline(" ".join(self.content))[0])
+        self.set_source_info(figure)
+        return [figure]
+
+
+class Example(_OfScript):
+    """What a script computes, what it prints, and how it draws."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return code, output and the folded code of the picture."""
+        outcome = self.outcome()
+        return [
+            _literal(outcome.computing, "python"),
+            nodes.paragraph("", "It prints:"),
+            _literal(outcome.output, "text", "output"),
+            nodes.raw("", "<details><summary>How the picture is drawn</summary>", format="html"),
+            _literal(outcome.drawing, "python"),
+            nodes.raw("", "</details>", format="html"),
+        ]
+
+
+def _literal(text: str, language: str, *classes: str) -> nodes.literal_block:
+    return nodes.literal_block(text, text, language=language, classes=list(classes))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("picture", Picture)
+    app.add_directive("example", Example)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,50 @@
+"""Names in docstrings: links from a short `name` to its object, and names that end in `_`."""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
+
+SHAPE = re.compile(r"shape \(.*\)")
+BEFORE_NUMPYDOC = 400
+
+
+def escape_shapes(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Keep a fitted attribute in a shape, such as (n_iter_,), from being read as a reference."""
+    lines[:] = [
+        SHAPE.sub(lambda found: re.sub(r"_(?=[,)])", r"\\_", found[0]), line) for line in lines
+    ]
+
+
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
+) -> nodes.Node | None:
+    """Resolve a name by its last part; private and ambiguous names stay plain code.
+
+    Other roles are left to fail: who writes them means a name that the site has.
+    """
+    if node.get("reftype") != "obj" or node.get("refdomain") != "py":
+        return None
+    objects = env.domains.python_domain.objects
+    ending = "." + node["reftarget"].rpartition(".")[2]
+    found = [entry for name, entry in objects.items() if name.endswith(ending)]
+    if len(found) != 1:
+        return content
+    (entry,) = found
+    return make_refnode(
+        app.builder, node["refdoc"], entry.docname, entry.node_id, content, node["reftarget"]
+    )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register both."""
+    app.connect("autodoc-process-docstring", escape_shapes, priority=BEFORE_NUMPYDOC)
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,54 @@
+"""Sphinx configuration of the documentation site: `make docs`."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # examples are small
+
+import privclust
+
+project = "privclust"
+author = "The privclust developers"
+copyright = author
+version = release = privclust.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",  # for the role "autolink"
+    "numpydoc",
+    "examples",
+    "chooser",
+    "mathml",
+    "names",
+    "tables",
+]
+exclude_patterns = ["_build", "_ext"]
+nitpicky = True
+smartquotes = False  # quotes are code in docstrings
+
+# pages
+myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+html_math_renderer = "mathml"
+
+# docstrings
+default_role = "autolink"  # `name` links where there is something of that name
+autosummary_generate = False
+autodoc_typehints = "none"  # they stand in the docstrings, with shapes and ranges
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+# the site: no page asks for anything from a network
+html_theme = "furo"
+html_title = f"privclust {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+html_show_sourcelink = False

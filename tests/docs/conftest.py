@@ -1,0 +1,28 @@
+"""The documentation site, built once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The folder of the built site; warnings are errors."""
+    pytest.importorskip("sphinx", reason="the site needs the extra privclust[docs]")
+    pytest.importorskip("myst_parser", reason="the site needs the extra privclust[docs]")
+    folder = tmp_path_factory.mktemp("site with a space")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    done = subprocess.run(
+        [*command, str(ROOT / "docs"), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return folder

@@ -1,0 +1,95 @@
+"""The built site: links, pictures, output of the examples, and what needs no script."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(path.stem for path in DOCS.glob("methods/*.md") if path.stem != "index")
+
+
+class Html(HTMLParser):
+    """What a page refers to, its ids, and the text of blocks of a class."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.sources, self.ids, self.tags = [], [], set(), []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags.append((tag, given))
+        self.ids |= {given[name] for name in ("id", "name") if given.get(name)}
+        if given.get("href"):
+            (self.links if tag == "a" else self.sources).append(given["href"])
+        if given.get("src"):
+            self.sources.append(given["src"])
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """All pages of the site by their place."""
+    return {path: Html(path) for path in sorted(site.rglob("*.html"))}
+
+
+def missing(pages, path, link):
+    """Return whether a link within the site leads nowhere."""
+    parts = urlsplit(link)
+    if parts.scheme:
+        return False
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if not target.is_file():
+        return True
+    return bool(parts.fragment) and unquote(parts.fragment) not in pages[target].ids
+
+
+def test_links_lead_to_what_is_there(pages):
+    found = [(path, link) for path, page in pages.items() for link in page.links]
+    assert len(found) > 2000
+    nowhere = {(path.name, link) for path, link in found if missing(pages, path, link)}
+    assert nowhere == set()
+
+
+def test_nothing_comes_from_a_network(pages):
+    found = [(path, source) for path, page in pages.items() for source in page.sources]
+    assert {source for _, source in found if urlsplit(source).scheme not in ("", "data")} == set()
+    assert {(path.name, link) for path, link in found if missing(pages, path, link)} == set()
+
+
+def test_every_document_is_a_page(site, pages):
+    documents = {
+        path.relative_to(DOCS).with_suffix(".html")
+        for folder in (".", "results", "methods", "reference")
+        for path in (DOCS / folder).glob("*.md")
+    }
+    assert len(documents) > 45
+    assert documents <= {path.relative_to(site) for path in pages}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_example_printed_and_drew(site, pages, name):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    path = site / "methods" / f"{name}.html"
+    assert '<div class="output highlight-text' in path.read_text(encoding="utf-8")
+    (image,) = (
+        given
+        for tag, given in pages[path].tags
+        if tag == "img" and "_images" in given["src"] and not given["src"].startswith("data:")
+    )
+    assert len(image["alt"]) > 20
+    pixels = pyplot.imread(path.parent / unquote(image["src"]))
+    assert pixels.shape[1] > 500
+    assert pixels[..., :3].std() > 0.02
+
+
+def test_without_a_script_the_chooser_is_its_tables(site, pages):
+    page = pages[site / "choose.html"]
+    (form,) = (given for tag, given in page.tags if tag == "form" and given.get("id") == "chooser")
+    assert "hidden" in form
+    assert sum(tag == "table" for tag, _ in page.tags) == 5
+    text = (site / "choose.html").read_text(encoding="utf-8")
+    assert "CompressiveKMeans</span></a>: 1.005" in text  # the paper's mixture at 0.1
