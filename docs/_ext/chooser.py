@@ -91,9 +91,11 @@ class Measured(SphinxDirective):
             found = best(task, group, promise)
             cells.append([])
             if found:
-                page = found["page"]
-                name = self.link(page, found["label"]) if page else [nodes.Text(found["label"])]
-                cells[-1] = [*name, nodes.Text(f": {found['value']:.4g}")]
+                page, text = found["page"], found["name"]
+                if found["label"] != text:
+                    text += f" ({found['label']})"
+                name = self.link(page, text) if page else [nodes.Text(text)]
+                cells[-1] = [*name, nodes.Text(f": {found['value']:.6g}")]
         return cells
 
     def link(self, page: str, text: str) -> list[nodes.Node]:

@@ -24,7 +24,8 @@
     return node;
   }
 
-  const short = (value) => String(Number(value.toPrecision(4)));
+  const digits = (value, count) => String(Number(value.toPrecision(count)));
+  const title = ({ name, label }) => (name === label ? name : `${name} (${label})`);
   const whole = (value) => value.toLocaleString("en");
   const link = (page, text) => (page ? make("a", { href: page }, text) : text);
   const factor = (yours, measured) => Math.max(yours / measured, measured / yours);
@@ -45,7 +46,8 @@
   function comparison(group, wanted, names) {
     const rows = names.map((name) => {
       const times = factor(wanted[name], group[name]);
-      const far = times > CLOSE ? `${short(times)} times, extrapolated` : `${short(times)} times`;
+      const apart = `${digits(times, 3)} times`;
+      const far = times > CLOSE ? `${apart}, extrapolated` : apart;
       return make(
         "tr",
         {},
@@ -81,14 +83,14 @@
       return make(
         "tr",
         { "data-label": method.label, "data-value": method.value },
-        make("td", {}, link(method.page, method.label)),
-        make("td", {}, short(method.value)),
+        make("td", {}, link(method.page, title(method))),
+        make("td", {}, digits(method.value, 6)),
         make("td", {}, PROMISES[method.promise] + delta + neighbours + counts),
       );
     });
     const found = table(`${group.data}: ${group.measure}`, ["method", "value", "privacy"], rows);
     found.classList.add("measured");
-    const nothing = group.nothing ? `; ${group.nothing.name}: ${short(group.nothing.value)}` : "";
+    const nothing = group.nothing ? `; ${group.nothing.name}: ${digits(group.nothing.value, 6)}` : "";
     const note = make("p", {}, `${group.trials} trials${nothing}. `, link(group.page, "Result"), ".");
     return [found, note];
   }

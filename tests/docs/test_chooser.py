@@ -38,7 +38,7 @@ def table(name, value, methods=None, **settings):
     rows["group"] = name
     for extra in ("experiment", "shape", "dimension"):
         if extra in rows:
-            rows["group"] += " " + rows[extra].astype(str)
+            rows["group"] += " " + rows[extra].astype(object).fillna("").astype(str)
     return rows[["group", "method", "label", "value", "N", "d", "k", "epsilon"]].dropna()
 
 
