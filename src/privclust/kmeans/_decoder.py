@@ -23,11 +23,11 @@ Data are rarely such a mixture, so on the way down from many atoms to k the mixt
 residual plus the usual penalty of log(2 m) half-variances for each number (BIC) is least: as rich a
 density as the noise lets one see. Where k isotropic atoms do not explain the sketch, atoms with
 covariances (`privclust.kmeans._ellipsoids`) may take their place, if they explain two
-half-variances more for each of their numbers (AIC). Noise alone lets a number explain one: where
-the residual is not above what that leaves, less three standard deviations (each :math:`\sqrt{4m}`
-half-variances), they are not even fitted. The k-means centers of that density are not its means
-where clusters overlap, differ in spread, or have more than one atom. They are found by Lloyd's
-algorithm on points drawn from it, started from the means of the k atoms or by k-means++.
+half-variances more for each of their numbers (AIC). Noise alone lets a number explain about one:
+where the residual is not above what that leaves, less three standard deviations (each
+:math:`\sqrt{4m}` half-variances), they are not even fitted. The k-means centers of that density are
+not its means where clusters overlap, differ in spread, or have more than one atom. They are found
+by Lloyd's algorithm on points drawn from it, started from the means of the k atoms or by k-means++.
 
 Where features have noise, some of what atoms explain is noise: by AIC two half-variances for each
 of their numbers. That part of the density gives way to one Gaussian with the moments of the data
