@@ -74,9 +74,12 @@ def test_a_case_of_ones_own_stands_by_itself_whatever_its_name(name):
     table = pd.concat([table, mine], ignore_index=True)
     found = audit.mechanisms_table(table, costs(table)).set_index("method")
     assert found.loc[name, "paper"] == "of your own"
+    assert found.loc[name, "claim_by"] == "you"
     assert "of your own" not in set(found.drop(name)["paper"])
-    titles = [axis.get_title(loc="left") for axis in audit.mechanisms(results(table)).figure.axes]
+    axes = audit.mechanisms(results(table)).figure.axes
+    titles = [axis.get_title(loc="left") for axis in axes]
     assert titles == ["controls", "DP-EM", "PrivateMail", "of your own"]
+    assert [text.get_text() for text in axes[-1].get_yticklabels()] == ["mine (own claim)"]
 
 
 def test_the_table_says_what_was_found():

@@ -75,12 +75,14 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for trial in trials.to_dict("records"):
         verdict = VERDICTS[int(trial["verdict"])]
+        group = _group(trial["method"], trial["label"])
+        claimant = "you" if group == _OWN else CLAIMANTS[int(trial["claimant"])]
         rows.append(
             {
                 "method": trial["method"],
-                "paper": _group(trial["method"], trial["label"]),
+                "paper": group,
                 "case": trial["label"],
-                "claim_by": CLAIMANTS[int(trial["claimant"])],
+                "claim_by": claimant,
                 "claimed_epsilon": trial["claimed_epsilon"],
                 "claimed_delta": trial["claimed_delta"],
                 "epsilon_at_least": trial["epsilon_bound"],
@@ -141,7 +143,7 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
                 text, (right, place), (8, 0), textcoords="offset points", va="center", fontsize=7.5
             )
     names = [
-        f"{row['case']} ({row['claim_by']})" if row["claim_by"] != "ours" else row["case"]
+        f"{row['case']} ({row['claim_by']})" if row["claim_by"] in CLAIMANTS[1:] else row["case"]
         for row in part.to_dict("records")
     ]
     axis.set_yticks(range(len(part)), names)
