@@ -16,7 +16,9 @@ reproduce: setup
 	@echo "Done: open results/$(EFFORT)/index.html"
 
 test: setup
-	.venv/bin/python -m pytest
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder \
+	--ignore=tests/workflow/slurm
+	.venv/bin/python -m pytest tests/workflow/slurm
 
 docs: setup
 	.venv/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
