@@ -3,8 +3,7 @@
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# What takes longest comes first, so that no process is left alone with it. The shares are those of
-# all CPU time.
+# What takes longest comes first, so that no process is left alone with it.
 LONGEST = ("workflow", "privacy")
 
 
