@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust.costs import LIMITS
 from privclust.figures.style import PALETTE, RC, Drawing, new_figure
@@ -63,8 +63,9 @@ def _times(axes: Axes, model: pd.DataFrame, complete: pd.DataFrame, limit_s: flo
     axes.plot([2], [limit_s / 60], "_", color=PALETTE[6], markersize=16, label="limit")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        which(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xticks(model.cores, [str(n) for n in model.cores])
     axes.set(title="Time on some cores", xlabel="cores", ylabel="minutes")
     axes.legend(fontsize=8)
