@@ -6,8 +6,8 @@ the project of its own, kernels as compiled here. ``--done FOLDER`` runs nothing
 run in that folder left. ``--into docs/costs.md`` writes the tables there, between the marks of
 the effort, as well as to the terminal, and beside it ``costs_quick.png`` or ``costs_paper.png``:
 what the first run's jobs predict for any number of cores, and what the runs took. ``--tables
-docs/results/*/`` runs nothing either and adds up the tables ``costs.csv``, ``costs_model.csv`` and
-``costs_runs.csv`` of runs of single papers, as ``snakemake costs`` left them.
+docs/results/ckm`` runs nothing either and adds up what the folders named have of runs of single
+papers: ``costs.csv``, ``costs_model.csv`` and ``costs_runs.csv``, as ``snakemake costs`` left them.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ def report(effort, folders):
 
 def add_up(effort, folders):
     """Return what runs of single papers, one after another, cost: text, drawing."""
+    missing = [str(folder) for folder in folders if not (folder / "costs.csv").exists()]
+    if missing:
+        raise SystemExit(f"no costs.csv in {', '.join(missing)}: name folders that have one")
     tables, models, runs = (
         [pd.read_csv(folder / f"costs{name}.csv") for folder in folders]
         for name in ("", "_model", "_runs")
