@@ -1,15 +1,16 @@
 """Are results the same, byte by byte, however a run is cut and wherever it runs?
 
-    python benchmarks/determinism.py [--papers mtsc ckm ...] [--slurm] [--into docs/reliability.md]
+    python benchmarks/determinism.py [--papers mtsc ckm ...] [--against changed slurm]
+        [--into docs/reliability.md]
 
 Each paper is run at quick effort in copies of the project, which compile their own kernels. The
-first is run on two cores. In the second all is different at once: one core, half as many tasks in
-a block, and a new environment, made from requirements.lock. Where anything differs, each of these
-is tried alone, to say which it was, and none of them: a run that differs from itself. With
-``--slurm`` each is also run through both profiles for SLURM, on a SLURM of this machine alone. What
-is compared: prepared data, features, every array of every fit, metrics, tables, figures, verdicts.
-What says how long something took is not: ``.tsv`` files, and the audit's figure and table of CPU
-seconds.
+first is run on two cores. ``--against changed``, the default, compares it with one in which all is
+different at once: one core, half as many tasks in a block, and a new environment, made from
+requirements.lock. Where anything differs, each of these is tried alone, to say which it was, and
+none of them: a run that differs from itself. ``--against slurm`` compares it with runs through both
+profiles for SLURM, on a SLURM of this machine alone. What is compared: prepared data, features,
+every array of every fit, metrics, tables, figures, verdicts. What says how long something took is
+not: ``.tsv`` files, and the audit's figure and table of CPU seconds.
 
 In the document, rows and columns of what was not run stay as they are.
 """
@@ -37,6 +38,7 @@ CORES, BLOCKS, ENVIRONMENT = "1 core", "half blocks", "new environment"
 CHANGES = (CORES, BLOCKS, ENVIRONMENT)
 TOGETHER = ", ".join(CHANGES)
 AGAIN = "again"  # nothing changed
+CHANGED, SLURM = "changed", "slurm"
 
 
 def halve_blocks(folder):
@@ -133,26 +135,29 @@ def difference(expected, found):
     return "same" if not differing else f"{len(differing)} differ, such as {differing[0]}"
 
 
-def compare(scratch, paper, slurm):
-    """Return a row of the table: what differs from a run on two cores."""
+def compare(scratch, paper, against):
+    """Return cells of the table: what differs from a run on two cores."""
     expected = run_changed(scratch, paper, ())
-    together = difference(expected, run_changed(scratch, paper, CHANGES))
-    if together != "same":
-        alone = {
-            change: difference(expected, run_changed(scratch, paper, (change,)))
-            for change in (AGAIN, *CHANGES)
-        }
-        blamed = [f"{change}: {text}" for change, text in alone.items() if text != "same"]
-        together = "; ".join(blamed) or f"all at once: {together}"
     n_arrays = sum(not Path(name).suffix for name in expected)
-    row = {
-        "files": str(len(expected) - n_arrays),
-        "arrays of fits": str(n_arrays),
-        TOGETHER: together,
-    }
-    for profile, made in run_on_slurm(scratch, paper) if slurm else ():
+    row = {"files": str(len(expected) - n_arrays), "arrays of fits": str(n_arrays)}
+    if CHANGED in against:
+        row[TOGETHER] = difference_from_changed(scratch, paper, expected)
+    for profile, made in run_on_slurm(scratch, paper) if SLURM in against else ():
         row[f"profile {profile}"] = difference(expected, made)
     return row
+
+
+def difference_from_changed(scratch, paper, expected):
+    """Return "same" or what differs when all is changed, by the change that does it alone."""
+    together = difference(expected, run_changed(scratch, paper, CHANGES))
+    if together == "same":
+        return together
+    alone = {
+        change: difference(expected, run_changed(scratch, paper, (change,)))
+        for change in (AGAIN, *CHANGES)
+    }
+    blamed = [f"{change}: {text}" for change, text in alone.items() if text != "same"]
+    return "; ".join(blamed) or f"all at once: {together}"
 
 
 def rows_of(document):
@@ -171,14 +176,14 @@ def main():
     papers = sorted(file.stem for file in (ROOT / "config/papers").glob("*.yaml"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--papers", nargs="+", choices=papers, default=papers)
-    parser.add_argument("--slurm", action="store_true")
+    parser.add_argument("--against", nargs="+", choices=(CHANGED, SLURM), default=[CHANGED])
     parser.add_argument("--into", type=Path, help="a document with the marks")
     options = parser.parse_args()
     rows = rows_of(options.into) if options.into else {}
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for paper in options.papers:
-            rows[paper] = rows.get(paper, {}) | compare(scratch, paper, options.slurm)
+            rows[paper] = rows.get(paper, {}) | compare(scratch, paper, options.against)
             table = pd.DataFrame.from_dict(rows, orient="index").sort_index().fillna("")
             text = markdown(table.rename_axis("paper").reset_index())
             if options.into:

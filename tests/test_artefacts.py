@@ -66,6 +66,18 @@ def test_truncated_file_is_refused(tmp_path, arrays, position):
         artefacts.read(path, "fit")
 
 
+def test_a_users_own_file_shall_not_be_deleted(tmp_path, arrays):
+    path = tmp_path / "mine.h5"
+    with pytest.raises(ArtefactError, match=r"no such artefact$"):
+        artefacts.read(path, "sketch")
+    artefacts.write(path, "sketch", arrays, {"k": 1})
+    with pytest.raises(ArtefactError, match=r"made with k = 1, not 2$"):
+        artefacts.read(path, "sketch", {"k": 2})
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ArtefactError, match=r"not a whole artefact .*\); take another copy of it$"):
+        artefacts.read(path, "sketch")
+
+
 def test_every_flipped_bit_that_changes_content_is_refused(tmp_path, arrays):
     path = tmp_path / "a.h5"
     artefacts.write(path, "fit", arrays, {"k": 1})

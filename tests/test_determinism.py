@@ -125,10 +125,29 @@ def test_the_change_that_makes_a_difference_is_found(
     monkeypatch.setattr(determinism, "copy_project", copy_project)
     monkeypatch.setattr(determinism, "run_workflow", run_workflow)
     monkeypatch.setattr(determinism, "new_environment", lambda scratch: "another")
-    row = determinism.compare(tmp_path, "paper", slurm=False)
+    row = determinism.compare(tmp_path, "paper", ["changed"])
     together = "1 core, half blocks, new environment"
     assert row == {"files": "3", "arrays of fits": "21", together: expected}
     assert len(set(runs)) == len(runs) == (2 if expected == "same" else 6)
+
+
+def test_profiles_for_slurm_are_compared_alone(determinism, tmp_path, monkeypatch):
+    def run(scratch, paper, changes):
+        assert changes == ()
+        return {"a.h5": "1", "drawn/a/0/rows": "2"}
+
+    def run_on_slurm(scratch, paper):
+        yield "slurm", {"a.h5": "1", "drawn/a/0/rows": "2"}
+        yield "cluster-generic", {"a.h5": "1", "drawn/a/0/rows": "3"}
+
+    monkeypatch.setattr(determinism, "run_changed", run)
+    monkeypatch.setattr(determinism, "run_on_slurm", run_on_slurm)
+    assert determinism.compare(tmp_path, "paper", ["slurm"]) == {
+        "files": "1",
+        "arrays of fits": "1",
+        "profile slurm": "same",
+        "profile cluster-generic": "1 differ, such as drawn/a/0/rows",
+    }
 
 
 def test_rows_of_other_papers_stay(determinism, tmp_path, monkeypatch):

@@ -33,6 +33,8 @@ SCHEMA_VERSION = 1
 _HEADER = "header"
 _DIGEST = "digest"
 _WHAT = "artefacts and saved estimators"  # need HDF5
+_AGAIN = "; delete it and run again"
+_KEPT = frozenset({"mixture", "sketch"})  # files of a user, which no rule makes again
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "h5py")
 
 
@@ -205,22 +207,20 @@ def read(
         If h5py is not installed.
     """
     hdf5 = require("h5py", _WHAT)
+    remedy = "; take another copy of it" if kind in _KEPT else _AGAIN
     try:
         with hdf5.File(path, "r", locking=False) as file:
             header_text = bytes(file.attrs[_HEADER]).decode()
             digest = bytes(file.attrs[_DIGEST]).decode()
             arrays = dict(_datasets(file))
     except FileNotFoundError:
-        raise ArtefactError(
-            f"{path}: there is no such artefact; run the rule that makes it"
-        ) from None
+        rule = "" if kind in _KEPT else "; run the rule that makes it"
+        raise ArtefactError(f"{path}: there is no such artefact{rule}") from None
     except Exception as error:  # a damaged file makes HDF5 fail in any way
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ArtefactError(
-            f"{path}: not a whole artefact ({reason}); delete it and run again"
-        ) from None
+        raise ArtefactError(f"{path}: not a whole artefact ({reason}){remedy}") from None
     if _digest(header_text, arrays) != digest:
-        raise ArtefactError(f"{path}: its content does not fit its digest; delete it and run again")
+        raise ArtefactError(f"{path}: its content does not fit its digest{remedy}")
     header = json.loads(header_text)
     _check_header(path, header, kind, parameters)
     return Artefact(
@@ -308,10 +308,11 @@ def _check_header(
     parameters: Mapping[str, Any] | None,
 ) -> None:
     """Refuse a header of another schema, kind or parameter."""
+    remedy = "" if kind in _KEPT else _AGAIN
     if header["schema"] != SCHEMA_VERSION:
         raise ArtefactError(
-            f"{path}: written with schema {header['schema']}, this version reads {SCHEMA_VERSION}; "
-            "delete it and run again"
+            f"{path}: written with schema {header['schema']}, this version reads {SCHEMA_VERSION}"
+            f"{remedy}"
         )
     if header["kind"] != kind:
         raise ArtefactError(f"{path}: holds a {header['kind']!r} artefact, not a {kind!r}")
@@ -320,5 +321,5 @@ def _check_header(
         if canonical_json(found) != canonical_json(wanted):
             raise ArtefactError(
                 f"{path}: was made with {key} = {canonical_json(found)}, "
-                f"not {canonical_json(wanted)}; delete it and run again"
+                f"not {canonical_json(wanted)}{remedy}"
             )
