@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from privclust.metrics import segmentation_error
-from privclust.segmentation import SSC
+from privclust.segmentation import SSC, _ssc
 
 TIGHT = {"n_clusters": 2, "tol": 1e-9, "max_iter": 200_000, "random_state": 0}
 
@@ -99,3 +100,16 @@ def test_default_tolerance_segments_and_is_near_the_optimum():
     for j in (0, 100, 319):
         objective, _ = linear_program(X, j, affine=False)
         assert np.abs(fitted.coefficients_[:, j]).sum() == pytest.approx(objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [None, 100.0])
+def test_columns_do_not_depend_on_those_iterated_with_them(monkeypatch, alpha):
+    X = two_subspaces(seed=5, noise=0.02 * (alpha is not None))
+    together = SSC(2, alpha=alpha).fit(X)
+    monkeypatch.setattr(_ssc, "_TOGETHER", 5 * len(X))
+    monkeypatch.setattr(_ssc, "_LEAST_TOGETHER", 1)
+    parts = SSC(2, alpha=alpha).fit(X)  # 28 columns by fives: the last part has three
+    assert parts.n_iter_ == together.n_iter_
+    np.testing.assert_allclose(parts.coefficients_, together.coefficients_, atol=1e-12)
+    with pytest.warns(ConvergenceWarning, match="^28 of 28 columns did not reach"):
+        SSC(2, alpha=alpha, max_iter=1).fit(X)

@@ -24,6 +24,8 @@ _BALANCE = (
     2.0  # a penalty moves when one relative residual exceeds the other by this factor squared
 )
 _MAX_CHANGE = 5.0  # ... and by at most this factor
+_TOGETHER = 2**17  # coefficients that are iterated together: three arrays of 1 MB stay in the cache
+_LEAST_TOGETHER = 16  # columns, also of more samples
 
 
 class SSC(SelfExpressiveClusterer):
@@ -38,12 +40,12 @@ class SSC(SelfExpressiveClusterer):
     or, with ``alpha=None``, ``min ||z||_1`` subject to ``x_j = X z`` (the convex form of eq. 4 of
     the MTSC paper). With ``affine=True`` also ``sum(z) = 1``, for subspaces off the origin.
 
-    All columns are solved together by over-relaxed ADMM (Douglas-Rachford form) in the r
-    coordinates of the row space of X: two matrix products of size (n, r, n) and one fused pass an
-    iteration, a penalty for every column, and columns leave as they converge. In these coordinates
-    the noise-free problem depends on the row space only, so the result does not change when X is
-    multiplied by an invertible matrix; the noisy one does not change under orthogonal matrices and
-    scaling.
+    Columns are solved by over-relaxed ADMM (Douglas-Rachford form) in the r coordinates of the row
+    space of X, as many together as the processor's cache holds: for b of them two matrix products
+    of size (b, n, r) and one fused pass an iteration, a penalty for every column, and columns leave
+    as they converge. In these coordinates the noise-free problem depends on the row space only, so
+    the result does not change when X is multiplied by an invertible matrix; the noisy one does not
+    change under orthogonal matrices and scaling.
 
     Parameters
     ----------
@@ -119,8 +121,15 @@ class SSC(SelfExpressiveClusterer):
         basis, weights = _data_term(samples, self.alpha, self.affine)
         n_samples = samples.shape[1]
         tasks = np.flatnonzero(spanned_by_others(basis[:, np.isinf(weights)]))
-        columns = _Columns(basis, weights, tasks)
-        self.n_iter_, n_open = columns.solve(self.tol, self.max_iter)
+        coefficients = np.zeros((n_samples, n_samples))
+        self.n_iter_, n_open = 0, 0
+        size = max(_TOGETHER // n_samples, _LEAST_TOGETHER)
+        for start in range(0, tasks.size, size):
+            some = tasks[start : start + size]
+            columns = _Columns(basis, weights, some)
+            n_iter, n_left = columns.solve(self.tol, self.max_iter)
+            self.n_iter_, n_open = max(self.n_iter_, n_iter), n_open + n_left
+            coefficients[:, some] = columns.solution.T
         if n_open:
             warnings.warn(
                 f"{n_open} of {n_samples} columns did not reach tol={self.tol:g} in "
@@ -128,8 +137,6 @@ class SSC(SelfExpressiveClusterer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        coefficients = np.zeros((n_samples, n_samples))
-        coefficients[:, tasks] = columns.solution.T
         return coefficients
 
 
