@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privclust.config import ConfigError
-from privclust.embedding import SMLQ, align
+from privclust.embedding import SMLQ, PrivateMail, RetrievalServer, align
 from privclust.experiments import retrieval, retrieval_checks, retrieval_evaluation
 from privclust.experiments import retrieval_methods as methods
 from privclust.experiments.runner import TrialData, TrialStreams
@@ -467,3 +467,34 @@ def test_the_search_is_run_at_the_point_of_the_grid(relation):
     )
     assert 0 < found["change"] < math.inf
     assert retrieval_evaluation.evaluate_sensitivity(data, found)["constant"] == found["constant"]
+
+
+def test_servers_on_the_same_images_share_the_kernel_and_nothing_else(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), np.arange(60) % 4
+    made = []
+    make = methods.FeatureLaplacian.__init__
+    monkeypatch.setattr(
+        methods.FeatureLaplacian,
+        "__init__",
+        lambda self, *arguments: made.append(1) or make(self, *arguments),
+    )
+
+    def compare(task, **settings):
+        model = PrivateMail(**settings)
+        server = methods.GalleryServer(model, task)
+        n_made = len(made)
+        alone = RetrievalServer(model, task.X_public, task.y_public, task.X_gallery, task.y_gallery)
+        np.testing.assert_array_equal(server.gallery_, alone.gallery_)
+        np.testing.assert_array_equal(server.anchors_, alone.anchors_)
+        made.clear()
+        return n_made
+
+    task = retrieval.RetrievalTask(X[:20], y[:20], X[20:], y[20:])
+    other = retrieval.RetrievalTask(X[:20], y[:20], X[20:] + 1e-12, y[20:])
+    assert compare(task, variant="paper") == 1
+    again = retrieval.RetrievalTask(X[:20].copy(), y[:20], X[20:].copy(), y[20:])
+    assert compare(again, variant="paper", start_seed=3, alpha=0.1) == 0
+    assert compare(task, variant="paper", sigma=2.0) == 1
+    assert compare(task, variant="code", sigma=2.0) == 1
+    assert compare(other, variant="code", sigma=2.0) == 1

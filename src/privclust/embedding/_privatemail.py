@@ -28,7 +28,7 @@ from privclust.embedding._smlq import (
     label_matrix,
     unit_rows,
 )
-from privclust.embedding._smlq_kernels import first_iterate, later_iterates
+from privclust.embedding._smlq_kernels import first_iterate, later_iterates, series_terms
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
@@ -307,6 +307,7 @@ class PrivateMail(BaseEstimator):
         self._degrees, products = features.degrees, features.kernel_dot(self.start_[:-1])
         self._columns = np.ascontiguousarray(self.start_.T)
         self._products = np.ascontiguousarray(products.T)
+        self._series = series_terms(*self._columns.shape)
         self._values = self._label_values()
         self._matrix = label_matrix(self._values, self.variant, self._width)
         self.sensitivity_ = sensitivity_bound(
@@ -363,7 +364,7 @@ class PrivateMail(BaseEstimator):
             classes[-1] = label if self._uses_label() else -1
             later_iterates(
                 image, self.n_iter, self._width, classes, self._matrix, is_code, self.alpha,
-                floor, is_code, kernel,
+                floor, is_code, self._series, kernel,
             )  # fmt: skip
         return np.swapaxes(columns, 1, 2)
 

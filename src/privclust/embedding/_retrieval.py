@@ -240,6 +240,8 @@ class RetrievalServer:
         If gallery labels are missing, or see `PrivateMail.fit` and `SMLQ.fit`.
     """
 
+    _embedding = SMLQ
+
     def __init__(
         self,
         model: PrivateMail,
@@ -271,7 +273,7 @@ class RetrievalServer:
                 for seed, n in zip(seeds, (n_public, len(y_gallery)), strict=True)
             ]
         )
-        embedding = SMLQ(
+        embedding = self._embedding(
             k,
             alpha=model.alpha,
             sigma=model.sigma,

@@ -175,9 +175,8 @@ class SMLQ(BaseEstimator):
         check_integer("n_components", self.n_components, minimum=1)
         check_smlq_parameters(self)
         check_option("variant", self.variant, VARIANTS)
-        width = kernel_width(self.sigma, self.kernel or KERNELS[self.variant])
-        features = FeatureLaplacian(unit_rows(X), width, FLOORS[self.variant])
-        labels = LabelLaplacian(checked_labels(y), self.variant, width)
+        features = self._laplacian(X)
+        labels = LabelLaplacian(checked_labels(y), self.variant, self._width())
         iterates = np.empty((self.n_iter + 1, len(X), self.n_components))
         iterates[0] = self._start(len(X))
         objectives = np.empty(self.n_iter + 1)
@@ -198,6 +197,14 @@ class SMLQ(BaseEstimator):
     def fit_transform(self, X: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the embedding of the samples that it is fitted to; see `fit`."""
         return self.fit(X, y).embedding_
+
+    def _width(self):
+        """Return what kernels divide squared distances by."""
+        return kernel_width(self.sigma, self.kernel or KERNELS[self.variant])
+
+    def _laplacian(self, X):
+        """Return the Laplacian of the features."""
+        return FeatureLaplacian(unit_rows(X), self._width(), FLOORS[self.variant])
 
     def _start(self, n_samples):
         """Return the start, drawn or given."""

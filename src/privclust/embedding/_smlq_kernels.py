@@ -5,10 +5,15 @@ transposed embedding. They add to vectors and reduce none, so that they become v
 without any sum being reordered.
 """
 
+import math
+
 import numpy as np
 
-from privclust.compiled import kernel, part
+from privclust.compiled import REORDER, kernel, part
 from privclust.vectormath import exp_nonpositive
+
+_ROUNDING = 2.0**-53
+_MOST_DEGREES = 24
 
 
 @kernel(fastmath={"contract"})
@@ -168,11 +173,83 @@ def fill_kernel(columns, width, kernel):
     return degrees
 
 
+@part(fastmath={"contract"})
+def series_degree(columns, width, counts):
+    """Return the degree at which `fill_factors` has all digits of the kernel, -1 if there is none.
+
+    ``exp(-|z - y|^2 / w) = exp(-|z|^2 / w) exp(-|y|^2 / w) exp(2 z'y / w)``, and the series of the
+    last factor, cut after degree m, errs by at most ``s^(m + 1) / (m + 1)! exp(2 s)`` of the kernel
+    itself, where s is the largest ``2 |z'y| / w``.
+    """
+    k, n = columns.shape
+    largest = 0.0
+    for i in range(n):
+        square = 0.0
+        for c in range(k):
+            square += columns[c, i] * columns[c, i]
+        largest = max(largest, square)
+    spread = 2.0 * largest / width
+    if not spread < 8.0:
+        return -1
+    error = np.exp(2.0 * spread)
+    for m in range(counts.size):
+        error *= spread / (m + 1)
+        if error <= _ROUNDING:
+            return m
+    return -1
+
+
+@part(fastmath={"contract"})
+def fill_factors(columns, width, monomials, factors):
+    """Write F (p, n) with ``F'F`` the kernel of an embedding around 0, as a series; see above.
+
+    Row a is ``exp(-|z|^2 / w) sqrt((2 / w)^|a| / a!) z^a``; `monomials` has for each but the first
+    the row that it is made from, the component that multiplies it, and that one's exponent.
+    """
+    k, n = columns.shape
+    for i in range(n):
+        square = 0.0
+        for c in range(k):
+            square += columns[c, i] * columns[c, i]
+        factors[0, i] = np.exp(-square / width)
+    for a in range(1, factors.shape[0]):
+        before, column = factors[monomials[a, 0]], columns[monomials[a, 1]]
+        scale = np.sqrt(2.0 / (width * monomials[a, 2]))
+        for i in range(n):
+            factors[a, i] = before[i] * column[i] * scale
+
+
+@part(fastmath=REORDER)
+def _factor_product(factors, column, product):
+    """Write ``F'F`` times a column to `product`."""
+    p, n = factors.shape
+    product[:] = 0.0
+    for a in range(p):
+        row, total = factors[a], 0.0
+        for i in range(n):
+            total += row[i] * column[i]
+        for i in range(n):
+            product[i] += row[i] * total
+
+
+@part(fastmath={"contract"})
+def _kernel_product(kernel, column, product):
+    """Write a kernel (n, n) times a column to `product`."""
+    product[:] = 0.0
+    for j in range(column.size):
+        row, value = kernel[j], column[j]
+        for i in range(column.size):
+            product[i] += row[i] * value
+
+
 @kernel(fastmath={"contract"})
 def later_iterates(
-    columns, n_iter, width, classes, matrix, is_centred, alpha, floor, is_scaled, kernel
+    columns, n_iter, width, classes, matrix, is_centred, alpha, floor, is_scaled, series, space
 ):
     """Iterate an embedding by the Laplacian of its own kernel, in place.
+
+    The kernel of an embedding that is small beside its width is a short series, a product of thin
+    matrices, which takes O(n) an iterate in place of O(n^2).
 
     Parameters
     ----------
@@ -185,23 +262,36 @@ def later_iterates(
         See `first_iterate`.
     is_scaled : bool
         Whether the released embedding and each iterate are brought to Frobenius norm sqrt(n).
-    kernel : ndarray of shape (n, n)
+    series : tuple of two ndarrays
+        See `series_terms`.
+    space : ndarray of shape (n, n)
         Work space.
     """
     k, n = columns.shape
     if is_scaled:
         _rescale(columns)
-    degrees = fill_kernel(columns, width, kernel)
+    counts, monomials = series
+    centred = np.empty((k, n))
+    for c in range(k):
+        centred[c] = columns[c] - columns[c].mean()
+    degree = series_degree(centred, width, counts)
+    ones, degrees = np.ones(n), np.empty(n)
+    if degree >= 0:
+        space = space[: counts[degree]]
+        fill_factors(centred, width, monomials, space)
+        _factor_product(space, ones, degrees)
+        degrees -= 1.0
+    else:
+        degrees = fill_kernel(columns, width, space)
     labels, inside = np.empty((k, n)), np.empty((k, n))
     for _ in range(n_iter):
         _label_product(columns, classes, matrix, is_centred, labels)
-        inside[:] = 0.0
-        for j in range(n):
-            row = kernel[j]
-            for c in range(k):
-                value, target = columns[c, j], inside[c]
-                for i in range(n):
-                    target[i] += row[i] * value
+        for c in range(k):
+            if degree >= 0:
+                _factor_product(space, columns[c], inside[c])
+                inside[c] -= columns[c]
+            else:
+                _kernel_product(space, columns[c], inside[c])
         for c in range(k):
             for i in range(n):
                 divisor = degrees[i] if degrees[i] > 0.0 else floor
@@ -210,6 +300,32 @@ def later_iterates(
                     columns[c, i] += 0.5 * step / divisor
         if is_scaled:
             _rescale(columns)
+
+
+def series_terms(n_components, n_samples):
+    """Return the monomials of the series that `later_iterates` may use.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_degrees,), int64
+        Monomials up to each degree, at most a quarter of the samples.
+    monomials : ndarray of shape (counts[-1], 3), int64
+        By degree: which one each is made from, the component that multiplies it, its exponent.
+    """
+    found, counts, last = [(0, 0, 0)], [1], {(0,) * n_components: 0}
+    for degree in range(1, _MOST_DEGREES):
+        if 4 * math.comb(n_components + degree, degree) > n_samples:
+            break
+        more = {}
+        for powers, number in last.items():
+            highest = max((c for c in range(n_components) if powers[c]), default=0)
+            for c in range(highest, n_components):
+                raised = (*powers[:c], powers[c] + 1, *powers[c + 1 :])
+                more[raised] = len(found)
+                found.append((number, c, raised[c]))
+        counts.append(len(found))
+        last = more
+    return np.array(counts), np.array(found)
 
 
 @part()

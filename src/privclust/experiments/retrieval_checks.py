@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privclust.embedding import PrivateMail, RetrievalServer, align
+from privclust.embedding import PrivateMail, align
 from privclust.embedding._sensitivity import (
     proved_sensitivity,
     search_sensitivity,
@@ -15,6 +15,7 @@ from privclust.embedding._sensitivity import (
 )
 from privclust.embedding._smlq import KERNELS, FeatureLaplacian, kernel_width, unit_rows
 from privclust.experiments.retrieval import made, task_of
+from privclust.experiments.retrieval_methods import GalleryServer
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.metrics.retrieval import hit_ranks
 from privclust.validation import as_generator
@@ -178,7 +179,7 @@ def fit_alignment(
     task = task_of(data, "deep", streams)
     model = made(estimator, params, data, streams).model
     model.fit(task.X_public, task.y_public)
-    server = RetrievalServer(model, task.X_public, task.y_public, task.X_gallery, task.y_gallery)
+    server = GalleryServer(model, task)
     queries = task.some(_ALIGNED)
     released = model.release(task.X_gallery[queries], task.client_labels(queries))
     aligned = align(released[:, :-1], server.anchors_).apply(released)
