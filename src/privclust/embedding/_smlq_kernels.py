@@ -174,6 +174,20 @@ def fill_kernel(columns, width, kernel):
 
 
 @part(fastmath={"contract"})
+def _centred(columns):
+    """Return columns (k, n) less their means, which takes nothing from differences of samples."""
+    k, n = columns.shape
+    centred = np.empty((k, n))
+    for c in range(k):
+        mean = 0.0
+        for i in range(n):
+            mean += columns[c, i] / n
+        for i in range(n):
+            centred[c, i] = columns[c, i] - mean
+    return centred
+
+
+@part(fastmath={"contract"})
 def series_degree(columns, width, counts):
     """Return the degree at which `fill_factors` has all digits of the kernel, -1 if there is none.
 
@@ -211,7 +225,7 @@ def fill_factors(columns, width, monomials, factors):
         square = 0.0
         for c in range(k):
             square += columns[c, i] * columns[c, i]
-        factors[0, i] = np.exp(-square / width)
+        factors[0, i] = exp_nonpositive(-square / width)
     for a in range(1, factors.shape[0]):
         before, column = factors[monomials[a, 0]], columns[monomials[a, 1]]
         scale = np.sqrt(2.0 / (width * monomials[a, 2]))
@@ -271,16 +285,15 @@ def later_iterates(
     if is_scaled:
         _rescale(columns)
     counts, monomials = series
-    centred = np.empty((k, n))
-    for c in range(k):
-        centred[c] = columns[c] - columns[c].mean()
+    centred = _centred(columns)
     degree = series_degree(centred, width, counts)
     ones, degrees = np.ones(n), np.empty(n)
     if degree >= 0:
         space = space[: counts[degree]]
         fill_factors(centred, width, monomials, space)
         _factor_product(space, ones, degrees)
-        degrees -= 1.0
+        for i in range(n):
+            degrees[i] -= 1.0
     else:
         degrees = fill_kernel(columns, width, space)
     labels, inside = np.empty((k, n)), np.empty((k, n))
@@ -289,7 +302,8 @@ def later_iterates(
         for c in range(k):
             if degree >= 0:
                 _factor_product(space, columns[c], inside[c])
-                inside[c] -= columns[c]
+                for i in range(n):
+                    inside[c, i] -= columns[c, i]
             else:
                 _kernel_product(space, columns[c], inside[c])
         for c in range(k):
