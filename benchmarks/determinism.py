@@ -8,9 +8,12 @@ first is run on two cores. ``--against changed``, the default, compares it with 
 different at once: one core, half as many tasks in a block, and a new environment, made from
 requirements.lock. Where anything differs, each of these is tried alone, to say which it was, and
 none of them: a run that differs from itself. ``--against slurm`` compares it with runs through both
-profiles for SLURM, on a SLURM of this machine alone. What is compared: prepared data, features,
-every array of every fit, metrics, tables, figures, verdicts. What says how long something took is
-not: ``.tsv`` files, and the audit's figure and table of CPU seconds.
+profiles for SLURM, on a SLURM of this machine alone.
+
+What is compared: prepared data, features, every array of every fit, metrics, tables, figures,
+verdicts and the page; against SLURM, where blocks are cut alike, also the whole files of fits and
+of what they share. What says how long something took is not: ``.tsv`` files and the page's table of
+them, and of the audit the column of CPU seconds, with the figure and the page that show it.
 
 In the document, rows and columns of what was not run stay as they are.
 """
@@ -32,8 +35,9 @@ from scratch import ROOT, copy_project, markdown, run_workflow, write_into
 
 from privclust import artefacts
 
-COMPARED = {".h5", ".csv", ".svg", ".png"}
-TIMED = "audit_epsilon"  # shows CPU seconds
+COMPARED = {".h5", ".csv", ".svg", ".png", ".html"}
+TIMED = "audit_epsilon"  # the target that shows CPU seconds
+CUT = "cut: "  # begins the names of what depends on how experiments are cut into blocks
 CORES, BLOCKS, ENVIRONMENT = "1 core", "half blocks", "new environment"
 CHANGES = (CORES, BLOCKS, ENVIRONMENT)
 TOGETHER = ", ".join(CHANGES)
@@ -78,35 +82,48 @@ def run_changed(scratch, paper, changes):
     return run(folder, paper, "--cores", "1" if CORES in changes else "2", python=python)
 
 
-def run_on_slurm(scratch, paper):
-    """Yield each profile for SLURM and what the paper made through it."""
-    spec = importlib.util.spec_from_file_location(
-        "cluster", ROOT / "tests/workflow/slurm/cluster.py"
-    )
+@contextlib.contextmanager
+def own_slurm():
+    """Start a SLURM on this machine and yield the module that did; end where there can be none."""
+    file = ROOT / "tests/workflow/slurm/cluster.py"
+    spec = importlib.util.spec_from_file_location("cluster", file)
     cluster = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cluster)
     with tempfile.TemporaryDirectory(prefix=cluster.PREFIX, dir="/tmp") as place:  # a short path
-        cluster.start(place)
         try:
-            for profile in cluster.HASTE:
-                folder = scratch / f"{paper}_{profile}"
-                copy_project(folder)
-                yield profile, run(folder, paper, *cluster.profile_arguments(profile))
+            cluster.start(place)
+        except (cluster.NoClusterError, cluster.CommandError) as error:
+            raise SystemExit(f"no cluster: {error}") from None
+        try:
+            yield cluster
         finally:
             cluster.stop(place)
+
+
+def run_on_slurm(scratch, paper, cluster):
+    """Yield each profile for SLURM and what the paper made through it."""
+    for profile in cluster.HASTE:
+        folder = scratch / f"{paper}_{profile}"
+        copy_project(folder)
+        yield profile, run(folder, paper, *cluster.profile_arguments(profile))
 
 
 def results(folder):
     """Return a digest of all that is compared, by its name."""
     parts = ("data/prepared", "data/features", "results")
     files = sorted(f for part in parts for f in (folder / part).rglob("*") if f.suffix in COMPARED)
-    blocks = [file for file in files if file.parts[-3] == "fit"]
-    whole = {
-        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file not in blocks and "shared" not in file.parts and TIMED not in file.name
-    }
-    return whole | arrays_of_fits(blocks)
+    timed = any(TIMED in file.name for file in files)
+    found = {}
+    for file in files:
+        name, content = str(file.relative_to(folder)), file.read_bytes()
+        if file.name == f"{TIMED}.csv":
+            content = pd.read_csv(file, dtype=str).drop(columns="cpu_seconds").to_csv().encode()
+        elif TIMED in file.name or (timed and file.suffix == ".html"):
+            continue
+        elif file.parts[-3] in ("fit", "shared"):
+            name = CUT + name
+        found[name] = hashlib.sha256(content).hexdigest()
+    return found | arrays_of_fits([file for file in files if file.parts[-3] == "fit"])
 
 
 def arrays_of_fits(files):
@@ -127,33 +144,37 @@ def arrays_of_fits(files):
     return found
 
 
-def difference(expected, found):
-    """Return "same" or what differs."""
-    differing = sorted(
-        name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
-    )
+def difference(expected, found, cut_alike):
+    """Return "same" or what differs, also between files that hold the same only if cut alike."""
+    names = (n for n in expected.keys() | found.keys() if cut_alike or not n.startswith(CUT))
+    differing = sorted(name for name in names if expected.get(name) != found.get(name))
     return "same" if not differing else f"{len(differing)} differ, such as {differing[0]}"
 
 
-def compare(scratch, paper, against):
-    """Return cells of the table: what differs from a run on two cores."""
+def compare(scratch, paper, changed, cluster=None):
+    """Return cells of the table: what differs from a run on two cores if changed, if on SLURM."""
     expected = run_changed(scratch, paper, ())
     n_arrays = sum(not Path(name).suffix for name in expected)
-    row = {"files": str(len(expected) - n_arrays), "arrays of fits": str(n_arrays)}
-    if CHANGED in against:
+    n_cut = sum(name.startswith(CUT) for name in expected)
+    row = {
+        "files": str(len(expected) - n_cut - n_arrays),
+        "arrays of fits": str(n_arrays),
+        "files of blocks": str(n_cut),
+    }
+    if changed:
         row[TOGETHER] = difference_from_changed(scratch, paper, expected)
-    for profile, made in run_on_slurm(scratch, paper) if SLURM in against else ():
-        row[f"profile {profile}"] = difference(expected, made)
+    for profile, made in run_on_slurm(scratch, paper, cluster) if cluster else ():
+        row[f"profile {profile}"] = difference(expected, made, cut_alike=True)
     return row
 
 
 def difference_from_changed(scratch, paper, expected):
     """Return "same" or what differs when all is changed, by the change that does it alone."""
-    together = difference(expected, run_changed(scratch, paper, CHANGES))
+    together = difference(expected, run_changed(scratch, paper, CHANGES), cut_alike=False)
     if together == "same":
         return together
     alone = {
-        change: difference(expected, run_changed(scratch, paper, (change,)))
+        change: difference(expected, run_changed(scratch, paper, (change,)), change != BLOCKS)
         for change in (AGAIN, *CHANGES)
     }
     blamed = [f"{change}: {text}" for change, text in alone.items() if text != "same"]
@@ -182,8 +203,10 @@ def main():
     rows = rows_of(options.into) if options.into else {}
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = stack.enter_context(own_slurm()) if SLURM in options.against else None
         for paper in options.papers:
-            rows[paper] = rows.get(paper, {}) | compare(scratch, paper, options.against)
+            found = compare(scratch, paper, CHANGED in options.against, cluster)
+            rows[paper] = rows.get(paper, {}) | found
             table = pd.DataFrame.from_dict(rows, orient="index").sort_index().fillna("")
             text = markdown(table.rename_axis("paper").reset_index())
             if options.into:

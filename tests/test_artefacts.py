@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -123,6 +124,19 @@ def test_missing_foreign_and_wrong_files_are_named(tmp_path, arrays):
         artefacts.read(path, "metrics")
     with pytest.raises(ArtefactError, match="made with k = 1, not 2"):
         artefacts.read(path, "fit", {"k": 2})
+
+
+def test_locks_of_others_are_no_hindrance(tmp_path, arrays):
+    # a shared disk may refuse locks, or keep those of a job that was killed
+    path = tmp_path / "fit.h5"
+    artefacts.write(path, "fit", arrays, {})
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match="unable to lock file"):
+            h5py.File(path, "r", locking=True)
+        assert artefacts.read(path, "fit").arrays.keys() == arrays.keys()
+        artefacts.write(path, "fit", arrays, {"again": 1})
+    assert artefacts.read(path, "fit").parameters == {"again": 1}
 
 
 def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, arrays):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def determinism():
     return module
 
 
-def write_results(folder, block, offset=0.0, fits=lambda task: 0.0, costs="1"):
+def write_results(folder, block, offset=0.0, fits=lambda task: 0.0, costs="1", verdict="holds"):
     """Write what a run leaves: data, blocks of fits, metrics, a figure, what takes no part."""
     artefacts.write(folder / "data/prepared/given.h5", "dataset", {"X": np.eye(2) + offset}, {})
     made = folder / "results/quick/paper/drawn"
@@ -47,35 +48,60 @@ def write_results(folder, block, offset=0.0, fits=lambda task: 0.0, costs="1"):
     artefacts.write(made / "metrics.h5", "metrics", {"error": np.arange(N_TASKS)}, {})
     (made / "costs.tsv").write_text(costs)
     (folder / "results/quick/targets/audit_epsilon").mkdir(parents=True)
-    (folder / "results/quick/targets/audit_epsilon/audit_epsilon.csv").write_text(costs)
+    target = folder / "results/quick/targets/audit_epsilon/audit_epsilon"
+    target.with_suffix(".csv").write_text(f"verdict,cpu_seconds\n{verdict},{costs}\n")
+    target.with_suffix(".svg").write_text(f"{verdict} {costs}")
+    (folder / "results/quick/index.html").write_text(costs)
     (folder / "results/quick/verdicts.csv").write_text("claim\n")
+
+
+def differences(determinism, expected, found):
+    """What is said to differ where blocks may differ, and where they may not."""
+    return [determinism.difference(expected, found, cut_alike) for cut_alike in (False, True)]
 
 
 def test_blocks_and_costs_make_no_difference(determinism, tmp_path):
     write_results(tmp_path / "a", 4, costs="1")
     write_results(tmp_path / "b", 2, costs="2")
-    expected, found = (determinism.results(tmp_path / name) for name in "ab")
-    assert determinism.difference(expected, found) == "same"
+    write_results(tmp_path / "c", 4, costs="3")
+    expected, halved, again = (determinism.results(tmp_path / name) for name in "abc")
+    made = "results/quick/paper/drawn"
+    named = f"12 differ, such as cut: {made}/fit/one/block_0000.h5"
+    assert differences(determinism, expected, halved) == ["same", named]
+    assert differences(determinism, expected, again) == ["same", "same"]
     arrays = {f"drawn/{m}/{task}/rows" for m in "abc" for task in range(N_TASKS)}
-    files = {"data/prepared/given.h5", "results/quick/paper/drawn/metrics.h5"}
-    assert set(expected) == arrays | files | {"results/quick/verdicts.csv"}
+    table = "results/quick/targets/audit_epsilon/audit_epsilon.csv"
+    files = {"data/prepared/given.h5", f"{made}/metrics.h5", table}
+    parts = ("fit/one/block_{}", "fit/two/block_{}", "shared/block_{}/shard_0000")
+    cut = {f"cut: {made}/{p.format(f'{n:04d}')}.h5" for p in parts for n in (0, 1)}
+    assert set(expected) == arrays | files | cut | {"results/quick/verdicts.csv"}
 
 
-def test_another_data_set_another_fit_and_a_missing_file_are_named(determinism, tmp_path):
+def test_the_page_is_compared_where_it_shows_no_costs(determinism, tmp_path):
+    write_results(tmp_path, 4)
+    shutil.rmtree(tmp_path / "results/quick/targets")
+    assert "results/quick/index.html" in determinism.results(tmp_path)
+
+
+def test_what_differs_is_named(determinism, tmp_path):
     write_results(tmp_path / "a", 4)
     expected = determinism.results(tmp_path / "a")
     write_results(tmp_path / "b", 4, offset=1e-15)
     found = determinism.results(tmp_path / "b")
-    assert determinism.difference(expected, found) == "1 differ, such as data/prepared/given.h5"
+    named = "1 differ, such as data/prepared/given.h5"
+    assert differences(determinism, expected, found) == [named, named]
     write_results(tmp_path / "c", 2, fits=lambda task: 1e-15 if task == 5 else 0.0)
     found = determinism.results(tmp_path / "c")
-    assert determinism.difference(expected, found) == "3 differ, such as drawn/a/5/rows"
+    assert differences(determinism, expected, found)[0] == "3 differ, such as drawn/a/5/rows"
+    write_results(tmp_path / "d", 4, verdict="violated")
+    found = determinism.results(tmp_path / "d")
+    table = "results/quick/targets/audit_epsilon/audit_epsilon.csv"
+    assert differences(determinism, expected, found) == [f"1 differ, such as {table}"] * 2
     (tmp_path / "a/results/quick/verdicts.csv").unlink()
     less = determinism.results(tmp_path / "a")
     named = "1 differ, such as results/quick/verdicts.csv"
-    assert {determinism.difference(expected, less), determinism.difference(less, expected)} == {
-        named
-    }
+    assert differences(determinism, expected, less) == [named, named]
+    assert differences(determinism, less, expected) == [named, named]
 
 
 @pytest.mark.parametrize(
@@ -125,28 +151,31 @@ def test_the_change_that_makes_a_difference_is_found(
     monkeypatch.setattr(determinism, "copy_project", copy_project)
     monkeypatch.setattr(determinism, "run_workflow", run_workflow)
     monkeypatch.setattr(determinism, "new_environment", lambda scratch: "another")
-    row = determinism.compare(tmp_path, "paper", ["changed"])
+    row = determinism.compare(tmp_path, "paper", changed=True)
     together = "1 core, half blocks, new environment"
-    assert row == {"files": "3", "arrays of fits": "21", together: expected}
+    sizes = {"files": "4", "arrays of fits": "21", "files of blocks": "6"}
+    assert row == {**sizes, together: expected}
     assert len(set(runs)) == len(runs) == (2 if expected == "same" else 6)
 
 
 def test_profiles_for_slurm_are_compared_alone(determinism, tmp_path, monkeypatch):
     def run(scratch, paper, changes):
         assert changes == ()
-        return {"a.h5": "1", "drawn/a/0/rows": "2"}
+        return {"a.h5": "1", "cut: b.h5": "2", "drawn/a/0/rows": "2"}
 
-    def run_on_slurm(scratch, paper):
-        yield "slurm", {"a.h5": "1", "drawn/a/0/rows": "2"}
-        yield "cluster-generic", {"a.h5": "1", "drawn/a/0/rows": "3"}
+    def run_on_slurm(scratch, paper, cluster):
+        assert cluster == "a cluster"
+        yield "slurm", {"a.h5": "1", "cut: b.h5": "2", "drawn/a/0/rows": "2"}
+        yield "cluster-generic", {"a.h5": "1", "cut: b.h5": "3", "drawn/a/0/rows": "2"}
 
     monkeypatch.setattr(determinism, "run_changed", run)
     monkeypatch.setattr(determinism, "run_on_slurm", run_on_slurm)
-    assert determinism.compare(tmp_path, "paper", ["slurm"]) == {
+    assert determinism.compare(tmp_path, "paper", changed=False, cluster="a cluster") == {
         "files": "1",
         "arrays of fits": "1",
+        "files of blocks": "1",
         "profile slurm": "same",
-        "profile cluster-generic": "1 differ, such as drawn/a/0/rows",
+        "profile cluster-generic": "1 differ, such as cut: b.h5",
     }
 
 

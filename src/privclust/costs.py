@@ -23,7 +23,7 @@ RUNS = "snakemake.jsonl"  # beside an effort's logs: one line a run of Snakemake
 LIMITS = {"quick": 600.0, "paper": 4 * 3600.0}  # seconds of wall time on 2 cores
 OVERHEAD_LIMIT = 0.10
 CORES = (1, 2, 4, 8, 16, 32, 64)  # for which times are predicted
-_MADE_HERE = ("results/", "data/raw/", "data/prepared/", "data/features/")
+_MADE_HERE = ("results/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
 _RUN_COLUMNS = (
     "started",
     "ended",
@@ -33,7 +33,7 @@ _RUN_COLUMNS = (
     "cpu_s",
     "children_cpu_s",
 )
-_DATA_RULES = ("fetch", "prepare", "features")
+_DATA_LOGS = {"fetch": "fetch", "prepare": "prepare", "features": "features", "read_own": "own"}
 
 
 class CostError(Exception):
@@ -148,7 +148,7 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
         If the page has no record, or no finished run of Snakemake made it.
     """
     folder = Path(folder)
-    logs = [folder / "logs" / name for name in (effort, *_DATA_RULES)]
+    logs = [folder / "logs" / name for name in (effort, *_DATA_LOGS.values())]
     records = {}
     for path in (path for log in logs for path in sorted(log.rglob("*.log"))):
         record = _record(path)
@@ -210,7 +210,7 @@ def _job(record: dict, folder: Path) -> Job:
     if rule == "fit":
         (path,) = (path for path in record["outputs"] if path.endswith(".tsv"))
         work = float(pd.read_csv(folder / path, sep="\t").cpu_seconds.sum())
-    paper = "data" if rule in _DATA_RULES else wildcards.get("paper", "page")
+    paper = "data" if rule in _DATA_LOGS else wildcards.get("paper", "page")
     if rule == "draw":
         paper = Path(record["inputs"][0]).parts[2]
     benchmark = folder / "benchmarks/out" / Path(record["log"]).with_suffix(".tsv")

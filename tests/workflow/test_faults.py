@@ -143,6 +143,7 @@ def test_killed_snakemake(project, undisturbed, see):
             faults.wait(lambda run=run: project.jobs() or run.poll() is not None)
         if run.poll() is not None:
             assert run.returncode == 0, project.terminal
+            faults.wait(lambda: not project.jobs())  # some outlived the Snakemake before
             shutil.rmtree(project.folder / "results")  # there shall be more to do
             continue
         if left % 2:
@@ -219,8 +220,7 @@ def test_killed_job_after_an_edit(copy, undisturbed, see):
 
     copy.edit(settings, "scale: 2.0", "scale: 1.0")
     run = copy.begin(*CORES)
-    faults.wait(lambda: copy.jobs("evaluate"))
-    assert faults.end(copy.jobs("evaluate")[0])
+    faults.wait(lambda: any(faults.end(job) for job in copy.jobs("evaluate")))
     assert run.wait() != 0
     see(name, said(copy.terminal, "died with .*SIGKILL.*|status 137", r"Error in rule evaluate"))
     assert copy.made()[table] != undisturbed.made()[table]

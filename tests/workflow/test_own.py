@@ -85,6 +85,12 @@ def test_what_was_done_stays_done(followed):
     assert followed.planned() == {}
 
 
+def test_reading_own_data_is_among_the_costs(followed):
+    followed.run("--cores", "1", "costs")
+    costs = table(followed, "costs.csv")
+    assert costs.loc[costs["name"] == "read_own", "jobs"].item() == 1
+
+
 @pytest.mark.parametrize(
     ("file", "pattern", "new", "message"),
     [

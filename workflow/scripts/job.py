@@ -49,12 +49,11 @@ def start(snakemake):
     """
     log = logging.getLogger("privclust")
     log.setLevel(logging.INFO)
-    for handler in (logging.FileHandler(snakemake.log[0], mode="w"), logging.StreamHandler()):
+
+    def listen(handler):
         handler.setFormatter(logging.Formatter("%(message)s"))
         log.addHandler(handler)
-    logging.raiseExceptions = False  # a full disk may have no room for the log either
-    logging.captureWarnings(True)
-    logging.getLogger("py.warnings").addHandler(log.handlers[0])
+        return handler
 
     def explain(kind, error, trace):
         if issubclass(kind, EXPECTED):
@@ -65,11 +64,17 @@ def start(snakemake):
             advice = f"{OF_THE_DISK[error.errno]} and run again"
             log.error("%s: cannot be written (%s); %s", where, os.strerror(error.errno), advice)
         else:
-            with open(snakemake.log[0], "a", encoding="utf-8") as file:
+            # where the log cannot be written, the line below has what there is to say
+            with contextlib.suppress(OSError), open(snakemake.log[0], "a") as file:
                 traceback.print_exception(kind, error, trace, file=file)
             log.error("%s: %s (see %s)", kind.__name__, error, snakemake.log[0])
 
+    listen(logging.StreamHandler())
     sys.excepthook = explain
+    to_file = listen(logging.FileHandler(snakemake.log[0], mode="w"))
+    logging.raiseExceptions = False  # a full disk may have no room for the log either
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").addHandler(to_file)
     # No one need look for garbage in what ends with the process.
     atexit.register(gc.freeze)
     atexit.register(_record_cost, snakemake, _cpu_seconds())

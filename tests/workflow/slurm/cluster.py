@@ -25,7 +25,8 @@ from pathlib import Path
 LINK = Path("/etc/slurm/slurm.conf")
 PREFIX = "privclust-slurm"
 DAEMONS = ("munged", "slurmctld", "slurmd")
-# No accounting, no cgroups. Memory is sampled each second, and a job that has more is killed.
+# No accounting, no cgroups. Memory is sampled each second, and a job that has more is killed. Jobs
+# are remembered for a day, so that tests can count them.
 CONFIGURATION = """\
 ClusterName=privclust
 SlurmctldHost={host}(127.0.0.1)
@@ -56,7 +57,7 @@ SwitchType=switch/none
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 ReturnToService=2
 MailProg=/bin/true
-MinJobAge=600
+MinJobAge=86400
 KillWait=5
 DefMemPerCPU=500
 {node} NodeAddr=127.0.0.1 State=UNKNOWN
