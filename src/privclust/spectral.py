@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.cluster import KMeans
+
+from privclust._spectral_kmeans import best_of_starts
 
 __all__ = ["estimate_n_clusters", "spectral_clustering"]
-
-_KMEANS_STARTS = 20
 
 
 def spectral_clustering(
@@ -44,6 +43,11 @@ def spectral_clustering(
         If `affinity` is not square, finite, non-negative and symmetric, or `n_clusters` is out of
         range.
 
+    Warns
+    -----
+    ConvergenceWarning
+        If there are fewer clusters than asked for, since fewer rows differ.
+
     References
     ----------
     A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001.
@@ -70,8 +74,7 @@ def spectral_clustering(
     _, vectors = eigh(normalised, subset_by_index=[n_samples - n_clusters, n_samples - 1])
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     embedding = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
-    k_means = KMeans(n_clusters, n_init=_KMEANS_STARTS, random_state=seed)
-    return k_means.fit_predict(embedding).astype(np.int64)
+    return best_of_starts(embedding, n_clusters, seed)
 
 
 def estimate_n_clusters(affinity: np.ndarray, max_clusters: int) -> int:

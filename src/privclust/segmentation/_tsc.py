@@ -12,13 +12,13 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from privclust._spectral_kmeans import best_of_starts
 from privclust.hints import RandomState
 from privclust.spectral import spectral_clustering
 from privclust.validation import as_generator, check_integer, check_number_of_groups
 
 _BLOCK_ENTRIES = 1 << 21  # inner products found together: 16 MiB
 _DENSE = 1000  # vertices up to which eigenvectors are found from a full matrix
-_KMEANS_STARTS = 20
 _SHARE = 20  # rows of a cluster, of balanced ones, that a neighbour stands for
 
 
@@ -218,7 +218,6 @@ def _spectral_labels(graph, n_clusters, rng):
     if n_vertices <= _DENSE:
         return spectral_clustering(graph.toarray(), n_clusters, rng)
     from scipy.sparse.linalg import eigsh
-    from sklearn.cluster import KMeans
 
     scale = 1.0 / np.sqrt(graph.sum(axis=1))
     normalised = sparse.diags_array(scale) @ graph @ sparse.diags_array(scale)
@@ -226,5 +225,4 @@ def _spectral_labels(graph, n_clusters, rng):
     _, vectors = eigsh(normalised, n_clusters, which="LA", v0=start, tol=1e-6)
     embedding = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     seed = int(rng.integers(2**31 - 1))
-    k_means = KMeans(n_clusters, n_init=_KMEANS_STARTS, random_state=seed)
-    return k_means.fit_predict(embedding)
+    return best_of_starts(embedding, n_clusters, seed)
