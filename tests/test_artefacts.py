@@ -1,10 +1,12 @@
 import errno
 import fcntl
+import hashlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -137,6 +139,36 @@ def test_locks_of_others_are_no_hindrance(tmp_path, arrays):
         assert artefacts.read(path, "fit").arrays.keys() == arrays.keys()
         artefacts.write(path, "fit", arrays, {"again": 1})
     assert artefacts.read(path, "fit").parameters == {"again": 1}
+
+
+def test_table_comes_back_with_its_digest_beside_it(tmp_path):
+    path, text = tmp_path / "trials.csv", "error,method\n0.5,\u00e9\n"
+    artefacts.write_table(path, text)
+    assert artefacts.read_table(path).read() == text.encode()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert (tmp_path / "trials.csv.sha256").read_text() == f"{digest}  trials.csv\n"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda table: os.truncate(table, 12), "content does not fit its digest; delete it"),
+        (lambda table: table.write_text(""), "content does not fit its digest; delete it"),
+        (lambda table: table.write_text("error\n0.6\n0.5\n"), "does not fit its digest"),
+        (lambda table: table.unlink(), "no such table; run the rule that makes it"),
+        (lambda table: Path(f"{table}.sha256").unlink(), "sha256, is missing; delete it and run"),
+        (lambda table: Path(f"{table}.sha256").write_text(""), "does not fit its digest"),
+        (lambda table: table.with_name("b.csv").replace(table), "does not fit its digest"),
+    ],
+)
+def test_table_that_is_not_as_it_was_written_is_refused(tmp_path, damage, message):
+    table = tmp_path / "a.csv"
+    artefacts.write_table(table, "error\n0.5\n0.5\n")
+    artefacts.write_table(tmp_path / "b.csv", "error\n0.7\n0.5\n")
+    damage(table)
+    with pytest.raises(ArtefactError, match=message) as caught:
+        artefacts.read_table(table)
+    assert str(table) in str(caught.value)
 
 
 def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, arrays):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privclust import artefacts
 from privclust.costs import (
     CostError,
     Job,
@@ -80,7 +81,8 @@ class Run:
 
     def fit(self, block, **kwargs):
         stem = f"{EXPERIMENT}/fit/ssc/block_{block}"
-        self.write(f"{stem}.tsv", "method\tcpu_seconds\nssc\t1.25\nlsr\t0.5\n")
+        table = "method\tcpu_seconds\nssc\t1.25\nlsr\t0.5\n"
+        artefacts.write_table(self.folder / f"{stem}.tsv", table)
         self.job(
             f"quick/mtsc/mtsc_one/fit/ssc_{block}",
             "fit",

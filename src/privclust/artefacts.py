@@ -1,10 +1,11 @@
-"""The only reader and writer of the pipeline's HDF5 artefacts.
+"""The only reader and writer of the pipeline's HDF5 artefacts, and of its tables.
 
 An artefact is written once by one job. Its bytes depend on nothing but its content: no clock, no
 host name and no path is stored, and the library versions are those of the environment that wrote
 it. It is written under a temporary name, flushed to the disk and renamed, so a killed job leaves
 no file under the artefact's name; and it carries a digest of its header and arrays, so a file
-that was truncated, edited or mixed up with another one is refused on reading.
+that was truncated, edited or mixed up with another one is refused on reading. A table is text, and
+has its digest in a file beside it.
 """
 
 from __future__ import annotations
@@ -259,6 +260,46 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file atomically (UTF-8, Unix line ends)."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(text.encode())
+
+
+def write_table(path: str | os.PathLike[str], text: str) -> None:
+    """Write a table and its digest, each whole or not at all.
+
+    The digest is the table's SHA-256, in a file ``<path>.sha256`` that ``sha256sum --check`` can
+    read. It is written first, so that a table is never without one.
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    write_text(f"{os.fspath(path)}.sha256", f"{digest}  {Path(path).name}\n")
+    write_text(path, text)
+
+
+def read_table(path: str | os.PathLike[str]) -> io.BytesIO:
+    """Return the bytes of a table, to be parsed.
+
+    Raises
+    ------
+    ArtefactError
+        If the table or its digest is missing, or they do not fit.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(f"{folder}/trials.csv", "error\\n0.5\\n")
+    ...     pd.read_csv(read_table(f"{folder}/trials.csv"))["error"].tolist()
+    [0.5]
+    """
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ArtefactError(f"{path}: there is no such table; run the rule that makes it") from None
+    try:
+        digest = Path(f"{os.fspath(path)}.sha256").read_bytes()
+    except FileNotFoundError:
+        raise ArtefactError(f"{path}: its digest, {path}.sha256, is missing{_AGAIN}") from None
+    if digest != f"{hashlib.sha256(content).hexdigest()}  {Path(path).name}\n".encode():
+        raise ArtefactError(f"{path}: its content does not fit its digest{_AGAIN}")
+    return io.BytesIO(content)
 
 
 def _sync(path: Path) -> None:

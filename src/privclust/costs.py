@@ -18,6 +18,8 @@ from typing import Any
 
 import pandas as pd
 
+from privclust.artefacts import read_table
+
 PREFIX = "cost "  # how the line with a job's record begins
 RUNS = "snakemake.jsonl"  # beside an effort's logs: one line a run of Snakemake
 LIMITS = {"quick": 600.0, "paper": 4 * 3600.0}  # seconds of wall time on 2 cores
@@ -209,7 +211,7 @@ def _job(record: dict, folder: Path) -> Job:
     work = record["cpu_s"] - record["startup_cpu_s"]
     if rule == "fit":
         (path,) = (path for path in record["outputs"] if path.endswith(".tsv"))
-        work = float(pd.read_csv(folder / path, sep="\t").cpu_seconds.sum())
+        work = float(pd.read_csv(read_table(folder / path), sep="\t").cpu_seconds.sum())
     paper = "data" if rule in _DATA_LOGS else wildcards.get("paper", "page")
     if rule == "draw":
         paper = Path(record["inputs"][0]).parts[2]

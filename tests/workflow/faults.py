@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 COMMANDS = ("snakemake", "rm", "find")
 WHOLE = "snakemake --cores 2"
 FIT = "results/quick/mtsc/means/fit"
+TRIALS = "results/quick/mtsc/means/trials.csv"
+DRAWN = "results/quick/targets/means_figure/means_figure.csv"
 PREPARED = "data/prepared/listed.h5"
 RAW = "data/raw/listed"
 ONLINE = ("wait for the network or the server", f"{WHOLE} --config substitutes=false")
@@ -96,6 +98,12 @@ FAULTS = {
     ),
     "a bit of an artefact flips": Fault(
         "one bit in the middle of a fit", (f"rm {FIT}/loud/block_0001.h5", WHOLE)
+    ),
+    "a table is truncated": Fault(
+        "the second half of all trials is cut off", (f"rm {TRIALS}", WHOLE)
+    ),
+    "a bit of a table flips": Fault(
+        "one bit in the middle of the numbers behind a figure", (f"rm {DRAWN}", WHOLE)
     ),
     "prepared data are truncated": Fault("the second half is cut off", (f"rm {PREPARED}", WHOLE)),
     "a bit of prepared data flips": Fault(

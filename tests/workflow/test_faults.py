@@ -20,6 +20,7 @@ _SPEC = importlib.util.spec_from_file_location("workflow_faults", HERE / "faults
 faults = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(faults)
 FAULTS, FIT, PREPARED, RAW = faults.FAULTS, faults.FIT, faults.PREPARED, faults.RAW
+TRIALS, DRAWN = faults.TRIALS, faults.DRAWN
 said = faults.said
 
 BLOCK = f"{FIT}/quiet/block_0000.h5"
@@ -215,15 +216,14 @@ def test_killed_job_after_an_edit(copy, undisturbed, see):
     settings = "config/papers/mtsc.yaml"
     copy.edit(settings, "scale: 1.0", "scale: 2.0")
     copy.run(*CORES, "means_figure")
-    table = "results/quick/mtsc/means/trials.csv"
-    assert copy.made()[table] != undisturbed.made()[table]
+    assert copy.made()[TRIALS] != undisturbed.made()[TRIALS]
 
     copy.edit(settings, "scale: 2.0", "scale: 1.0")
     run = copy.begin(*CORES)
     faults.wait(lambda: any(faults.end(job) for job in copy.jobs("evaluate")))
     assert run.wait() != 0
     see(name, said(copy.terminal, "died with .*SIGKILL.*|status 137", r"Error in rule evaluate"))
-    assert copy.made()[table] != undisturbed.made()[table]
+    assert copy.made()[TRIALS] != undisturbed.made()[TRIALS]
     recovers(copy, undisturbed, name)
 
 
@@ -238,6 +238,18 @@ def test_damaged_artefacts(copy, undisturbed, see):
     copy.take(FAULTS[name].steps[0])
     output = fails_cleanly(copy, *CORES)
     see(other, said(output, f"{flipped}: .*delete it and run again"))
+    recovers(copy, undisturbed, other)
+
+
+@pytest.mark.slow
+def test_damaged_tables(copy, undisturbed, see):
+    name, other = "a table is truncated", "a bit of a table flips"
+    refused = ": its content does not fit its digest; delete it and run again"
+    faults.truncate(copy.folder / TRIALS)
+    see(name, said(fails_cleanly(copy, *CORES), f"{TRIALS}{refused}"))
+    recovers(copy, undisturbed, name)
+    faults.flip(copy.folder / DRAWN)
+    see(other, said(fails_cleanly(copy, *CORES), f"{DRAWN}{refused}"))
     recovers(copy, undisturbed, other)
 
 

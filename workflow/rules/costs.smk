@@ -11,6 +11,12 @@ rule costs:
         svg=f"{RESULTS}/costs.svg",
         png=f"{RESULTS}/costs.png",
         model=f"{RESULTS}/costs_model.csv",
+        digests=multiext(
+            f"{RESULTS}/",
+            "costs.csv.sha256",
+            "costs_runs.csv.sha256",
+            "costs_model.csv.sha256",
+        ),
     log:
         f"logs/{PLAN.effort}/costs.log",
     benchmark:

@@ -15,6 +15,7 @@ rule draw:
         ),
         png="results/{effort}/targets/{target}/{target}.png",
         table="results/{effort}/targets/{target}/{target}.csv",
+        digest="results/{effort}/targets/{target}/{target}.csv.sha256",
     log:
         "logs/{effort}/draw/{target}.log",
     benchmark:

@@ -7,6 +7,7 @@ rule evaluate:
     output:
         metrics="results/{effort}/{paper}/{experiment}/metrics.h5",
         costs="results/{effort}/{paper}/{experiment}/costs.tsv",
+        digest="results/{effort}/{paper}/{experiment}/costs.tsv.sha256",
     log:
         "logs/{effort}/{paper}/{experiment}/evaluate.log",
     benchmark:
@@ -31,6 +32,11 @@ rule summarise:
     output:
         trials="results/{effort}/{paper}/{experiment}/trials.csv",
         summary="results/{effort}/{paper}/{experiment}/summary.csv",
+        digests=multiext(
+            "results/{effort}/{paper}/{experiment}/",
+            "trials.csv.sha256",
+            "summary.csv.sha256",
+        ),
     log:
         "logs/{effort}/{paper}/{experiment}/summarise.log",
     benchmark:

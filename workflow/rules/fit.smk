@@ -32,6 +32,7 @@ rule fit:
     output:
         block="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.h5",
         cost="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.tsv",
+        digest="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.tsv.sha256",
     log:
         "logs/{effort}/{paper}/{experiment}/fit/{batch}_{block}.log",
     benchmark:

@@ -16,6 +16,7 @@ rule verdicts:
             caption="../report/verdicts.rst",
             category="Scorecard",
         ),
+        digest=f"{RESULTS}/verdicts.csv.sha256",
     log:
         f"logs/{PLAN.effort}/verdicts.log",
     benchmark:

@@ -2,7 +2,7 @@
 
 import job
 
-from privclust.artefacts import write_text
+from privclust.artefacts import write_table
 from privclust.costs import (
     CORES,
     CostError,
@@ -27,7 +27,7 @@ if costs.unrecorded:
 table, model, runs = cost_table(costs), predict(costs, CORES), compare_runs(costs)
 for line in verdict_lines(table, model, snakemake.params.effort):
     log.info("%s", line)
-write_text(snakemake.output.table, table.to_csv(index=False, float_format="%.4g"))
-write_text(snakemake.output.runs, runs.to_csv(index=False, float_format="%.6g"))
+write_table(snakemake.output.table, table.to_csv(index=False, float_format="%.4g"))
+write_table(snakemake.output.runs, runs.to_csv(index=False, float_format="%.6g"))
 drawing = draw_costs(table, model, runs, snakemake.params.effort)
 save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.model)

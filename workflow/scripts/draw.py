@@ -23,7 +23,7 @@ for path in snakemake.input.metrics:
 
 def tables(paths, separator=","):
     """Read one table of each experiment."""
-    read = (pd.read_csv(path, sep=separator) for path in paths)
+    read = (pd.read_csv(artefacts.read_table(path), sep=separator) for path in paths)
     return dict(zip(spec["experiments"], read, strict=True))
 
 

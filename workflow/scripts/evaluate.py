@@ -25,11 +25,13 @@ def read_block(number):
     return found
 
 
-costs = pd.concat(pd.read_csv(path, sep="\t") for path in snakemake.input.costs)
+costs = pd.concat(
+    pd.read_csv(artefacts.read_table(path), sep="\t") for path in snakemake.input.costs
+)
 metrics = evaluate_fits(spec, read_block, dataset)
 # What one job does together decides no number, so it stands in no later artefact.
 parameters = {key: value for key, value in spec.items() if key not in ("blocks", "batches")}
 parameters["instances"] = [instance for block in spec["blocks"] for instance in block]
 artefacts.write(snakemake.output.metrics, "metrics", metrics, parameters, inputs)
 totals = costs.groupby("method", as_index=False).sum()
-artefacts.write_text(snakemake.output.costs, totals.to_csv(sep="\t", index=False))
+artefacts.write_table(snakemake.output.costs, totals.to_csv(sep="\t", index=False))

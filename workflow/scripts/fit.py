@@ -24,5 +24,5 @@ def shards(paths):
 shared = merge_shards(shards(snakemake.input.get("shards", [])))
 arrays, cpu_seconds = run_block(spec, dataset, shared)
 rows = "".join(f"{name}\t{seconds:.3f}\n" for name, seconds in cpu_seconds.items())
-artefacts.write_text(snakemake.output.cost, f"method\tcpu_seconds\n{rows}")
+artefacts.write_table(snakemake.output.cost, f"method\tcpu_seconds\n{rows}")
 artefacts.write(snakemake.output.block, "fit", arrays, spec, inputs)

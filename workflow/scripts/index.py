@@ -14,9 +14,9 @@ spec = json.loads(snakemake.params.spec)
 files = snakemake.input
 page = render(
     spec,
-    pd.read_csv(files.verdicts, keep_default_na=False),
+    pd.read_csv(artefacts.read_table(files.verdicts), keep_default_na=False),
     tables={
-        Path(path).stem: pd.read_csv(path, dtype=str, keep_default_na=False)
+        Path(path).stem: pd.read_csv(artefacts.read_table(path), dtype=str, keep_default_na=False)
         for path in files.tables
     },
     sizes={
@@ -24,10 +24,15 @@ page = render(
         for path in files.figures
     },
     sources={
-        Path(path).parent.name: sorted(set(pd.read_csv(path, usecols=["source"]).source))
+        Path(path).parent.name: sorted(
+            set(pd.read_csv(artefacts.read_table(path), usecols=["source"]).source)
+        )
         for path in files.trials
     },
 )
 artefacts.write_text(snakemake.output.page, page)
-costs = {Path(path).parent.name: pd.read_csv(path, sep="\t") for path in files.costs}
+costs = {
+    Path(path).parent.name: pd.read_csv(artefacts.read_table(path), sep="\t")
+    for path in files.costs
+}
 artefacts.write_text(snakemake.output.costs, costs_script(spec, costs))

@@ -24,5 +24,5 @@ for method, label in spec["labels"].items():
     axes += [key[6:] for key in columns if key.startswith("point/") and key[6:] not in axes]
 trials = pd.concat(tables, ignore_index=True)
 summary = summary_table(trials, names, axes, spec["groups"])
-artefacts.write_text(snakemake.output.trials, trials.to_csv(index=False))
-artefacts.write_text(snakemake.output.summary, summary.to_csv(index=False))
+artefacts.write_table(snakemake.output.trials, trials.to_csv(index=False))
+artefacts.write_table(snakemake.output.summary, summary.to_csv(index=False))

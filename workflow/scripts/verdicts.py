@@ -14,11 +14,12 @@ job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
 claims = load_validated(snakemake.input.claims, "workflow/schemas/claims.schema.yaml")
 claims += spec["own_claims"]
-trials = dict(zip(spec["experiments"], map(pd.read_csv, snakemake.input.trials), strict=True))
+read = (pd.read_csv(artefacts.read_table(path)) for path in snakemake.input.trials)
+trials = dict(zip(spec["experiments"], read, strict=True))
 # a paper may print no numbers: then only the columns are there
 empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
 tables = [pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed]
 printed = pd.concat(tables or [empty])
 printed["select"] = printed["select"].fillna("")
 verdicts = judge(claims, trials, printed)
-artefacts.write_text(snakemake.output.verdicts, verdicts.to_csv(index=False))
+artefacts.write_table(snakemake.output.verdicts, verdicts.to_csv(index=False))

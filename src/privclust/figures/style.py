@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from privclust.artefacts import atomic_path, write_text
+from privclust.artefacts import atomic_path, write_table
 
 # Okabe and Ito's palette: told apart with every common kind of colour blindness.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -172,4 +172,4 @@ def save(
             drawing.figure.savefig(temporary, format="svg", metadata={"Date": None})
         with atomic_path(png) as temporary:
             drawing.figure.savefig(temporary, format="png", metadata={"Software": None})
-    write_text(table, drawing.table.to_csv(index=False, float_format="%.6g"))
+    write_table(table, drawing.table.to_csv(index=False, float_format="%.6g"))
