@@ -43,6 +43,7 @@ CHANGES = (CORES, BLOCKS, ENVIRONMENT)
 TOGETHER = ", ".join(CHANGES)
 AGAIN = "again"  # nothing changed
 CHANGED, SLURM = "changed", "slurm"
+FILES, ARRAYS, BLOCK_FILES = SIZES = ("files", "arrays of fits", "files of blocks")
 
 
 def halve_blocks(folder):
@@ -157,9 +158,9 @@ def compare(scratch, paper, changed, cluster=None):
     n_arrays = sum(not Path(name).suffix for name in expected)
     n_cut = sum(name.startswith(CUT) for name in expected)
     row = {
-        "files": str(len(expected) - n_cut - n_arrays),
-        "arrays of fits": str(n_arrays),
-        "files of blocks": str(n_cut),
+        FILES: str(len(expected) - n_cut - n_arrays),
+        ARRAYS: str(n_arrays),
+        BLOCK_FILES: str(n_cut),
     }
     if changed:
         row[TOGETHER] = difference_from_changed(scratch, paper, expected)
@@ -208,6 +209,8 @@ def main():
             found = compare(scratch, paper, CHANGED in options.against, cluster)
             rows[paper] = rows.get(paper, {}) | found
             table = pd.DataFrame.from_dict(rows, orient="index").sort_index().fillna("")
+            order = [name for name in SIZES if name in table] + list(table.columns)
+            table = table[list(dict.fromkeys(order))]
             text = markdown(table.rename_axis("paper").reset_index())
             if options.into:
                 write_into(options.into, "determinism", text)
