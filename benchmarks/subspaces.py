@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 from privclust.datasets.synthetic import subspace_mixture
-from privclust.segmentation import TSC
+from privclust.segmentation import SSC, TSC
 from privclust.subspaces import (
     GibbsSubspaceClustering,
     KPlanes,
@@ -45,6 +45,7 @@ def methods(k, q):
         "SuLQ, 50 rounds": SuLQKPlanes(k, q, **private, max_iter=50, random_state=1),
         "TSC": TSC(k, random_state=1),
         "s.a., TSC": SampleAggregateSubspaceClustering(TSC(k), q, **aggregated),
+        "s.a., SSC": SampleAggregateSubspaceClustering(SSC(k), q, **aggregated),
     }
 
 
