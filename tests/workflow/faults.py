@@ -81,6 +81,9 @@ FAULTS = {
     "the disk is full": Fault(
         "results, data and logs on a disk with room for 8 KiB", ("make room", WHOLE)
     ),
+    "the project's disk is full": Fault(
+        "the disk of the whole project has room for 4 KiB", ("make room", WHOLE)
+    ),
     "the project is read-only": Fault(
         "the disk of the whole project is mounted read-only before anything was run",
         ("mount it writable", WHOLE),

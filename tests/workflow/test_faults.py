@@ -80,6 +80,15 @@ def small_disk(project):
         pytest.skip(f"no disk can be mounted here: {error}")
 
 
+def fill(disk, room):
+    """Fill a disk up to some bytes, and return the file that does."""
+    filler = disk / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        usage = os.statvfs(disk)
+        file.write(b"x" * (usage.f_bavail * usage.f_frsize - room))
+    return filler
+
+
 def assert_whole(project, undisturbed):
     """What stands under a result's name has the bytes of the undisturbed run."""
     expected = undisturbed.made()
@@ -167,14 +176,26 @@ def test_killed_snakemake(project, undisturbed, see):
 def test_full_disk(project, undisturbed, small_disk, see):
     name = "the disk is full"
     project.run(*CORES, PREPARED)
-    filler = small_disk / "filler"
-    with open(filler, "wb", buffering=0) as file:
-        usage = os.statvfs(small_disk)
-        file.write(b"x" * (usage.f_bavail * usage.f_frsize - 8192))
+    filler = fill(small_disk, room=8192)
     output = fails_cleanly(project, *CORES)
     assert set(project.made()) == {PREPARED}
     see(name, said(output, r"results.*No space left on device.*make room there and run again"))
     recovers(project, undisturbed, name, filler.unlink)
+
+
+@pytest.mark.slow
+def test_full_project(tmp_path, undisturbed, see):
+    name, disk = "the project's disk is full", tmp_path / "disk"
+    try:
+        with faults.mounted(disk, "-o", "size=64m"):
+            project = faults.SmallProject(disk / "project")
+            filler = fill(disk, room=4096)
+            full = "the project's folder: 0.0 MB are left on its disk; make room there.*run again"
+            see(name, said(fails_cleanly(project, *CORES), full))
+            said(fails(project, "-n"), full)
+            recovers(project, undisturbed, name, filler.unlink)
+    except PermissionError as error:
+        pytest.skip(f"no disk can be mounted here: {error}")
 
 
 @pytest.mark.slow

@@ -34,7 +34,20 @@ def check_writable(*folders):
         )
 
 
-check_writable(".snakemake")  # written before any job starts, and by a dry run too
+def check_room(megabytes):
+    """Stop if there is next to no room for Snakemake's records: it would end in a traceback."""
+    disk = os.statvfs(".")
+    left = disk.f_bavail * disk.f_frsize / 1e6
+    if left < megabytes:
+        raise WorkflowError(
+            f"the project's folder: {left:.1f} MB are left on its disk; make room there, "
+            f"{megabytes} MB at least, and run again"
+        )
+
+
+# Written before any job starts, and by a dry run too.
+check_writable(".snakemake")
+check_room(megabytes=10)
 
 config.update(normalise(config))
 try:
