@@ -1,4 +1,4 @@
-# make            set up, run every figure and table at quick effort, say where the page is
+# make            set up, make every figure and table at quick effort, say where the page is
 # make test       set up, run the tests
 # make docs       set up, build the documentation site, say where it is
 # make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores

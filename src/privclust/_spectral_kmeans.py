@@ -1,10 +1,10 @@
 """k-means from many starts in one compiled call, for the few and short rows of spectral embeddings.
 
-scikit-learn's `KMeans` takes half a millisecond to begin a start, so that 20 starts on 30 rows cost
-10 ms, of which next to nothing is arithmetic, and sample and aggregate clusters hundreds of such
-subsets in a fit. What is found here is what it finds: the same random numbers are used in the same
-way, and the same rules end a start and choose among starts, so that labels are the same, names
-included, but where rounding decides between equals.
+What scikit-learn's `KMeans` does besides arithmetic takes most of the time of a start on tens of
+rows, and sample and aggregate clusters hundreds of such subsets in a fit. What is found here is
+what it finds: the same random numbers are used in the same way, and the same rules end a start and
+choose among starts, so that labels are the same, names included, but where rounding decides between
+equals.
 """
 
 from __future__ import annotations

@@ -80,6 +80,16 @@ def small_disk(project):
         pytest.skip(f"no disk can be mounted here: {error}")
 
 
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 64 MiB that has room for a whole project; unmounted after the test."""
+    try:
+        with faults.mounted(tmp_path / "disk", "-o", "size=64m"):
+            yield tmp_path / "disk"
+    except PermissionError as error:
+        pytest.skip(f"no disk can be mounted here: {error}")
+
+
 def fill(disk, room):
     """Fill a disk up to some bytes, and return the file that does."""
     filler = disk / "filler"
@@ -184,35 +194,25 @@ def test_full_disk(project, undisturbed, small_disk, see):
 
 
 @pytest.mark.slow
-def test_full_project(tmp_path, undisturbed, see):
-    name, disk = "the project's disk is full", tmp_path / "disk"
-    try:
-        with faults.mounted(disk, "-o", "size=64m"):
-            project = faults.SmallProject(disk / "project")
-            filler = fill(disk, room=4096)
-            full = "the project's folder: 0.0 MB are left on its disk; make room there.*run again"
-            see(name, said(fails_cleanly(project, *CORES), full))
-            said(fails(project, "-n"), full)
-            recovers(project, undisturbed, name, filler.unlink)
-    except PermissionError as error:
-        pytest.skip(f"no disk can be mounted here: {error}")
+def test_full_project(disk, undisturbed, see):
+    name, project = "the project's disk is full", faults.SmallProject(disk / "project")
+    filler = fill(disk, room=4096)
+    full = "the project's folder: 0.0 MB are left on its disk; make room there.*run again"
+    see(name, said(fails_cleanly(project, *CORES), full))
+    said(fails(project, "-n"), full)
+    recovers(project, undisturbed, name, filler.unlink)
 
 
 @pytest.mark.slow
-def test_read_only_project(tmp_path, undisturbed, see):
-    name, disk = "the project is read-only", tmp_path / "disk"
-    try:
-        with faults.mounted(disk, "-o", "size=64m"):
-            project = faults.SmallProject(disk / "project")
-            faults.remount(disk, "ro")
-            closed = "the project's folder: cannot be written .Read-only file system.; make it.*"
-            see(name, said(fails_cleanly(project, *CORES), closed))
-            said(fails(project, "-n"), closed)
-            recovers(project, undisturbed, name, lambda: faults.remount(disk, "rw"))
-            faults.remount(disk, "ro")
-            said(fails(project, *CORES), "[.]snakemake: cannot be written .Read-only file system.")
-    except PermissionError as error:
-        pytest.skip(f"no disk can be mounted here: {error}")
+def test_read_only_project(disk, undisturbed, see):
+    name, project = "the project is read-only", faults.SmallProject(disk / "project")
+    faults.remount(disk, "ro")
+    closed = "the project's folder: cannot be written .Read-only file system.; make it.*"
+    see(name, said(fails_cleanly(project, *CORES), closed))
+    said(fails(project, "-n"), closed)
+    recovers(project, undisturbed, name, lambda: faults.remount(disk, "rw"))
+    faults.remount(disk, "ro")
+    said(fails(project, *CORES), "[.]snakemake: cannot be written .Read-only file system.")
 
 
 @pytest.mark.slow

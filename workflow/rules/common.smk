@@ -38,7 +38,8 @@ def check_room(megabytes):
     """Stop if there is next to no room for Snakemake's records: it would end in a traceback."""
     disk = os.statvfs(".")
     left = disk.f_bavail * disk.f_frsize / 1e6
-    if left < megabytes:
+    says_its_size = disk.f_blocks > 0  # some network disks do not
+    if says_its_size and left < megabytes:
         raise WorkflowError(
             f"the project's folder: {left:.1f} MB are left on its disk; make room there, "
             f"{megabytes} MB at least, and run again"

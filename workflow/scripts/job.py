@@ -65,7 +65,8 @@ def start(snakemake):
             log.error("%s: cannot be written (%s); %s", where, os.strerror(error.errno), advice)
         else:
             # where the log cannot be written, the line below has what there is to say
-            with contextlib.suppress(OSError), open(snakemake.log[0], "a") as file:
+            path = snakemake.log[0]
+            with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
                 traceback.print_exception(kind, error, trace, file=file)
             log.error("%s: %s (see %s)", kind.__name__, error, snakemake.log[0])
 
