@@ -13,7 +13,7 @@ profiles for SLURM, on a SLURM of this machine alone.
 What is compared: prepared data, features, every array of every fit, metrics, tables, figures,
 verdicts and the page; against SLURM, where blocks are cut alike, also the whole files of fits and
 of what they share. What says how long something took is not: ``.tsv`` files and the page's table of
-them, and of the audit the column of CPU seconds, with the figure and the page that show it.
+them, and of the audit the column of CPU seconds, with the figure and the page's section of it.
 
 In the document, rows and columns of what was not run stay as they are.
 """
@@ -37,6 +37,7 @@ from privclust import artefacts
 
 COMPARED = {".h5", ".csv", ".svg", ".png", ".html"}
 TIMED = "audit_epsilon"  # the target that shows CPU seconds
+TIMED_SECTION = rb'<section class="target" aria-labelledby="audit_epsilon">.*?</section>'
 CUT = "cut: "  # begins the names of what depends on how experiments are cut into blocks
 CORES, BLOCKS, ENVIRONMENT = "1 core", "half blocks", "new environment"
 CHANGES = (CORES, BLOCKS, ENVIRONMENT)
@@ -115,22 +116,27 @@ def run_on_slurm(scratch, paper, cluster):
         yield profile, run(folder, paper, *cluster.profile_arguments(profile))
 
 
+def comparable(file):
+    """Return a file's content without what says how long something took; None if it is all that."""
+    content = file.read_bytes()
+    if file.name == f"{TIMED}.csv":
+        return pd.read_csv(file, dtype=str).drop(columns="cpu_seconds").to_csv().encode()
+    if file.suffix == ".html":
+        return re.sub(TIMED_SECTION, b"", content, flags=re.DOTALL)
+    return None if TIMED in file.name else content
+
+
 def results(folder):
     """Return a digest of all that is compared, by its name."""
     parts = ("data/prepared", "data/features", "results")
     files = sorted(f for part in parts for f in (folder / part).rglob("*") if f.suffix in COMPARED)
-    timed = any(TIMED in file.name for file in files)
-    found = {}
+    digests = {}
     for file in files:
-        name, content = str(file.relative_to(folder)), file.read_bytes()
-        if file.name == f"{TIMED}.csv":
-            content = pd.read_csv(file, dtype=str).drop(columns="cpu_seconds").to_csv().encode()
-        elif TIMED in file.name or (timed and file.suffix == ".html"):
-            continue
-        elif file.parts[-3] in ("fit", "shared"):
-            name = CUT + name
-        found[name] = hashlib.sha256(content).hexdigest()
-    return found | arrays_of_fits([file for file in files if file.parts[-3] == "fit"])
+        name, content = str(file.relative_to(folder)), comparable(file)
+        if content is not None:
+            cut = file.parts[-3] in ("fit", "shared")
+            digests[CUT * cut + name] = hashlib.sha256(content).hexdigest()
+    return digests | arrays_of_fits([file for file in files if file.parts[-3] == "fit"])
 
 
 def arrays_of_fits(files):

@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -16,18 +15,29 @@ N_TASKS = 7
 PAPER = "experiments:\n  drawn:\n    effort: {quick: {trials: 7, block: 4}}\n"
 
 
-@pytest.fixture(scope="module")
-def determinism():
-    """The benchmark as a module."""
+def benchmark(name):
+    """Return a benchmark as a module."""
     folder = ROOT / "benchmarks"
     sys.path.insert(0, str(folder))  # where it finds what it imports
     try:
-        spec = importlib.util.spec_from_file_location("determinism", folder / "determinism.py")
+        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(folder))
     return module
+
+
+@pytest.fixture(scope="module")
+def determinism():
+    """The benchmark of runs that are cut otherwise."""
+    return benchmark("determinism")
+
+
+@pytest.fixture(scope="module")
+def unchanged():
+    """The benchmark of one revision against another."""
+    return benchmark("unchanged")
 
 
 def write_results(folder, block, offset=0.0, fits=lambda task: 0.0, costs="1", verdict="holds"):
@@ -51,7 +61,8 @@ def write_results(folder, block, offset=0.0, fits=lambda task: 0.0, costs="1", v
     target = folder / "results/quick/targets/audit_epsilon/audit_epsilon"
     target.with_suffix(".csv").write_text(f"verdict,cpu_seconds\n{verdict},{costs}\n")
     target.with_suffix(".svg").write_text(f"{verdict} {costs}")
-    (folder / "results/quick/index.html").write_text(costs)
+    section = f'<section class="target" aria-labelledby="audit_epsilon">{costs}</section>'
+    (folder / "results/quick/index.html").write_text(f"<main>{section}<p>1 claim</p></main>")
     (folder / "results/quick/verdicts.csv").write_text("claim\n")
 
 
@@ -74,13 +85,26 @@ def test_blocks_and_costs_make_no_difference(determinism, tmp_path):
     files = {"data/prepared/given.h5", f"{made}/metrics.h5", table}
     parts = ("fit/one/block_{}", "fit/two/block_{}", "shared/block_{}/shard_0000")
     cut = {f"cut: {made}/{p.format(f'{n:04d}')}.h5" for p in parts for n in (0, 1)}
-    assert set(expected) == arrays | files | cut | {"results/quick/verdicts.csv"}
+    files |= {"results/quick/verdicts.csv", "results/quick/index.html"}
+    assert set(expected) == arrays | files | cut
 
 
-def test_the_page_is_compared_where_it_shows_no_costs(determinism, tmp_path):
+def test_the_page_is_compared_but_for_the_section_that_shows_costs(determinism, tmp_path):
     write_results(tmp_path, 4)
-    shutil.rmtree(tmp_path / "results/quick/targets")
-    assert "results/quick/index.html" in determinism.results(tmp_path)
+    page = tmp_path / "results/quick/index.html"
+    assert determinism.comparable(page) == b"<main><p>1 claim</p></main>"
+
+
+def test_a_change_of_one_bit_between_revisions_is_seen(unchanged, tmp_path):
+    write_results(tmp_path / "a", 4)
+    write_results(tmp_path / "b", 2, costs="2")
+    expected, other_blocks = (unchanged.outcomes(tmp_path / name) for name in "ab")
+    assert unchanged.difference(expected, other_blocks, cut_alike=True) == "same"
+    assert len(expected) == 3 * N_TASKS + 5  # fits; data, metrics, a table, verdicts, the page
+    write_results(tmp_path / "c", 4, offset=1e-15)
+    moved = unchanged.outcomes(tmp_path / "c")
+    named = "1 differ, such as data/prepared/given.h5/X"
+    assert unchanged.difference(expected, moved, cut_alike=True) == named
 
 
 def test_what_differs_is_named(determinism, tmp_path):
@@ -153,7 +177,7 @@ def test_the_change_that_makes_a_difference_is_found(
     monkeypatch.setattr(determinism, "new_environment", lambda scratch: "another")
     row = determinism.compare(tmp_path, "paper", changed=True)
     together = "1 core, half blocks, new environment"
-    sizes = {"files": "4", "arrays of fits": "21", "files of blocks": "6"}
+    sizes = {"files": "5", "arrays of fits": "21", "files of blocks": "6"}
     assert row == {**sizes, together: expected}
     assert len(set(runs)) == len(runs) == (2 if expected == "same" else 6)
 
