@@ -12,10 +12,10 @@ import pytest
 
 from privclust import artefacts
 from privclust.archive import Job, project_digest, project_files, read_jobs, write_archive
-from privclust.artefacts import ArtefactError
 from privclust.config import ConfigError
 from privclust.datasets.fetch import Receipt
 from privclust.datasets.registry import Dataset, Substitute
+from privclust.hdf5 import FileError
 from privclust.planning import Plan
 
 PAGE = "results/quick/index.html"
@@ -186,7 +186,7 @@ def test_same_run_gives_the_same_bytes(project):
 def test_damaged_artefact_is_an_error():
     path = Path(PREPARED.format("had"))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ArtefactError, match=r"^data/prepared/had\.h5: .*run again$"):
+    with pytest.raises(FileError, match=r"^data/prepared/had\.h5: .*run again$"):
         pack()
     assert not Path("run.crate.zip").exists()
 
@@ -194,7 +194,7 @@ def test_damaged_artefact_is_an_error():
 @pytest.mark.parametrize("name", ["requirements.lock", PAGE])
 def test_missing_file_is_an_error(name):
     Path(name).unlink()
-    with pytest.raises(ArtefactError, match=f"^{name}: .*No such file"):
+    with pytest.raises(FileError, match=f"^{name}: .*No such file"):
         pack()
 
 
@@ -282,12 +282,12 @@ def test_jobs_are_those_that_led_to_the_result():
 
 def test_result_without_a_record_is_an_error():
     Path("records").mkdir()
-    with pytest.raises(ArtefactError, match=f"^{PAGE}: Snakemake has no record"):
+    with pytest.raises(FileError, match=f"^{PAGE}: Snakemake has no record"):
         read_jobs("records", PAGE)
 
 
 @pytest.mark.parametrize("changes", [{"starttime": None}, {"input": None}, {"log": None}])
 def test_record_of_another_form_is_an_error(changes):
     record(PAGE, "index", **changes)
-    with pytest.raises(ArtefactError, match="not a record of a job as Snakemake 9 writes it"):
+    with pytest.raises(FileError, match="not a record of a job as Snakemake 9 writes it"):
         read_jobs("records", PAGE)

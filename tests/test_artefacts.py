@@ -12,8 +12,10 @@ import h5py
 import numpy as np
 import pytest
 
-from privclust import artefacts
-from privclust.artefacts import ArtefactError
+from privclust import artefacts, hdf5
+from privclust.canonical import canonical_json
+from privclust.files import write_text
+from privclust.hdf5 import FileError
 
 
 @pytest.fixture
@@ -65,20 +67,20 @@ def test_truncated_file_is_refused(tmp_path, arrays, position):
     artefacts.write(path, "fit", arrays, {})
     content = path.read_bytes()
     path.write_bytes(content[: int(position * len(content))])
-    with pytest.raises(ArtefactError, match="delete it and run again"):
+    with pytest.raises(FileError, match="delete it and run again"):
         artefacts.read(path, "fit")
 
 
 def test_a_users_own_file_shall_not_be_deleted(tmp_path, arrays):
     path = tmp_path / "mine.h5"
-    with pytest.raises(ArtefactError, match=r"no such artefact$"):
-        artefacts.read(path, "sketch")
-    artefacts.write(path, "sketch", arrays, {"k": 1})
-    with pytest.raises(ArtefactError, match=r"made with k = 1, not 2$"):
-        artefacts.read(path, "sketch", {"k": 2})
+    with pytest.raises(FileError, match=r"no such artefact$"):
+        hdf5.read(path, "sketch")
+    hdf5.write(path, "sketch", arrays, {"k": 1})
+    with pytest.raises(FileError, match=r"made with k = 1, not 2$"):
+        hdf5.read(path, "sketch", {"k": 2})
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(ArtefactError, match=r"not a whole artefact .*\); take another copy of it$"):
-        artefacts.read(path, "sketch")
+    with pytest.raises(FileError, match=r"not a whole artefact .*\); take another copy of it$"):
+        hdf5.read(path, "sketch")
 
 
 def test_every_flipped_bit_that_changes_content_is_refused(tmp_path, arrays):
@@ -94,7 +96,7 @@ def test_every_flipped_bit_that_changes_content_is_refused(tmp_path, arrays):
         path.write_bytes(broken)
         try:
             found = artefacts.read(path, "fit")
-        except ArtefactError:
+        except FileError:
             refused += 1
             continue
         assert found.parameters == good.parameters
@@ -108,23 +110,23 @@ def test_changed_array_is_refused(tmp_path, arrays):
     artefacts.write(path, "fit", arrays, {})
     with h5py.File(path, "r+") as file:
         file["group/whole"][0] = 9
-    with pytest.raises(ArtefactError, match="digest"):
+    with pytest.raises(FileError, match="digest"):
         artefacts.read(path, "fit")
 
 
 def test_missing_foreign_and_wrong_files_are_named(tmp_path, arrays):
-    with pytest.raises(ArtefactError, match=r"no such artefact"):
+    with pytest.raises(FileError, match=r"no such artefact"):
         artefacts.read(tmp_path / "none.h5", "fit")
     foreign = tmp_path / "foreign.h5"
     with h5py.File(foreign, "w") as file:
         file["x"] = 1
-    with pytest.raises(ArtefactError, match=r"foreign\.h5: not a whole artefact"):
+    with pytest.raises(FileError, match=r"foreign\.h5: not a whole artefact"):
         artefacts.read(foreign, "fit")
     path = tmp_path / "a.h5"
     artefacts.write(path, "fit", arrays, {"k": 1})
-    with pytest.raises(ArtefactError, match="holds a 'fit' artefact, not a 'metrics'"):
+    with pytest.raises(FileError, match="holds a 'fit' artefact, not a 'metrics'"):
         artefacts.read(path, "metrics")
-    with pytest.raises(ArtefactError, match="made with k = 1, not 2"):
+    with pytest.raises(FileError, match="made with k = 1, not 2"):
         artefacts.read(path, "fit", {"k": 2})
 
 
@@ -166,7 +168,7 @@ def test_table_that_is_not_as_it_was_written_is_refused(tmp_path, damage, messag
     artefacts.write_table(table, "error\n0.5\n0.5\n")
     artefacts.write_table(tmp_path / "b.csv", "error\n0.7\n0.5\n")
     damage(table)
-    with pytest.raises(ArtefactError, match=message) as caught:
+    with pytest.raises(FileError, match=message) as caught:
         artefacts.read_table(table)
     assert str(table) in str(caught.value)
 
@@ -178,7 +180,7 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, arrays):
     with pytest.raises(TypeError, match="'bad'"):
         artefacts.write(path, "fit", {"bad": np.array([object()])}, {})
     with pytest.raises(UnicodeEncodeError):
-        artefacts.write_text(path, "half \ud800")
+        write_text(path, "half \ud800")
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.h5"]
 
@@ -187,8 +189,8 @@ def test_killed_writer_leaves_no_file_under_the_name(tmp_path):
     script = textwrap.dedent(
         """
         import os, signal, sys
-        from privclust import artefacts
-        with artefacts.atomic_path(sys.argv[1]) as temporary:
+        from privclust.files import atomic_path
+        with atomic_path(sys.argv[1]) as temporary:
             temporary.write_bytes(b"half")
             os.kill(os.getpid(), signal.SIGKILL)
         """
@@ -225,4 +227,4 @@ def test_a_disk_that_takes_no_more_ends_in_an_error_and_leaves_no_file(tmp_path,
 
 def test_not_a_number_has_no_canonical_json():
     with pytest.raises(ValueError, match="JSON"):
-        artefacts.canonical_json({"a": float("nan")})
+        canonical_json({"a": float("nan")})

@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 from privclust import cli
-from privclust.artefacts import ArtefactError
 from privclust.cli import main
+from privclust.hdf5 import FileError
 from privclust.kmeans import _frequencies, _release
 from privclust.kmeans._sketch import Sketch
 
@@ -274,7 +274,7 @@ def test_stopped_run_leaves_nothing_that_loads(run, tmp_path, number, code):
         assert err.endswith("nothing was written\n")
         assert sorted(os.listdir()) == ["endless.npy", "x.npy"]
     for path in tmp_path.iterdir():
-        with pytest.raises(ArtefactError):
+        with pytest.raises(FileError):
             Sketch.load(path)
 
 

@@ -25,8 +25,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from privclust.artefacts import ArtefactError, atomic_path
 from privclust.config import ConfigError
+from privclust.files import atomic_path
+from privclust.hdf5 import FileError
 from privclust.planning import Plan
 
 _METADATA = "ro-crate-metadata.json"
@@ -136,7 +137,7 @@ def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
 
     Raises
     ------
-    ArtefactError
+    FileError
         If there is no record of how the result was made, or a record cannot be read.
     """
     grouped: dict[tuple[str, ...], list[Job]] = {}
@@ -148,7 +149,7 @@ def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
     jobs = [_join(parts) for parts in grouped.values()]
     makers = {output: job for job in jobs for output in job.outputs}
     if result not in makers:
-        raise ArtefactError(
+        raise FileError(
             f"{result}: Snakemake has no record in {records} of the job that made it; an archive "
             "needs them, so make it again, without --drop-metadata"
         )
@@ -166,13 +167,13 @@ def read_content(name: str) -> bytes:
 
     Raises
     ------
-    ArtefactError
+    FileError
         If it cannot be read.
     """
     try:
         return Path(name).read_bytes()
     except OSError as error:
-        raise ArtefactError(
+        raise FileError(
             f"{name}: the archive needs it, but it cannot be read ({error.strerror}); run the "
             "workflow again"
         ) from None
@@ -201,7 +202,7 @@ def write_archive(
 
     Raises
     ------
-    ArtefactError
+    FileError
         If an output of a job is missing or is not what the job wrote.
     ConfigError
         If something that belongs in the crate lies outside the project's folder, or names it.
@@ -240,7 +241,7 @@ def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
         )
         return tuple(record["log"]), job
     except (ValueError, KeyError, TypeError) as error:
-        raise ArtefactError(
+        raise FileError(
             f"{path}: not a record of a job as Snakemake 9 writes it "
             f"({type(error).__name__}: {error}); make the results again"
         ) from None

@@ -313,7 +313,7 @@ def _decode(args) -> None:
     from functools import reduce
     from operator import add
 
-    from privclust.artefacts import write_text
+    from privclust.files import write_text
     from privclust.kmeans import decode
     from privclust.kmeans._sketch import Sketch
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
-from privclust import artefacts
+from privclust import artefacts, hdf5
 from privclust.archive import WORKFLOW, Job, read_content
 from privclust.datasets.fetch import read_receipt
 from privclust.datasets.registry import Dataset
@@ -90,7 +90,7 @@ def describe(
 
     Raises
     ------
-    ArtefactError
+    FileError
         If an output of a job is missing or is not what the job wrote.
     """
     run = _Run(plan, config, jobs, project, members)
@@ -346,7 +346,7 @@ def _add_kept_outside(run: _Run) -> None:
         )
 
 
-def _origin(found: artefacts.Artefact | None) -> str:
+def _origin(found: hdf5.Contents | None) -> str:
     """Say of which data an artefact is, where it holds data."""
     source = found.parameters.get("source") if found else None
     return f"Made from {source}." if source else ""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privclust.artefacts import canonical_json
+from privclust.canonical import canonical_json
 
 STREAMS = ("data", "init", "noise")
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privclust import seeds
-from privclust.artefacts import canonical_json
+from privclust.canonical import canonical_json
 from privclust.experiments import runner, tables
 from privclust.experiments.plan import Experiment, Method, expand_grid
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from privclust import artefacts
-from privclust.artefacts import ArtefactError
 from privclust.datasets.images import UnreadableImagesError, join_files
 from privclust.features import _cache, cache_features, extract_features
+from privclust.hdf5 import FileError
 
 SIZE = 40
 
@@ -91,14 +91,14 @@ def test_shards_of_other_images_are_not_taken(network, gratings, tmp_path, count
 def test_file_of_something_else_is_refused(network, gratings, tmp_path):
     path = tmp_path / "f.h5"
     cache_features(gratings, path, size=SIZE)
-    with pytest.raises(ArtefactError, match="was made with size = 40, not 64"):
+    with pytest.raises(FileError, match="was made with size = 40, not 64"):
         cache_features(gratings, path, size=64)
-    with pytest.raises(ArtefactError, match="was made with labels"):
+    with pytest.raises(FileError, match="was made with labels"):
         cache_features({**gratings, "y": gratings["y"] + 1}, path, size=SIZE)
-    with pytest.raises(ArtefactError, match="was made with images"):
+    with pytest.raises(FileError, match="was made with images"):
         cache_features({**gratings, "images": gratings["images"][::-1]}, path, size=SIZE)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ArtefactError, match="not a whole artefact"):
+    with pytest.raises(FileError, match="not a whole artefact"):
         cache_features(gratings, path, size=SIZE)
 
 

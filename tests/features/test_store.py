@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from privclust import artefacts
-from privclust.artefacts import ArtefactError
 from privclust.features import load_features, save_features
+from privclust.hdf5 import FileError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y = np.array([5, -1, 5, 7])
@@ -118,12 +118,12 @@ def test_file_that_is_not_there_or_of_another_kind(tmp_path):
 def test_artefact_of_another_kind_or_damaged(tmp_path):
     path = tmp_path / "f.h5"
     artefacts.write(path, "dataset", {"X": X, "y": Y}, {})
-    with pytest.raises(ArtefactError, match="holds a 'dataset' artefact, not a 'features'"):
+    with pytest.raises(FileError, match="holds a 'dataset' artefact, not a 'features'"):
         load_features(path)
     save_features(path, X, Y)
     with h5py.File(path, "r+") as file:
         file["X"][0, 0] = 9
-    with pytest.raises(ArtefactError, match="does not fit its digest"):
+    with pytest.raises(FileError, match="does not fit its digest"):
         load_features(path)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privclust import artefacts
-from privclust.artefacts import ArtefactError
+from privclust.hdf5 import FileError
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._release import release, scrambled
 from privclust.kmeans._sketch import Sketch, SketchNoise
@@ -225,10 +225,10 @@ def test_damaged_and_other_files_are_refused(tmp_path, X, frequencies):
     content = path.read_bytes()
     for i in range(len(content) // 2, len(content), 97):
         path.write_bytes(content[:i])
-        with pytest.raises(ArtefactError):
+        with pytest.raises(FileError):
             Sketch.load(path)
     artefacts.write(path, "dataset", {"points": X}, {})
-    with pytest.raises(ArtefactError, match="not a 'sketch'"):
+    with pytest.raises(FileError, match="not a 'sketch'"):
         Sketch.load(path)
     with pytest.raises(FileNotFoundError, match=r"none\.h5: there is no such file"):
         Sketch.load(tmp_path / "none.h5")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.artefacts import ArtefactError
+from privclust.hdf5 import FileError
 from privclust.mixtures import (
     AdaptiveGaussianMixture,
     GaussianMixtureEM,
@@ -312,7 +312,7 @@ def test_files_keep_the_mixture_and_its_guarantee(tmp_path, accounting):
     assert back.get_params() == found.get_params()
     assert (back.n_iter_, back.n_features_in_) == (found.n_iter_, 2)
     assert back.score_samples(X).tobytes() == found.score_samples(X).tobytes()
-    with pytest.raises(ArtefactError):
+    with pytest.raises(FileError):
         GaussianMixtureEM.load(tmp_path / "mixture.h5")
 
 

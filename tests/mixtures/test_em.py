@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from privclust.artefacts import ArtefactError
+from privclust.hdf5 import FileError
 from privclust.mixtures import (
     GaussianMixtureEM,
     MixtureParameters,
@@ -325,7 +325,7 @@ def test_files_of_another_class_are_refused(tmp_path):
         pass
 
     Other().fit(np.random.default_rng(0).standard_normal((9, 2))).save(tmp_path / "other.h5")
-    with pytest.raises(ArtefactError, match='estimator = "Other", not "GaussianMixtureEM"'):
+    with pytest.raises(FileError, match='estimator = "Other", not "GaussianMixtureEM"'):
         GaussianMixtureEM.load(tmp_path / "other.h5")
 
 

@@ -1,6 +1,6 @@
 import os
 
-from privclust.artefacts import canonical_json
+from privclust.canonical import canonical_json
 from privclust.config import ConfigError
 from privclust.experiments.plan import MEMORY_MB
 from privclust.planning import changed_settings, load_plan, normalise

@@ -7,6 +7,7 @@ import job
 import pandas as pd
 
 from privclust import artefacts
+from privclust.files import write_text
 from privclust.page import costs_script, render, svg_size
 
 job.start(snakemake)
@@ -30,9 +31,9 @@ page = render(
         for path in files.trials
     },
 )
-artefacts.write_text(snakemake.output.page, page)
+write_text(snakemake.output.page, page)
 costs = {
     Path(path).parent.name: pd.read_csv(artefacts.read_table(path), sep="\t")
     for path in files.costs
 }
-artefacts.write_text(snakemake.output.costs, costs_script(spec, costs))
+write_text(snakemake.output.costs, costs_script(spec, costs))

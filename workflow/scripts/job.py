@@ -16,13 +16,13 @@ from pathlib import Path
 # In a conda environment of Snakemake's own making, the package is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from privclust.artefacts import ArtefactError
 from privclust.config import ConfigError
 from privclust.datasets.images import UnreadableImagesError
 from privclust.datasets.registry import DataError
 from privclust.features._weights import WeightsError
+from privclust.hdf5 import FileError
 
-EXPECTED = (ArtefactError, ConfigError, DataError, UnreadableImagesError, WeightsError)
+EXPECTED = (FileError, ConfigError, DataError, UnreadableImagesError, WeightsError)
 
 # Errors of the disk rather than of the project, and what helps.
 OF_THE_DISK = {

@@ -24,10 +24,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from privclust.artefacts import atomic_path, write_text
 from privclust.datasets.network import CHUNK, download, unreachable, why_failed, worth_retrying
 from privclust.datasets.registry import DataError, Dataset, Part, Source, Substitute
 from privclust.dotted import load_object
+from privclust.files import atomic_path, write_text
 from privclust.packages import require
 
 RECEIPT = "receipt.json"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from privclust.artefacts import canonical_json
+from privclust.canonical import canonical_json
 from privclust.config import ConfigError
 from privclust.sources import source_files
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from privclust import seeds
-from privclust.artefacts import canonical_json
+from privclust.canonical import canonical_json
 from privclust.config import ConfigError
 from privclust.dotted import load_object
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privclust import artefacts
+from privclust import hdf5
 from privclust.datasets.images import ImageList, UnreadableImagesError
 from privclust.features._controls import small_pixels
 from privclust.features._extract import CROP, Settings, check_settings, run_network
@@ -85,7 +85,7 @@ def cache_features(
         If a parameter is out of range or arrays do not fit one another.
     UnreadableImagesError
         If images cannot be decoded and may not be skipped, or none can be.
-    ArtefactError
+    FileError
         If the file is damaged, or holds features of other images or by other settings.
     ImportError
         If a package is missing; the message says what to install.
@@ -114,7 +114,7 @@ def cache_features(
         "labels": _digest(labels),
     }
     if path.exists():
-        found = artefacts.read(path, KIND, noted)
+        found = hdf5.read(path, KIND, noted, remedy=hdf5.RUN_AGAIN)
         if skip_unreadable or not found.parameters["skipped"]:
             return features_of(found, path)
     readable, noted["skipped"] = _readable(images, skip_unreadable)
@@ -132,7 +132,7 @@ def cache_features(
         content[name] = value if name == "names" else value[readable]
     save_features(path, **content, about=noted, inputs=inputs)
     shutil.rmtree(folder, ignore_errors=True)
-    return features_of(artefacts.read(path, KIND), path)
+    return features_of(hdf5.read(path, KIND), path)
 
 
 def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.ndarray]:
@@ -178,13 +178,13 @@ def _shard(
     file = folder / f"{positions[0]:08d}.h5"
     parameters = {**noted, "first": int(positions[0]), "last": int(positions[-1])}
     try:
-        return artefacts.read(file, "features_shard", parameters).arrays
-    except artefacts.ArtefactError as error:
+        return hdf5.read(file, "features_shard", parameters).arrays
+    except hdf5.FileError as error:
         if file.exists():
             log.info("extracted again: %s", error)
     some = images.subset(positions)
     arrays = {"X": run_network(some, range(0, len(some), settings.batch), settings)}
     if noted["pixels"] is not None:
         arrays["pixels"] = small_pixels(some, noted["pixels"])
-    artefacts.write(file, "features_shard", arrays, parameters)
+    hdf5.write(file, "features_shard", arrays, parameters)
     return arrays

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privclust import artefacts
+from privclust import hdf5
 from privclust.datasets.images import take_images
 from privclust.datasets.registry import WHOLE_COPY, DataError
 from privclust.features._cache import cache_features
@@ -134,7 +134,7 @@ def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet
     """
     try:
         given = load_features(entry.file)
-    except artefacts.ArtefactError as error:  # which would have what is made here deleted
+    except hdf5.FileError as error:  # which would have what is made here deleted
         raise DataError(
             f"features {entry.name}: {entry.file}: an artefact, but damaged or not of features",
             WHOLE_COPY,

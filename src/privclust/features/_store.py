@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust import artefacts
+from privclust import hdf5
 from privclust.datasets.images import encode_text
 from privclust.packages import require
 
@@ -73,7 +73,7 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     ValueError
         If the file is of another kind or damaged, an array is missing, or arrays do not fit one
         another or hold NaN or infinite numbers. The message names the file and the array.
-    ArtefactError
+    FileError
         If the file is an artefact of this project that is damaged or holds something else.
 
     Examples
@@ -90,7 +90,7 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     if path.suffix not in (".npz", ".h5", ".hdf5"):
         raise ValueError(f"{path}: features may be in .h5, .hdf5 or .npz, got {path.name!r}")
     if path.suffix != ".npz" and _is_artefact(path):
-        return features_of(artefacts.read(path, KIND), path)
+        return features_of(hdf5.read(path, KIND), path)
     arrays = _read_npz(path) if path.suffix == ".npz" else _read_hdf5(path)
     for name in ("X", "y"):
         if name not in arrays:
@@ -99,9 +99,9 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     return _checked(arrays, {}, f"{path}: ")
 
 
-def features_of(artefact: artefacts.Artefact, path: Path) -> FeatureSet:
-    """Return what an artefact of features holds; `path` serves messages alone."""
-    return _checked(artefact.arrays, artefact.parameters, f"{path}: ")
+def features_of(contents: hdf5.Contents, path: Path) -> FeatureSet:
+    """Return what a file of features holds; `path` serves messages alone."""
+    return _checked(contents.arrays, contents.parameters, f"{path}: ")
 
 
 def check_suffix(path: str | os.PathLike[str]) -> Path:
@@ -164,7 +164,7 @@ def save_features(
         arrays["names"] = encode_text(features.names)
     if features.pixels is not None:
         arrays["pixels"] = features.pixels
-    return artefacts.write(path, KIND, arrays, about or {}, inputs)
+    return hdf5.write(path, KIND, arrays, about or {}, inputs)
 
 
 def _is_artefact(path: Path) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from privclust.artefacts import atomic_path, write_table
+from privclust.artefacts import write_table
+from privclust.files import atomic_path
 
 # Okabe and Ito's palette: told apart with every common kind of colour blindness.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust import artefacts
+from privclust import hdf5
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._streams import Source, chunks
 from privclust.privacy import Guarantee
@@ -302,7 +302,7 @@ class Sketch:
         else:
             content = {_EXACT + name: array for name, array in self.exact.items()}
         arrays = {"frequencies": self.frequencies, **content}
-        return artefacts.write(path, KIND, arrays, parameters)
+        return hdf5.write(path, KIND, arrays, parameters)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Sketch:
@@ -312,12 +312,12 @@ class Sketch:
         ------
         FileNotFoundError
             If there is no such file.
-        privclust.artefacts.ArtefactError
+        privclust.hdf5.FileError
             If the file is damaged or holds something else.
         """
         if not os.path.exists(path):
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
-        found = artefacts.read(path, KIND)
+        found = hdf5.read(path, KIND)
         parameters, arrays = found.parameters, found.arrays
         frequencies, n_measurements = arrays["frequencies"], parameters["n_measurements"]
         if "sums" not in arrays:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust import artefacts
+from privclust import hdf5
 from privclust.hints import RandomState
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
@@ -156,7 +156,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
             "init": {key: _plain(key, value) for key, value in self.get_params(False).items()},
             "fitted": facts,
         }
-        artefacts.write(path, _KIND, arrays, parameters)
+        hdf5.write(path, _KIND, arrays, parameters)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -173,10 +173,10 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
         Raises
         ------
-        privclust.artefacts.ArtefactError
+        privclust.hdf5.FileError
             If the file is missing, damaged, or of another class.
         """
-        found = artefacts.read(path, _KIND, {"estimator": cls.__name__})
+        found = hdf5.read(path, _KIND, {"estimator": cls.__name__})
         estimator = cls(**found.parameters["init"])
         facts = dict(found.parameters["fitted"])
         if "feature_names_in_" in facts:
