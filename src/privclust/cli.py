@@ -191,8 +191,8 @@ def _sketch(args) -> None:
     from privclust.kmeans._feature_sums import FeatureSums
     from privclust.kmeans._release import release
     from privclust.kmeans._sketch import Sketch, secret_mask_seed
-    from privclust.kmeans._streams import chunks
     from privclust.privacy import noise_source
+    from privclust.streams import chunks
 
     if args.epsilon is not None and args.seed_noise is None:
         noise_source(None)  # says now, not after hours, what is not installed
@@ -289,7 +289,7 @@ def _public_sample(path: str, n_features: int):
     """Return the first records of a file (n, n_features)."""
     import numpy as np
 
-    from privclust.kmeans._streams import chunks
+    from privclust.streams import chunks
 
     stream = chunks(path, chunk_size=_SAMPLE_ROWS)
     if stream.n_features != n_features:

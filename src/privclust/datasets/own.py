@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from privclust.datasets.registry import DataError
-from privclust.kmeans._streams import chunks
+from privclust.streams import chunks
 
 _TABLES = (".csv", ".parquet", ".pq")
 SOURCE = "own: {}"

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from privclust import hdf5
 from privclust.kmeans._feature_sums import FeatureSums
-from privclust.kmeans._streams import Source, chunks
 from privclust.privacy import Guarantee
+from privclust.streams import Source, chunks
 from privclust.validation import check_integer, check_option
 
 KIND = "sketch"
@@ -160,7 +160,7 @@ class Sketch:
         Parameters
         ----------
         source : array_like, path or iterable of chunks
-            What `privclust.kmeans._streams.chunks` reads.
+            What `privclust.streams.chunks` reads.
         frequencies : array_like of shape (n_features, m)
         n_measurements : int or None
             r: how many features each record takes part in; None for all.

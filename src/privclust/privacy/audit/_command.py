@@ -72,7 +72,7 @@ def _pair(args) -> tuple:
 
 def _file(path: str) -> np.ndarray:
     """All records of a file (n, d)."""
-    from privclust.kmeans._streams import chunks
+    from privclust.streams import chunks
 
     stream = chunks(path)
     records = list(stream)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.kmeans._streams import chunks
+from privclust.streams import chunks
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

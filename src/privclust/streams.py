@@ -66,7 +66,7 @@ class Chunks:
         return chunk
 
     def _checked(self, piece) -> np.ndarray:
-        """Bring a piece to a type that sketches are made from, or say what is wrong with it."""
+        """Bring a piece to a type that can be computed with, or say what is wrong with it."""
         array = np.asarray(piece)
         if array.dtype.kind not in "iuf":
             raise ValueError(f"{self.name}: holds {array.dtype} where real numbers should be")
