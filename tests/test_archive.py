@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from privclust import artefacts
-from privclust.archive import Job, project_digest, project_files, read_jobs, write_archive
+from privclust.archive import project_digest, project_files, write_archive
 from privclust.config import ConfigError
 from privclust.datasets.fetch import Receipt
 from privclust.datasets.registry import Dataset, Substitute
 from privclust.hdf5 import FileError
 from privclust.planning import Plan
+from privclust.run_records import Job, read_jobs
 
 PAGE = "results/quick/index.html"
 PREPARED = "data/prepared/{}.h5"

@@ -21,10 +21,10 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
 from privclust import artefacts, hdf5
-from privclust.archive import WORKFLOW, Job, read_content
 from privclust.datasets.fetch import read_receipt
 from privclust.datasets.registry import Dataset
 from privclust.planning import Plan
+from privclust.run_records import WORKFLOW, Job, read_content
 
 # The kind of artefact that a rule writes.
 _KINDS = {
