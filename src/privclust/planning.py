@@ -14,7 +14,7 @@ from privclust.config import ConfigError, load_validated, load_yaml, validate
 from privclust.datasets.fetch import resolve_mirror
 from privclust.datasets.registry import DataError, Dataset, load_datasets
 from privclust.experiments.plan import Experiment, experiments_of
-from privclust.features.sets import FeatureEntry, GivenFeatures, load_feature_sets
+from privclust.feature_sets import FeatureEntry, GivenFeatures, load_feature_sets
 from privclust.own import OwnData, join_own_methods, load_own_data, paper_of_own_data
 from privclust.sources import source_files
 

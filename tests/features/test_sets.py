@@ -13,14 +13,9 @@ from privclust import artefacts
 from privclust.config import ConfigError, load_yaml
 from privclust.datasets.images import UnreadableImagesError, generate, join_files
 from privclust.datasets.registry import DataError
-from privclust.features import (
-    extract_set,
-    pixel_features,
-    save_features,
-    select_images,
-    take_given,
-)
-from privclust.features.sets import FeatureEntry, GivenFeatures, load_feature_sets
+from privclust.feature_extraction import extract_set, select_images, take_given
+from privclust.feature_sets import FeatureEntry, GivenFeatures, load_feature_sets
+from privclust.features import pixel_features, save_features
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow" / "schemas" / "features.schema.yaml"

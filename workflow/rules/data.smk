@@ -46,7 +46,7 @@ rule prepare:
 rule features:
     input:
         images=images_of,
-        code=code_of("privclust.features.extract_set"),
+        code=code_of("privclust.feature_extraction.extract_set"),
     output:
         features="data/features/{features}.h5",
     log:

