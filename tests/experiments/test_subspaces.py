@@ -9,9 +9,9 @@ from privclust.config import ConfigError
 from privclust.experiments import subspaces, subspaces_evaluation
 from privclust.experiments.runner import TrialStreams
 from privclust.experiments.subspaces_solvers import SOLVERS, SubspacesOfLabels, solver
+from privclust.grassmann import random_bases
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.subspaces import KPlanes, SuLQKPlanes
-from privclust.subspaces._geometry import random_bases
 
 POINT = {
     "n_samples": 90,

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from privclust import subspaces
+from privclust.grassmann import nearest_subspaces, orthonormal, principal_bases
 from privclust.kmeans import DPLloyd
 from privclust.metrics import principal_angles, subspace_distance
 from privclust.privacy import PrivacyLeakWarning
@@ -21,7 +22,6 @@ from privclust.subspaces._base import (
     start_guarantee,
     starting_bases,
 )
-from privclust.subspaces._geometry import nearest_subspaces, orthonormal, principal_bases
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from privclust.grassmann import nearest_subspaces
 from privclust.metrics import subspace_cost, wasserstein_distance
 from privclust.privacy import PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss
 from privclust.subspaces import KPlanes, SuLQKPlanes
 from privclust.subspaces._base import random_bases
-from privclust.subspaces._geometry import nearest_subspaces
 
 CALIBRATIONS = ["zcdp", "mod_sulq"]
 

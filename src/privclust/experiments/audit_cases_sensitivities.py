@@ -10,6 +10,7 @@ import numpy as np
 from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
 from privclust.embedding._private_pca import _second_moments
 from privclust.embedding._sensitivity import proved_sensitivity
+from privclust.grassmann import nearest_subspaces
 from privclust.kmeans import DPLloyd
 from privclust.kmeans._grid import Grid
 from privclust.kmeans._release import sensitivities
@@ -20,7 +21,6 @@ from privclust.mixtures._statistics import expected_statistics
 from privclust.privacy.audit import add_remove, replace_one
 from privclust.privacy.bounds import declared_box
 from privclust.subspaces import SuLQKPlanes
-from privclust.subspaces._geometry import nearest_subspaces
 from privclust.subspaces._sample_aggregate import result_distances
 from privclust.subspaces._smooth_sensitivity import (
     most_central,

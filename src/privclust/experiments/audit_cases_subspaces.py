@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from privclust.experiments.audit_cases_base import AuditCase, along, repeated, vectorised
+from privclust.grassmann import orthonormal
 from privclust.privacy.noise import add_gaussian
 from privclust.subspaces import (
     GibbsSubspaceClustering,
@@ -15,7 +16,6 @@ from privclust.subspaces import (
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
-from privclust.subspaces._geometry import orthonormal
 from privclust.subspaces._sample_aggregate import (
     canonical_subspaces,
     result_distances,

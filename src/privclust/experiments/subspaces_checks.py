@@ -10,13 +10,13 @@ from scipy.special import softmax
 
 from privclust.config import ConfigError
 from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.grassmann import residuals
 from privclust.subspaces._circle import circle_instability, circle_optimum
 from privclust.subspaces._exact_chain import (
     exact_chain,
     labels_of_states,
     total_variation_curve,
 )
-from privclust.subspaces._geometry import residuals
 
 _ORDER_ONE = 1.0  # what the paper calls O(1): the distance of two random lines in square mean
 _SPREAD = 0.1  # of the angles of rows about a line, in radians

@@ -13,13 +13,13 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.privacy.guarantee import Guarantee
-from privclust.subspaces._geometry import (
+from privclust.grassmann import (
     bases_of_labels,
     orthonormal,
     random_bases,
     residuals,
 )
+from privclust.privacy.guarantee import Guarantee
 from privclust.validation import check_integer, check_option
 
 __all__ = [

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from privclust.grassmann import basis_of_rows, nearest_subspaces, principal_bases
 from privclust.hints import RandomState
 from privclust.subspaces._base import (
     SubspaceClusterer,
@@ -16,7 +17,6 @@ from privclust.subspaces._base import (
     check_magnitude,
     starting_bases,
 )
-from privclust.subspaces._geometry import basis_of_rows, nearest_subspaces, principal_bases
 from privclust.validation import as_generator, check_integer, check_number_of_groups
 
 

@@ -13,13 +13,13 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
+from privclust.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import OUT_OF_BOUNDS, bounded_rows
 from privclust.privacy.noise import add_gaussian, is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._base import SubspaceClusterer, check_dimension, check_magnitude
-from privclust.subspaces._geometry import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.subspaces._smooth_sensitivity import (
     exact_calibration,
     lemma_calibration,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from privclust.grassmann import nearest_subspaces, principal_bases, residuals
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Loss, Release
 from privclust.privacy.accounting import check_budget
@@ -23,7 +24,6 @@ from privclust.subspaces._base import (
     start_guarantee,
     starting_bases,
 )
-from privclust.subspaces._geometry import nearest_subspaces, principal_bases, residuals
 from privclust.validation import check_integer, check_number_of_groups, check_option
 
 CALIBRATIONS = ("zcdp", "mod_sulq")

@@ -1,9 +1,11 @@
-"""Subspaces through the origin: distances of rows to them, and where they come from.
+"""Subspaces through the origin, the points of Grassmann manifolds: how far rows are, and fits.
 
 Bases are arrays of shape (n_clusters, n_features, dimension) whose columns are orthonormal.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -41,7 +43,7 @@ def residuals(X: np.ndarray, bases: np.ndarray) -> np.ndarray:
     return found
 
 
-def blocks(n_samples: int, width: int):
+def blocks(n_samples: int, width: int) -> Iterator[slice]:
     """Yield slices of rows, so that a block of that many columns stays in the cache."""
     size = max(1, _BLOCK_ENTRIES // width)
     for start in range(0, n_samples, size):
