@@ -109,7 +109,7 @@ def test_commands_of_the_readme_find_the_clusters(tmp_path):
         records = rng.normal(rng.choice([-4.0, 0.0, 4.0], size=(10_000, 1)), 1.0, (10_000, 2))
         pd.DataFrame(records, columns=["a", "b"]).to_csv(tmp_path / f"day{day}.csv", index=False)
     for line in lines:
-        command = [sys.executable, "-m", "privclust.cli", *shlex.split(line)[1:]]
+        command = [sys.executable, "-m", "privclust.command", *shlex.split(line)[1:]]
         subprocess.run(command, cwd=tmp_path, check=True)
     centers = pd.read_csv(tmp_path / "centers.csv").sort_values("x1")
     expected = np.repeat([[-4.0], [0.0], [4.0]], 2, axis=1)
@@ -122,7 +122,7 @@ def test_the_audit_of_the_readme_convicts_half_the_noise(tmp_path):
         "pair = (0.0, 1.0)\n\n\n"
         "def mechanism(data, rng):\n    return data + rng.laplace(scale=0.5)\n"
     )
-    command = [sys.executable, "-m", "privclust.cli", *shlex.split(line)[1:], "--seed", "0"]
+    command = [sys.executable, "-m", "privclust.command", *shlex.split(line)[1:], "--seed", "0"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "violated" in done.stdout + done.stderr

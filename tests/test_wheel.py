@@ -99,6 +99,6 @@ def test_it_fits_with_four_packages_beside_it(run):
 
 
 def test_its_command_says_how_it_is_used(run):
-    done = run("from privclust.cli import main; sys.exit(main())", "--help")
+    done = run("from privclust.command import main; sys.exit(main())", "--help")
     assert done.returncode == 0, done.stderr
     assert "sketch" in done.stdout

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from privclust.cli import main
+from privclust.command import main
 from privclust.kmeans import Moments, Sketch, decode, draw_frequencies, release
 from privclust.kmeans._decode import estimate_moments, mean_features
 from privclust.privacy.bounds import checked_box

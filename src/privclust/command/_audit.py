@@ -1,4 +1,4 @@
-"""The command ``privclust audit``: mechanism, data and statistic named on the command line."""
+"""``privclust audit``: mechanism, data and statistic named on the command line."""
 
 from __future__ import annotations
 
@@ -7,45 +7,72 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import numpy as np
+from privclust.command._arguments import add_command, number, positive_integer, probability, seed
+from privclust.command._output import progress
 
-from privclust.privacy.audit._audit import AuditResult, audit_mechanism
+if TYPE_CHECKING:
+    import numpy as np
 
 _PAIR = "pair"  # what a module may call its two data sets
 
 
-def audit(args, progress: Callable) -> AuditResult:
-    """Run the audit that parsed arguments describe; `progress` as `audit_mechanism` takes it.
+def add_to(commands) -> None:
+    """``privclust audit``."""
+    parser = add_command(
+        commands,
+        "audit",
+        _run,
+        summary="attack a mechanism's privacy claim",
+        description="Run a mechanism on two neighbouring data sets and bound epsilon and delta "
+        "from below. Exit code 1 if they exceed the claim. No audit proves privacy.",
+    )
+    add = parser.add_argument
+    add("mechanism", metavar="MODULE:CALLABLE", help="called as (data, rng), returns an output")
+    add("--epsilon", type=number, required=True, metavar="E", help="claimed, in nats")
+    add("--delta", type=probability, default=0.0, metavar="D", help="claimed; default: 0")
+    add("--trials", type=positive_integer, default=10_000, metavar="N", help="on each data set")
+    known = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE"
+    add("--data", nargs="+", metavar="X", help=known)
+    add("--statistic", metavar="MODULE:CALLABLE", help="output to number; default: learned")
+    add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
+    add("--seed", type=seed, metavar="S", help="of the random numbers that the mechanism is given")
 
-    Raises
-    ------
-    ValueError
-        If something named cannot be found, or is not what it must be.
-    """
+
+def _run(args) -> int:
+    """Audit a mechanism; the outcome goes to the standard output."""
+    if len(args.data or ()) > 2:
+        args.usage_error("--data takes MODULE:PAIR or two files")
+
+    from privclust.privacy.audit import audit_mechanism
+
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
-    mechanism = _callable(args.mechanism, "(data, rng)", 2)
-    statistic = None
-    if args.statistic is not None:
-        statistic = _callable(args.statistic, "(output)", 1)
-    data, neighbour = _pair(args)
-    return audit_mechanism(
-        mechanism,
-        data,
-        neighbour,
-        args.epsilon,
-        args.delta,
-        args.trials,
-        statistic,
-        args.seed,
-        confidence=args.confidence,
-        progress=progress,
-    )
+    with progress(2 * args.trials, "runs") as advance:
+        mechanism = _callable(args.mechanism, "(data, rng)", 2)
+        statistic = args.statistic and _callable(args.statistic, "(output)", 1)
+        data, neighbour = _pair(args)
+        result = audit_mechanism(
+            mechanism,
+            data,
+            neighbour,
+            args.epsilon,
+            args.delta,
+            args.trials,
+            statistic,
+            args.seed,
+            confidence=args.confidence,
+            progress=advance,
+        )
+    print(result, flush=True)
+    return 1 if result.verdict == "violated" else 0
 
 
 def _pair(args) -> tuple:
     """The two data sets: two files, an object, or the mechanism's module's ``pair``."""
+    import numpy as np
+
     if args.data is not None and len(args.data) == 2:
         return _file(args.data[0]), _file(args.data[1])
     if args.data is not None:
@@ -72,6 +99,8 @@ def _pair(args) -> tuple:
 
 def _file(path: str) -> np.ndarray:
     """All records of a file (n, d)."""
+    import numpy as np
+
     from privclust.streams import chunks
 
     stream = chunks(path)

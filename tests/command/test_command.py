@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust import cli
-from privclust.cli import main
+from privclust.command import _output, _sketch, main
 from privclust.hdf5 import FileError
 from privclust.kmeans import _frequencies, _release
 from privclust.kmeans._sketch import Sketch
@@ -118,7 +117,7 @@ def test_ten_processes_sketch_ten_parts(run):
     for device, part in enumerate(np.split(X, 10)):
         np.save(f"{device}.npy", part)
         arguments = ["sketch", f"{device}.npy", "-o", f"{device}.h5", "--like", "whole.h5"]
-        command = [sys.executable, "-m", "privclust.cli", *arguments, "--epsilon", "2"]
+        command = [sys.executable, "-m", "privclust.command", *arguments, "--epsilon", "2"]
         processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
     assert [process.wait() for process in processes] == [0] * 10
     parts = [Sketch.load(f"{device}.h5") for device in range(10)]
@@ -254,8 +253,8 @@ def test_stopped_run_leaves_nothing_that_loads(run, tmp_path, number, code):
     """A sparse file of ten thousand million zeros is being read when the signal comes."""
     np.lib.format.open_memmap("endless.npy", mode="w+", dtype=np.float32, shape=(10**10, 1))
     program = (
-        "import sys; from privclust import cli; cli._SECONDS_BETWEEN_LINES = 0.0;"
-        "sys.exit(cli.main(sys.argv[1:]))"
+        "import sys; from privclust.command import _output, main;"
+        "_output._SECONDS_BETWEEN_LINES = 0.0; sys.exit(main(sys.argv[1:]))"
     )
     arguments = ["sketch", "endless.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1"]
     process = subprocess.Popen(
@@ -279,7 +278,7 @@ def test_stopped_run_leaves_nothing_that_loads(run, tmp_path, number, code):
 
 
 def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
-    monkeypatch.setattr(cli, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(_output, "_SECONDS_BETWEEN_LINES", 0.0)
     _, _, err = run("sketch", "x.npy", "x.npy", "-o", "s.h5", *DRAWN)
     assert "600 of 1,200 records read\n1,200 of 1,200 records read\n" in err
     pytest.importorskip("tqdm")
@@ -293,7 +292,7 @@ def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
 
 def test_nothing_slow_is_imported_before_the_arguments_are_understood():
     program = (
-        "import sys; from privclust.cli import main\n"
+        "import sys; from privclust.command import main\n"
         "try: main(['sketch', '--help'])\n"
         "except SystemExit: print(set(sys.modules) & {'numpy', 'numba', 'h5py', 'sklearn', 'tqdm'})"
     )
@@ -304,8 +303,8 @@ def test_nothing_slow_is_imported_before_the_arguments_are_understood():
 
 
 def test_choices_are_those_of_the_library():
-    assert cli._LAWS[0] == "adapted_radius"
-    assert set(cli._LAWS) == set(_frequencies.LAWS)
+    assert _sketch._LAWS[0] == "adapted_radius"
+    assert set(_sketch._LAWS) == set(_frequencies.LAWS)
     with pytest.raises(SystemExit):
         main(["sketch", "x", "-o", "y", "--noise", "x"])
     for option, known in (("--noise", _release.NOISES), ("--neighbours", _release.NEIGHBOURS)):
@@ -329,8 +328,8 @@ def test_choices_are_those_of_the_library():
 
 
 def test_the_command_is_installed_under_its_name():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    assert project["scripts"] == {"privclust": f"{main.__module__}:{main.__name__}"}
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"privclust": "privclust.command:main"}
 
 
 def test_decode_merges_and_writes_centers(run):

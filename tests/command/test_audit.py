@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privclust import cli
-from privclust.cli import main
+from privclust.command import _output, main
 
 MODULE = """
 import numpy as np
@@ -45,7 +44,7 @@ def three():
 def run(tmp_path, monkeypatch, capsys):
     """Run the command in a folder with a module of its own; return its code and what it printed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_SECONDS_BETWEEN_LINES", 3600.0)
+    monkeypatch.setattr(_output, "_SECONDS_BETWEEN_LINES", 3600.0)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one not in ("", str(tmp_path))])
     for name in ("attacked", "broken_module"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -82,7 +81,7 @@ def test_a_violated_claim_is_exit_code_1_and_a_consistent_one_0(run):
 
 
 def test_progress_is_shown(run, monkeypatch):
-    monkeypatch.setattr(cli, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(_output, "_SECONDS_BETWEEN_LINES", 0.0)
     options = ("--epsilon", "1", "--trials", "20", "--statistic", "attacked:identity")
     _, _, err = run("attacked:half", *options)
     assert "2 of 40 runs\n" in err
@@ -146,6 +145,6 @@ def test_misuse_is_code_2(run, arguments, reason):
 def test_it_works_as_a_process(tmp_path):
     (tmp_path / "attacked.py").write_text(MODULE)
     arguments = ["attacked:half", "--epsilon", "1", "--trials", "2000", "--seed", "0"]
-    command = [sys.executable, "-m", "privclust.cli", "audit", *arguments]
+    command = [sys.executable, "-m", "privclust.command", "audit", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split(":")[0]) == (1, "violated")

@@ -1,0 +1,5 @@
+"""The command ``privclust``; see `privclust.command._main`."""
+
+from privclust.command._main import main
+
+__all__ = ["main"]

@@ -1,0 +1,65 @@
+"""A command's parser, and the types of its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: error: {message} (see --help)\n")
+
+
+def add_command(
+    commands, name: str, run: Callable, summary: str, description: str
+) -> argparse.ArgumentParser:
+    """Add a command's parser, whose arguments name what runs it and how to refuse them."""
+    parser = commands.add_parser(name, help=summary, description=description)
+    parser.set_defaults(run=run, usage_error=parser.error)
+    return parser
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
+    return value
+
+
+def positive_number(text: str) -> float:
+    """A finite number above 0."""
+    value = number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"must be greater than 0, got {text!r}")
+    return value
+
+
+def probability(text: str) -> float:
+    """A number from 0 to less than 1."""
+    value = number(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be from 0 to less than 1, got {text!r}")
+    return value
+
+
+def seed(text: str) -> int:
+    """A whole number from 0."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0, got {text!r}")
+    return int(text)
+
+
+def positive_integer(text: str) -> int:
+    """A whole number from 1."""
+    value = seed(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text!r}")
+    return value

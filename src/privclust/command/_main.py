@@ -1,0 +1,82 @@
+"""The command ``privclust``: sketches of files, clusters from sketches, audits of mechanisms.
+
+A command is a module that adds its parser, which names what runs it. Nothing that takes long to
+import is imported before the arguments have been understood.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+from privclust import __version__
+from privclust.command import _audit, _decode, _sketch
+from privclust.command._arguments import Parser
+from privclust.command._output import say
+
+_FAILURE, _INTERRUPTED, _TERMINATED = 1, 130, 143
+
+
+class _Terminated(BaseException):
+    """SIGTERM, as an exception: files under temporary names are removed on the way out."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command ``privclust`` and return its exit code.
+
+    Parameters
+    ----------
+    argv : list of str or None
+        Arguments; those of the process where None.
+
+    Returns
+    -------
+    int
+        0; 1 if it failed, with one line on the standard error, or if an audit finds a claim
+        violated; 130 or 143 if it was interrupted or terminated.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
+    """
+    parser = Parser(prog="privclust", description="Clustering under differential privacy.")
+    parser.add_argument("--version", action="version", version=f"privclust {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in (_sketch, _decode, _audit):
+        command.add_to(commands)
+    args = parser.parse_args(argv)
+    try:
+        with _termination_as_exception():
+            return args.run(args) or 0
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was written", _INTERRUPTED)
+    except _Terminated:
+        return _fail("terminated; nothing was written", _TERMINATED)
+    except Exception as error:  # one line whatever it is; a library's errors have any type
+        return _fail(str(error).strip() or type(error).__name__, _FAILURE)
+
+
+@contextlib.contextmanager
+def _termination_as_exception() -> Iterator[None]:
+    """Turn SIGTERM into `_Terminated` meanwhile; only the main thread may."""
+
+    def stop(signum, frame):
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _fail(message: str, code: int) -> int:
+    """Print one line and return the code."""
+    say(f"privclust: error: {' '.join(message.split())}")
+    return code

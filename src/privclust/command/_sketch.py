@@ -1,0 +1,207 @@
+"""``privclust sketch``: files of records reduced to one small sketch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from privclust.command._arguments import (
+    add_command,
+    positive_integer,
+    positive_number,
+    probability,
+    seed,
+)
+from privclust.command._output import check_output, check_write, count, progress, say, say_privacy
+
+_HEADER_BYTES = 1 << 16  # of a sketch's file, beside its arrays
+_SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
+_LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
+
+
+def add_to(commands) -> None:
+    """``privclust sketch``."""
+    parser = add_command(
+        commands,
+        "sketch",
+        _run,
+        summary="reduce files of records to one small sketch",
+        description="Reduce files of records (HDF5, Parquet, CSV, .npy; of any size) to a sketch. "
+        "With --epsilon it is private; without, it is NOT and must be kept as the data.",
+    )
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="records, one a row")
+    add("-o", "--output", required=True, metavar="SKETCH", help="file to write (.h5)")
+    add("--dataset", metavar="NAME", help="data set within HDF5 files, if there are several")
+    add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
+    group = parser.add_argument_group(
+        "frequencies", "Sketches can be merged if made with the same: use --like for all but one."
+    )
+    add = group.add_argument
+    add("--like", metavar="SKETCH", help="use the frequencies and measurements of this sketch")
+    add("--frequencies", type=positive_integer, metavar="M", help="how many, such as 10 k d")
+    add("--law", choices=_LAWS, help=f"default: {_LAWS[0]}")
+    add(
+        "--variance",
+        type=positive_number,
+        metavar="V",
+        help="scale of the frequencies: about 4 times the variance of a cluster per feature",
+    )
+    add("--public-sample", metavar="FILE", help="estimate the variance on records that are public")
+    add("--seed", type=seed, metavar="S", help="of the frequencies, which are public")
+    add("--measurements", type=positive_integer, metavar="R", help="of M per record; default: all")
+    group = parser.add_argument_group("privacy")
+    add = group.add_argument
+    add("--epsilon", type=positive_number, metavar="E", help="in nats")
+    add("--delta", type=probability, metavar="D", help="default: 0")
+    add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
+    add(
+        "--neighbours",
+        choices=("replace_one", "add_remove"),
+        help="what is hidden: one record's values (default; the number of records is public), or "
+        "whether it is there at all",
+    )
+    add(
+        "--seed-noise",
+        type=seed,
+        metavar="S",
+        help="seed of noise and masks, for reproduction ONLY: who knows it can take the noise off",
+    )
+
+
+def _run(args) -> None:
+    """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
+    _check_sketch_arguments(args)
+    check_output(args.output, [*args.files, args.like, args.public_sample])
+
+    import numpy as np
+
+    from privclust.kmeans._feature_sums import FeatureSums
+    from privclust.kmeans._release import release
+    from privclust.kmeans._sketch import Sketch, secret_mask_seed
+    from privclust.privacy import noise_source
+    from privclust.streams import chunks
+
+    if args.epsilon is not None and args.seed_noise is None:
+        noise_source(None)  # says now, not after hours, what is not installed
+    streams = [chunks(file, dataset=args.dataset) for file in args.files]
+    frequencies, n_measurements = _frequencies(args, streams[0].n_features)
+    for stream in streams:
+        if stream.n_features != len(frequencies):
+            raise ValueError(
+                f"{stream.name}: has {stream.n_features} columns, "
+                f"the frequencies are for {len(frequencies)}"
+            )
+    sums = FeatureSums(
+        frequencies,
+        n_measurements=n_measurements,
+        mask_seed=secret_mask_seed() if args.seed_noise is None else args.seed_noise,
+        n_threads=args.threads,
+    )
+    _check_room(args.output, frequencies)
+    counts = [stream.n_rows for stream in streams]
+    with progress(None if None in counts else sum(counts)) as advance:
+        for stream in streams:
+            for chunk in stream:
+                try:
+                    sums.add(chunk)
+                except ValueError as error:  # values too large for their phases
+                    raise ValueError(f"{stream.name}: {error}") from None
+                advance(len(chunk))
+    if sums.n_samples == 0:
+        raise ValueError(f"{', '.join(args.files)}: no records")
+    sketch = Sketch.from_feature_sums(sums)
+    if args.epsilon is not None:
+        # a stream of its own: frequencies may have been drawn from the same number
+        seeded = args.seed_noise is not None
+        sketch = release(
+            sketch,
+            args.epsilon,
+            args.delta or 0.0,
+            noise=args.noise or "auto",
+            neighbours=args.neighbours or "replace_one",
+            random_state=np.random.default_rng([args.seed_noise, 1]) if seeded else None,
+        )
+    _check_room(args.output, frequencies)  # may be gone after hours; HDF5 fails with many words
+    sketch.save(args.output)
+    say(f"{args.output}: sketch of {count(sketch)} records, {sketch.n_frequencies} numbers")
+    say_privacy(sketch)
+
+
+def _check_sketch_arguments(args) -> None:
+    """Refuse what does not go together, before anything is read."""
+    drawn = ("frequencies", "law", "variance", "public_sample", "seed")
+    if args.like is not None:
+        for name in drawn:
+            if getattr(args, name) is not None:
+                args.usage_error(f"--{_dashed(name)} does not go with --like, which brings its own")
+    elif args.frequencies is None:
+        args.usage_error("--frequencies M is needed (or --like SKETCH)")
+    elif (args.variance is None) == (args.public_sample is None):
+        args.usage_error(
+            "the scale of the clusters is needed, from one of --variance V (known beforehand), "
+            "--public-sample FILE or --like SKETCH; it is not taken from FILE, because that would "
+            "tell of the private records without noise"
+        )
+    elif args.measurements is not None and args.measurements > args.frequencies:
+        args.usage_error(f"--measurements may be at most --frequencies {args.frequencies}")
+    if args.epsilon is None:
+        for name in ("delta", "noise", "neighbours"):
+            if getattr(args, name) is not None:
+                args.usage_error(f"--{name} says how --epsilon is met, which is not given")
+    if args.noise == "gaussian" and not args.delta:
+        args.usage_error("--noise gaussian needs a --delta greater than 0")
+
+
+def _frequencies(args, n_features: int):
+    """Return frequencies (n_features, m) and the number of measurements."""
+    from privclust.kmeans._frequencies import draw_frequencies, estimate_variance
+    from privclust.kmeans._sketch import Sketch
+
+    if args.like is not None:
+        like = Sketch.load(args.like)
+        return like.frequencies, args.measurements or like.n_measurements
+    variance = args.variance
+    if variance is None:
+        sample = _public_sample(args.public_sample, n_features)
+        variance = estimate_variance(sample, random_state=args.seed)
+        say(f"variance estimated on the public sample: {variance:.6g}")
+    law: Any = args.law or _LAWS[0]
+    frequencies = draw_frequencies(
+        n_features, args.frequencies, variance=variance, law=law, random_state=args.seed
+    )
+    return frequencies, args.measurements
+
+
+def _public_sample(path: str, n_features: int):
+    """Return the first records of a file (n, n_features)."""
+    import numpy as np
+
+    from privclust.streams import chunks
+
+    stream = chunks(path, chunk_size=_SAMPLE_ROWS)
+    if stream.n_features != n_features:
+        raise ValueError(f"{path}: has {stream.n_features} columns, the records {n_features}")
+    sample = next(stream, np.zeros((0, n_features)))
+    if len(sample) == 0:
+        raise ValueError(f"{path}: no records to estimate the variance on")
+    return sample
+
+
+def _check_room(output: str, frequencies) -> None:
+    """Find out whether a sketch with these frequencies fits on the disk."""
+    of_sums = 2 * 2 * 8 * frequencies.shape[1]
+    check_write(Path(output), frequencies.nbytes + of_sums + _HEADER_BYTES)
+
+
+def _dashed(name: str) -> str:
+    """An option as it is typed."""
+    return name.replace("_", "-")
+
+
+def _cores() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
