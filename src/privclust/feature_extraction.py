@@ -9,7 +9,7 @@ import numpy as np
 
 from privclust import hdf5
 from privclust.datasets.images import take_images
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets.registry import DataError, damaged
 from privclust.feature_sets import FeatureEntry, GivenFeatures
 from privclust.features import FeatureSet, cache_features, load_features, save_features
 
@@ -99,7 +99,7 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
     y, train = arrays["y"], arrays["train"]
     if entry.split == "classes":
         train = _first_classes(y)
-    taken = []
+    indices = []
     for part, members in (("train", np.flatnonzero(train)), ("test", np.flatnonzero(~train))):
         if not len(members):
             raise DataError(
@@ -107,9 +107,8 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
                 f"{entry.dataset} for {part}"
             )
         for label in np.unique(y[members])[: entry.classes]:
-            taken.append(members[y[members] == label][: entry.per_class[part]])
-    chosen = np.sort(np.concatenate(taken))
-    return take_images({**arrays, "train": train}, chosen)
+            indices.append(members[y[members] == label][: entry.per_class[part]])
+    return take_images({**arrays, "train": train}, np.sort(np.concatenate(indices)))
 
 
 def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet:
@@ -132,15 +131,13 @@ def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet
         If the file cannot be used, or leaves no sample for training or for test.
     """
     try:
-        given = load_features(entry.file)
+        features = load_features(entry.file)
     except hdf5.FileError as error:  # which would have what is made here deleted
-        raise DataError(
-            f"features {entry.name}: {entry.file}: an artefact, but damaged or not of features",
-            WHOLE_COPY,
-        ) from error
+        where = f"features {entry.name}: {entry.file}"
+        raise damaged(where, "an artefact, but damaged or not of features") from error
     except ValueError as error:
         raise DataError(f"features {entry.name}: {error}") from None
-    train = _first_classes(given.y) if entry.split == "classes" else given.train
+    train = _first_classes(features.y) if entry.split == "classes" else features.train
     if train is None:
         raise DataError(
             f"features {entry.name}: {entry.file} has no array train",
@@ -150,7 +147,13 @@ def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet
         raise DataError(f"features {entry.name}: {entry.file} has samples of one part only")
     about = {**entry.spec(), "source": entry.name}
     save_features(
-        path, given.X, given.y, train=train, names=given.names, pixels=given.pixels, about=about
+        path,
+        features.X,
+        features.y,
+        train=train,
+        names=features.names,
+        pixels=features.pixels,
+        about=about,
     )
     return load_features(path)
 

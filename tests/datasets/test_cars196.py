@@ -93,8 +93,8 @@ def test_checksum_is_of_the_official_files_md5(pack):
         ({"cars_test.tgz": b"no"}, {}, "cars_test.tgz: not a whole tar archive"),
         ({"cars_train.tgz": _tgz({"a/00001.jpg": b""})}, {}, "1 images are missing in cars_train"),
         ({}, {"cars_meta.mat": None}, "car_devkit.tgz has no cars_meta.mat"),
-        ({}, {"cars_meta.mat": _mat(a=1)}, "cars_meta.mat has no variable class_names"),
-        ({}, {"cars_meta.mat": b"text"}, "cars_meta.mat cannot be read as MATLAB 5"),
+        ({}, {"cars_meta.mat": _mat(a=1)}, "cars_meta.mat: has no variable class_names"),
+        ({}, {"cars_meta.mat": b"text"}, "cars_meta.mat: cannot be read as MATLAB 5"),
         ({}, {"cars_train_annos.mat": _mat(annotations=1)}, "annotations may have fname, class"),
         (
             {"cars_test_annos_withlabels.mat": _annotations((1, 1, 2, 2, 197, "00001.jpg"))},

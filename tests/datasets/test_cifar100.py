@@ -131,7 +131,7 @@ def test_sheets_that_are_something_else(pixels, tmp_path):
     last, other = f"test/99_{NAMES[99]}.webp", f"train/00_{NAMES[0]}.webp"
     for changes, reason in (
         ({last: None}, r"1 of 200 contact sheets are missing, such as test/99"),
-        ({last: whole[last][:50]}, r"test/99_class_99\.webp cannot be decoded"),
+        ({last: whole[last][:50]}, r"test/99_class_99\.webp: cannot be decoded"),
         ({last: whole[other]}, r"has 64 x 64 pixels; it may have 2 tiles"),
         ({last: None, "test/99_other.webp": whole[last]}, "name other classes"),
     ):

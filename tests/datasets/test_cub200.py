@@ -98,7 +98,7 @@ def test_part_has_boxes_in_its_own_pixels(pack):
         ({"image_class_labels.txt": "1 4\n2 4\n3 201\n"}, "may give 1 to 200"),
         ({"train_test_split.txt": "1 a\n2 1\n3 1\n"}, "may be numbers"),
         ({"classes.txt": "1 001.Name\n"}, "may number the classes 1 to 200"),
-        ({"images/004.A/two.jpg": b"<html>"}, "004.A/two.jpg is no image"),
+        ({"images/004.A/two.jpg": b"<html>"}, "004.A/two.jpg: cannot be decoded"),
     ],
 )
 def test_archives_that_are_something_else(pack, changes, reason):

@@ -436,7 +436,7 @@ def test_unreadable_part_of_a_verified_file_is_named_with_the_file(
     path = make_zip(tmp_path / "a.zip", {**truths, "arm": make_truth(s=None)})
     dataset = make_dataset("toy/toy.zip", content_sha256=content_sha256(path))
     fetch(dataset, tmp_path / "raw", mirror_of(path.read_bytes()))
-    with pytest.raises(DataError, match=r"raw/toy\.zip: arm: arm_truth\.mat has no .*checksum"):
+    with pytest.raises(DataError, match=r"raw/toy\.zip: arm: arm_truth\.mat: has no .*checksum"):
         load(dataset, tmp_path / "raw")
 
 

@@ -135,7 +135,7 @@ def test_wrong_sequence_is_named(truths, make_truth, make_zip, tmp_path, variabl
 def test_unreadable_matlab_file(truths, make_zip, tmp_path):
     for content in (b"", b"junk" * 100, truths["arm"][:300]):
         message = _message(make_zip(tmp_path / "a.zip", {**truths, "arm": content}))
-        assert message.startswith("arm: arm_truth.mat ")
+        assert message.startswith("arm: arm_truth.mat: ")
         assert message.count("replace the file by a whole copy") == 1
 
 

@@ -98,5 +98,5 @@ def test_points_stay_in_the_image(sequences):
 
 @pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf])
 def test_wrong_noise(noise):
-    with pytest.raises(ValueError, match="noise must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="noise must be a finite number at least 0"):
         motion.generate_sequences(1, noise)

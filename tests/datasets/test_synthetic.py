@@ -67,11 +67,11 @@ def test_a_stream_decides_everything():
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"n_per_subspace": 0}, "n_per_subspace must be at least 1, got 0"),
-        ({"n_subspaces": 0}, "n_subspaces must be at least 1"),
+        ({"n_per_subspace": 0}, "n_per_subspace must be an integer of at least 1, got 0"),
+        ({"n_subspaces": 0}, "n_subspaces must be an integer of at least 1"),
         ({"dimension": 27}, "dimension must be at most ambient_dimension = 26, got 27"),
-        ({"noise": -1.0}, "noise must be a finite number >= 0"),
-        ({"noise": np.nan}, "noise must be a finite number >= 0"),
+        ({"noise": -1.0}, "noise must be a finite number at least 0"),
+        ({"noise": np.nan}, "noise must be a finite number at least 0"),
         ({"dimension": 7, "independent": True}, "need an ambient_dimension of at least 28"),
     ],
 )

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from typing import Any
 
 import numpy as np
 
+from privclust.datasets._parsing import matlab_variables
 from privclust.datasets.images import encode_text, join_files, read_members
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets.registry import damaged
 
 N_IMAGES = 16_185
 N_CLASSES = 196
@@ -32,22 +34,7 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
     """Return a checksum of the official files that does not depend on how they are packed.
 
     SHA-256 over the sorted lines ``"<name> <MD5>\\n"`` of the four files: their MD5 sums are what
-    was published.
-
-    Parameters
-    ----------
-    path : path-like
-        As in `read`.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Raises
-    ------
-    DataError
-        If the archive is damaged or a file is missing.
+    was published. Takes what `read` takes.
     """
     members = _official(path)
     lines = (
@@ -85,27 +72,24 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     devkit = _inner(path, "car_devkit.tgz", members, r"cars_train_annos\.mat|cars_meta\.mat")
     for name in ("cars_train_annos.mat", "cars_meta.mat"):
         if name not in devkit:
-            raise DataError(f"{path}: car_devkit.tgz has no {name}", WHOLE_COPY)
+            raise damaged(path, f"car_devkit.tgz has no {name}")
     test_annotations = members["cars_test_annos_withlabels.mat"]
     parts = {
-        "cars_train": _annotations(path, devkit["cars_train_annos.mat"], "cars_train_annos.mat"),
-        "cars_test": _annotations(path, test_annotations, "cars_test_annos_withlabels.mat"),
+        "cars_train": _annotations(f"{path}: cars_train_annos.mat", devkit["cars_train_annos.mat"]),
+        "cars_test": _annotations(f"{path}: cars_test_annos_withlabels.mat", test_annotations),
     }
     contents, files = [], []
     for folder, (names, _, _) in parts.items():
         images = _inner(path, f"{folder}.tgz", members, r"[^/]+\.jpg")
         missing = [name for name in names if name not in images]
         if missing:
-            raise DataError(
-                f"{path}: {len(missing)} images are missing in {folder}.tgz, such as {missing[0]}",
-                WHOLE_COPY,
+            raise damaged(
+                path, f"{len(missing)} images are missing in {folder}.tgz, such as {missing[0]}"
             )
         contents += [images[name] for name in names]
         files += [f"{folder}/{name}" for name in names]
     if len(files) != N_IMAGES:
-        raise DataError(
-            f"{path}: holds {len(files)} images where the data set has {N_IMAGES}", WHOLE_COPY
-        )
+        raise damaged(path, f"holds {len(files)} images where the data set has {N_IMAGES}")
     n_train = len(parts["cars_train"][0])
     return {
         **join_files(contents),
@@ -122,7 +106,7 @@ def _official(path: str | os.PathLike[str]) -> dict[str, bytes]:
     members = read_members(path, "|".join(name.replace(".", r"\.") for name in FILES))
     missing = [name for name in FILES if name not in members]
     if missing:
-        raise DataError(f"{path}: has no {', '.join(missing)}", WHOLE_COPY)
+        raise damaged(path, f"has no {', '.join(missing)}")
     return members
 
 
@@ -133,11 +117,9 @@ def _inner(
     return read_members(f"{path}: {name}", pattern, members[name])
 
 
-def _annotations(
-    path: str | os.PathLike[str], content: bytes, name: str
-) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _annotations(where: str, content: bytes) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return file names, boxes and classes from 0 on."""
-    records = np.atleast_1d(_variable(path, content, name, "annotations"))
+    records = np.atleast_1d(_variable(where, content, "annotations"))
     try:
         files = [str(record.fname) for record in records]
         corners = np.array(
@@ -145,38 +127,27 @@ def _annotations(
         )
         y = np.array([int(record.__dict__["class"]) for record in records], dtype=np.int64) - 1
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{path}: {name}: annotations may have fname, class and bbox_x1 to bbox_y2 ({error!r})",
-            WHOLE_COPY,
-        ) from None
+        expected = "annotations may have fname, class and bbox_x1 to bbox_y2"
+        raise damaged(where, f"{expected} ({error!r})") from None
     if not len(y) or y.min() < 0 or y.max() >= N_CLASSES:
-        raise DataError(f"{path}: {name}: classes may be 1 to {N_CLASSES}", WHOLE_COPY)
+        raise damaged(where, f"classes may be 1 to {N_CLASSES}")
     left_top = corners[:, :2] - 1.0  # MATLAB counts pixels from 1
     return files, np.hstack([left_top, corners[:, 2:] - left_top]), y
 
 
 def _class_names(path: str | os.PathLike[str], content: bytes) -> list[str]:
     """Return the names of the classes."""
-    names = [
-        str(name) for name in np.ravel(_variable(path, content, "cars_meta.mat", "class_names"))
-    ]
+    where = f"{path}: cars_meta.mat"
+    names = [str(name) for name in np.ravel(_variable(where, content, "class_names"))]
     if len(names) != N_CLASSES:
-        raise DataError(
-            f"{path}: cars_meta.mat names {len(names)} classes; it may name {N_CLASSES}", WHOLE_COPY
-        )
+        raise damaged(where, f"names {len(names)} classes; it may name {N_CLASSES}")
     return names
 
 
-def _variable(path: str | os.PathLike[str], content: bytes, name: str, variable: str):
+def _variable(where: str, content: bytes, name: str) -> Any:
     """Return a variable of a MATLAB file, structures as objects."""
-    from scipy.io import loadmat
-
-    try:
-        loaded = loadmat(io.BytesIO(content), struct_as_record=False, squeeze_me=True)
-        return loaded[variable]
-    except KeyError:
-        raise DataError(f"{path}: {name} has no variable {variable}", WHOLE_COPY) from None
-    except Exception as error:  # whatever SciPy makes of damaged bytes
-        raise DataError(
-            f"{path}: {name} cannot be read as MATLAB 5 ({error})", WHOLE_COPY
-        ) from error
+    contents = {name: name.replace("_", " ")}
+    (variable,) = matlab_variables(
+        where, io.BytesIO(content), contents, struct_as_record=False, squeeze_me=True
+    )
+    return variable

@@ -11,16 +11,15 @@ the pixels, which says nothing of what an image shows. So results do not depend 
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 from collections.abc import Mapping
 
 import numpy as np
 
+from privclust.datasets._parsing import opened_image
 from privclust.datasets.images import encode_text, read_members
-from privclust.datasets.registry import WHOLE_COPY, DataError
-from privclust.packages import require
+from privclust.datasets.registry import damaged
 
 SIZE = 32
 """Height and width of an image in pixels."""
@@ -68,9 +67,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     elif members:
         names, splits = _from_sheets(path, members)
     else:
-        raise DataError(
-            f"{path}: has neither train.bin and test.bin nor contact sheets", WHOLE_COPY
-        )
+        raise damaged(path, "has neither train.bin and test.bin nor contact sheets")
     images = np.concatenate([_ordered(splits[split]) for split in N_IMAGES])
     labels = [np.repeat(np.arange(N_CLASSES), count) for count in N_IMAGES.values()]
     train = np.repeat([True, False], [len(part) for part in labels])
@@ -92,21 +89,6 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
     """Return a checksum of the data set that does not depend on how it is packed.
 
     SHA-256 over all pixels in the order of `read`, then the names of the classes, a line each.
-
-    Parameters
-    ----------
-    path : path-like
-        As in `read`.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Raises
-    ------
-    DataError
-        As `read`.
     """
     arrays = read(path)
     sha = hashlib.sha256(arrays["images"].tobytes())
@@ -120,23 +102,22 @@ def _from_binary(
     """Return class names and, by split, pixels by class, (100, n, 3072)."""
     names = members.get("fine_label_names.txt", b"").decode("utf-8", "replace").split()
     if len(names) != N_CLASSES:
-        raise DataError(
-            f"{path}: fine_label_names.txt names {len(names)} classes; it may name {N_CLASSES}",
-            WHOLE_COPY,
+        raise damaged(
+            path, f"fine_label_names.txt names {len(names)} classes; it may name {N_CLASSES}"
         )
     splits = {}
     for split, count in N_IMAGES.items():
         content = members.get(f"{split}.bin", b"")
         if len(content) != N_CLASSES * count * _RECORD:
-            raise DataError(
-                f"{path}: {split}.bin has {len(content)} bytes; it may have "
+            raise damaged(
+                path,
+                f"{split}.bin has {len(content)} bytes; it may have "
                 f"{N_CLASSES * count} records of {_RECORD}",
-                WHOLE_COPY,
             )
         records = np.frombuffer(content, dtype=np.uint8).reshape(-1, _RECORD)
-        found = np.bincount(records[:, 1], minlength=N_CLASSES)
-        if len(found) > N_CLASSES or (found != count).any():
-            raise DataError(f"{path}: {split}.bin has not {count} images of each class", WHOLE_COPY)
+        counts = np.bincount(records[:, 1], minlength=N_CLASSES)
+        if len(counts) > N_CLASSES or (counts != count).any():
+            raise damaged(path, f"{split}.bin has not {count} images of each class")
         by_class = records[np.argsort(records[:, 1], kind="stable"), 2:]
         planes = by_class.reshape(N_CLASSES, count, 3, SIZE * SIZE)
         splits[split] = planes.transpose(0, 1, 3, 2).reshape(N_CLASSES, count, -1)
@@ -159,14 +140,13 @@ def _from_sheets(
         if (split, number) not in sheets
     ]
     if missing:
-        raise DataError(
-            f"{path}: {len(missing)} of {2 * N_CLASSES} contact sheets are missing, "
-            f"such as {missing[0]}",
-            WHOLE_COPY,
+        raise damaged(
+            path,
+            f"{len(missing)} of {2 * N_CLASSES} contact sheets are missing, such as {missing[0]}",
         )
     names = [sheets["train", number][0] for number in range(N_CLASSES)]
     if names != [sheets["test", number][0] for number in range(N_CLASSES)]:
-        raise DataError(f"{path}: training and test sheets name other classes", WHOLE_COPY)
+        raise damaged(path, "training and test sheets name other classes")
     return names, {
         split: np.stack([sheets[split, number][1] for number in range(N_CLASSES)])
         for split in N_IMAGES
@@ -175,18 +155,14 @@ def _from_sheets(
 
 def _tiles(path: str | os.PathLike[str], member: str, content: bytes, count: int) -> np.ndarray:
     """Cut a contact sheet into its images, row by row, (count, 3072)."""
-    image_module = require("PIL.Image", "images")
-    try:
-        with image_module.open(io.BytesIO(content)) as image:
-            sheet = np.asarray(image.convert("RGB"))
-    except Exception as error:  # whatever Pillow makes of damaged bytes
-        raise DataError(f"{path}: {member} cannot be decoded ({error})", WHOLE_COPY) from error
+    with opened_image(f"{path}: {member}", content) as image:
+        sheet = np.asarray(image.convert("RGB"))
     rows, columns = sheet.shape[0] // SIZE, sheet.shape[1] // SIZE
     if rows * columns != count or sheet.shape[:2] != (rows * SIZE, columns * SIZE):
-        raise DataError(
-            f"{path}: {member} has {sheet.shape[1]} x {sheet.shape[0]} pixels; it may have "
+        raise damaged(
+            path,
+            f"{member} has {sheet.shape[1]} x {sheet.shape[0]} pixels; it may have "
             f"{count} tiles of {SIZE} x {SIZE}",
-            WHOLE_COPY,
         )
     tiles = sheet.reshape(rows, SIZE, columns, SIZE, 3).transpose(0, 2, 1, 3, 4)
     return tiles.reshape(count, -1)

@@ -69,8 +69,8 @@ class MixtureRows:
         weights: ArrayLike | None = None,
         chunk: int = 1 << 16,
     ) -> None:
-        for name, value, minimum in (("n_samples", n_samples, 1), ("chunk", chunk, 1)):
-            check_integer(name, value, minimum=minimum)
+        check_integer("n_samples", n_samples, minimum=1)
+        check_integer("chunk", chunk, minimum=1)
         check_integer("seed", seed, minimum=0)
         self.centers = np.array(centers, dtype=np.float64)
         if self.centers.ndim != 2 or not self.centers.size or not np.isfinite(self.centers).all():
@@ -113,17 +113,17 @@ class MixtureRows:
     def labels(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the components of the rows from `start` to `stop`, int64."""
         parts = self._parts(start, stop)
-        found = [self._labels(self._generator(c), last)[first:] for c, first, last in parts]
-        return np.concatenate([np.empty(0, dtype=np.int64), *found])
+        labels = [self._labels(self._generator(c), last)[first:] for c, first, last in parts]
+        return np.concatenate([np.empty(0, dtype=np.int64), *labels])
 
     def to_array(self, dtype: DTypeLike = np.float64) -> np.ndarray:
         """Return all rows, shape (n_samples, n_features)."""
-        found = np.empty((self.n_samples, self.n_features), dtype=dtype)
-        done = 0
+        rows = np.empty((self.n_samples, self.n_features), dtype=dtype)
+        end = 0
         for block in self.chunks():
-            found[done : done + len(block)] = block
-            done += len(block)
-        return found
+            start, end = end, end + len(block)
+            rows[start:end] = block
+        return rows
 
     def _parts(self, start, stop) -> Iterator[tuple[int, int, int]]:
         """Yield a chunk's number and the range of its rows, for each that the range meets."""

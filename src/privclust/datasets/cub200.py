@@ -7,19 +7,19 @@ photographs of 200 species, each with a box around the bird.
 
 from __future__ import annotations
 
-import io
 import os
+from itertools import pairwise
 
 import numpy as np
 
+from privclust.datasets._parsing import opened_image
 from privclust.datasets.images import (
     encode_text,
     join_files,
     numbered_lines,
     read_members,
 )
-from privclust.datasets.registry import WHOLE_COPY, DataError
-from privclust.packages import require
+from privclust.datasets.registry import damaged
 
 N_IMAGES = 11_788
 N_CLASSES = 200
@@ -57,11 +57,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     199
     """
     arrays = _read(path)
-    found = len(arrays["y"])
-    if found != N_IMAGES:
-        raise DataError(
-            f"{path}: holds {found} images where the data set has {N_IMAGES}", WHOLE_COPY
-        )
+    n_images = len(arrays["y"])
+    if n_images != N_IMAGES:
+        raise damaged(path, f"holds {n_images} images where the data set has {N_IMAGES}")
     return arrays
 
 
@@ -96,11 +94,11 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     (543,)
     """
     arrays = _read(path)
-    ends = arrays["offsets"]
-    sizes = [
-        _size(path, arrays["images"][ends[i] : ends[i + 1]].tobytes(), arrays["files"][i])
-        for i in range(len(arrays["y"]))
-    ]
+    sizes = []
+    for name, (start, end) in zip(arrays["files"], pairwise(arrays["offsets"]), strict=True):
+        content = arrays["images"][start:end].tobytes()
+        with opened_image(f"{path}: {name.decode()}", content) as image:
+            sizes.append(image.size)
     long_side, short_side = np.max(sizes, axis=1), np.min(sizes, axis=1)
     scale = np.where(short_side == _SHORT_SIDE, long_side / _LONG_SIDE, 1.0)
     arrays["boxes"] = arrays["boxes"] * scale[:, None]
@@ -118,29 +116,27 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     boxes = numbered_lines(path, "bounding_boxes.txt", members, 4)
     classes = numbered_lines(path, "classes.txt", members, 1)
     if sorted(classes) != list(range(1, N_CLASSES + 1)):
-        raise DataError(f"{path}: classes.txt may number the classes 1 to {N_CLASSES}", WHOLE_COPY)
+        raise damaged(path, f"classes.txt may number the classes 1 to {N_CLASSES}")
     if not files:
-        raise DataError(f"{path}: images.txt lists no image", WHOLE_COPY)
+        raise damaged(path, "images.txt lists no image")
     for number, (file,) in files.items():
         if f"images/{file}" not in members:
-            raise DataError(f"{path}: has no images/{file}, which images.txt lists", WHOLE_COPY)
+            raise damaged(path, f"has no images/{file}, which images.txt lists")
         for name, table in (
             ("image_class_labels.txt", labels),
             ("train_test_split.txt", splits),
             ("bounding_boxes.txt", boxes),
         ):
             if number not in table:
-                raise DataError(f"{path}: {name} has no line for image {number}", WHOLE_COPY)
+                raise damaged(path, f"{name} has no line for image {number}")
     try:
         y = np.array([int(labels[number][0]) for number in files]) - 1
         train = np.array([int(splits[number][0]) for number in files]) == 1
         corners = np.array([[float(value) for value in boxes[number]] for number in files])
     except ValueError as error:
-        raise DataError(
-            f"{path}: labels, split and boxes may be numbers ({error})", WHOLE_COPY
-        ) from None
+        raise damaged(path, f"labels, split and boxes may be numbers ({error})") from None
     if y.min() < 0 or y.max() >= N_CLASSES:
-        raise DataError(f"{path}: image_class_labels.txt may give 1 to {N_CLASSES}", WHOLE_COPY)
+        raise damaged(path, f"image_class_labels.txt may give 1 to {N_CLASSES}")
     names = [file for (file,) in files.values()]
     return {
         **join_files([members[f"images/{name}"] for name in names]),
@@ -150,13 +146,3 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         "names": encode_text([classes[number][0] for number in sorted(classes)]),
         "files": encode_text(names),
     }
-
-
-def _size(path: str | os.PathLike[str], content: bytes, name: bytes) -> tuple[int, int]:
-    """Return width and height of an encoded image."""
-    image_module = require("PIL.Image", "images")
-    try:
-        with image_module.open(io.BytesIO(content)) as image:
-            return image.size
-    except Exception as error:  # whatever Pillow makes of damaged bytes
-        raise DataError(f"{path}: {name.decode()} is no image ({error})", WHOLE_COPY) from error

@@ -227,7 +227,7 @@ def load(
         raise DataError(
             f"{directory}: holds {receipt.dataset}, not {dataset.name}", _again(directory)
         )
-    kept: Dataset | Part = dataset
+    content: Dataset | Part = dataset
     if receipt.is_substitute:
         substitute = _declared_substitute(dataset, receipt)
         if substitute is None:
@@ -238,18 +238,18 @@ def load(
             )
         if isinstance(substitute, Substitute):
             return load_object(substitute.generator)(**substitute.parameters), receipt
-        kept = substitute
-    path = Path(directory) / kept.file
+        content = substitute
+    path = Path(directory) / content.file
     if not path.is_file() or _measure(path)[0] != receipt.sha256:
         raise DataError(f"{path}: missing or changed since it was fetched", _again(directory))
     try:
-        return load_object(kept.reader)(path), receipt
+        return load_object(content.reader)(path), receipt
     except DataError as error:
         where = "" if str(path) in error.problem else f"{path}: "
         raise DataError(
             f"{where}{error.problem}",
             "its checksum is right, so another copy would be the same: correct in "
-            f"config/datasets.yaml the reader of {dataset.name}, {kept.reader}, or the checksum",
+            f"config/datasets.yaml the reader of {dataset.name}, {content.reader}, or the checksum",
         ) from error
 
 
@@ -381,8 +381,8 @@ def _keep(
     dataset: Dataset, source: Source, directory: Path, obtain: Callable[[Path], object]
 ) -> Receipt:
     """Obtain the file under a temporary name, verify it, then give it its name and receipt."""
-    kept = source.part or dataset
-    with atomic_path(directory / kept.file) as temporary:
+    file = (source.part or dataset).file
+    with atomic_path(directory / file) as temporary:
         obtain(temporary)
         sha256, size = _measure(temporary)
         _verify(dataset, source, temporary, sha256)
@@ -392,7 +392,7 @@ def _keep(
         kind=source.kind if source.part is None else "substitute",
         source=source.description,
         location=source.location,
-        file=kept.file,
+        file=file,
         sha256=sha256,
         bytes=size,
     )
@@ -415,12 +415,12 @@ def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
     if dataset.content_digest is None or source.part is not None:
         raise DataError(problem)
     try:
-        found = load_object(dataset.content_digest)(path)
+        content_sha256 = load_object(dataset.content_digest)(path)
     except DataError as error:
         raise DataError(error.problem.removeprefix(f"{path}: ")) from error
-    if found != dataset.content_sha256:
+    if content_sha256 != dataset.content_sha256:
         raise DataError(
-            f"the SHA-256 of its contents is {found}, not {dataset.content_sha256}: "
+            f"the SHA-256 of its contents is {content_sha256}, not {dataset.content_sha256}: "
             "it holds other data or only a part"
         )
 

@@ -13,7 +13,7 @@ import os
 import numpy as np
 
 from privclust.datasets.images import encode_text, join_files, read_members
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets.registry import damaged
 
 N_CLASSES = 17
 _FILES = r"images/[^/]+\.jpg|labels\.csv"
@@ -47,24 +47,22 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     members = read_members(path, _FILES)
     if "labels.csv" not in members:
-        raise DataError(f"{path}: has no labels.csv", WHOLE_COPY)
+        raise damaged(path, "has no labels.csv")
     rows = list(csv.DictReader(members["labels.csv"].decode("utf-8", "replace").splitlines()))
     try:
         files = [row["file"] for row in rows]
         y = np.array([int(row["class"]) for row in rows], dtype=np.int64) - 1
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{path}: labels.csv may have the columns file and class, a whole number ({error!r})",
-            WHOLE_COPY,
+        raise damaged(
+            path, f"labels.csv may have the columns file and class, a whole number ({error!r})"
         ) from None
     missing = [file for file in files if f"images/{file}" not in members]
     if missing:
-        raise DataError(
-            f"{path}: {len(missing)} images of labels.csv are missing, such as {missing[0]}",
-            WHOLE_COPY,
+        raise damaged(
+            path, f"{len(missing)} images of labels.csv are missing, such as {missing[0]}"
         )
     if not np.array_equal(np.unique(y), np.arange(N_CLASSES)):
-        raise DataError(f"{path}: labels.csv may name the classes 1 to {N_CLASSES}", WHOLE_COPY)
+        raise damaged(path, f"labels.csv may name the classes 1 to {N_CLASSES}")
     return {
         **join_files([members[f"images/{file}"] for file in files]),
         "y": y,

@@ -23,7 +23,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets._parsing import wrong_line
+from privclust.datasets.registry import damaged
 from privclust.validation import check_integer
 
 RADIUS = math.hypot(180.0, 90.0)
@@ -102,7 +103,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             lines = io.BufferedReader(stream, _READ_AHEAD)
             return _distinct(_blocks(lines, path), path)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: not a whole gzip file ({error})", WHOLE_COPY) from error
+        raise damaged(path, f"not a whole gzip file ({error})") from error
 
 
 def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
@@ -136,14 +137,13 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             longitude, latitude, source = (archive[name] for name in ("lon", "lat", "source"))
-        taken = (source & _PARTS) > 0
-        points = longitude[taken] + 1j * latitude[taken]
+        is_sampled = (source & _PARTS) > 0
+        points = longitude[is_sampled] + 1j * latitude[is_sampled]
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: not a whole npz archive ({error})", WHOLE_COPY) from error
+        raise damaged(path, f"not a whole npz archive ({error})") from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(
-            f"{path}: not an archive of equally long arrays lat, lon and source ({error})",
-            WHOLE_COPY,
+        raise damaged(
+            path, f"not an archive of equally long arrays lat, lon and source ({error})"
         ) from error
     return _distinct([points], path)
 
@@ -201,11 +201,8 @@ def _blocks(lines: Iterable[bytes], path: str | os.PathLike[str]) -> Iterator[np
             block.append(complex(float(longitude), float(latitude)))
         except ValueError:
             if line.strip():
-                raise DataError(
-                    f"{path}: line {number}: got {line[:80]!r}; it may be user, time, latitude, "
-                    "longitude and location, separated by tabs",
-                    WHOLE_COPY,
-                ) from None
+                expected = "user, time, latitude, longitude and location, separated by tabs"
+                raise wrong_line(path, number, line, expected) from None
         if len(block) == _BLOCK:
             yield np.array(block)
             block.clear()
@@ -222,7 +219,7 @@ def _distinct(blocks: Iterable[np.ndarray], path: str | os.PathLike[str]) -> dic
         added = block[on_globe] + 0.0  # turns -0 into 0
         points = np.unique(np.concatenate([points, added]))
     if not len(points):
-        raise DataError(f"{path}: no check-in has a location", WHOLE_COPY)
+        raise damaged(path, "no check-in has a location")
     log.info("%s: %d distinct locations, %d check-ins dropped", path, len(points), n_dropped)
     return {"points": _columns(points)}
 

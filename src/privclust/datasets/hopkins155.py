@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets._parsing import matlab_variables
+from privclust.datasets.registry import DataError, damaged
 
 N_SEQUENCES = {2: 120, 3: 35}
 """Number of the benchmark's sequences by number of motions."""
@@ -38,6 +39,7 @@ _FAMILY_PATTERNS = {
     "articulated": re.compile(r"arm|articulated|head|kanatani3|people\d|two_cranes"),
 }
 _TUNING_STEP = 3
+_VARIABLES = {"x": "trajectories", "s": "labels"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +200,13 @@ def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
         family = family_of(name)
         trajectories, labels = parse_truth(name, content)
         parts.append((name, family, trajectories, labels))
-    found = Counter(int(labels.max()) + 1 for _, _, _, labels in parts)
-    if found != N_SEQUENCES:
-        counts = ", ".join(f"{found[k]} of {k} motions" for k in sorted(found))
-        raise DataError(
-            f"{path}: holds {len(parts)} sequences ({counts}) where the benchmark has 155 "
+    n_of = Counter(int(labels.max()) + 1 for _, _, _, labels in parts)
+    if n_of != N_SEQUENCES:
+        counts = ", ".join(f"{n_of[k]} of {k} motions" for k in sorted(n_of))
+        raise damaged(
+            path,
+            f"holds {len(parts)} sequences ({counts}) where the benchmark has 155 "
             "(120 of 2 motions, 35 of 3 motions)",
-            WHOLE_COPY,
         )
     return make_sequences(parts)
 
@@ -213,22 +215,7 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
     """Return a checksum of the benchmark that does not depend on how it is packed.
 
     SHA-256 over the sorted lines ``"<name> <SHA-256 of <name>_truth.mat>\\n"`` of all sequences
-    but ``dancing``, in UTF-8.
-
-    Parameters
-    ----------
-    path : path-like
-        As in `read_sequences`.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Raises
-    ------
-    DataError
-        If the file is not a whole zip archive or holds no sequence.
+    but ``dancing``, in UTF-8. Takes what `read_sequences` takes.
     """
     lines = sorted(
         f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in _truth_files(path)
@@ -259,30 +246,19 @@ def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
         If the file cannot be read, or ``x`` or ``s`` is missing, misshapen, not finite, or the
         labels are not 1..K.
     """
-    from scipy.io import loadmat
-
-    try:
-        variables = loadmat(io.BytesIO(content), variable_names=("x", "s"))
-    except Exception as error:  # whatever SciPy makes of damaged bytes
-        raise DataError(
-            f"{name}: {name}_truth.mat cannot be read as MATLAB 5", WHOLE_COPY
-        ) from error
-    for key, what in (("x", "trajectories"), ("s", "labels")):
-        if key not in variables:
-            raise DataError(f"{name}: {name}_truth.mat has no variable {key} ({what})", WHOLE_COPY)
-    x, s = variables["x"], variables["s"].ravel()
+    x, s = matlab_variables(f"{name}: {name}_truth.mat", io.BytesIO(content), _VARIABLES)
+    s = s.ravel()
     if x.ndim != 3 or x.shape[0] != 3 or x.dtype.kind not in "fiu":
-        raise DataError(
-            f"{name}: x has shape {x.shape} and type {x.dtype}, not 3 x points x frames of numbers",
-            WHOLE_COPY,
+        raise damaged(
+            name, f"x has shape {x.shape} and type {x.dtype}, not 3 x points x frames of numbers"
         )
     if not np.isfinite(x).all():
-        raise DataError(f"{name}: x holds values that are not finite", WHOLE_COPY)
+        raise damaged(name, "x holds values that are not finite")
     if s.size != x.shape[1]:
-        raise DataError(f"{name}: s has {s.size} labels for {x.shape[1]} points", WHOLE_COPY)
+        raise damaged(name, f"s has {s.size} labels for {x.shape[1]} points")
     motions = np.unique(s)
     if not np.array_equal(motions, np.arange(1, motions.size + 1)):
-        raise DataError(f"{name}: s holds labels {motions.tolist()}, not all of 1..K", WHOLE_COPY)
+        raise damaged(name, f"s holds labels {motions.tolist()}, not all of 1..K")
     trajectories = x[:2].transpose(2, 0, 1).reshape(-1, x.shape[1])
     return np.ascontiguousarray(trajectories, dtype=np.float64), s.astype(np.int64) - 1
 
@@ -363,7 +339,7 @@ def _truth_files(path: str | os.PathLike[str]) -> list[tuple[str, bytes]]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file", "fetch the data set first") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise DataError(f"{path}: {_zip_problem(path, error)}", WHOLE_COPY) from error
+        raise damaged(path, _zip_problem(path, error)) from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
 
@@ -378,9 +354,8 @@ def _contents(
         if match and match[2] not in _EXCLUDED:
             trees.setdefault(match[1], {})[match[2]] = member
     if not trees:
-        raise DataError(
-            f"{path}: holds no sequence (no <name>/<name>_truth.mat), so it is not Hopkins 155",
-            WHOLE_COPY,
+        raise damaged(
+            path, "holds no sequence (no <name>/<name>_truth.mat), so it is not Hopkins 155"
         )
     tree = trees[max(sorted(trees), key=lambda prefix: len(trees[prefix]))]
     return [(name, read_member(tree[name])) for name in sorted(tree)]

@@ -28,12 +28,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets.registry import damaged
 from privclust.packages import require
 from privclust.validation import check_integer
 
@@ -181,10 +181,11 @@ class ImageList(Sequence):
         """
         sha = hashlib.sha256()
         for item in self._items:
-            content: Any = (
-                np.ascontiguousarray(item) if isinstance(item, np.ndarray) else _bytes(item)
-            )
-            shape = item.shape if isinstance(item, np.ndarray) else len(content)
+            if isinstance(item, np.ndarray):
+                content, shape = item.tobytes(), item.shape
+            else:
+                content = _bytes(item)
+                shape = len(content)
             sha.update(f"{shape}\n".encode())
             sha.update(content)
         if self._boxes is not None:
@@ -263,11 +264,11 @@ def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[s
     [0, 1]
     """
     of_images = [name for name in ("boxes", "y", "train", "files") if name in arrays]
-    taken = {name: value for name, value in arrays.items() if name == "names"}
-    taken |= {name: arrays[name][indices] for name in of_images}
+    subset = {name: value for name, value in arrays.items() if name == "names"}
+    subset |= {name: arrays[name][indices] for name in of_images}
     if "offsets" not in arrays:
-        return taken | {"images": arrays["images"][indices]}
-    return taken | join_files([_Encoded(arrays["images"], arrays["offsets"])[i] for i in indices])
+        return subset | {"images": arrays["images"][indices]}
+    return subset | join_files([_Encoded(arrays["images"], arrays["offsets"])[i] for i in indices])
 
 
 def read_members(
@@ -294,15 +295,15 @@ def read_members(
     DataError
         If the archive is damaged or cannot be read.
     """
-    wanted = re.compile(rf"(?:^|/)({pattern})$")
+    member_pattern = re.compile(rf"(?:^|/)({pattern})$")
     try:
         return {
             match.group(1): read()
             for name, read in _members(Path(path), content)
-            if (match := wanted.search(name))
+            if (match := member_pattern.search(name))
         }
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-        raise DataError(f"{path}: not a whole tar archive ({error})", WHOLE_COPY) from error
+        raise damaged(path, f"not a whole tar archive ({error})") from error
 
 
 def _members(path: Path, content: bytes | None) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -346,16 +347,16 @@ def numbered_lines(
         If the file is missing or a line is something else.
     """
     if name not in members:
-        raise DataError(f"{path}: has no {name}", WHOLE_COPY)
+        raise damaged(path, f"has no {name}")
     table = {}
     for line in members[name].decode("utf-8", "replace").splitlines():
         number, _, rest = line.strip().partition(" ")
         values = [rest] if n_values is None else rest.split()
         if not number.isdigit() or not rest or (n_values and len(values) != n_values):
-            raise DataError(
-                f"{path}: {name} has the line {line[:80]!r}; it may be a number and "
+            raise damaged(
+                path,
+                f"{name} has the line {line[:80]!r}; it may be a number and "
                 f"{n_values or 'one'} value(s), separated by spaces",
-                WHOLE_COPY,
             )
         table[int(number)] = values
     return table

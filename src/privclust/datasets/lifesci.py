@@ -13,7 +13,8 @@ import os
 
 import numpy as np
 
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets._parsing import rows_of_numbers
+from privclust.datasets.registry import damaged
 from privclust.validation import check_integer
 
 N_RECORDS, N_COMPONENTS = 26_733, 10
@@ -63,11 +64,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with bz2.open(path) as file:
             lines = file.read().splitlines()
     except (OSError, EOFError) as error:
-        raise DataError(f"{path}: not a whole bzip2 file ({error})", WHOLE_COPY) from error
-    rows = [_row(line, number, path) for number, line in enumerate(lines, start=1) if line.strip()]
-    if not rows:
-        raise DataError(f"{path}: holds no record", WHOLE_COPY)
-    table = np.array(rows)
+        raise damaged(path, f"not a whole bzip2 file ({error})") from error
+    expected = f"{N_COMPONENTS} finite numbers and a label 0 or 1, separated by commas"
+    table = rows_of_numbers(path, lines, b",", _is_record, expected)
+    if not len(table):
+        raise damaged(path, "holds no record")
     return {"X": table[:, :-1].copy(), "y": table[:, -1].astype(np.int64)}
 
 
@@ -112,16 +113,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     return {"X": X, "y": y}
 
 
-def _row(line: bytes, number: int, path: str | os.PathLike[str]) -> list[float]:
-    """Return a line's numbers, of which the last is the label."""
-    try:
-        row = [float(field) for field in line.split(b",")]
-    except ValueError:
-        row = []
-    if len(row) != N_COMPONENTS + 1 or not np.isfinite(row).all() or row[-1] not in (0.0, 1.0):
-        raise DataError(
-            f"{path}: line {number}: got {line[:80]!r}; it may be {N_COMPONENTS} finite numbers "
-            "and a label 0 or 1, separated by commas",
-            WHOLE_COPY,
-        )
-    return row
+def _is_record(row: list[float]) -> bool:
+    """Whether a line holds all components and a label."""
+    return len(row) == N_COMPONENTS + 1 and bool(np.isfinite(row).all()) and row[-1] in (0.0, 1.0)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.validation import check_integer, check_real
+from privclust.validation import check_integer, check_option, check_real
 
 CATEGORIES = ("single", "married", "divorced or widowed")
 """Marital status by the label that `map_points` gives."""
@@ -128,11 +128,10 @@ def three_gaussians(
     ((8000, 2), True)
     """
     check_integer("n", n, minimum=1)
-    if geometry not in GEOMETRIES:
-        raise ValueError(f"geometry must be one of {', '.join(GEOMETRIES)}, got {geometry!r}")
-    chosen = GEOMETRIES[geometry]
-    means, spreads = np.array(chosen.means), np.array(chosen.standard_deviations)
-    labels = rng.choice(len(means), size=n, p=chosen.weights)
+    check_option("geometry", geometry, GEOMETRIES)
+    law = GEOMETRIES[geometry]
+    means, spreads = np.array(law.means), np.array(law.standard_deviations)
+    labels = rng.choice(len(means), size=n, p=law.weights)
     X = np.empty((n, 2))
     outside = np.arange(n)
     while len(outside):

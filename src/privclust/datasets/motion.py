@@ -20,6 +20,7 @@ from itertools import combinations
 import numpy as np
 
 from privclust.datasets.hopkins155 import Sequence, make_sequences, pack
+from privclust.validation import check_real
 
 WIDTH, HEIGHT = 640, 480
 """Size of the image in pixels."""
@@ -103,8 +104,7 @@ def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
     >>> len(sequences), sequences[0].name
     (155, 'generated_articulated_2_01')
     """
-    if not (np.isfinite(noise) and noise >= 0):
-        raise ValueError(f"noise must be a finite number >= 0, got {noise!r}")
+    check_real("noise", noise, inclusive=True)
     n_streams = sum(1 + kind.n_scenes for kind in _KINDS)
     streams = iter(np.random.SeedSequence(seed).spawn(n_streams))
     parts: list[tuple[str, str, np.ndarray, np.ndarray]] = []
@@ -168,9 +168,9 @@ def _pairs(
 ) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
     """Cut a scene of three motions into its three pairs of motions."""
     for first, second in combinations(range(3), 2):
-        kept = (labels == first) | (labels == second)
-        pair = (labels[kept] == second).astype(np.int64)
-        yield f"{name}_g{first + 1}{second + 1}", family, np.ascontiguousarray(x[:, kept]), pair
+        in_pair = (labels == first) | (labels == second)
+        pair = (labels[in_pair] == second).astype(np.int64)
+        yield f"{name}_g{first + 1}{second + 1}", family, np.ascontiguousarray(x[:, in_pair]), pair
 
 
 def _checkerboard(

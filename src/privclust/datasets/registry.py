@@ -10,9 +10,6 @@ from typing import Any
 
 from privclust.config import load_validated
 
-WHOLE_COPY = "replace the file by a whole copy"
-"""What readers advise. `privclust.datasets.fetch` knows more of a file, and advises otherwise."""
-
 
 class DataError(Exception):
     """A data set, or what is said about it, cannot be used; the message is one line.
@@ -33,6 +30,14 @@ class DataError(Exception):
     def __init__(self, problem: str, advice: str = "") -> None:
         self.problem = " ".join(problem.split())
         super().__init__(f"{self.problem}; {advice}" if advice else self.problem)
+
+
+def damaged(where: object, problem: str) -> DataError:
+    """Return the error that readers raise: what is wrong with a file, and to replace it.
+
+    `privclust.datasets.fetch` knows more of the file, and advises otherwise.
+    """
+    return DataError(f"{where}: {problem}", "replace the file by a whole copy")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import os
 
 import numpy as np
 
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets._parsing import rows_of_numbers
+from privclust.datasets.registry import damaged
 from privclust.validation import check_integer
 
 N_POINTS, N_CLUSTERS = 5_000, 15
@@ -50,11 +51,12 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with open(path, "rb") as file:
             lines = file.read().splitlines()
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error})", WHOLE_COPY) from error
-    rows = [_point(line, number, path) for number, line in enumerate(lines, 1) if line.strip()]
-    if not rows:
-        raise DataError(f"{path}: holds no point", WHOLE_COPY)
-    return {"X": np.array(rows)}
+        raise damaged(path, f"cannot be read ({error})") from error
+    expected = "two numbers in [-1, 1], separated by blanks"
+    X = rows_of_numbers(path, lines, None, _is_point, expected)
+    if not len(X):
+        raise damaged(path, "holds no point")
+    return {"X": X}
 
 
 def generate(seed: int) -> dict[str, np.ndarray]:
@@ -104,16 +106,6 @@ def _apart(rng: np.random.Generator) -> np.ndarray:
     return np.array(centres)
 
 
-def _point(line: bytes, number: int, path: str | os.PathLike[str]) -> list[float]:
-    """Return a line's two coordinates."""
-    try:
-        row = [float(field) for field in line.split()]
-    except ValueError:
-        row = []
-    if len(row) != 2 or not np.abs(row).max() <= 1.0:
-        raise DataError(
-            f"{path}: line {number}: got {line[:80]!r}; it may be two numbers in [-1, 1], "
-            "separated by blanks",
-            WHOLE_COPY,
-        )
-    return row
+def _is_point(row: list[float]) -> bool:
+    """Whether a line holds a point of the square."""
+    return len(row) == 2 and all(abs(value) <= 1.0 for value in row)

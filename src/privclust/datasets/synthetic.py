@@ -70,14 +70,12 @@ def random_subspaces(
         "ambient_dimension": ambient_dimension,
     }
     for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        check_integer(name, value, minimum=1)
     if dimension > ambient_dimension:
         raise ValueError(
             f"dimension must be at most ambient_dimension = {ambient_dimension}, got {dimension}"
         )
-    if not (np.isfinite(noise) and noise >= 0):
-        raise ValueError(f"noise must be a finite number >= 0, got {noise!r}")
+    check_real("noise", noise, inclusive=True)
     if independent and n_subspaces * dimension > ambient_dimension:
         raise ValueError(
             f"{n_subspaces} independent subspaces of dimension {dimension} need an "

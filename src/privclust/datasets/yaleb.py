@@ -13,7 +13,8 @@ import os
 
 import numpy as np
 
-from privclust.datasets.registry import WHOLE_COPY, DataError
+from privclust.datasets._parsing import matlab_variables
+from privclust.datasets.registry import damaged
 from privclust.validation import check_integer
 
 HEIGHT, WIDTH = 48, 42
@@ -61,37 +62,28 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     >>> read("ExtendedYaleB.mat")["images"].shape  # doctest: +SKIP
     (2414, 2016)
     """
-    from scipy.io import loadmat
-
-    try:
-        variables = loadmat(path, variable_names=tuple(_VARIABLES))
-    except Exception as error:  # whatever SciPy makes of damaged bytes
-        raise DataError(f"{path}: cannot be read as MATLAB 5 ({error})", WHOLE_COPY) from error
-    for name, what in _VARIABLES.items():
-        if name not in variables:
-            raise DataError(f"{path}: has no variable {name} ({what})", WHOLE_COPY)
-    images, labels = (variables[name] for name in _VARIABLES)
+    images, labels = matlab_variables(str(path), path, _VARIABLES)
     n_pixels = HEIGHT * WIDTH
     if images.ndim != 2 or len(images) != n_pixels or images.dtype != np.uint8:
-        raise DataError(
-            f"{path}: EYALEB_DATA has shape {images.shape} and type {images.dtype}; it may have "
+        raise damaged(
+            path,
+            f"EYALEB_DATA has shape {images.shape} and type {images.dtype}; it may have "
             f"{n_pixels} rows of type uint8",
-            WHOLE_COPY,
         )
     labels = labels.ravel()
     n_images = images.shape[1]
     if labels.size != n_images or labels.dtype.kind not in "iu" or not n_images or labels.min() < 1:
-        raise DataError(
-            f"{path}: EYALEB_LABEL has {labels.size} values of type {labels.dtype}; it may have "
+        raise damaged(
+            path,
+            f"EYALEB_LABEL has {labels.size} values of type {labels.dtype}; it may have "
             f"one whole number of at least 1 for each of the {n_images} images",
-            WHOLE_COPY,
         )
     people, numbers = np.unique(labels, return_inverse=True)
     if len(people) != people[-1]:
-        raise DataError(
-            f"{path}: EYALEB_LABEL names {len(people)} people up to number {people[-1]}; "
+        raise damaged(
+            path,
+            f"EYALEB_LABEL names {len(people)} people up to number {people[-1]}; "
             "it may leave no number out",
-            WHOLE_COPY,
         )
     return {"images": np.ascontiguousarray(images.T), "labels": numbers.astype(np.int64)}
 
