@@ -20,7 +20,8 @@ is its own standard error (95 %), never a number picked to pass. Verdicts:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -125,46 +126,23 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
 
 def _lowest(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare a method with others, trial by trial, at each point: is its mean the lowest?"""
-    results, worst = [], None
-    for where, mean, half in _paired(check, table):
-        results.append("holds" if mean > half else "fails" if mean < -half else "open")
-        if worst is None or mean < worst[0]:
-            worst = (mean, half, where)
-    if worst is None:
-        return [], ""
-    return results, f"smallest gain {worst[0]:.4f} +- {worst[1]:.4f} (over {worst[2]})"
+    text = "smallest gain {mean} (over {where})"
+    return _all_on_one_side(_paired(check, table), text, 0.0, is_below=False)
 
 
 def _below(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare a method's mean at each point with a bound."""
-    results, largest = [], None
-    for point, part in _points(check, table):
-        mean, half = _mean_and_half(part.loc[part["method"] == check["method"], check["metric"]])
-        bound = check["bound"]
-        results.append(
-            "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
-        )
-        if largest is None or mean > largest[0]:
-            largest = (mean, half, point)
-    if largest is None:
-        return [], ""
-    return results, f"largest mean {largest[0]:.4f} +- {largest[1]:.4f} at {largest[2]}"
+    means = (
+        (point, *_mean_and_half(part.loc[part["method"] == check["method"], check["metric"]]))
+        for point, part in _points(check, table)
+    )
+    return _all_on_one_side(means, "largest mean {mean} at {where}", check["bound"], is_below=True)
 
 
 def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare how far a method's mean lies above another's, trial by trial, with a bound."""
-    results, largest = [], None
-    bound = check["bound"]
-    for where, gain, half in _paired(check, table):
-        mean = -gain
-        results.append(
-            "holds" if mean + half < bound else "fails" if mean - half > bound else "open"
-        )
-        if largest is None or mean > largest[0]:
-            largest = (mean, half, where)
-    if largest is None:
-        return [], ""
-    return results, f"largest gap {largest[0]:.4f} +- {largest[1]:.4f} (to {largest[2]})"
+    gaps = ((where, -gain, half) for where, gain, half in _paired(check, table))
+    return _all_on_one_side(gaps, "largest gap {mean} (to {where})", check["bound"], is_below=True)
 
 
 def _at_most(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
@@ -186,15 +164,11 @@ def _lower(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
 def _falls(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare a method at each point of an axis with itself at the next, trial by trial."""
     wide = _along(check, table)
-    results, worst = [], None
-    for low, high in itertools.pairwise(wide.columns):
-        mean, half = _mean_and_half(wide[low] - wide[high])
-        results.append("holds" if mean > half else "fails" if mean < -half else "open")
-        if worst is None or mean < worst[0]:
-            worst = (mean, half, f"from {check['along']}={low:g} to {high:g}")
-    if worst is None:
-        return [], ""
-    return results, f"smallest fall {worst[0]:.4f} +- {worst[1]:.4f} ({worst[2]})"
+    falls = (
+        (f"from {check['along']}={low:g} to {high:g}", *_mean_and_half(wide[low] - wide[high]))
+        for low, high in itertools.pairwise(wide.columns)
+    )
+    return _all_on_one_side(falls, "smallest fall {mean} ({where})", 0.0, is_below=False)
 
 
 def _stable(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
@@ -208,13 +182,10 @@ def _stable(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
         return [], ""
     means = wide.mean()
     low, high = means.idxmin(), means.idxmax()
-    spread, half = _mean_and_half(wide[high] - wide[low])
-    bound = check["bound"]
-    is_below, is_above = spread + half < bound, spread - half > bound
-    if check["kind"] == "varies":
-        is_below, is_above = is_above, is_below
-    found = f"spread {spread:.4f} +- {half:.4f} ({check['along']}={high:g} over {low:g})"
-    return ["holds" if is_below else "fails" if is_above else "open"], found
+    where = f"{check['along']}={high:g} over {low:g}"
+    spreads = [(where, *_mean_and_half(wide[high] - wide[low]))]
+    is_below = check["kind"] == "stable"
+    return _all_on_one_side(spreads, "spread {mean} ({where})", check["bound"], is_below)
 
 
 _CHECKS: dict[str, Callable[..., tuple[list[str], str]]] = {
@@ -239,6 +210,25 @@ _TOLERANCES = {
 }
 
 
+def _side(mean: float, half: float, bound: float, is_below: bool) -> str:
+    """Say whether a mean lies below a bound (or above it) by more than half its interval."""
+    below, above = mean + half < bound, mean - half > bound
+    holds, fails = (below, above) if is_below else (above, below)
+    return "holds" if holds else "fails" if fails else "open"
+
+
+def _all_on_one_side(
+    means: Iterable[tuple[str, float, float]], text: str, bound: float, is_below: bool
+) -> tuple[list[str], str]:
+    """Compare means (where, mean, half of its interval) with a bound; tell of the closest one."""
+    means = list(means)
+    if not means:
+        return [], ""
+    results = [_side(mean, half, bound, is_below) for _, mean, half in means]
+    where, mean, half = (max if is_below else min)(means, key=itemgetter(1))
+    return results, text.format(where=where, mean=f"{mean:.4f} +- {half:.4f}")
+
+
 def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     """Return a method's metric by trial and point of an axis, other axes as ``at`` says.
 
@@ -256,8 +246,8 @@ def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
 
 def _mean_and_half(values: pd.Series) -> tuple[float, float]:
     """Return the mean of values of trials, mostly differences, and 1.96 standard errors of it."""
-    found = values.dropna()
-    return float(found.mean()), Z95 * float(found.std(ddof=1)) / np.sqrt(len(found))
+    values = values.dropna()
+    return float(values.mean()), Z95 * float(values.std(ddof=1)) / np.sqrt(len(values))
 
 
 def _paired(check: Mapping[str, Any], table: pd.DataFrame):
