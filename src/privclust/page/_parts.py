@@ -36,39 +36,41 @@ def claims(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
 
 def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
     """Return printed numbers beside ours, taken apart as `privclust.verdicts.judge` joins them."""
-    found = []
+    entries = []
     for row in claims(verdicts):
         name, _, printed = row["claim"].rpartition(": ")
         ours, _, trials = row["decided_by"].removeprefix("ours ").partition(" on ")
         interval = row["tolerance"].removesuffix(" (95 % of ours)")
         parts = {"name": name, "printed": printed, "ours": ours}
-        found.append(row | parts | {"trials": trials, "interval": interval})
-    return found
+        entries.append(row | parts | {"trials": trials, "interval": interval})
+    return entries
 
 
 def alternative_text(target: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
     """Describe a drawing for those who do not see it: title, place, the first claims on it."""
     rows = verdicts[~is_number(verdicts)].to_dict("records")
-    said = [f"{row['claim']}: {row['verdict']}" for row in rows[:_ALT_CLAIMS]]
-    more = len(rows) - len(said)
-    said += [f"{more} more claims stand beside it"] if more else []
-    n_numbers = int(is_number(verdicts).sum())
-    said += [f"{n_numbers} printed numbers stand beside ours"] if n_numbers else []
-    return ". ".join([f"{target['title']} ({target['where']})", *said]) + "."
+    sentences = [f"{target['title']} ({target['where']})"]
+    sentences += [f"{row['claim']}: {row['verdict']}" for row in rows[:_ALT_CLAIMS]]
+    if more := max(len(rows) - _ALT_CLAIMS, 0):
+        sentences.append(f"{more} more claims stand beside it")
+    if n_numbers := int(is_number(verdicts).sum()):
+        sentences.append(f"{n_numbers} printed numbers stand beside ours")
+    return ". ".join(sentences) + "."
 
 
 def preview(table: pd.DataFrame) -> dict[str, Any]:
     """Return the head of a table with its numbers shortened, without what varies between runs."""
-    kept = table.drop(columns=[name for name in _VARYING if name in table])
-    numeric = [all(map(_is_numeric, kept[name])) for name in kept]
+    varying = [name for name in _VARYING if name in table]
+    fixed = table.drop(columns=varying)
+    numeric = [all(map(_is_numeric, fixed[name])) for name in fixed]
     return {
-        "columns": list(zip(kept.columns, numeric, strict=True)),
+        "columns": list(zip(fixed.columns, numeric, strict=True)),
         "rows": [
             [(_short(text), text, right) for text, right in zip(row, numeric, strict=True)]
-            for row in kept.head(PREVIEW_ROWS).itertuples(index=False)
+            for row in fixed.head(PREVIEW_ROWS).itertuples(index=False)
         ],
         "n_rows": len(table),
-        "left_out": [name for name in _VARYING if name in table],
+        "left_out": varying,
     }
 
 
@@ -76,19 +78,19 @@ def cases(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the cases of an audit; none for other tables."""
     if not set(table) >= _CASE_COLUMNS:
         return []
-    found = []
+    rows = []
     for row in table.to_dict("records"):
         outcome = next((o for o in _OUTCOMES if row["verdict"].startswith(o)), "cannot tell")
         bound = {"epsilon_at_least": _short(row["epsilon_at_least"])}
-        found.append(row | bound | {"outcome": outcome, "class": _OUTCOMES[outcome]})
-    return found
+        rows.append(row | bound | {"outcome": outcome, "class": _OUTCOMES[outcome]})
+    return rows
 
 
 def data(
     spec: Mapping[str, Any], experiments: Iterable[str], sources: Mapping[str, list[str]]
 ) -> list[dict[str, Any]]:
     """Return what the experiments' data are, each once, and what stood in for the paper's."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    entries: dict[tuple[str, str], dict[str, Any]] = {}
     for name in experiments:
         dataset = spec["experiments"][name]["dataset"]
         features = spec["features"].get(dataset, {})
@@ -100,25 +102,23 @@ def data(
                 "about": about,
                 "substituted": source.startswith("substitute"),
             }
-            found.setdefault((dataset or "", source), entry)
-    return list(found.values())
+            entries.setdefault((dataset or "", source), entry)
+    return list(entries.values())
 
 
 def settings(spec: Mapping[str, Any], experiments: Iterable[str]) -> list[dict[str, Any]]:
     """Return the parameters of the experiments, methods as calls of their classes."""
-    found = []
-    for name in experiments:
-        entry = spec["experiments"][name]
-        found.append(
-            {
-                **entry,
-                "name": name,
-                "trials": _trials(entry["trials"]),
-                "grid": [_axes(part) for part in entry["grid"] if part],
-                "calls": [_calls(method) for method in entry["methods"]],
-            }
-        )
-    return found
+    entries = ((name, spec["experiments"][name]) for name in experiments)
+    return [
+        {
+            **entry,
+            "name": name,
+            "trials": _trials(entry["trials"]),
+            "grid": [_axes(part) for part in entry["grid"] if part],
+            "calls": [_calls(method) for method in entry["methods"]],
+        }
+        for name, entry in entries
+    ]
 
 
 def shared(spec: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:

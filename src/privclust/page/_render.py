@@ -102,10 +102,10 @@ def svg_size(text: str) -> tuple[int, int]:
     >>> svg_size('<svg width="684pt" height="417.6pt" viewBox="0 0 684 417.6">')
     (912, 557)
     """
-    found = _SVG.search(text)
-    if not found:
+    match = _SVG.search(text)
+    if not match:
         raise ValueError(f"SVG: got {text[:60]!r}; it may have a width and a height in pt")
-    width, height = (round(float(points) * 96 / 72) for points in found.groups())
+    width, height = (round(float(points) * 96 / 72) for points in match.groups())
     return width, height
 
 
@@ -117,12 +117,12 @@ def _targets(
     sources: Mapping[str, list[str]],
 ) -> list[dict[str, Any]]:
     """Collect all that the page says of each target."""
-    found = []
+    targets = []
     for target in spec["targets"]:
         name = target["name"]
         rows = verdicts[verdicts["target"] == name]
         width, height = sizes[name]
-        found.append(
+        targets.append(
             {
                 **target,
                 "width": width,
@@ -139,14 +139,14 @@ def _targets(
                 "command": _parts.command(spec["changed"], name),
             }
         )
-    return found
+    return targets
 
 
 def _papers(
     spec: Mapping[str, Any], targets: Iterable[Mapping[str, Any]], verdicts: pd.DataFrame
 ) -> list[dict[str, Any]]:
     """Collect what the page says of each paper."""
-    found = []
+    papers = []
     for about in spec["papers"]:
         name = about["name"]
         own = [target for target in targets if target["paper"] == name]
@@ -158,5 +158,5 @@ def _papers(
             "share": f"{(rows['verdict'] == 'reproduced').mean():.4f}" if len(rows) else "",
             "command": _parts.command(spec["changed"], name),
         }
-        found.append(about | parts)
-    return found
+        papers.append(about | parts)
+    return papers
