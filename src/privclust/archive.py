@@ -61,13 +61,13 @@ def project_files(folder: str | os.PathLike[str] = ".") -> list[str]:
     ['LICENSE', 'README.md']
     """
     top = Path(folder)
-    found = (path.relative_to(top) for part in _FOLDERS for path in (top / part).rglob("*.*"))
-    kept = (
+    paths = (path.relative_to(top) for part in _FOLDERS for path in (top / part).rglob("*.*"))
+    names = (
         path.as_posix()
-        for path in found
+        for path in paths
         if (top / path).is_file() and not re.search(r"/(__pycache__/|[.])", f"/{path.as_posix()}")
     )
-    return sorted({*_TOP, *kept})
+    return sorted({*_TOP, *names})
 
 
 def project_digest(folder: str | os.PathLike[str] = ".") -> str:
@@ -148,8 +148,8 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
             "it into the folder, so that an archive can name it"
         )
     code = {name for name in read if name.endswith(".py")}
-    made = {name for job in jobs for name in job.outputs if name.startswith("results/")}
-    results = {name for name in made if not name.endswith(".h5")}
+    outputs = {name for job in jobs for name in job.outputs}
+    results = {n for n in outputs if n.startswith("results/") and not n.endswith(".h5")}
     members = {name: read_content(name) for name in {*project_files(), *code, *results}}
     settings = yaml.safe_dump(dict(config) | {"mirror": None}, sort_keys=False)
     members[_CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()

@@ -101,15 +101,14 @@ class Costs:
     unrecorded: list[str]
     runs: pd.DataFrame
 
-    def done_in(self, started: float, ended: float) -> list[int]:
-        """Return the places of the jobs that ended in an interval, such as that of a run."""
-        return [place for place, job in enumerate(self.jobs) if started <= job.ended <= ended]
+    def done_in(self, run: Any) -> list[int]:
+        """Return the places of the jobs that ended during a run, a row of `runs`."""
+        return [i for i, job in enumerate(self.jobs) if run.started <= job.ended <= run.ended]
 
     @cached_property
     def dispatch_s(self) -> float:
         """What Snakemake takes for each job besides planning, in CPU seconds."""
-        spans = zip(self.runs.started, self.runs.ended, strict=True)
-        n_jobs = sum(len(self.done_in(*span)) for span in spans)
+        n_jobs = sum(len(self.done_in(run)) for run in self.runs.itertuples())
         return float((self.runs.cpu_s - self.runs.planning_cpu_s).sum()) / n_jobs
 
     @cached_property
@@ -119,9 +118,8 @@ class Costs:
         That is on choosing jobs, on ending interpreters, and on attempts that failed.
         """
         local = self.runs[self.runs.cores.notna()]
-        spans = zip(local.started, local.ended, strict=True)
-        known = sum(self.jobs[place].cpu_s for span in spans for place in self.done_in(*span))
-        return float(local.children_cpu_s.sum()) - known
+        recorded = sum(self.jobs[i].cpu_s for run in local.itertuples() for i in self.done_in(run))
+        return float(local.children_cpu_s.sum()) - recorded
 
     @cached_property
     def planning_s(self) -> float:
@@ -167,14 +165,13 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
         makers = {place[records[p]["log"]] for p in record["inputs"] if p in records}
         jobs.append(replace(_job(record, folder), needs=tuple(sorted(makers))))
     costs = Costs(jobs, unrecorded, _read_runs(folder / "logs" / effort / RUNS))
-    spans = zip(costs.runs.started, costs.runs.ended, strict=True)
-    done = [costs.done_in(*span) for span in spans]
-    if not any(len(jobs) - 1 in found for found in done):  # the page, which all others precede
+    done = [costs.done_in(run) for run in costs.runs.itertuples()]
+    if not any(len(jobs) - 1 in places for places in done):  # the page, which all others precede
         raise CostError(
             f"{page}: the run of Snakemake that made it has not ended; what it cost itself is "
             "known when it has, so run `snakemake` first and `snakemake costs` after it"
         )
-    return replace(costs, runs=costs.runs[[bool(found) for found in done]].reset_index(drop=True))
+    return replace(costs, runs=costs.runs[list(map(bool, done))].reset_index(drop=True))
 
 
 def _record(path: Path) -> dict | None:
@@ -190,10 +187,10 @@ def _behind(page: str, records: dict[str, dict]) -> tuple[list[dict], list[str]]
     unrecorded = set()
     stack = [(records[page], False)]
     while stack:
-        record, known = stack.pop()
+        record, needs_stand = stack.pop()
         if record["log"] in order:
             continue
-        if known:
+        if needs_stand:
             order[record["log"]] = record
             continue
         stack.append((record, True))
@@ -260,10 +257,10 @@ def cost_table(costs: Costs) -> pd.DataFrame:
     runs = costs.runs
     own = _row("snakemake", jobs.iloc[:0])
     own |= {"cpu_s": runs.cpu_s.sum() + costs.rest_cpu_s, "wall_s": runs.planning_s.sum()}
-    rows = [{"level": "rule"} | _row(name, found) for name, found in jobs.groupby("rule")]
-    rows += [{"level": "rule"} | own]
-    rows += [{"level": "paper"} | _row(name, found) for name, found in jobs.groupby("paper")]
-    rows += [{"level": "paper"} | own]
+    rows = []
+    for level in ("rule", "paper"):
+        rows += [{"level": level} | _row(name, group) for name, group in jobs.groupby(level)]
+        rows += [{"level": level} | own]
     for place in sorted((i for i, t in enumerate(jobs.target) if t), key=lambda i: jobs.target[i]):
         behind = jobs.iloc[sorted(_ancestors(costs.jobs, place))]
         rows.append({"level": "target"} | _row(jobs.target[place], behind))
@@ -286,13 +283,13 @@ def _row(name: str, jobs: pd.DataFrame) -> dict[str, Any]:
 
 def _ancestors(jobs: Sequence[Job], place: int) -> set[int]:
     """Return a job and all that it rests on, as places."""
-    found, left = set(), [place]
-    while left:
-        current = left.pop()
-        if current not in found:
-            found.add(current)
-            left += jobs[current].needs
-    return found
+    ancestors, pending = set(), [place]
+    while pending:
+        current = pending.pop()
+        if current not in ancestors:
+            ancestors.add(current)
+            pending += jobs[current].needs
+    return ancestors
 
 
 def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
@@ -415,7 +412,7 @@ def compare_runs(costs: Costs) -> pd.DataFrame:
     """
     rows = []
     for run in costs.runs[costs.runs.cores.notna()].itertuples():
-        done = costs.done_in(run.started, run.ended)
+        done = costs.done_in(run)
         new = {place: i for i, place in enumerate(done)}
         jobs = [
             replace(costs.jobs[p], needs=tuple(new[n] for n in costs.jobs[p].needs if n in new))
@@ -459,6 +456,6 @@ def verdict_lines(table: pd.DataFrame, model: pd.DataFrame, effort: str) -> list
         ("overhead in CPU time", overhead, OVERHEAD_LIMIT, lambda part: f"{part:.1%}"),
     ]
     return [
-        f"{what}: {show(got)}, limit {show(limit)}: {'within' if got <= limit else 'NOT within'}"
-        for what, got, limit, show in checks
+        f"{what}: {show(cost)}, limit {show(limit)}: {'within' if cost <= limit else 'NOT within'}"
+        for what, cost, limit, show in checks
     ]

@@ -11,6 +11,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -100,29 +101,27 @@ def describe(
     return json.dumps(graph, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+@dataclass(eq=False)
 class _Run:
-    """What is described, and the description as it grows."""
+    """What is described, see `describe`, and the description as it grows."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        config: Mapping[str, Any],
-        jobs: list[Job],
-        project: Mapping[str, Any],
-        members: Mapping[str, bytes],
-    ) -> None:
-        self.plan, self.config, self.jobs = plan, config, jobs
-        self.project, self.members = project, members
-        self.crate = ROCrate(version="1.1")
+    plan: Plan
+    config: Mapping[str, Any]
+    jobs: list[Job]
+    project: Mapping[str, Any]
+    members: Mapping[str, bytes]
+    crate: ROCrate = field(default_factory=lambda: ROCrate(version="1.1"))
+    versions: set[tuple[str, str]] = field(default_factory=set)  # of packages, by the artefacts
+    substitutes: list[str] = field(default_factory=list)  # data sets that others stand in for
+
+    def __post_init__(self) -> None:
         self.crate.metadata.extra_contexts.append(_RUN_TERMS)
-        self.made = {output: job for job in jobs for output in job.outputs}
-        self.versions: set[tuple[str, str]] = set()  # of packages, as the artefacts name them
-        self.substitutes: list[str] = []  # data sets that something else stands in for
+        self.makers = {output: job for job in self.jobs for output in job.outputs}
 
     def add(self, entity: str, kind: Any, **properties: Any) -> dict[str, str]:
         """Describe what is no file of the crate, and return a reference to it."""
-        found = {key: _alone(value) for key, value in properties.items() if value not in (None, [])}
-        self.crate.add(ContextEntity(self.crate, entity, {"@type": kind, **found}))
+        values = {k: _alone(value) for k, value in properties.items() if value not in (None, [])}
+        self.crate.add(ContextEntity(self.crate, entity, {"@type": kind, **values}))
         return {"@id": entity}
 
     def refer(self, path: str) -> dict[str, str]:
@@ -163,7 +162,7 @@ def _describe(run: _Run) -> None:
         "last; jobs may be of several calls of Snakemake.",
         instrument={"@id": WORKFLOW},
         object=[*parameters, *datasets, *map(run.refer, _configs(run))],
-        result=[run.refer(name) for name in sorted(run.made) if name in run.members],
+        result=[run.refer(name) for name in sorted(run.makers) if name in run.members],
         startTime=_iso(min(job.start for job in run.jobs)),
         endTime=_iso(max(job.end for job in run.jobs)),
     )
@@ -209,23 +208,23 @@ def _add_parameters(run: _Run) -> list[dict[str, str]]:
     values = []
     for name in _PARAMETERS:
         value = run.config[name]
-        formal, given = {"@id": f"#input/{name}"}, {"@id": f"#parameter/{name}"}
+        formal, actual = {"@id": f"#input/{name}"}, {"@id": f"#parameter/{name}"}
         run.add(
             formal["@id"],
             "FormalParameter",
             name=name,
             additionalType=_TYPES[type(value)],
-            workExample=given,
+            workExample=actual,
         )
         # as text: a JSON false is not shown by all readers
         run.add(
-            given["@id"],
+            actual["@id"],
             "PropertyValue",
             name=name,
             value=json.dumps(value).strip('"'),
             exampleOfWork=formal,
         )
-        values.append(given)
+        values.append(actual)
     return values
 
 
@@ -326,29 +325,29 @@ def _add_files(run: _Run) -> Any:
 
 def _add_kept_outside(run: _Run) -> None:
     """Describe artefacts and a user's own data, which are not in the crate, by their checksums."""
-    given = {name for job in run.jobs for name in job.inputs if not _is_code(name)}
-    for name in sorted({*run.made, *given} - run.members.keys()):
-        kind = _KINDS.get(run.made[name].rule) if name in run.made else None
+    inputs = {name for job in run.jobs for name in job.inputs if not _is_code(name)}
+    for name in sorted({*run.makers, *inputs} - run.members.keys()):
+        kind = _KINDS.get(run.makers[name].rule) if name in run.makers else None
         if Path(name).is_dir():
             continue  # the folder of a data set, which is described with what is known of it
         content = read_content(name)
-        found = artefacts.read(name, kind) if kind else None
-        run.versions |= set(found.versions.items()) if found else set()
+        artefact = artefacts.read(name, kind) if kind else None
+        run.versions |= set(artefact.versions.items()) if artefact else set()
         run.add(
             run.refer(name)["@id"],
             "File",
             name=name,
-            description=f"Not in the crate. {_origin(found)}".strip(),
+            description=f"Not in the crate. {_origin(artefact)}".strip(),
             sha256=_sha256(content),
             contentSize=str(len(content)),
             encodingFormat=_FORMATS.get(Path(name).suffix),
-            identifier=found and found.digest,
+            identifier=artefact and artefact.digest,
         )
 
 
-def _origin(found: hdf5.Contents | None) -> str:
+def _origin(artefact: hdf5.Contents | None) -> str:
     """Say of which data an artefact is, where it holds data."""
-    source = found.parameters.get("source") if found else None
+    source = artefact.parameters.get("source") if artefact else None
     return f"Made from {source}." if source else ""
 
 
