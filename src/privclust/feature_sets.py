@@ -138,17 +138,17 @@ def load_feature_sets(
     224
     """
     entries: Mapping[str, Any] = load_validated(path, schema)
-    known = sorted(datasets)
+    names = sorted(datasets)
     for name, entry in entries.items():
-        if name in known:
+        if name in names:
             raise ConfigError(
                 f"{path}: got the name {name!r}; it may be any that no data set has "
                 f"(see {datasets_path})"
             )
-        if "file" not in entry and entry["dataset"] not in known:
+        if "file" not in entry and entry["dataset"] not in names:
             raise ConfigError(
                 f"{path}: {name}.dataset: got {entry['dataset']!r}; it may be one of "
-                f"{', '.join(known)} (defined in {datasets_path})"
+                f"{', '.join(names)} (defined in {datasets_path})"
             )
     return {
         name: (GivenFeatures if "file" in entry else FeatureEntry)(name=name, **entry)

@@ -63,9 +63,9 @@ def sample_vector_bingham(
     A = _checked_matrix(A)
     if size is not None:
         check_integer("size", size, minimum=0)
-    found = np.empty((1 if size is None else size, len(A)))
-    draw_vectors(A, as_generator(rng), found)
-    return found[0] if size is None else found
+    vectors = np.empty((1 if size is None else size, len(A)))
+    draw_vectors(A, as_generator(rng), vectors)
+    return vectors[0] if size is None else vectors
 
 
 def sample_matrix_bingham(
@@ -137,14 +137,14 @@ def sample_matrix_bingham(
         check_integer("size", size, minimum=0)
     rng = as_generator(rng)
     frame = _checked_frame(init, A, q)
-    found = np.empty((1 if size is None else size, d, q))
+    frames = np.empty((1 if size is None else size, d, q))
     if q == d:
-        for U in found:
+        for U in frames:
             haar_rows(U, rng)
     else:
         is_exact = q in (1, d - 1)
-        draw_frames(A, full_basis(frame), q, 1 if is_exact else n_sweeps, rng, found)
-    return found[0] if size is None else found
+        draw_frames(A, full_basis(frame), q, 1 if is_exact else n_sweeps, rng, frames)
+    return frames[0] if size is None else frames
 
 
 def full_basis(frame: np.ndarray) -> np.ndarray:

@@ -103,7 +103,7 @@ def cache_features(
     path = check_suffix(path)
     images = ImageList.from_arrays(arrays)
     labels = _labels(arrays, len(images))
-    noted: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         **(about or {}),
         "model": model,
         "weights": weights_sha256(model),
@@ -114,15 +114,15 @@ def cache_features(
         "labels": _digest(labels),
     }
     if path.exists():
-        found = hdf5.read(path, KIND, noted, remedy=hdf5.RUN_AGAIN)
-        if skip_unreadable or not found.parameters["skipped"]:
-            return features_of(found, path)
-    readable, noted["skipped"] = _readable(images, skip_unreadable)
+        artefact = hdf5.read(path, KIND, parameters, remedy=hdf5.RUN_AGAIN)
+        if skip_unreadable or not artefact.parameters["skipped"]:
+            return features_of(artefact, path)
+    readable, parameters["skipped"] = _readable(images, skip_unreadable)
     folder = path.parent / f".{path.name}.shards"
     starts = range(0, len(readable), shard)
     what = f"features by {model}, {shard} images at a time"
     parts = [
-        _shard(folder, images, readable[start : start + shard], settings, noted)
+        _shard(folder, images, readable[start : start + shard], settings, parameters)
         for start in progress_over(starts, len(starts), what)
     ]
     content: dict[str, Any] = {
@@ -130,7 +130,7 @@ def cache_features(
     }
     for name, value in labels.items():
         content[name] = value if name == "names" else value[readable]
-    save_features(path, **content, about=noted, inputs=inputs)
+    save_features(path, **content, about=parameters, inputs=inputs)
     shutil.rmtree(folder, ignore_errors=True)
     return features_of(hdf5.read(path, KIND), path)
 
@@ -172,19 +172,19 @@ def _shard(
     images: ImageList,
     positions: np.ndarray,
     settings: Settings,
-    noted: Mapping[str, Any],
+    parameters: Mapping[str, Any],
 ) -> dict[str, np.ndarray]:
     """Return the features of some images, from their shard if there is a whole one."""
     file = folder / f"{positions[0]:08d}.h5"
-    parameters = {**noted, "first": int(positions[0]), "last": int(positions[-1])}
+    parameters = {**parameters, "first": int(positions[0]), "last": int(positions[-1])}
     try:
         return hdf5.read(file, "features_shard", parameters).arrays
     except hdf5.FileError as error:
         if file.exists():
             log.info("extracted again: %s", error)
-    some = images.subset(positions)
-    arrays = {"X": run_network(some, range(0, len(some), settings.batch), settings)}
-    if noted["pixels"] is not None:
-        arrays["pixels"] = small_pixels(some, noted["pixels"])
+    images = images.subset(positions)
+    arrays = {"X": run_network(images, range(0, len(images), settings.batch), settings)}
+    if parameters["pixels"] is not None:
+        arrays["pixels"] = small_pixels(images, parameters["pixels"])
     hdf5.write(file, "features_shard", arrays, parameters)
     return arrays

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.datasets.images import Image, ImageList, UnreadableImagesError
-from privclust.features._extract import prepare
+from privclust.datasets.images import Image, ImageList
+from privclust.features._extract import prepare, readable
 from privclust.validation import check_integer
 
 
@@ -44,11 +44,7 @@ def pixel_features(
     (2, 48)
     """
     check_integer("size", size, minimum=1)
-    images = images if isinstance(images, ImageList) else ImageList(images)
-    failures = images.unreadable()
-    if failures:
-        raise UnreadableImagesError(failures, len(images))
-    return small_pixels(images, size)
+    return small_pixels(readable(images), size)
 
 
 def small_pixels(images: ImageList, size: int) -> np.ndarray:

@@ -88,15 +88,20 @@ def extract_features(
     (2, 1280)
     """
     settings = check_settings(model, size, batch, threads)
-    images = images if isinstance(images, ImageList) else ImageList(images)
-    failures = images.unreadable()
-    if failures:
-        raise UnreadableImagesError(failures, len(images))
+    images = readable(images)
     starts: Iterable[int] = range(0, len(images), batch)
     if progress:
         total = -(-len(images) // batch)
         starts = progress_over(starts, total, f"features by {model}, batches of {batch}")
     return run_network(images, starts, settings)
+
+
+def readable(images: ImageList | Sequence[Image] | np.ndarray) -> ImageList:
+    """Return images as a list of which each can be decoded, or raise an error that names others."""
+    images = images if isinstance(images, ImageList) else ImageList(images)
+    if failures := images.unreadable():
+        raise UnreadableImagesError(failures, len(images))
+    return images
 
 
 def prepare(image: np.ndarray, size: int) -> np.ndarray:
@@ -148,8 +153,8 @@ def _network(model: str, threads: int):
 
 def _default_threads() -> int:
     """Return the number of threads that the environment gives, else that of usable cores."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdigit() and int(given):
-        return int(given)
+    n_threads = os.environ.get("OMP_NUM_THREADS", "")
+    if n_threads.isdigit() and int(n_threads):
+        return int(n_threads)
     usable = getattr(os, "sched_getaffinity", None)  # Linux alone has it
     return len(usable(0)) if usable else os.cpu_count() or 1

@@ -25,8 +25,8 @@ def progress_over(items: Iterable[Item], total: int, what: str) -> Iterator[Item
             yield from tqdm(items, total=total, desc=what, leave=False)
             return
     last = time.monotonic()
-    for done, item in enumerate(items, start=1):
+    for number, item in enumerate(items, start=1):
         yield item
-        if time.monotonic() - last > _SECONDS_BETWEEN_LINES or done == total:
-            log.info("%s: %d of %d", what, done, total)
+        if time.monotonic() - last > _SECONDS_BETWEEN_LINES or number == total:
+            log.info("%s: %d of %d", what, number, total)
             last = time.monotonic()

@@ -94,8 +94,8 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     arrays = _read_npz(path) if path.suffix == ".npz" else _read_hdf5(path)
     for name in ("X", "y"):
         if name not in arrays:
-            found = ", ".join(sorted(arrays)) or "nothing"
-            raise ValueError(f"{path}: has no array {name}, only {found}; it may hold X and y")
+            names = ", ".join(sorted(arrays)) or "nothing"
+            raise ValueError(f"{path}: has no array {name}, only {names}; it may hold X and y")
     return _checked(arrays, {}, f"{path}: ")
 
 
@@ -155,16 +155,12 @@ def save_features(
         If arrays do not fit one another or hold NaN or infinite numbers, or for another suffix.
     """
     path = check_suffix(path)
-    given = {"X": X, "y": y, "train": train, "names": names, "pixels": pixels}
-    features = _checked({k: v for k, v in given.items() if v is not None}, about or {}, "")
-    arrays = {"X": features.X, "y": features.y}
-    if features.train is not None:
-        arrays["train"] = features.train
-    if features.names is not None:
-        arrays["names"] = encode_text(features.names)
-    if features.pixels is not None:
-        arrays["pixels"] = features.pixels
-    return hdf5.write(path, KIND, arrays, about or {}, inputs)
+    arrays = {"X": X, "y": y, "train": train, "names": names, "pixels": pixels}
+    features = _checked(arrays, about or {}, "")
+    stored = {name: getattr(features, name) for name, value in arrays.items() if value is not None}
+    if names is not None:
+        stored["names"] = encode_text(features.names)
+    return hdf5.write(path, KIND, stored, about or {}, inputs)
 
 
 def _is_artefact(path: Path) -> bool:
@@ -181,12 +177,11 @@ def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
     """Read the data sets at the top of a user's HDF5 file that are asked for here."""
     h5py = require("h5py", "HDF5 files")
     with h5py.File(path, "r", locking=False) as file:
-        wanted = {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
-        names = {"X", "y", "train", "names", "pixels"} & set(wanted)
-        arrays = {name: np.empty(0) for name in wanted}  # for the message, not read
-        for name in names:
+        tables = {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
+        arrays = {name: np.empty(0) for name in tables}  # for the message, not read
+        for name in {"X", "y", "train", "names", "pixels"} & set(tables):
             try:
-                arrays[name] = np.asarray(wanted[name][()])
+                arrays[name] = np.asarray(tables[name][()])
             except OSError as error:
                 raise ValueError(f"{path}: {name} cannot be read ({error})") from None
         return arrays

