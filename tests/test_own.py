@@ -106,7 +106,7 @@ def test_claims_reach_the_scorecard(plan_of):
     }
     check = {"kind": "below", "experiment": "ckm_privacy", "metric": "relative_sse"}
     claim["check"] = {**check, "method": "mine", "bound": 2}
-    assert plan_of({"mine": METHOD}, claims=[claim]).verdicts_spec()["own_claims"] == [claim]
+    assert plan_of({"mine": METHOD}, claims=[claim]).own_claims == [claim]
     with pytest.raises(ConfigError, match=r"my_methods.yaml: claims: \[0\]: the key"):
         plan_of({"mine": METHOD}, claims=[{"id": "better"}])
 
@@ -166,8 +166,7 @@ def test_data_get_experiments_targets_and_their_number_of_clusters(plan_of, tabl
     entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 7, "columns": ["a", "b"]}
     plan = plan_of({"mine": {**METHOD, "targets": {"rows_kmeans": {}}}}, {"rows": entry})
     assert plan.targets.keys() >= {"rows_kmeans", "rows_mixture"}
-    assert plan.data_file("rows") == "data/own/rows.h5"
-    assert plan.data_stages("rows") == [["data/own/rows.h5"]]
+    assert plan.own_data.keys() == {"rows"}
     assert "rows" not in plan.datasets
     for name in ("rows_kmeans", "rows_mixture"):
         experiment = plan.experiments[name]

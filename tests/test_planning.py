@@ -37,12 +37,7 @@ def test_experiment_reads_features_and_they_read_images(plan_of):
     plan = plan_of({"dataset": "cub200_quick"})
     assert sorted(plan.features) == ["cub200_quick"]
     assert sorted(plan.datasets) == ["cub200", "hopkins155"]
-    assert plan.data_file("cub200_quick") == "data/features/cub200_quick.h5"
-    assert plan.data_file("hopkins155") == "data/prepared/hopkins155.h5"
     assert plan.experiments["mtsc_synthetic"].dataset == "cub200_quick"
-    images = [["data/raw/cub200"], ["data/prepared/cub200.h5"]]
-    assert plan.data_stages("cub200_quick") == [*images, ["data/features/cub200_quick.h5"]]
-    assert plan.data_stages("cub200") == images
 
 
 def test_images_themselves_need_no_features(plan_of):

@@ -6,7 +6,7 @@ The workflow reads it each time it starts, in every job too, so nothing heavy is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -104,87 +104,6 @@ class Plan:
         """Return the file of a paper's printed numbers, in a list that is empty without one."""
         path = self.paper_values_folder / f"{paper}.csv"
         return [str(path)] if path.is_file() else []
-
-    def fetch_spec(self, name: str) -> dict[str, Any]:
-        """Return what decides where a data set is fetched from, without absolute paths.
-
-        Which files the mirror has is part of it, so that a substitute gives way to the data once
-        they are there.
-        """
-        dataset = self.datasets[name]
-        in_mirror = [
-            source.location
-            for source in dataset.sources
-            if source.kind == "mirror"
-            and self.mirror is not None
-            and (self.mirror / source.location).exists()
-        ]
-        return {
-            "dataset": name,
-            "file": dataset.file,
-            "content_sha256": dataset.content_sha256,
-            "sources": [
-                [s.kind, s.location, s.sha256, s.md5, s.part and asdict(s.part)]
-                for s in dataset.sources
-            ],
-            "in_mirror": in_mirror,
-            "substitutes": self.substitutes,
-        }
-
-    def fetch_code(self, name: str) -> list[str]:
-        """Return the dotted paths of the code that fetches and verifies a data set."""
-        digest = self.datasets[name].content_digest
-        return ["privclust.datasets.fetch", *([digest] if digest else [])]
-
-    def prepare_spec(self, name: str) -> dict[str, Any]:
-        """Return what decides the content of a prepared data set."""
-        dataset = self.datasets[name]
-        substitute = dataset.substitute
-        return {
-            "dataset": name,
-            "reader": dataset.reader,
-            "parts": [[s.location, s.part.file, s.part.reader] for s in dataset.sources if s.part],
-            "substitute": None
-            if substitute is None
-            else {"generator": substitute.generator, "parameters": dict(substitute.parameters)},
-        }
-
-    def prepare_code(self, name: str) -> list[str]:
-        """Return the dotted paths of the code that prepares a data set."""
-        dataset = self.datasets[name]
-        substitute = [dataset.substitute.generator] if dataset.substitute else []
-        parts = [source.part.reader for source in dataset.sources if source.part]
-        return [dataset.reader, *parts, *substitute]
-
-    def data_file(self, name: str) -> str:
-        """Return the file that an experiment whose ``dataset`` is `name` reads."""
-        if name in self.own_data:
-            return f"data/own/{name}.h5"
-        return f"data/{'features' if name in self.features else 'prepared'}/{name}.h5"
-
-    def data_stages(self, name: str) -> list[list[str]]:
-        """Return what is made on the way to `data_file`, and it, in the order of their making."""
-        if name in self.own_data:
-            return [[self.data_file(name)]]
-        features = self.features.get(name)
-        source = name if features is None else features.dataset
-        stages = [] if source is None else [[f"data/raw/{source}"], [f"data/prepared/{source}.h5"]]
-        return stages if features is None else [*stages, [self.data_file(name)]]
-
-    def verdicts_spec(self) -> dict[str, Any]:
-        """Return whose trials decide the claims, in the order of the tables, as JSON values."""
-        return {"experiments": list(self.experiments), "own_claims": self.own_claims}
-
-    def page_spec(self) -> dict[str, Any]:
-        """Return what the page says besides tables and figures, as JSON values."""
-        return {
-            "effort": self.effort,
-            "papers": [{"name": name, **about} for name, about in self.papers.items()],
-            "targets": [asdict(target) for target in self.targets.values()],
-            "experiments": {name: _settings_of(e) for name, e in self.experiments.items()},
-            "datasets": {name: _words_on(dataset) for name, dataset in self.datasets.items()},
-            "features": {name: asdict(entry) for name, entry in self.features.items()},
-        }
 
 
 def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -357,31 +276,6 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
             source_files([dotted])
         except ValueError as error:
             raise ConfigError(f"{path}: {key}: {error}") from None
-
-
-def _settings_of(experiment: Experiment) -> dict[str, Any]:
-    """Return what the page says of an experiment's settings, as JSON values."""
-    return {
-        "paper": experiment.paper,
-        "dataset": experiment.dataset,
-        "grid": list(experiment.grid),
-        "n_points": len(experiment.points),
-        "trials": list(experiment.trials),
-        "seed": experiment.seed,
-        "swept": list(experiment.swept),
-        "methods": [m.spec() | {"label": m.label} for m in experiment.methods.values()],
-    }
-
-
-def _words_on(dataset: Dataset) -> dict[str, Any]:
-    """Return what the page says of a data set and of what may stand in for it."""
-    parts = [source.description for source in dataset.sources if source.part]
-    substitutes = [dataset.substitute.description] if dataset.substitute else []
-    return {
-        "title": dataset.title,
-        "citation": dataset.citation,
-        "substitutes": list(dict.fromkeys([*parts, *substitutes])),
-    }
 
 
 def _add(known: dict[str, Any], found: Mapping[str, Any], where: str) -> None:

@@ -13,14 +13,14 @@ SVG = """<?xml version="1.0"?>
 
 
 def target(name, paper, experiments, title="a title", **more):
-    """One target as `Plan.page_spec` has it."""
+    """One target as `Jobs.page_spec` has it."""
     plain = {"kind": "figure", "where": "Figure 1", "ours": False, "draw": "m.f"}
     given = {"name": name, "paper": paper, "title": title, "experiments": experiments}
     return plain | given | more
 
 
 def method(name, label, **params):
-    """One method as `Plan.page_spec` has it."""
+    """One method as `Jobs.page_spec` has it."""
     steps = [["pkg.AppendOne", {}]] if name == "lrr" else []
     path = f"pkg.{name.upper()}"
     return {
@@ -33,7 +33,7 @@ def method(name, label, **params):
 
 
 def experiment(paper, methods, dataset=None, grid=(), trials=(0, 1), swept=()):
-    """One experiment as `Plan.page_spec` has it."""
+    """One experiment as `Jobs.page_spec` has it."""
     return {
         "paper": paper,
         "dataset": dataset,
@@ -47,7 +47,7 @@ def experiment(paper, methods, dataset=None, grid=(), trials=(0, 1), swept=()):
 
 
 def paper(name, title):
-    """One paper as `Plan.page_spec` has it."""
+    """One paper as `Jobs.page_spec` has it."""
     return {
         "name": name,
         "title": title,

@@ -1,10 +1,12 @@
 # Snakemake's records of the jobs lie where Snakemake runs, so the job stays there.
 rule archive:
     input:
-        page=f"{RESULTS}/index.html",
-        tables=tables_of_experiments(),
+        page=JOBS.page,
+        tables=JOBS.of_experiments(
+            layout.METRICS, layout.COSTS, layout.TRIALS, layout.SUMMARY
+        ),
     output:
-        crate=f"{RESULTS}/privclust-{PLAN.effort}.crate.zip",
+        crate=f"{JOBS.results}/privclust-{PLAN.effort}.crate.zip",
     log:
         f"logs/{PLAN.effort}/archive.log",
     benchmark:
@@ -13,7 +15,7 @@ rule archive:
     conda:
         "../../environment.yml"
     params:
-        spec=workflow_spec,
+        spec=JOBS.archive_spec,
     message:
         "Packing the run"
     script:

@@ -42,7 +42,7 @@ def lift_job_rate():
 
 
 onstart:
-    check_writable("benchmarks/out", "data", "logs", "results")
+    or_stop(check_writable, "benchmarks/out", "data", "logs", "results")
     lift_job_rate()
     note_planned()
 

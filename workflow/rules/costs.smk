@@ -3,16 +3,16 @@ include: "clock.smk"
 
 rule costs:
     input:
-        page=f"{RESULTS}/index.html",
-        code=code_of("privclust.costs", "privclust.figures.costs"),
+        page=JOBS.page,
+        code=source_files(["privclust.costs", "privclust.figures.costs"]),
     output:
-        table=f"{RESULTS}/costs.csv",
-        runs=f"{RESULTS}/costs_runs.csv",
-        svg=f"{RESULTS}/costs.svg",
-        png=f"{RESULTS}/costs.png",
-        model=f"{RESULTS}/costs_model.csv",
+        table=f"{JOBS.results}/costs.csv",
+        runs=f"{JOBS.results}/costs_runs.csv",
+        svg=f"{JOBS.results}/costs.svg",
+        png=f"{JOBS.results}/costs.png",
+        model=f"{JOBS.results}/costs_model.csv",
         digests=multiext(
-            f"{RESULTS}/",
+            f"{JOBS.results}/",
             "costs.csv.sha256",
             "costs_runs.csv.sha256",
             "costs_model.csv.sha256",
@@ -24,8 +24,8 @@ rule costs:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
         effort=PLAN.effort,
     message:

@@ -1,8 +1,8 @@
 rule fetch:
     input:
-        code=fetch_code,
+        code=JOBS.fetch_code,
     output:
-        folder=directory("data/raw/{dataset}"),
+        folder=directory(layout.RAW),
     log:
         "logs/fetch/{dataset}.log",
     benchmark:
@@ -10,10 +10,10 @@ rule fetch:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=fetch_spec,
+        spec=JOBS.fetch_spec,
     message:
         "Fetching {wildcards.dataset}"
     script:
@@ -22,10 +22,10 @@ rule fetch:
 
 rule prepare:
     input:
-        folder="data/raw/{dataset}",
-        code=prepare_code,
+        folder=layout.RAW,
+        code=JOBS.prepare_code,
     output:
-        dataset="data/prepared/{dataset}.h5",
+        dataset=layout.PREPARED,
     log:
         "logs/prepare/{dataset}.log",
     benchmark:
@@ -33,10 +33,10 @@ rule prepare:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=prepare_spec,
+        spec=JOBS.prepare_spec,
     message:
         "Preparing {wildcards.dataset}"
     script:
@@ -45,10 +45,10 @@ rule prepare:
 
 rule features:
     input:
-        images=images_of,
-        code=code_of("privclust.feature_extraction.extract_set"),
+        images=JOBS.images,
+        code=source_files(["privclust.feature_extraction.extract_set"]),
     output:
-        features="data/features/{features}.h5",
+        features=layout.FEATURES,
     log:
         "logs/features/{features}.log",
     benchmark:
@@ -57,10 +57,10 @@ rule features:
         "../../environment.yml"
     threads: 2
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=features_spec,
+        spec=JOBS.features_spec,
     message:
         "Extracting the features {wildcards.features}"
     script:
@@ -69,10 +69,10 @@ rule features:
 
 rule read_own:
     input:
-        file=own_file,
-        code=code_of("privclust.datasets.own"),
+        file=JOBS.own_file,
+        code=source_files(["privclust.datasets.own"]),
     output:
-        dataset="data/own/{own}.h5",
+        dataset=layout.OWN,
     log:
         "logs/own/{own}.log",
     benchmark:
@@ -80,10 +80,10 @@ rule read_own:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=own_spec,
+        spec=JOBS.own_spec,
     message:
         "Reading {wildcards.own}, data of your own"
     script:

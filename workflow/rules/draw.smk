@@ -1,21 +1,21 @@
 rule draw:
     input:
-        trials=target_trials,
-        summaries=target_summaries,
-        metrics=target_metrics,
-        costs=target_costs,
-        printed=printed_values,
-        code=target_code,
+        trials=JOBS.drawn_from(layout.TRIALS),
+        summaries=JOBS.drawn_from(layout.SUMMARY),
+        metrics=JOBS.drawn_from(layout.METRICS),
+        costs=JOBS.drawn_from(layout.COSTS),
+        printed=JOBS.printed_values,
+        code=JOBS.draw_code,
     output:
         svg=report(
-            "results/{effort}/targets/{target}/{target}.svg",
+            layout.FIGURE,
             caption="../report/target.rst",
             category="Targets",
             labels={"target": "{target}"},
         ),
-        png="results/{effort}/targets/{target}/{target}.png",
-        table="results/{effort}/targets/{target}/{target}.csv",
-        digest="results/{effort}/targets/{target}/{target}.csv.sha256",
+        png=layout.PICTURE,
+        table=layout.TABLE,
+        digest=f"{layout.TABLE}.sha256",
     log:
         "logs/{effort}/draw/{target}.log",
     benchmark:
@@ -23,34 +23,23 @@ rule draw:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=target_spec,
-        definition=target_definition,
+        spec=JOBS.draw_spec,
+        definition=JOBS.draw_definition,
     message:
         "Drawing {wildcards.target}"
     script:
         "../scripts/draw.py"
 
 
-for item in TARGETS:
+for item, targets in JOBS.named_rules().items():
 
     rule:
         name:
             item
         input:
-            target_files(item, "svg", "png", "csv"),
-            gaps_behind(PLAN.targets[item].experiments, [item]),
-        localrule: True
-
-
-for item in PAPERS:
-
-    rule:
-        name:
-            item
-        input:
-            paper_files(item),
-            gaps_behind(experiments_of_paper(item), targets_of_paper(item)),
+            JOBS.drawings(targets),
+            JOBS.gaps_behind(targets),
         localrule: True

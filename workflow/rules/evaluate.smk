@@ -1,13 +1,13 @@
 rule evaluate:
     input:
-        dataset=dataset_of,
-        blocks=blocks_of,
-        costs=costs_of,
-        code=evaluate_code,
+        dataset=JOBS.dataset,
+        blocks=JOBS.fits,
+        costs=JOBS.fit_costs,
+        code=JOBS.evaluate_code,
     output:
-        metrics="results/{effort}/{paper}/{experiment}/metrics.h5",
-        costs="results/{effort}/{paper}/{experiment}/costs.tsv",
-        digest="results/{effort}/{paper}/{experiment}/costs.tsv.sha256",
+        metrics=layout.METRICS,
+        costs=layout.COSTS,
+        digest=f"{layout.COSTS}.sha256",
     log:
         "logs/{effort}/{paper}/{experiment}/evaluate.log",
     benchmark:
@@ -15,10 +15,10 @@ rule evaluate:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=evaluate_spec,
+        spec=JOBS.evaluate_spec,
     message:
         "Evaluating {wildcards.experiment}"
     script:
@@ -27,16 +27,12 @@ rule evaluate:
 
 rule summarise:
     input:
-        metrics="results/{effort}/{paper}/{experiment}/metrics.h5",
-        code=code_of("privclust.experiments.tables"),
+        metrics=layout.METRICS,
+        code=source_files(["privclust.experiments.tables"]),
     output:
-        trials="results/{effort}/{paper}/{experiment}/trials.csv",
-        summary="results/{effort}/{paper}/{experiment}/summary.csv",
-        digests=multiext(
-            "results/{effort}/{paper}/{experiment}/",
-            "trials.csv.sha256",
-            "summary.csv.sha256",
-        ),
+        trials=layout.TRIALS,
+        summary=layout.SUMMARY,
+        digests=[f"{layout.TRIALS}.sha256", f"{layout.SUMMARY}.sha256"],
     log:
         "logs/{effort}/{paper}/{experiment}/summarise.log",
     benchmark:
@@ -44,10 +40,10 @@ rule summarise:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=summary_spec,
+        spec=JOBS.summary_spec,
     message:
         "Summing up {wildcards.experiment}"
     script:

@@ -1,23 +1,21 @@
 rule share:
     input:
-        dataset=dataset_of,
-        code=share_code,
+        dataset=JOBS.dataset,
+        code=JOBS.share_code,
     output:
-        shard="results/{effort}/{paper}/{experiment}/shared/block_{block}/shard_{shard}.h5",
+        shard=layout.SHARD,
     log:
         "logs/{effort}/{paper}/{experiment}/shared/{block}_{shard}.log",
     benchmark:
         "benchmarks/out/{effort}/{paper}/{experiment}/shared/{block}_{shard}.tsv"
-    wildcard_constraints:
-        shard=r"\d{4}",
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=share_spec,
+        spec=JOBS.share_spec,
     message:
         "Summing up data for {wildcards.experiment}, block {wildcards.block}, shard {wildcards.shard}"
     script:
@@ -26,13 +24,13 @@ rule share:
 
 rule fit:
     input:
-        dataset=dataset_of,
-        shards=shards_of,
-        code=fit_code,
+        dataset=JOBS.dataset,
+        shards=JOBS.shards,
+        code=JOBS.fit_code,
     output:
-        block="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.h5",
-        cost="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.tsv",
-        digest="results/{effort}/{paper}/{experiment}/fit/{batch}/block_{block}.tsv.sha256",
+        block=layout.FIT,
+        cost=layout.FIT_COST,
+        digest=f"{layout.FIT_COST}.sha256",
     log:
         "logs/{effort}/{paper}/{experiment}/fit/{batch}_{block}.log",
     benchmark:
@@ -41,11 +39,11 @@ rule fit:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=fit_spec,
-        methods=fit_methods,
+        spec=JOBS.fit_spec,
+        methods=JOBS.fit_methods,
     message:
         "Fitting {params.methods} in {wildcards.experiment}, block {wildcards.block}"
     script:

@@ -1,22 +1,16 @@
-PAGE_FILES = [
-    f"src/privclust/page/{name}"
-    for name in ("index.html.j2", "target.html.j2", "style.css", "page.js")
-]
-
-
 rule verdicts:
     input:
-        trials=all_trials(),
+        trials=JOBS.of_experiments(layout.TRIALS),
         claims=config["claims"],
-        printed=all_printed_values(),
-        code=code_of("privclust.verdicts"),
+        printed=JOBS.all_printed_values,
+        code=source_files(["privclust.verdicts"]),
     output:
         verdicts=report(
-            f"{RESULTS}/verdicts.csv",
+            JOBS.verdicts,
             caption="../report/verdicts.rst",
             category="Scorecard",
         ),
-        digest=f"{RESULTS}/verdicts.csv.sha256",
+        digest=f"{JOBS.verdicts}.sha256",
     log:
         f"logs/{PLAN.effort}/verdicts.log",
     benchmark:
@@ -24,10 +18,10 @@ rule verdicts:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=verdicts_spec(),
+        spec=JOBS.verdicts_spec,
     message:
         "Judging the claims"
     script:
@@ -36,16 +30,16 @@ rule verdicts:
 
 rule index:
     input:
-        verdicts=f"{RESULTS}/verdicts.csv",
-        figures=all_target_files("svg"),
-        pictures=all_target_files("png"),
-        tables=all_target_files("csv"),
-        trials=all_trials(),
-        costs=[path for path in tables_of_experiments() if path.endswith(".tsv")],
-        code=code_of("privclust.page") + PAGE_FILES,
+        verdicts=JOBS.verdicts,
+        figures=JOBS.of_targets(layout.FIGURE),
+        pictures=JOBS.of_targets(layout.PICTURE),
+        tables=JOBS.of_targets(layout.TABLE),
+        trials=JOBS.of_experiments(layout.TRIALS),
+        costs=JOBS.of_experiments(layout.COSTS),
+        code=JOBS.page_code,
     output:
-        page=f"{RESULTS}/index.html",
-        costs=f"{RESULTS}/costs.js",
+        page=JOBS.page,
+        costs=f"{JOBS.results}/costs.js",
     log:
         f"logs/{PLAN.effort}/index.log",
     benchmark:
@@ -53,10 +47,10 @@ rule index:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory,
-        runtime=runtime,
+        mem_mb=JOBS.memory,
+        runtime=JOBS.runtime,
     params:
-        spec=page_spec(),
+        spec=JOBS.page_spec,
     message:
         "Writing the page"
     script:

@@ -17,7 +17,7 @@ def costs_script(spec: Mapping[str, Any], costs: Mapping[str, pd.DataFrame]) -> 
     Parameters
     ----------
     spec : mapping
-        From `privclust.planning.Plan.page_spec`.
+        From `privclust.jobs.Jobs.page_spec`.
     costs : mapping of str to DataFrame
         The content of each experiment's ``costs.tsv``: columns ``method`` and ``cpu_seconds``, the
         CPU seconds of all fits of a method.

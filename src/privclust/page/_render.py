@@ -31,8 +31,7 @@ def render(
     Parameters
     ----------
     spec : mapping
-        From `privclust.planning.Plan.page_spec`, and ``changed``: the settings in which the run
-        differs from its config file (`privclust.planning.changed_settings`).
+        From `privclust.jobs.Jobs.page_spec`.
     verdicts : DataFrame
         From `privclust.verdicts.judge`, empty cells as empty text.
     tables : mapping of str to DataFrame
