@@ -28,7 +28,7 @@ from privclust.costs import (
     read_costs,
     verdict_lines,
 )
-from privclust.figures.costs import draw_costs
+from privclust.figures.run_costs import draw_costs
 
 COLUMNS = {
     "cpu_s": "CPU-s",

@@ -16,7 +16,7 @@ from privclust.config import ConfigError
 from privclust.datasets.fetch import Receipt
 from privclust.datasets.registry import Dataset, Substitute
 from privclust.hdf5 import FileError
-from privclust.planning import Plan
+from privclust.plan import Plan
 from privclust.run_records import Job, read_jobs
 
 PAGE = "results/quick/index.html"

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from privclust.config import ConfigError, load_table, load_validated, load_yaml
-from privclust.planning import load_plan
+from privclust.plan import load_plan
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "workflow" / "schemas"

@@ -11,7 +11,7 @@ import yaml
 from privclust import layout
 from privclust.config import load_yaml
 from privclust.jobs import Jobs
-from privclust.planning import load_plan
+from privclust.plan import load_plan
 
 ROOT = Path(__file__).parents[1]
 FOLDER = "results/quick/mtsc"

@@ -23,7 +23,7 @@ def test_a_method_depends_on_its_module_and_not_on_its_neighbours():
 
 def test_fits_do_not_depend_on_metrics_and_metrics_not_on_methods():
     fit = names("privclust.experiments.segmentation.fit_segmentation")
-    evaluate = names("privclust.experiments.evaluation.evaluate_segmentation")
+    evaluate = names("privclust.experiments.segmentation_evaluation.evaluate_segmentation")
     assert "metrics/segmentation.py" not in fit
     assert "metrics/segmentation.py" in evaluate
     assert not any(name.startswith("segmentation/") for name in evaluate)

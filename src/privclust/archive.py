@@ -23,7 +23,7 @@ from typing import Any
 
 from privclust.config import ConfigError
 from privclust.files import atomic_path
-from privclust.planning import Plan
+from privclust.plan import Plan
 from privclust.run_records import WORKFLOW, Job, read_content
 
 _METADATA = "ro-crate-metadata.json"

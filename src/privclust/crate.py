@@ -24,7 +24,7 @@ from rocrate.rocrate import ROCrate
 from privclust import artefacts, hdf5
 from privclust.datasets.fetch import read_receipt
 from privclust.datasets.registry import Dataset
-from privclust.planning import Plan
+from privclust.plan import Plan
 from privclust.run_records import WORKFLOW, Job, read_content
 
 # The kind of artefact that a rule writes.

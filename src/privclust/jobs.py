@@ -15,8 +15,8 @@ from typing import Any
 from privclust import layout
 from privclust.artefacts import canonical_json
 from privclust.datasets.registry import Dataset
-from privclust.experiments.plan import MEMORY_MB, Experiment
-from privclust.planning import Plan
+from privclust.experiments.experiment import MEMORY_MB, Experiment
+from privclust.plan import Plan
 from privclust.sources import source_files, sources_of_function
 
 Wildcards = Any

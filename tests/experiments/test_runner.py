@@ -10,7 +10,7 @@ import pytest
 from privclust import seeds
 from privclust.canonical import canonical_json
 from privclust.experiments import runner, tables
-from privclust.experiments.plan import Experiment, Method, expand_grid
+from privclust.experiments.experiment import Experiment, Method, expand_grid
 
 
 class Shifted:
@@ -111,7 +111,7 @@ def test_blocks_do_not_change_results():
 @pytest.fixture
 def same_sources(monkeypatch):
     """All classes of this file depend on one file, which is on no path where it is looked for."""
-    monkeypatch.setattr("privclust.experiments.plan.source_files", lambda paths: [__file__])
+    monkeypatch.setattr("privclust.experiments.experiment.source_files", lambda paths: [__file__])
 
 
 def test_batches_do_not_change_results(sweeping, same_sources):

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust import own
 from privclust.config import load_yaml
 from privclust.experiments import audit_cases_base, audit_cases_sweeps, audits
 from privclust.figures import audit
 from privclust.figures.style import Results, save
+from privclust.user_config import _MARK
 
 CONFIG = load_yaml("config/papers/audit.yaml")
 FOUND = {
@@ -70,7 +70,7 @@ def test_all_cases_have_a_family():
 @pytest.mark.parametrize("name", ["mine", "ckm_mine"])
 def test_a_case_of_ones_own_stands_by_itself_whatever_its_name(name):
     table = trials()
-    mine = table.iloc[[0]].assign(method=name, label=own._MARK.format("mine"))
+    mine = table.iloc[[0]].assign(method=name, label=_MARK.format("mine"))
     table = pd.concat([table, mine], ignore_index=True)
     found = audit.mechanisms_table(table, costs(table)).set_index("method")
     assert found.loc[name, "paper"] == "of your own"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from privclust.config import load_yaml
-from privclust.planning import load_plan
+from privclust.plan import load_plan
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,7 @@ include: "clock.smk"
 rule costs:
     input:
         page=JOBS.page,
-        code=source_files(["privclust.costs", "privclust.figures.costs"]),
+        code=source_files(["privclust.costs", "privclust.figures.run_costs"]),
     output:
         table=f"{JOBS.results}/costs.csv",
         runs=f"{JOBS.results}/costs_runs.csv",

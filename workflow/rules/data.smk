@@ -70,7 +70,7 @@ rule features:
 rule read_own:
     input:
         file=JOBS.own_file,
-        code=source_files(["privclust.datasets.own"]),
+        code=source_files(["privclust.datasets.user_table"]),
     output:
         dataset=layout.OWN,
     log:

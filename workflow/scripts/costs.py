@@ -12,7 +12,7 @@ from privclust.costs import (
     read_costs,
     verdict_lines,
 )
-from privclust.figures.costs import draw_costs
+from privclust.figures.run_costs import draw_costs
 from privclust.figures.style import save
 
 log = job.start(snakemake)

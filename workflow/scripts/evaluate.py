@@ -6,7 +6,7 @@ import job
 import pandas as pd
 
 from privclust import artefacts
-from privclust.experiments.plan import block_spec
+from privclust.experiments.experiment import block_spec
 from privclust.experiments.runner import arrays_of, evaluate_fits
 
 job.start(snakemake)

@@ -5,7 +5,7 @@ import json
 import job
 
 from privclust import artefacts
-from privclust.experiments.plan import shard_spec
+from privclust.experiments.experiment import shard_spec
 from privclust.experiments.runner import merge_shards, run_block
 
 job.start(snakemake)

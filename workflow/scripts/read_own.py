@@ -5,7 +5,7 @@ import json
 import job
 
 from privclust import artefacts
-from privclust.datasets.own import SOURCE, prepared
+from privclust.datasets.user_table import SOURCE, prepared
 
 log = job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -6,7 +6,7 @@ byte: costs stand in ``costs.js`` beside it (`costs_script`), a script because a
 opened from a file may load one, but may not read data.
 """
 
-from privclust.page._costs import costs_script
+from privclust.page._fit_costs import costs_script
 from privclust.page._render import render, svg_size
 
 __all__ = ["costs_script", "render", "svg_size"]

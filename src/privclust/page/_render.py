@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from privclust.page import _parts
-from privclust.page._costs import NAME as COSTS
+from privclust.page._fit_costs import NAME as COSTS
 from privclust.verdicts import VERDICTS
 
 AUDIT = "audit"  # the paper whose section is the audit

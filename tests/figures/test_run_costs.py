@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.figures.costs import draw_costs
+from privclust.figures.run_costs import draw_costs
 from privclust.figures.style import save
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from privclust.config import ConfigError
-from privclust.experiments.plan import (
+from privclust.experiments.experiment import (
     Experiment,
     Method,
     expand_grid,

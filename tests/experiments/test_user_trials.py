@@ -8,8 +8,8 @@ from sklearn.mixture import GaussianMixture
 from privclust.config import ConfigError
 from privclust.experiments import runner
 from privclust.experiments.audit_cases_own import OwnMethod
-from privclust.experiments.own import clusters_trial, mixture_trial
 from privclust.experiments.runner import TrialStreams, random_state_for, run_block
+from privclust.experiments.user_trials import clusters_trial, mixture_trial
 from privclust.kmeans import DPLloyd
 
 SPEC = {"seed": 0, "paper": "own", "experiment": "rows_kmeans", "swept": ["epsilon"]}
@@ -81,7 +81,7 @@ def test_k_means_of_another_library_is_fitted(dataset):
     spec = spec_of(
         "sklearn.cluster.KMeans",
         "privclust.experiments.compression.fit_clusters",
-        "privclust.experiments.own.clusters_trial",
+        "privclust.experiments.user_trials.clusters_trial",
         {"n_init": 1},
     )
     arrays, _ = run_block(spec, dataset)
@@ -95,7 +95,7 @@ def test_a_mixture_of_another_library_is_fitted_in_the_ball(dataset):
     spec = spec_of(
         "sklearn.mixture.GaussianMixture",
         "privclust.experiments.mixtures.fit_mixture",
-        "privclust.experiments.own.mixture_trial",
+        "privclust.experiments.user_trials.mixture_trial",
         point={"n_clusters": 2, "n_starts": 2},
     )
     arrays, _ = run_block(spec, dataset)
@@ -115,7 +115,7 @@ def test_a_class_without_what_is_read_is_named(dataset, monkeypatch):
     spec = spec_of(
         "mine",
         "privclust.experiments.compression.fit_clusters",
-        "privclust.experiments.own.clusters_trial",
+        "privclust.experiments.user_trials.clusters_trial",
     )
     with pytest.raises(
         ConfigError, match="Forgetful has no 'cluster_centers_' after it was fitted"
@@ -133,7 +133,7 @@ def test_errors_within_a_class_are_its_own(dataset, monkeypatch):
     spec = spec_of(
         "mine",
         "privclust.experiments.compression.fit_clusters",
-        "privclust.experiments.own.clusters_trial",
+        "privclust.experiments.user_trials.clusters_trial",
     )
     with pytest.raises(AttributeError, match="nothing"):
         run_block(spec, dataset)

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from privclust.config import ConfigError, load_yaml
-from privclust.datasets.own import prepared
 from privclust.datasets.registry import DataError
-from privclust.planning import load_plan
+from privclust.datasets.user_table import prepared
+from privclust.plan import load_plan
 
 ROOT = Path(__file__).parents[1]
 CLASSES = """

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from privclust.config import ConfigError, load_yaml
-from privclust.planning import changed_settings, load_plan, normalise
+from privclust.plan import changed_settings, load_plan, normalise
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "workflow" / "schemas"

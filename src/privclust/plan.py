@@ -13,10 +13,10 @@ from typing import Any
 from privclust.config import ConfigError, load_validated, load_yaml, validate
 from privclust.datasets.fetch import resolve_mirror
 from privclust.datasets.registry import DataError, Dataset, load_datasets
-from privclust.experiments.plan import Experiment, experiments_of
+from privclust.experiments.experiment import Experiment, experiments_of
 from privclust.feature_sets import FeatureEntry, GivenFeatures, load_feature_sets
-from privclust.own import OwnData, join_own_methods, load_own_data, paper_of_own_data
 from privclust.sources import source_files
+from privclust.user_config import OwnData, join_own_methods, load_own_data, paper_of_own_data
 
 DEFAULT_MIRROR = "../shared/data"
 
