@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from privclust import layout
-from privclust.artefacts import canonical_json
+from privclust.canonical import canonical_json
 from privclust.datasets.registry import Dataset
 from privclust.experiments.experiment import MEMORY_MB, Experiment
 from privclust.plan import Plan

@@ -4,7 +4,7 @@ import os
 
 import job
 
-from privclust.archive import read_jobs, write_archive
+from privclust.archive import write_archive
 from privclust.plan import load_plan
 from privclust.run_records import read_jobs
 
