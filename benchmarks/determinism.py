@@ -49,7 +49,7 @@ FILES, ARRAYS, BLOCK_FILES = SIZES = ("files", "arrays of fits", "files of block
 
 def halve_blocks(folder):
     """Halve the blocks of all experiments."""
-    for file in (folder / "config/papers").glob("*.yaml"):
+    for file in (folder / "config/papers").glob("*/paper.yaml"):
         halved = re.sub(
             r"\bblock: (\d+)", lambda found: f"block: {-(-int(found[1]) // 2)}", file.read_text()
         )
@@ -68,9 +68,7 @@ def new_environment(scratch):
 def run(folder, paper, *options, python=sys.executable):
     """Run a paper at quick effort and return what it made."""
     print(f"{folder.name}: {' '.join(options)}", file=sys.stderr, flush=True)
-    run_workflow(
-        folder, *options, "--config", f"papers=[config/papers/{paper}.yaml]", python=python
-    )
+    run_workflow(folder, *options, "--config", f"papers=[config/papers/{paper}]", python=python)
     return results(folder)
 
 
@@ -207,7 +205,7 @@ def rows_of(document):
 
 def main():
     """Compare, print the table, and write it where asked, paper by paper."""
-    papers = sorted(file.stem for file in (ROOT / "config/papers").glob("*.yaml"))
+    papers = sorted(path.name for path in (ROOT / "config/papers").iterdir())
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--papers", nargs="+", choices=papers, default=papers)
     parser.add_argument("--against", nargs="+", choices=(CHANGED, SLURM), default=[CHANGED])

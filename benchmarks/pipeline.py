@@ -1,7 +1,7 @@
 """Time of the whole workflow on 1 and 2 cores, beside what its jobs' own times predict.
 
 Run: ``OMP_NUM_THREADS=1 python benchmarks/pipeline.py``, or with
-``--config "papers=[config/papers/mtsc.yaml]"`` for one paper. Each number of cores gets a copy of
+``--config "papers=[config/papers/mtsc]"`` for one paper. Each number of cores gets a copy of
 the project of its own, kernels as compiled here. ``--done FOLDER`` runs nothing and reads what a
 run in that folder left. ``--into docs/costs.md`` writes the tables there, between the marks of
 the effort, as well as to the terminal, and beside it ``costs_quick.png`` or ``costs_paper.png``:

@@ -73,8 +73,8 @@ def plan():
         )
         for name in ("had", "lost")
     }
-    papers = {"mtsc": {"title": "A small paper", "citation": "none", "file": "none"}}
-    return Plan("quick", None, True, sets, {}, papers, {}, {}, Path("config"))
+    papers = {"mtsc": {"title": "A small paper", "citation": "none", "file": "none/paper.yaml"}}
+    return Plan("quick", None, True, sets, {}, papers, {}, {})
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from privclust.config import ConfigError, load_table, load_validated, load_yaml
-from privclust.plan import load_plan
+from privclust.plan import CLAIMS, PRINTED, load_plan
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "workflow" / "schemas"
@@ -27,7 +27,7 @@ def config(monkeypatch):
         ("papers", [], "config: papers: got []; it may be a list of at least 1 entries"),
         ("efort", "quick", "unknown key 'efort'; it may have"),
         ("mirror", "/no/such/folder", "/no/such/folder"),
-        ("papers", ["config/papers/none.yaml"], "config/papers/none.yaml: cannot be read"),
+        ("papers", ["config/papers/none"], "config/papers/none/paper.yaml: cannot be read"),
     ],
 )
 def test_bad_config_names_key_value_and_choices(config, key, value, message):
@@ -40,11 +40,10 @@ def test_bad_config_names_key_value_and_choices(config, key, value, message):
 
 def edited_paper(tmp_path, edit):
     """Write the mtsc config with one change."""
-    document = load_yaml(ROOT / "config" / "papers" / "mtsc.yaml")
+    document = load_yaml(ROOT / "config/papers/mtsc/paper.yaml")
     edit(document)
-    path = tmp_path / "mtsc.yaml"
-    path.write_text(yaml.safe_dump(document))
-    return str(path)
+    (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document))
+    return str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +106,15 @@ def test_a_name_may_stand_in_one_paper_only(config):
 
 def test_every_claim_names_a_target_and_methods_that_exist(config):
     plan = load_plan({**config, "effort": "paper"}, str(SCHEMAS), {})
-    claims = load_validated(config["claims"], SCHEMAS / "claims.schema.yaml")
-    assert len({claim["id"] for claim in claims}) == len(claims)
-    for claim in claims:
-        assert claim["target"] in plan.targets
+    files = plan.beside(CLAIMS)
+    assert files.keys() == plan.papers.keys()
+    claims = {
+        paper: load_validated(file, SCHEMAS / "claims.schema.yaml") for paper, file in files.items()
+    }
+    ids = [claim["id"] for own in claims.values() for claim in own]
+    assert len(set(ids)) == len(ids)
+    for paper, claim in ((paper, claim) for paper, own in claims.items() for claim in own):
+        assert plan.targets[claim["target"]].paper == paper
         check = claim["check"]
         if check["kind"] != "printed":
             experiment = plan.experiments[check["experiment"]]
@@ -119,12 +123,12 @@ def test_every_claim_names_a_target_and_methods_that_exist(config):
 
 def test_every_printed_number_names_an_experiment_and_a_method(config):
     plan = load_plan(config, str(SCHEMAS), {})
-    for paper in plan.papers:
-        for path in plan.paper_values(paper):
-            for row in load_table(path, ("target", "experiment", "method", "value")):
-                assert row["experiment"] in plan.targets[row["target"]].experiments
-                assert row["method"] in plan.experiments[row["experiment"]].methods
-                float(row["value"])
+    for paper, path in plan.beside(PRINTED).items():
+        for row in load_table(path, ("target", "experiment", "method", "value")):
+            assert plan.targets[row["target"]].paper == paper
+            assert row["experiment"] in plan.targets[row["target"]].experiments
+            assert row["method"] in plan.experiments[row["experiment"]].methods
+            float(row["value"])
 
 
 def test_quick_effort_keeps_every_method_and_three_points_of_every_axis(config):

@@ -156,11 +156,11 @@ def test_the_change_that_makes_a_difference_is_found(
     runs = []
 
     def copy_project(folder):
-        (folder / "config/papers").mkdir(parents=True)
-        (folder / "config/papers/paper.yaml").write_text(PAPER)
+        (folder / "config/papers/paper").mkdir(parents=True)
+        (folder / "config/papers/paper/paper.yaml").write_text(PAPER)
 
     def run_workflow(folder, *options, python):
-        settings = (folder / "config/papers/paper.yaml").read_text()
+        settings = (folder / "config/papers/paper/paper.yaml").read_text()
         block = int(re.search(r"block: (\d+)", settings)[1])
         seen = {
             "1 core": options[:2] == ("--cores", "1"),

@@ -11,7 +11,7 @@ import yaml
 from privclust import layout
 from privclust.config import load_yaml
 from privclust.jobs import Jobs
-from privclust.plan import load_plan
+from privclust.plan import CLAIMS, load_plan
 
 ROOT = Path(__file__).parents[1]
 FOLDER = "results/quick/mtsc"
@@ -37,7 +37,7 @@ def jobs_of(monkeypatch, tmp_path):
         own = {"data": data or {}, "panels": "config/my_panels.yaml"}
         (tmp_path / "my_data.yaml").write_text(yaml.safe_dump(own))
         config = load_yaml("config/config.yaml") | {
-            "papers": [str(tmp_path / "paper.yaml")],
+            "papers": [str(tmp_path)],
             "my_data": str(tmp_path / "my_data.yaml"),
             "effort": effort,
             "mirror": mirror,
@@ -229,6 +229,7 @@ def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
     assert jobs.of_targets(layout.TABLE)(of()) == tables
     assert json.loads(jobs.verdicts_spec(of())) == {
         "experiments": ["mtsc_synthetic", "mtsc_heat_map"],
+        "papers": [],
         "own_claims": [],
     }
     page = json.loads(jobs.page_spec(of()))
@@ -239,12 +240,12 @@ def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
     assert (jobs.page, jobs.verdicts) == ("results/quick/index.html", "results/quick/verdicts.csv")
 
 
-def test_printed_values_are_the_papers(jobs_of, monkeypatch):
+def test_claims_and_printed_values_stand_beside_the_papers(jobs_of, tmp_path):
+    write(tmp_path / "printed.csv", tmp_path / "claims.yaml")
     jobs = jobs_of()
-    monkeypatch.chdir(ROOT)
-    values = jobs.plan.paper_values("mtsc")
-    assert len(values) == 1
-    assert jobs.printed_values(of(target="mtsc_fig1")) == values == jobs.all_printed_values(of())
+    assert jobs.printed_values(of(target="mtsc_fig1")) == [str(tmp_path / "printed.csv")]
+    assert jobs.plan.beside(CLAIMS) == {"mtsc": str(tmp_path / "claims.yaml")}
+    assert json.loads(jobs.verdicts_spec(of()))["papers"] == ["mtsc"]
 
 
 def test_an_edit_of_the_project_decides_an_archive(jobs_of):

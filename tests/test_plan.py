@@ -22,9 +22,8 @@ def plan_of(monkeypatch, tmp_path):
         experiment = document["experiments"]["mtsc_synthetic"]
         experiment.update(changes)
         experiment["effort"]["quick"].update(quick)
-        paper = tmp_path / "mtsc.yaml"
-        paper.write_text(yaml.safe_dump(document))
-        config = load_yaml("config/config.yaml") | {"papers": [str(paper)], "effort": effort}
+        (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document))
+        config = load_yaml("config/config.yaml") | {"papers": [str(tmp_path)], "effort": effort}
         if features is not None:
             config["features"] = str(tmp_path / "features.yaml")
             (tmp_path / "features.yaml").write_text(yaml.safe_dump(features))
@@ -81,7 +80,7 @@ def test_settings_that_a_run_was_given_are_told_without_paths_of_the_machine():
     given = {
         "seed": "7",
         "mirror": "/home/me/my data",
-        "papers": ["config/papers/ckm.yaml", "/home/me/own.yaml"],
+        "papers": ["config/papers/ckm", "/home/me/own"],
         "my_data": "near/data.yaml",
         "substitutes": "false",  # changes no result
         "effort": config["effort"],
@@ -90,10 +89,10 @@ def test_settings_that_a_run_was_given_are_told_without_paths_of_the_machine():
     assert told == {
         "seed": "7",
         "mirror": "/path/to/my data",
-        "papers": "[config/papers/ckm.yaml, /path/to/own.yaml]",
+        "papers": "[config/papers/ckm, /path/to/own]",
         "my_data": "near/data.yaml",
     }
-    assert normalise(told)["papers"] == ["config/papers/ckm.yaml", "/path/to/own.yaml"]
+    assert normalise(told)["papers"] == ["config/papers/ckm", "/path/to/own"]
 
 
 def test_settings_that_the_command_line_took_back_are_told(tmp_path):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
-PAPERS = sorted((ROOT / "config/papers").glob("*.yaml"))
+PAPERS = sorted((ROOT / "config/papers").glob("*/paper.yaml"))
 
 
 def loaded(path):
@@ -25,7 +25,7 @@ def test_the_version_is_the_same_everywhere():
     assert PROJECT["license"] == CITATION["license"]
 
 
-@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.parent.name)
 def test_every_paper_is_cited(path):
     paper = yaml.safe_load(path.read_text())
     if paper["paper"] == "audit":

@@ -43,7 +43,7 @@ def plan_of(monkeypatch, tmp_path):
 
     def plan(methods=None, data=None, claims=(), **changes):
         config = load_yaml("config/config.yaml") | changes
-        config["papers"] = [f"config/papers/{paper}.yaml" for paper in ("ckm", "dpem", "audit")]
+        config["papers"] = [f"config/papers/{paper}" for paper in ("ckm", "dpem", "audit")]
         own = {"methods": methods or {}, "claims": list(claims)}
         own_data = {"data": data or {}, "panels": "config/my_panels.yaml"}
         for key, document in (("my_methods", own), ("my_data", own_data)):
@@ -97,16 +97,14 @@ def test_a_claim_of_privacy_is_attacked_and_depends_on_its_class(plan_of):
 
 
 def test_claims_reach_the_scorecard(plan_of):
-    claim = {
-        "id": "better",
-        "paper": "ckm",
-        "target": "ckm_fig3",
-        "where": "here",
-        "claim": "it is",
-    }
+    claim = {"id": "better", "target": "ckm_fig3", "where": "here", "claim": "it is"}
     check = {"kind": "below", "experiment": "ckm_privacy", "metric": "relative_sse"}
     claim["check"] = {**check, "method": "mine", "bound": 2}
-    assert plan_of({"mine": METHOD}, claims=[claim]).own_claims == [claim]
+    (judged,) = plan_of({"mine": METHOD}, claims=[claim]).own_claims
+    assert judged == {**claim, "paper": "ckm"}
+    elsewhere = {**claim, "target": "mtsc_fig1"}
+    with pytest.raises(ConfigError, match=r"claims.better.target: got 'mtsc_fig1'; it may be one"):
+        plan_of({"mine": METHOD}, claims=[elsewhere])
     with pytest.raises(ConfigError, match=r"my_methods.yaml: claims: \[0\]: the key"):
         plan_of({"mine": METHOD}, claims=[{"id": "better"}])
 
@@ -143,7 +141,7 @@ def test_claims_reach_the_scorecard(plan_of):
 )
 def test_wrong_methods_are_named(plan_of, change, message):
     if "label" in change:
-        document = load_yaml(ROOT / "config/papers/ckm.yaml")
+        document = load_yaml(ROOT / "config/papers/ckm/paper.yaml")
         label = document["methods"]["eugkm"]["label"]
         change, message = {"label": label}, message.replace("EUGkM, replace-one", label)
     with pytest.raises(ConfigError, match=message) as error:

@@ -41,7 +41,7 @@ def files() -> list[Path]:
     return [
         HERE / "chooser.yaml",
         *(RESULTS / f"{name}.csv" for name in tables),
-        *sorted(PAPERS.glob("*.yaml")),
+        *sorted(PAPERS.glob("*/paper.yaml")),
     ]
 
 
@@ -50,7 +50,7 @@ def groups(source: dict[str, Any]) -> Iterator[dict[str, Any]]:
     table = pd.read_csv(RESULTS / f"{source['table']}.csv")
     if "experiment" not in table:
         table["experiment"] = next(iter(source["experiments"]))
-    paper = yaml.safe_load((PAPERS / f"{source['table'].split('/')[0]}.yaml").read_text())
+    paper = yaml.safe_load((PAPERS / source["table"].split("/")[0] / "paper.yaml").read_text())
     for name, of_experiment in source["experiments"].items():
         settings = Settings(paper, name, of_experiment, source)
         rows = table[table["experiment"] == name]

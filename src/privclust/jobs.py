@@ -16,7 +16,7 @@ from privclust import layout
 from privclust.canonical import canonical_json
 from privclust.datasets.registry import Dataset
 from privclust.experiments.experiment import MEMORY_MB, Experiment
-from privclust.plan import Plan
+from privclust.plan import CLAIMS, PRINTED, Plan
 from privclust.sources import source_files, sources_of_function
 
 Wildcards = Any
@@ -265,7 +265,8 @@ class Jobs:
 
     def printed_values(self, wildcards: Wildcards) -> list[str]:
         """Return the table of printed numbers of a target's paper, where there is one."""
-        return self.plan.paper_values(self._target(wildcards).paper)
+        paper = self._target(wildcards).paper
+        return [file for name, file in self.plan.beside(PRINTED).items() if name == paper]
 
     def drawings(self, targets: Iterable[str]) -> list[str]:
         """Return the files of some targets."""
@@ -308,15 +309,13 @@ class Jobs:
 
         return files
 
-    def all_printed_values(self, wildcards: Wildcards) -> list[str]:
-        """Return the tables of printed numbers of all papers."""
-        return [
-            file for paper in sorted(self.plan.papers) for file in self.plan.paper_values(paper)
-        ]
-
     def verdicts_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides verdicts besides tables: whose trials, in their order; own claims."""
-        spec = {"experiments": list(self.plan.experiments), "own_claims": self.plan.own_claims}
+        """Return whose claims are judged by whose trials, in the order of the files."""
+        spec = {
+            "experiments": list(self.plan.experiments),
+            "papers": list(self.plan.beside(CLAIMS)),
+            "own_claims": self.plan.own_claims,
+        }
         return canonical_json(spec)
 
     def page_code(self, wildcards: Wildcards) -> list[str]:

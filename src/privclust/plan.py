@@ -19,6 +19,7 @@ from privclust.sources import source_files
 from privclust.user_config import OwnData, join_own_methods, load_own_data, paper_of_own_data
 
 DEFAULT_MIRROR = "../shared/data"
+PAPER, CLAIMS, PRINTED = "paper.yaml", "claims.yaml", "printed.csv"  # in a paper's folder
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class Plan:
     own_claims : list of dict
         Claims on methods of the user's own.
     papers : dict of str to dict
-        Title, citation and config file of each paper.
+        Title, citation and config file of each paper. Beside the file may stand ``claims.yaml`` and
+        ``printed.csv``.
     experiments : dict of str to Experiment
     targets : dict of str to Target
     """
@@ -96,14 +98,13 @@ class Plan:
     papers: dict[str, dict[str, str]]
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
-    paper_values_folder: Path
     own_data: dict[str, OwnData] = field(default_factory=dict)
     own_claims: list[dict[str, Any]] = field(default_factory=list)
 
-    def paper_values(self, paper: str) -> list[str]:
-        """Return the file of a paper's printed numbers, in a list that is empty without one."""
-        path = self.paper_values_folder / f"{paper}.csv"
-        return [str(path)] if path.is_file() else []
+    def beside(self, name: str) -> dict[str, str]:
+        """Return the files of a name in the papers' folders, by paper; a paper may have none."""
+        files = {paper: Path(a["file"]).with_name(name) for paper, a in self.papers.items()}
+        return {paper: str(file) for paper, file in files.items() if file.is_file()}
 
 
 def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,9 +169,8 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     except DataError as error:
         raise ConfigError(str(error)) from None
     datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
-    documents = [
-        (path, load_validated(path, folder / "paper.schema.yaml")) for path in config["papers"]
-    ]
+    files = [str(Path(paper, PAPER)) for paper in config["papers"]]
+    documents = [(path, load_validated(path, folder / "paper.schema.yaml")) for path in files]
     own_data, template = load_own_data(config["my_data"], folder)
     own_paper = paper_of_own_data(own_data, template, folder)
     if own_paper:
@@ -207,7 +207,6 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         papers=papers,
         experiments=experiments,
         targets=targets,
-        paper_values_folder=Path(config["paper_values"]),
     )
 
 

@@ -160,7 +160,7 @@ def join_own_methods(
     Returns
     -------
     list of dict
-        The file's claims.
+        The file's claims, each with the ``paper`` of its target.
 
     Raises
     ------
@@ -191,7 +191,14 @@ def join_own_methods(
             _add_to_audit(documents, name, method, where)
     if own["claims"]:
         validate(own["claims"], load_yaml(schemas / "claims.schema.yaml"), f"{path}: claims")
-    return own["claims"]
+    papers = {target: d["paper"] for d in documents for target in d["targets"]}
+    for claim in own["claims"]:
+        if claim["target"] not in papers:
+            raise ConfigError(
+                f"{path}: claims.{claim['id']}.target: got {claim['target']!r}; it may be one of "
+                f"{', '.join(sorted(papers))}"
+            )
+    return [{**claim, "paper": papers[claim["target"]]} for claim in own["claims"]]
 
 
 def _own_class(dotted: str, where: str) -> Any:

@@ -43,7 +43,7 @@ def judge(
     Parameters
     ----------
     claims : list of mapping
-        The entries of config/claims.yaml.
+        The entries of the papers' claims.yaml, each with its ``paper``.
     trials : mapping of str to DataFrame
         The trials of each experiment that was run.
     printed : DataFrame

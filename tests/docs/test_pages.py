@@ -103,7 +103,7 @@ def test_the_chooser_leaves_out_what_is_not_private():
     seen = 0
     for source in (source for task in tasks.values() for source in task["sources"]):
         paper = source["table"].split("/")[0]
-        config = yaml.safe_load((DOCS.parent / f"config/papers/{paper}.yaml").read_text())
+        config = yaml.safe_load((DOCS.parent / f"config/papers/{paper}/paper.yaml").read_text())
         for name in source["experiments"]:
             methods = config["experiments"][name]["methods"]
             for method in set(source["private"]) & set(methods):

@@ -10,7 +10,7 @@ from privclust.experiments.audit_sweeps import evaluate_sweeps, fit_sweeps
 from privclust.experiments.runner import TrialStreams
 from privclust.subspaces._exact_lines import worst_ratio
 
-EXPERIMENT = load_yaml("config/papers/audit.yaml")["experiments"]["audit_sweeps"]
+EXPERIMENT = load_yaml("config/papers/audit/paper.yaml")["experiments"]["audit_sweeps"]
 
 
 def streams(seed):

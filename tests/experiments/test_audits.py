@@ -18,7 +18,7 @@ from privclust.experiments.audit_cases_sensitivities import (
 from privclust.experiments.audit_cases_subspaces import OrderOfSubspaces
 from privclust.experiments.runner import TrialStreams
 
-CONFIG = load_yaml("config/papers/audit.yaml")
+CONFIG = load_yaml("config/papers/audit/paper.yaml")
 METHODS = CONFIG["experiments"]["audit_mechanisms"]["methods"]
 SEARCH = CONFIG["experiments"]["audit_sensitivities"]
 # cases whose quick effort takes about a second at most

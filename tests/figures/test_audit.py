@@ -10,7 +10,7 @@ from privclust.figures import audit
 from privclust.figures.style import Results, save
 from privclust.user_config import _MARK
 
-CONFIG = load_yaml("config/papers/audit.yaml")
+CONFIG = load_yaml("config/papers/audit/paper.yaml")
 FOUND = {
     "claimed_epsilon": 1.0,
     "claimed_delta": 0.0,

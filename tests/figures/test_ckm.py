@@ -15,7 +15,7 @@ from privclust.experiments.tables import summary_table
 from privclust.figures import ckm, ckm_panels
 from privclust.figures.style import Results, save
 
-CONFIG = Path(__file__).parents[2] / "config" / "papers" / "ckm.yaml"
+CONFIG = Path(__file__).parents[2] / "config/papers/ckm/paper.yaml"
 FAMILIES = {
     "noise_full": "noise, alpha_r = 1",
     "noise_tenth": "noise, alpha_r = 0.1",

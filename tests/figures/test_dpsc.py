@@ -9,7 +9,7 @@ from privclust.config import load_yaml
 from privclust.figures import dpsc, dpsc_panels
 from privclust.figures.style import Results, note_of, save
 
-CONFIG = "config/papers/dpsc.yaml"
+CONFIG = "config/papers/dpsc/paper.yaml"
 SIZES = {
     "dpsc_d5": {"n_samples": 5000, "n_clusters": 3, "n_features": 5, "dimension": 3},
     "dpsc_d10": {"n_samples": 1000, "n_clusters": 3, "n_features": 10, "dimension": 3},

@@ -14,8 +14,8 @@ from privclust.experiments.runner import TrialData
 from privclust.figures import privatemail, privatemail_panels
 from privclust.figures.style import Results, note_of, save
 
-CONFIG = "config/papers/privatemail.yaml"
-VALUES = "config/paper_values/privatemail.csv"
+CONFIG = "config/papers/privatemail/paper.yaml"
+VALUES = "config/papers/privatemail/printed.csv"
 DATA_SETS = ("cifar100", "cub200", "cars196")
 PUBLISHED = ("mail", "code", "dsne", "pca", "pca_gaussian", "projection")
 LEVELS = ("smlq", "smlq_code", "tsne", "features", "pixels")

@@ -166,7 +166,7 @@ class SmallProject(load("conftest.py").Project):
     def __init__(self, folder, with_data=True):
         folder.mkdir(parents=True)
         super().__init__(folder)
-        shutil.copy(HERE / "small.yaml", self.folder / "config/papers/mtsc.yaml")
+        self.put_paper(HERE / "small.yaml")
         shutil.copy(HERE / "small.py", self.folder / "src")
         with open(self.folder / "config/datasets.yaml", "a", encoding="utf-8") as file:
             file.write(DATASET.format(sha256=hashlib.sha256(NUMBERS).hexdigest()))

@@ -234,7 +234,7 @@ def test_read_only_folders(project, undisturbed, small_disk, see):
 @pytest.mark.slow
 def test_killed_job_after_an_edit(copy, undisturbed, see):
     name = "a job is killed after an edit"
-    settings = "config/papers/mtsc.yaml"
+    settings = "config/papers/mtsc/paper.yaml"
     copy.edit(settings, "scale: 1.0", "scale: 2.0")
     copy.run(*CORES, "means_figure")
     assert copy.made()[TRIALS] != undisturbed.made()[TRIALS]

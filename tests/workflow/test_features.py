@@ -35,7 +35,7 @@ def new_features_project(project_in, tmp_path_factory):
 
     def make():
         project = project_in(tmp_path_factory.mktemp("features"))
-        shutil.copy(HERE / "embeddings.yaml", project.folder / "config/papers/mtsc.yaml")
+        project.put_paper(HERE / "embeddings.yaml")
         shutil.copy(HERE / "images.py", project.folder / "src/images.py")
         (project.folder / "config/features.yaml").write_text(SETS)
         project.edit("config/datasets.yaml", r"n_classes: 100\n      n_images: 120", GRATINGS)

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +21,9 @@ def followed(project_in, tmp_path_factory):
     """A copy in which the tutorial was followed, with a small paper and a small audit."""
     project = project_in(tmp_path_factory.mktemp("own"))
     for paper in ("ckm", "audit"):
-        shutil.copy(HERE / f"own_{paper}.yaml", project.folder / f"config/papers/{paper}.yaml")
-    both = "papers/ckm.yaml\n  - config/papers/audit.yaml"
-    project.edit("config/config.yaml", "papers/mtsc.yaml", both)
+        project.put_paper(HERE / f"own_{paper}.yaml", paper)
+    both = "papers/ckm\n  - config/papers/audit"
+    project.edit("config/config.yaml", "papers/mtsc", both)
     for kind, name, content in STEPS:
         if name:
             (project.folder / name).write_text(content)

@@ -39,7 +39,7 @@ def test_one_core_gives_the_same_bytes(finished, new_project):
 
 def test_other_blocks_give_the_same_metrics_and_figures(finished, new_project):
     project = new_project()
-    project.edit("config/papers/mtsc.yaml", "block: 3", "block: 2")
+    project.edit("config/papers/mtsc/paper.yaml", "block: 3", "block: 2")
     project.run("--cores", "2")
     expected = {k: v for k, v in finished.results().items() if "/fit/" not in k}
     assert {k: v for k, v in project.results().items() if "/fit/" not in k} == expected
@@ -73,7 +73,7 @@ def test_named_target_alone(new_project):
         ),
         ("src/privclust/page/index.html.j2", "<h1>", "<h1 >", {"index", "all"}),
         (
-            "config/claims.yaml",
+            "config/papers/mtsc/claims.yaml",
             "lowest l2 error",
             "smallest l2 error",
             {"verdicts", "index", "all"},
@@ -119,7 +119,7 @@ def test_bad_config_is_one_line_and_not_zero(new_project):
 
 def test_unknown_estimator_is_named(new_project):
     project = new_project()
-    project.edit("config/papers/mtsc.yaml", "privclust.segmentation.LSR", "nowhere.Method")
+    project.edit("config/papers/mtsc/paper.yaml", "privclust.segmentation.LSR", "nowhere.Method")
     done = project.run("-n", check=False)
     assert done.returncode != 0
     assert "nowhere.Method: no module of that name" in done.stdout

@@ -21,7 +21,7 @@ def sharing_project(new_project):
 
     def make():
         project = new_project()
-        shutil.copy(HERE / "sharing.yaml", project.folder / "config/papers/mtsc.yaml")
+        project.put_paper(HERE / "sharing.yaml")
         shutil.copy(HERE / "sums.py", project.folder / "src/sums.py")
         return project
 
@@ -43,7 +43,7 @@ def test_cores_blocks_batches_and_shards_change_no_byte(sharing_project):
     assert alone.results() == project.results()
     cut = sharing_project()
     other = "block: 7, shards: 3, together: true"
-    cut.edit("config/papers/mtsc.yaml", "block: 4, shards: 2", other)
+    cut.edit("config/papers/mtsc/paper.yaml", "block: 4, shards: 2", other)
     assert run(cut, 2) == expected
     blocks = [path for path in cut.results() if "/fit/" in path]  # of both methods
     shards = [path for path in cut.results() if "/shared/" in path]
@@ -77,8 +77,10 @@ def test_cores_blocks_batches_and_shards_change_no_byte(sharing_project):
     shard.write_bytes(content)
 
     # another value of epsilon refits and draws no shard again; metrics never read the shards
-    project.edit("config/papers/mtsc.yaml", r"block: 4", "block: 6")
-    project.edit("config/papers/mtsc.yaml", r"epsilon: \[0.1, 1.0\]", "epsilon: [0.1, 1.0, 2.0]")
+    project.edit("config/papers/mtsc/paper.yaml", r"block: 4", "block: 6")
+    project.edit(
+        "config/papers/mtsc/paper.yaml", r"epsilon: \[0.1, 1.0\]", "epsilon: [0.1, 1.0, 2.0]"
+    )
     plan = project.planned(f"{FOLDER}/summary.csv")
     assert plan == {"fit": 4, "evaluate": 1, "summarise": 1}
     project.edit("src/sums.py", "standard_normal", "standard_cauchy")

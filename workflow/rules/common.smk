@@ -4,7 +4,7 @@ from privclust import layout
 from privclust.config import ConfigError
 from privclust.disk import DiskError, check_room, check_writable
 from privclust.jobs import Jobs
-from privclust.plan import changed_settings, load_plan, normalise
+from privclust.plan import CLAIMS, PRINTED, changed_settings, load_plan, normalise
 from privclust.sources import source_files
 
 # Numerical libraries use one thread in each job, whatever the shell says.

@@ -1,8 +1,8 @@
 rule verdicts:
     input:
         trials=JOBS.of_experiments(layout.TRIALS),
-        claims=config["claims"],
-        printed=JOBS.all_printed_values,
+        claims=list(PLAN.beside(CLAIMS).values()),
+        printed=list(PLAN.beside(PRINTED).values()),
         code=source_files(["privclust.verdicts"]),
     output:
         verdicts=report(

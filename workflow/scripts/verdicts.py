@@ -12,7 +12,11 @@ from privclust.verdicts import judge
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
-claims = load_validated(snakemake.input.claims, "workflow/schemas/claims.schema.yaml")
+claims = [
+    {**claim, "paper": paper}
+    for paper, path in zip(spec["papers"], snakemake.input.claims, strict=True)
+    for claim in load_validated(path, "workflow/schemas/claims.schema.yaml")
+]
 claims += spec["own_claims"]
 read = (pd.read_csv(artefacts.read_table(path)) for path in snakemake.input.trials)
 trials = dict(zip(spec["experiments"], read, strict=True))

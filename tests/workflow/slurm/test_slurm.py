@@ -69,7 +69,7 @@ def records():
 def test_a_cluster_makes_the_bytes_of_one_machine(
     cluster, real_project, profile, papers, targets, rules
 ):
-    files = ",".join(f"config/papers/{paper}.yaml" for paper in papers)
+    files = ",".join(f"config/papers/{paper}" for paper in papers)
     arguments = ["--config", f"papers=[{files}]", "--", *targets]
     alone, clustered = real_project(), real_project()
     alone.run("--cores", "2", *arguments)
@@ -89,7 +89,7 @@ def test_a_cluster_makes_the_bytes_of_one_machine(
 @pytest.mark.slow
 def test_a_job_killed_for_memory_gets_twice_as_much(cluster, new_project, monkeypatch):
     project = new_project()
-    shutil.copy(HERE / "hungry.yaml", project.folder / "config/papers/mtsc.yaml")
+    project.put_paper(HERE / "hungry.yaml")
     shutil.copy(HERE / "hungry.py", project.folder / "src")
     for name in THREADS[:3]:
         monkeypatch.setenv(name, "3")  # what the user's own shell says shall not reach jobs
