@@ -69,6 +69,10 @@ def edited_paper(tmp_path, edit):
             "got 'none'; it may be one of cars196, cars196_paper, cars196_quick",
         ),
         (
+            lambda d: d["methods"]["ssc"].update(colour="crimson"),
+            'methods.ssc.colour: got "crimson"; it may be one of "vermillion", "blue"',
+        ),
+        (
             lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(trials=0),
             "trials: got 0; it may be",
         ),

@@ -51,6 +51,19 @@ def test_effort_names_another_data_set(plan_of):
     assert sorted(plan_of(*settings, effort="paper").features) == ["cars196_paper"]
 
 
+def test_another_colour_redraws_and_refits_nothing(plan_of):
+    before = plan_of({})
+    after = plan_of({"methods": {"ssc": {"colour": "black", "line": "dotted"}, "lsr": {}}})
+    for name, experiment in before.experiments.items():
+        assert after.experiments[name].summary_spec() == experiment.summary_spec()
+        assert after.experiments[name].evaluate_spec() == experiment.evaluate_spec()
+    specs = [plan.targets["mtsc_fig1"].spec() for plan in (before, after)]
+    looks = [dict(spec.pop("styles")) for spec in specs]
+    assert specs[0] == specs[1]
+    assert looks[0] == {"ssc": {"colour": "blue", "marker": "s"}, "lsr": {"colour": "sky"}}
+    assert looks[1] == {**looks[0], "ssc": {"colour": "black", "marker": "s", "line": "dotted"}}
+
+
 def test_unknown_data_set_of_an_effort_is_named(plan_of):
     with pytest.raises(ConfigError) as error:
         plan_of({}, {"dataset": "cub200_fast"})

@@ -5,7 +5,7 @@ The workflow reads it each time it starts, in every job too, so nothing heavy is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from privclust.sources import source_files
 from privclust.user_config import OwnData, join_own_methods, load_own_data, paper_of_own_data
 
 DEFAULT_MIRROR = "../shared/data"
+_STYLE = ("colour", "marker", "promise", "line")  # of a method's curves
 PAPER, CLAIMS, PRINTED = "paper.yaml", "claims.yaml", "printed.csv"  # in a paper's folder
 
 
@@ -43,6 +44,8 @@ class Target:
         Dotted path of the drawing function.
     own : tuple of str
         Methods of the user's own in it.
+    styles : tuple of (str, dict)
+        Its methods in the paper's order, each with what the paper's file says of its curves.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Target:
     experiments: tuple[str, ...]
     draw: str
     own: tuple[str, ...] = ()
+    styles: tuple[tuple[str, dict[str, Any]], ...] = ()
 
     def spec(self) -> dict[str, Any]:
         """Return all that decides the drawing besides its tables, as JSON values."""
@@ -63,6 +67,7 @@ class Target:
             "draw": self.draw,
             "experiments": list(self.experiments),
             "own": list(self.own),
+            "styles": [list(entry) for entry in self.styles],
         }
 
 
@@ -255,8 +260,28 @@ def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
             experiments=tuple(entry["experiments"]),
             draw=entry["draw"],
             own=tuple(entry.get("own", ())),
+            styles=styles_in(document, entry["experiments"]),
         )
     return targets
+
+
+def styles_in(
+    document: Mapping[str, Any], experiments: Sequence[str]
+) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return what a paper's file says of the curves of the methods of some experiments.
+
+    A method comes in the order of the paper's ``methods``. What an experiment says of it goes
+    before what stands there; of several experiments the first decides.
+    """
+    uses: dict[str, Mapping[str, Any]] = {}
+    for experiment in experiments:
+        uses = document["experiments"][experiment]["methods"] | uses
+    return tuple(
+        (name, {key: said[key] for key in _STYLE if key in said})
+        for name, method in document["methods"].items()
+        if name in uses
+        for said in [method | (uses[name] or {})]
+    )
 
 
 def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:

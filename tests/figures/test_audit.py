@@ -7,7 +7,8 @@ import pytest
 from privclust.config import load_yaml
 from privclust.experiments import audit_cases_base, audit_cases_sweeps, audits
 from privclust.figures import audit
-from privclust.figures.style import Results, save
+from privclust.figures.style import Results, save, styles_of
+from privclust.plan import styles_in
 from privclust.user_config import _MARK
 
 CONFIG = load_yaml("config/papers/audit/paper.yaml")
@@ -159,7 +160,8 @@ def swept():
         }
         for method, part in table.groupby("method")
     }
-    return Results("t", {"audit_sweeps": table}, {}, arrays, pd.DataFrame(), {})
+    styles = styles_of(styles_in(CONFIG, ["audit_sweeps"]))
+    return Results("t", {"audit_sweeps": table}, {}, arrays, pd.DataFrame(), styles=styles)
 
 
 def test_sweeps_are_drawn_beside_the_exact_loss(tmp_path):
@@ -200,4 +202,5 @@ def test_the_table_of_sweeps():
 
 def test_panels_of_sweeps_are_those_of_the_cases():
     assert set(audit._PAIRS) == set(audit_cases_sweeps.PAIRS)
-    assert set(audit._STARTS) == set(CONFIG["experiments"]["audit_sweeps"]["methods"])
+    looks = [look for _, look in styles_in(CONFIG, ["audit_sweeps"])]
+    assert len({look["colour"] for look in looks}) == len(looks) == len(audit._SIZES)

@@ -13,7 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from privclust.config import load_yaml
 from privclust.experiments.tables import summary_table
 from privclust.figures import ckm, ckm_panels
-from privclust.figures.style import Results, save
+from privclust.figures.style import Results, save, styles_of
+from privclust.plan import styles_in
 
 CONFIG = Path(__file__).parents[2] / "config/papers/ckm/paper.yaml"
 FAMILIES = {
@@ -88,7 +89,8 @@ def results_of(tables):
         metrics = columns[columns.index("source") + 1 :]
         axes = columns[2 : columns.index("trial")]
         summaries[name] = summary_table(trials, metrics, axes, [])
-    return Results("t", tables, summaries, {}, pd.DataFrame())
+    styles = styles_of(styles_in(load_yaml(CONFIG), tables))
+    return Results("t", tables, summaries, {}, pd.DataFrame(), styles=styles)
 
 
 def both(value):
@@ -285,7 +287,7 @@ def drawn(name, results):
 def edited(results, edit):
     """The same results with another table of trials."""
     tables = {name: edit(trials) for name, trials in results.trials.items()}
-    return Results("t", tables, results.summaries, {}, pd.DataFrame())
+    return replace(results, trials=tables)
 
 
 def texts(figure):
@@ -419,17 +421,15 @@ def test_fig3_tells_the_published_from_ours_and_where_a_curve_ends():
 
 
 def test_every_method_of_the_config_has_a_look_of_its_own():
-    experiments = load_yaml(CONFIG)["experiments"]
-    looks = {
-        "ckm_snr": {end for name in ckm._FAMILIES for end in (name, f"{name}_gaussian")},
-        "ckm_privacy": {end for name in ckm._TRADEOFFS for end in (name, f"{name}_gaussian")},
-        "ckm_decoders": set(ckm._METHODS),
-        "ckm_beyond": set(ckm._METHODS),
-        "ckm_goal": set(ckm._METHODS),
-    }
-    for name, known in looks.items():
-        assert set(experiments[name]["methods"]) - {"lloyd"} <= known
-    assert set(ckm._PUBLISHED) <= set(experiments["ckm_privacy"]["methods"])
+    config = load_yaml(CONFIG)
+    for name in ("ckm_snr", "ckm_privacy", "ckm_decoders", "ckm_beyond", "ckm_goal"):
+        looks = dict(styles_in(config, [name]))
+        assert looks.keys() == config["experiments"][name]["methods"].keys()
+        published = {m: look for m, look in looks.items() if not m.endswith(ckm._OURS)}
+        assert len({str(look) for look in published.values()}) == len(published)
+        for method, look in published.items():  # with our decoder a method looks the same
+            assert looks.get(method + ckm._OURS, look) == look
+    assert set(ckm._PUBLISHED) <= set(config["experiments"]["ckm_privacy"]["methods"])
 
 
 def test_curves_of_a_panel_look_different():

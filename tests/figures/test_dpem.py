@@ -4,9 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privclust.config import load_yaml
 from privclust.figures import dpem
-from privclust.figures.style import Results, save
+from privclust.figures.style import Results, save, styles_of
+from privclust.plan import styles_in
 
+CONFIG = load_yaml("config/papers/dpem/paper.yaml")
+STYLES = styles_of(styles_in(CONFIG, CONFIG["experiments"]))
 METHODS = {"em": 0.0, "cdp": 0.4, "dp": 1.0, "adaptive_cdp": 0.01}
 FLOORS = dict.fromkeys(("floored_weights", "floored_means", "floored_covariances"), 0.1)
 
@@ -41,7 +45,7 @@ def made(axis, values, row_of, arrays_of, methods=METHODS):
                 found[f"array/{index:05d}/{name}"] = array
         arrays["e", method] = found
     trials = pd.DataFrame(rows)
-    return Results("t", {"e": trials}, {"e": trials}, arrays, pd.DataFrame())
+    return Results("t", {"e": trials}, {"e": trials}, arrays, pd.DataFrame(), styles=STYLES)
 
 
 def likelihood_row(method, n):

@@ -7,7 +7,8 @@ from matplotlib.colors import same_color
 
 from privclust.config import load_yaml
 from privclust.figures import dpsc, dpsc_panels
-from privclust.figures.style import Results, note_of, save
+from privclust.figures.style import Results, note_of, save, styles_of
+from privclust.plan import styles_in
 
 CONFIG = "config/papers/dpsc/paper.yaml"
 SIZES = {
@@ -46,7 +47,8 @@ def made(methods, points, n_trials, values_of, source="made"):
 
 
 def results_of(tables, arrays=None):
-    return Results("t", tables, {}, arrays or {}, pd.DataFrame())
+    styles = styles_of(styles_in(load_yaml(CONFIG), tables))
+    return Results("t", tables, {}, arrays or {}, pd.DataFrame(), styles=styles)
 
 
 def utility(epsilons, n_trials, source="made"):
@@ -250,6 +252,10 @@ def test_every_method_that_is_drawn_is_run(request):
     for name in SIZES:
         assert set(dpsc._PRINTED) | set(dpsc._HONEST) <= set(experiments[name]["methods"])
     assert set(CHAINS) == set(experiments["dpsc_mixing"]["methods"])
-    assert set(dpsc._CHAINS) == set(experiments["dpsc_chain"]["methods"])
-    assert set(experiments["dpsc_scaling"]["methods"]) <= set(dpsc._STYLES)
+    lines = [look["line"] for _, look in styles_in(document, ["dpsc_chain"])]
+    assert lines == ["solid", "dashed"]
+    for name in (*SIZES, "dpsc_scaling", "dpsc_starts", "dpsc_starts_yale"):
+        looks = dict(styles_in(document, [name]))
+        drawn = [m for m in looks if m not in ("ssc", "lrr", "tsc")]  # whose clusters are refined
+        assert all(looks[method]["colour"] for method in drawn)
     assert dpsc._SHOWN_POINTS in experiments["dpsc_circle"]["grid"][0]["n_points"]

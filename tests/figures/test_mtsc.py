@@ -4,10 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privclust.config import load_yaml
 from privclust.figures import mtsc
-from privclust.figures.style import Results, save
+from privclust.figures.style import Results, save, styles_of
+from privclust.plan import styles_in
 
 METHODS = {"mtsc": "MTSC", "ssc": "SSC", "mine": "Mine"}
+LOOKS = styles_in(load_yaml("config/papers/mtsc/paper.yaml"), ["mtsc_synthetic"])
+STYLES = styles_of([look for look in LOOKS if look[0] in METHODS], ["mine"])
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def synthetic():
         "source",
     ]
     table = pd.DataFrame(rows, columns=columns)
-    return Results("mtsc_fig1", {"e": table}, {"e": table}, {}, pd.DataFrame())
+    return Results("mtsc_fig1", {"e": table}, {"e": table}, {}, pd.DataFrame(), styles=STYLES)
 
 
 @pytest.fixture
@@ -63,7 +67,8 @@ def motions():
             "trials",
         ],
     )
-    return Results("mtsc_tab2", {"e": pd.DataFrame(rows, columns=columns)}, {}, {}, printed)
+    trials = pd.DataFrame(rows, columns=columns)
+    return Results("mtsc_tab2", {"e": trials}, {}, {}, printed, styles=STYLES)
 
 
 def test_fig1_draws_a_line_per_method_and_panel(synthetic):
@@ -99,7 +104,8 @@ def test_fig2_shows_both_matrices_and_names_the_sequence():
         }
         for method in ("mtsc", "ssc")
     }
-    drawing = mtsc.fig2(Results("mtsc_fig2", {"e": table}, {}, arrays, pd.DataFrame()))
+    results = Results("mtsc_fig2", {"e": table}, {}, arrays, pd.DataFrame(), styles=STYLES)
+    drawing = mtsc.fig2(results)
     assert sum(len(axis.images) for axis in drawing.figure.axes[:2]) == 2
     assert "arm" in drawing.figure.axes[0].get_xlabel()
     assert set(drawing.table["label"]) == {"MTSC", "SSC"}

@@ -12,7 +12,8 @@ from privclust.config import load_table, load_yaml
 from privclust.experiments.retrieval_evaluation import evaluate_retrieval
 from privclust.experiments.runner import TrialData
 from privclust.figures import privatemail, privatemail_panels
-from privclust.figures.style import Results, note_of, save
+from privclust.figures.style import Results, note_of, save, styles_of
+from privclust.plan import styles_in
 
 CONFIG = "config/papers/privatemail/paper.yaml"
 VALUES = "config/papers/privatemail/printed.csv"
@@ -63,7 +64,9 @@ def made(methods, points, n_trials, values_of, source="made"):
 
 
 def results_of(tables, arrays=None, printed=None, target="t"):
-    return Results(target, tables, {}, arrays or {}, pd.DataFrame() if printed is None else printed)
+    printed = pd.DataFrame() if printed is None else printed
+    styles = styles_of(styles_in(load_yaml(CONFIG), tables))
+    return Results(target, tables, {}, arrays or {}, printed, styles=styles)
 
 
 def level_of(method, epsilon, trial):
@@ -482,18 +485,20 @@ def test_the_printed_bound_is_beside_the_largest_change():
 
 
 def test_every_method_that_is_drawn_is_run(request):
-    experiments = load_yaml(request.config.rootpath / CONFIG)["experiments"]
+    document = load_yaml(request.config.rootpath / CONFIG)
+    experiments = document["experiments"]
     drawn_methods = {
-        **privatemail._AS_PUBLISHED,
-        **privatemail._WITHOUT_PRIVACY,
-        **privatemail._GUARANTEED,
+        *privatemail._AS_PUBLISHED,
+        *privatemail._WITHOUT_PRIVACY,
+        *privatemail._GUARANTEED,
     }
     for data_set in DATA_SETS:
-        assert set(drawn_methods) <= set(experiments[f"privatemail_{data_set}"]["methods"])
-        found = experiments[f"privatemail_iterates_{data_set}"]["methods"]
-        assert set(found) == set(privatemail._ITERATES)
-        found = experiments[f"privatemail_settings_{data_set}"]["methods"]
-        assert set(found) == set(privatemail._SETTINGS)
+        looks = dict(styles_in(document, [f"privatemail_{data_set}"]))
+        assert all("colour" in looks[method] for method in drawn_methods)
+        for name, methods in (("iterates", ITERATES), ("settings", SETTINGS)):
+            looks = dict(styles_in(document, [f"privatemail_{name}_{data_set}"]))
+            assert looks.keys() == set(methods)
+            assert all("colour" in look for look in looks.values())
     assert set(CONTROL) == set(experiments["privatemail_control"]["methods"])
     assert set(privatemail._KERNELS) == set(experiments["privatemail_sensitivity"]["methods"])
-    assert set(drawn_methods) == set(RECALL)
+    assert drawn_methods == set(RECALL)

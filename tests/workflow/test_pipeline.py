@@ -72,6 +72,7 @@ def test_named_target_alone(new_project):
             {"evaluate", "summarise", "draw", "verdicts", "index", "all"},
         ),
         ("src/privclust/page/index.html.j2", "<h1>", "<h1 >", {"index", "all"}),
+        ("config/papers/mtsc/paper.yaml", "colour: sky", "colour: green", {"draw", "index", "all"}),
         (
             "config/papers/mtsc/claims.yaml",
             "lowest l2 error",

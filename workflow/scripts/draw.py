@@ -8,7 +8,7 @@ import pandas as pd
 from privclust import artefacts
 from privclust.dotted import load_object
 from privclust.experiments.tables import columns_of
-from privclust.figures.style import Results, save
+from privclust.figures.style import Results, save, styles_of
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
@@ -38,6 +38,7 @@ results = Results(
     ),
     costs=tables(snakemake.input.costs, "\t"),
     own=tuple(spec["own"]),
+    styles=styles_of(spec["styles"], spec["own"]),
 )
 drawing = load_object(spec["draw"])(results)
 save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.table)

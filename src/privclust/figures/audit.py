@@ -16,6 +16,7 @@ from privclust.figures.style import (
     PALETTE,
     RC,
     Drawing,
+    MethodStyle,
     Results,
     new_figure,
     note_sources,
@@ -35,7 +36,7 @@ _OWN = "of your own"
 _OWN_LABEL = "(own claim)"  # at the end of labels from config/my_methods.yaml
 _COLORS = {"holds": PALETTE[2], "violated": PALETTE[0], "cannot tell": "#999999"}
 _WIDTH, _ROW = 10.5, 0.215  # inches
-_STARTS = {"sweeps_random": (PALETTE[1], "o", 9.0), "sweeps_data": (PALETTE[0], "s", 5.0)}
+_SIZES = (9.0, 5.0)  # of the starts' markers, so that one shows about the next
 _PAIRS = {
     "best": "A  the record decides which two lines are best",
     "stray": "B  the record tells how long two lines stay together",
@@ -170,10 +171,10 @@ def sweeps(results: Results) -> Drawing:
     with mpl.rc_context(RC):
         axes = figure.subplots(1, len(shown), squeeze=False)[0]
         for axis, pair in zip(axes, shown, strict=True):
-            for method, style in _STARTS.items():
+            for (method, style), size in zip(results.styles.items(), _SIZES, strict=False):
                 own = trials[trials["method"] == method].reset_index(drop=True)
                 arrays = results.arrays[experiment, method]
-                _sweeps_of(axis, own[own["pair"] == pair], arrays, style)
+                _sweeps_of(axis, own[own["pair"] == pair], arrays, style, size)
             axis.axhline(trials["claimed_epsilon"].iloc[0], color="#000000", linewidth=1.2)
             axis.set_title(_PAIRS[pair])
             axis.set_xscale("log", base=2)
@@ -183,7 +184,7 @@ def sweeps(results: Results) -> Drawing:
             axis.set_xlabel("sweeps")
             axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1])
         axes[0].set_ylabel("ε, nats")
-        handles = _sweeps_handles(trials)
+        handles = _sweeps_handles(results, trials)
         figure.legend(handles=handles, loc="outside lower center", ncols=3).set_gid(BELOW)
         caption(
             figure,
@@ -196,9 +197,9 @@ def sweeps(results: Results) -> Drawing:
     return Drawing(figure, sweeps_table(trials, results.arrays))
 
 
-def _sweeps_of(axis: Axes, part: pd.DataFrame, arrays, style: tuple[str, str, float]) -> None:
+def _sweeps_of(axis: Axes, part: pd.DataFrame, arrays, style: MethodStyle, size: float) -> None:
     """Draw one start's exact loss, its longest path, and the audits along it."""
-    color, marker, size = style
+    color = style.color
     longest = part["n_sweeps"].idxmax()
     path = arrays[f"array/{longest:05d}/loss_path"]
     axis.plot(range(1, len(path) + 1), path, color=color)
@@ -206,24 +207,25 @@ def _sweeps_of(axis: Axes, part: pd.DataFrame, arrays, style: tuple[str, str, fl
     for row in part.to_dict("records"):
         face = color if row["is_convicted"] else "#ffffff"
         axis.plot(
-            row["n_sweeps"], row["epsilon_bound"], marker, color=color, markerfacecolor=face,
+            row["n_sweeps"], row["epsilon_bound"], style.marker, color=color, markerfacecolor=face,
             markersize=size, zorder=3,
         )  # fmt: skip
 
 
-def _sweeps_handles(trials: pd.DataFrame) -> list[Line2D]:
+def _sweeps_handles(results: Results, trials: pd.DataFrame) -> list[Line2D]:
     """Entries of the legend of `sweeps`."""
     names = dict(zip(trials["method"], trials["label"], strict=True))
-    styles = {names[method]: style for method, style in _STARTS.items() if method in names}
+    styles = zip(results.styles.items(), _SIZES, strict=False)
+    shown = [(names[method], style, size) for (method, style), size in styles]
     return [
-        *(Line2D([], [], color=c, label=f"exact loss, {name}") for name, (c, *_) in styles.items()),
+        *(Line2D([], [], color=s.color, label=f"exact loss, {name}") for name, s, _ in shown),
         Line2D([], [], color="#999999", linestyle=":", label="exact loss after many sweeps"),
         *(
             Line2D(
-                [], [], color=c, marker=m, markersize=size, linestyle="",
+                [], [], color=s.color, marker=s.marker, markersize=size, linestyle="",
                 markerfacecolor="#ffffff", label=f"at least, {name}",
             )
-            for name, (c, m, size) in styles.items()
+            for name, s, size in shown
         ),
         Line2D([], [], color="#000000", linewidth=1.2, label="claimed"),
     ]  # fmt: skip

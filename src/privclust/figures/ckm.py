@@ -29,11 +29,8 @@ from privclust.figures.ckm_panels import (
 )
 from privclust.figures.panels import caption, cell, counted, put_table
 from privclust.figures.style import (
-    MARKERS,
-    PALETTE,
     RC,
     Drawing,
-    MethodStyle,
     Results,
     new_figure,
     note_sources,
@@ -42,29 +39,6 @@ from privclust.figures.style import (
 _WIDTH = 9.5
 _COLUMNS = 4  # of panels in a row
 _OURS = "_gaussian"  # ends the names of methods that take our decoder in place of CL-OMPR
-_FAMILIES = {
-    "noise_full": MethodStyle(PALETTE[0], MARKERS[0], "-"),
-    "noise_tenth": MethodStyle(PALETTE[1], MARKERS[1], "-"),
-    "mask_only": MethodStyle(PALETTE[2], MARKERS[2], "-"),
-    "mask_noisy": MethodStyle(PALETTE[3], MARKERS[3], "-"),
-}
-# A colour for each number of devices, a marker for each m; printed noise of a weaker guarantee
-# (add/remove neighbours) is dashed.
-_TRADEOFFS = {
-    "ckm_l1_m10": MethodStyle(PALETTE[0], "o", "-"),
-    "ckm_l1_m10_a10": MethodStyle(PALETTE[0], "x", ":"),
-    "ckm_l1_m5": MethodStyle(PALETTE[0], "v", "-"),
-    "ckm_l1_m20": MethodStyle(PALETTE[0], "^", "-"),
-    "ckm_l10_m10": MethodStyle(PALETTE[5], "o", "-"),
-    "ckm_l100_m10": MethodStyle(PALETTE[2], "o", "-"),
-    "ckm_l1000_m10": MethodStyle(PALETTE[1], "o", "-"),
-    "normal_l1_m10": MethodStyle(PALETTE[3], "D", "-"),
-    "dplloyd_uniform": MethodStyle(PALETTE[4], "P", "--"),
-    "dplloyd_separated": MethodStyle("#7f7f7f", "s", "--"),
-    "dplloyd_separated_sound": MethodStyle("#7f7f7f", "s", "-"),
-    "eugkm": MethodStyle("#000000", "X", "-"),
-    "eugkm_addremove": MethodStyle("#000000", "X", "--"),
-}
 _PUBLISHED = (
     "ckm_l1_m10",
     "ckm_l1_m10_a10",
@@ -77,19 +51,6 @@ _PUBLISHED = (
     "dplloyd_separated",
     "eugkm_addremove",
 )
-_METHODS = {
-    "compressive": MethodStyle(PALETTE[0], "o", "-"),
-    "compressive_clompr": MethodStyle(PALETTE[3], "^", "-"),
-    "dplloyd_uniform": MethodStyle("#7f7f7f", "P", ":"),
-    "dplloyd_separated": MethodStyle("#7f7f7f", "s", "-"),
-    "eugkm": MethodStyle("#000000", "X", "-"),
-    "mixture_kmeans": MethodStyle(PALETTE[1], "D", "-"),
-    "adaptive": MethodStyle(PALETTE[2], "s", "-"),
-    "clompr": MethodStyle(PALETTE[3], "^", "-"),
-    "gaussian": MethodStyle(PALETTE[0], "o", "-"),
-    "gaussian_shared": MethodStyle(PALETTE[1], "s", "-"),
-    "lloyd": MethodStyle("#000000", "", "--"),
-}
 _SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
 _AGAINST = {
@@ -100,10 +61,10 @@ _AGAINST = {
 
 def fig2(results: Results) -> Drawing:
     """Figure 2: relative SSE against SNR, and over SNR and m/(kd), for both decoders."""
-    styles = _with_ours(_FAMILIES)
+    styles = results.styles
     by_snr = in_order(statistics(results.trials["ckm_snr"], ["snr"]), styles)
     by_size = statistics(results.trials["ckm_grid"], ["snr", "m_factor"])
-    by_size = in_order(by_size, _METHODS)
+    by_size = in_order(by_size, styles)
     shown = by_snr[(by_snr["metric"] == "relative_sse") & (by_snr["method"] != REFERENCE)]
     ours = shown["method"].str.endswith(_OURS)
     figure = new_figure(_WIDTH, 8.4)
@@ -129,11 +90,6 @@ def fig2(results: Results) -> Drawing:
     return Drawing(figure, _joined(parts))
 
 
-def _with_ours(styles: dict[str, MethodStyle]) -> dict[str, MethodStyle]:
-    """Give methods with our decoder the style of the published one."""
-    return {name: style for m, style in styles.items() for name in (m, m + _OURS)}
-
-
 def _heat_maps(figure, table: pd.DataFrame, trials: pd.DataFrame) -> None:
     """The lower half of Figure 2: a map per decoder."""
     kept = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
@@ -156,11 +112,11 @@ def fig3(results: Results) -> Drawing:
     """Figure 3: relative SSE against epsilon, as published and with our decoder."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    styles = _with_ours(_TRADEOFFS)
+    styles = results.styles
     table = in_order(statistics(trials, ["epsilon"]), styles)
     shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
     published = shown["method"].isin(_PUBLISHED)
-    added = ~shown["method"].isin(styles)  # of a user's own
+    added = shown["method"].isin(results.own)
     figure = new_figure(_WIDTH, 6.6)
     with mpl.rc_context(RC):
         axes = figure.subplots(1, 2, sharex=True, sharey=True)
@@ -278,7 +234,7 @@ def _listed(results: Results) -> Drawing:
 def decoders(results: Results) -> Drawing:
     """Relative SSE of every trial by decoder, without noise, and its medians and worst."""
     (experiment,) = results.trials
-    trials = in_order(results.trials[experiment], _METHODS)
+    trials = in_order(results.trials[experiment], results.styles)
     metrics = metrics_of(trials)
     table = statistics(trials, [])
     figure = new_figure(_WIDTH, 1.9 + 0.75 * trials["method"].nunique())
@@ -286,7 +242,7 @@ def decoders(results: Results) -> Drawing:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.8, 1])
         axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
         for axis, metric in zip(axes, metrics, strict=True):
-            strip(axis, trials, metric, _METHODS)
+            strip(axis, trials, metric, results.styles)
             axis.set_xlabel(_AGAINST[metric])
         caption(top, f"A point a trial, bar: median of {counted_on(trials)}; no noise, m = 10kd")
         put_table(bottom.subplots(), _by_decoder(table), _WIDTH)
@@ -327,7 +283,7 @@ def beyond(results: Results) -> Drawing:
             first = axes[0] if axes else None
             axis = figure.add_subplot(grid[divmod(number, columns)], sharex=first, sharey=first)
             axes.append(axis)
-            curves(axis, part, "epsilon", _METHODS)
+            curves(axis, part, "epsilon", results.styles)
             excess_scale(axis, every)
             axis.set_title(title, fontsize=8)
             axis.set_xlabel("epsilon")
@@ -363,7 +319,7 @@ def _beyond_panels(
             substitute = mine["source"].str.startswith("substitute").any()
             title = f"{key}{' (substitute)' if substitute else ''}\n{sizes(mine)}"
             kept = (part["metric"] == "relative_sse") & (part["method"] != REFERENCE)
-            panels[key] = (title, in_order(excess(part[kept]), _METHODS))
+            panels[key] = (title, in_order(excess(part[kept]), results.styles))
     first = [key for key in ("mixture", *_DATA_SETS.values()) if key in panels]
     return [panels[key] for key in (*first, *(key for key in panels if key not in first))]
 
@@ -379,7 +335,7 @@ def _numbers_of_trials(results: Results) -> str:
 def goal(results: Results) -> Drawing:
     """Relative SSE on the paper's mixture against epsilon, with medians and worst as a table."""
     (experiment,) = results.trials
-    trials = in_order(results.trials[experiment], _METHODS)
+    trials = in_order(results.trials[experiment], results.styles)
     table = statistics(trials, ["epsilon"])
     metrics = metrics_of(trials)[::-1]
     figure = new_figure(_WIDTH, 5.6 + 0.2 * trials["method"].nunique())
@@ -390,7 +346,7 @@ def goal(results: Results) -> Drawing:
             part = table[table["metric"] == metric]
             if metric == "relative_sse":
                 part = part[part["method"] != REFERENCE]
-            curves(axis, excess(part), "epsilon", _METHODS, band="range")
+            curves(axis, excess(part), "epsilon", results.styles, band="range")
             excess_scale(axis, excess(table[table["method"] != REFERENCE]))
             axis.set_title(_AGAINST[metric])
             axis.set_xlabel("epsilon")
@@ -409,7 +365,7 @@ def goal(results: Results) -> Drawing:
 def many_sizes(results: Results) -> Drawing:
     """Relative SSE over numbers of clusters and features: medians and worst trials as a table."""
     (experiment,) = results.trials
-    trials = in_order(results.trials[experiment], _METHODS)
+    trials = in_order(results.trials[experiment], results.styles)
     keys = ["n_clusters", "n_features", "epsilon"]
     table = statistics(trials, keys)
     shown = table[table["metric"] == "relative_sse_true"].copy()

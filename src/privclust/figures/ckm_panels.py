@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from matplotlib.transforms import ScaledTranslation
 
 from privclust.figures.panels import cell, counted
-from privclust.figures.style import MethodStyle, own_methods
+from privclust.figures.style import MethodStyle
 
 SUCCESS = 1.2  # the relative SSE up to which the paper calls a clustering good
 REFERENCE = "lloyd"
@@ -34,7 +34,7 @@ _LEGEND_SIZE = 7.5
 _LETTER = 0.06  # inches of a letter in a legend
 
 
-def in_order(table: pd.DataFrame, styles: dict[str, MethodStyle]) -> pd.DataFrame:
+def in_order(table: pd.DataFrame, styles: Mapping[str, MethodStyle]) -> pd.DataFrame:
     """Sort a table's methods as their styles are, others after them."""
     places = {method: place for place, method in enumerate(styles)}
     rank = table["method"].map(places).fillna(len(places))
@@ -99,7 +99,7 @@ def curves(
     axis: Axes,
     table: pd.DataFrame,
     x: str,
-    styles: dict[str, MethodStyle],
+    styles: Mapping[str, MethodStyle],
     band: str = "",
     ends: bool = False,
 ) -> None:
@@ -111,14 +111,13 @@ def curves(
     table : DataFrame
         Rows of one metric from `statistics`; points without a value are left out.
     x : str
-    styles : dict of str to MethodStyle
+    styles : mapping of str to MethodStyle
     band : {"", "std", "range"}, default=""
         What is shaded: nothing, one standard deviation to each side, smallest to largest.
     ends : bool, default=False
         Whether a legend tells where a curve ends before the others.
     """
     last = table.loc[table["n"] > 0, x].max()
-    styles = styles | own_methods(table["method"], styles)
     for method, own in table.groupby("method", sort=False):
         own = own[own["n"] > 0].sort_values(x)
         if own.empty:
@@ -276,10 +275,9 @@ def named_cells(axis: Axes, values: pd.DataFrame, low: pd.DataFrame, high: pd.Da
         axis.text(column, row, text, ha="center", va="center", fontsize=6.5, color=color)
 
 
-def strip(axis: Axes, trials: pd.DataFrame, metric: str, styles: dict[str, MethodStyle]) -> None:
+def strip(axis: Axes, trials: pd.DataFrame, metric: str, styles: Mapping[str, MethodStyle]) -> None:
     """Draw a metric of each trial as a point, a row per method, with the median as a bar."""
     labels = []
-    styles = styles | own_methods(trials["method"], styles)
     for number, (method, own) in enumerate(trials.groupby("method", sort=False)):
         values = own[metric].to_numpy(float)
         style = styles[method]

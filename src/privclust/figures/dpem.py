@@ -13,7 +13,6 @@ from matplotlib.patches import Ellipse
 from privclust.figures.panels import put_table
 from privclust.figures.style import (
     MARKERS,
-    PALETTE,
     RC,
     Drawing,
     MethodStyle,
@@ -22,30 +21,6 @@ from privclust.figures.style import (
     note_sources,
 )
 
-# Whose curve a colour is; printed mechanisms, which are not private, are dashed.
-_STYLES = {
-    "em": MethodStyle("#000000", "", "-"),  # wide, so that a curve that meets it shows it
-    "gaussian": MethodStyle("#7f7f7f", "", ":"),
-    "cdp": MethodStyle(PALETTE[0], MARKERS[0], "--"),
-    "cdp_sound": MethodStyle(PALETTE[0], MARKERS[0], "-"),
-    "dp": MethodStyle(PALETTE[1], MARKERS[1], "--"),
-    "dp_sound": MethodStyle(PALETTE[1], MARKERS[1], "-"),
-    "joint_cdp": MethodStyle(PALETTE[2], MARKERS[2], "-"),
-    "joint": MethodStyle(PALETTE[2], MARKERS[2], "-"),
-    "adaptive_cdp": MethodStyle(PALETTE[3], MARKERS[3], "-"),
-    "adaptive": MethodStyle(PALETTE[3], MARKERS[3], "-"),
-    "zcdp": MethodStyle(PALETTE[0], MARKERS[4], "-"),
-    "cdplap": MethodStyle(PALETTE[1], MARKERS[0], "--"),
-    "cdpgau": MethodStyle(PALETTE[0], MARKERS[1], "--"),
-    "dplloyd": MethodStyle("#7f7f7f", MARKERS[2], "--"),
-    "cdplap_sound": MethodStyle(PALETTE[1], MARKERS[0], "-"),
-    "cdpgau_sound": MethodStyle(PALETTE[0], MARKERS[1], "-"),
-    "dplloyd_sound": MethodStyle("#7f7f7f", MARKERS[2], "-"),
-    "dplloyd_cdp": MethodStyle(PALETTE[2], MARKERS[3], "-"),
-    "cdplap_pld": MethodStyle(PALETTE[1], MARKERS[0], "-"),
-    "cdpgau_pld": MethodStyle(PALETTE[0], MARKERS[1], "-"),
-    "dplloyd_pld": MethodStyle(PALETTE[2], MARKERS[3], "-"),
-}
 _WIDTH = 9.5  # inches, of a table
 _MOST_NATS = 12.0  # below the best that a panel shows
 _NEAR = 0.05  # nats below EM that count as having come near it
@@ -100,7 +75,7 @@ def _draw_map(
             for category, color in enumerate(("#999999", "#d00000", "#bbbbbb")):
                 mine = points[categories == category]
                 axis.plot(*mine.T, ".", color=color, markersize=4, label=_CATEGORY_NAMES[category])
-        style = (_STYLES | results.own_styles)[method]
+        style = results.styles[method]
         _circles(axis, arrays, style, own["label"].iloc[0])
     axis.set_aspect("equal")
     axis.set_xlim(-0.9, 0.6)
@@ -149,15 +124,13 @@ def _fits(figure, results: Results, experiment: str, trials: pd.DataFrame) -> No
     """Panel B: the Gaussians fitted from the first start at N = 8,000."""
     pictured = ("dp", "cdp", "adaptive_cdp", *results.own, "em")
     methods = [m for m in pictured if m in set(trials["method"])]
-    styles = _STYLES | results.own_styles
     axes = figure.subplots(1, len(methods), sharex=True, sharey=True)
     for axis, method in zip(axes, methods, strict=True):
         own = trials[trials["method"] == method].reset_index(drop=True)
         row = own.index[(own["n_samples"] == 8000) & (own["trial"] == own["trial"].min())][0]
-        _circles(axis, _arrays_of(results, experiment, method, row), styles[method], "fitted")
-        _circles(
-            axis, _arrays_of(results, experiment, "em", row), MethodStyle("#999999", "", ":"), "EM"
-        )
+        fitted, em = (_arrays_of(results, experiment, name, row) for name in (method, "em"))
+        _circles(axis, fitted, results.styles[method], "fitted")
+        _circles(axis, em, MethodStyle("#999999", "", ":"), "EM")
         axis.set_title(f"B  {own['label'].iloc[0]}, N = 8,000", fontsize=8)
         axis.set_aspect("equal")
         axis.set_xlim(-1.05, 1.05)
@@ -296,7 +269,7 @@ def likelihoods(results: Results) -> Drawing:
     figure = new_figure(6.5, 5.0)
     with mpl.rc_context(RC):
         axis = figure.subplots()
-        _likelihoods(axis, results, "epsilon", list(_STYLES))
+        _likelihoods(axis, results, "epsilon", list(results.styles))
         best, lowest = trials["upper_quartile"].max(), trials["lower_quartile"].min()
         room = 0.05 * min(best - lowest, _MOST_NATS)
         axis.set_ylim(max(lowest, best - _MOST_NATS) - room, best + room)
@@ -339,11 +312,10 @@ def _arrays_of(
 def _shown(results: Results, methods: Sequence[str]):
     """Yield the trials of each method, and of a user's own, with label and style, if it was run."""
     (trials,) = results.trials.values()
-    styles = _STYLES | results.own_styles
-    for method in [*methods, *results.own]:
+    for method in dict.fromkeys([*methods, *results.own]):
         own = trials[trials["method"] == method]
         if len(own):
-            yield own, own["label"].iloc[0], styles[method]
+            yield own, own["label"].iloc[0], results.styles[method]
 
 
 def _likelihoods(axis: Axes, results: Results, x: str, methods: Sequence[str]) -> None:

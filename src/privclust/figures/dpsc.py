@@ -24,7 +24,6 @@ from privclust.figures.style import (
     PALETTE,
     RC,
     Drawing,
-    MethodStyle,
     Results,
     new_figure,
     note_sources,
@@ -32,27 +31,6 @@ from privclust.figures.style import (
 
 _WIDTH = 10.5
 _LETTER = 0.065  # inches of a letter in a legend
-# A colour for each mechanism, a marker for each solver or number of rounds; printed mechanisms that
-# are not private are dashed, no privacy at all is dotted.
-_STYLES = {
-    "sa_ssc": MethodStyle(PALETTE[1], "o", "--"),
-    "sa_tsc": MethodStyle(PALETTE[4], "s", "--"),
-    "sa_lrr": MethodStyle(PALETTE[1], "^", "--"),
-    "sa_ssc_sound": MethodStyle(PALETTE[1], "o", "-"),
-    "exp_ssc": MethodStyle(PALETTE[0], "o", "--"),
-    "exp_lrr": MethodStyle(PALETTE[5], "^", "--"),
-    "gibbs_random": MethodStyle(PALETTE[0], "D", "-"),
-    "gibbs_sulq": MethodStyle(PALETTE[3], "P", "-"),
-    "gibbs_sulq_tenth": MethodStyle(PALETTE[3], "p", "-"),
-    "gibbs_annealed": MethodStyle(PALETTE[1], "h", "-"),
-    "sulq_10": MethodStyle(PALETTE[2], "v", "-"),
-    "sulq_restarts": MethodStyle(PALETTE[5], "^", "-"),
-    "sulq_50": MethodStyle(PALETTE[2], "X", "-"),
-    "sulq_10_mod": MethodStyle("#7f7f7f", "v", "-"),
-    "sulq_50_mod": MethodStyle("#7f7f7f", "X", "-"),
-    "kplanes_ssc": MethodStyle("#000000", "", ":"),
-    "kplanes": MethodStyle("#999999", "", ":"),
-}
 _PRINTED = (
     "sa_ssc",
     "sa_tsc",
@@ -94,7 +72,6 @@ _DATA_SETS = {
 _AXES = {"cost": "k-means cost, eq. (3)", "distance": "Wasserstein distance, eq. (2)"}
 _SHOWN_POINTS = 16  # of Figure 1
 _SHAPES = {"lines": "rows about two lines", "circle": "evenly spaced rows"}
-_CHAINS = {"chain_random": "-", "chain_optimum": "--"}
 _LEAST_DISTANCE = 1e-9  # drawn; rounding lies below
 _SCALE_TICKS = (1.0, 1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
 _CONVERGED = 1.1  # of the potential scale reduction, below which chains count as mixed
@@ -163,7 +140,6 @@ def _utility(
 ) -> Drawing:
     """Draw both metrics on all data sets."""
     table = curves_table(results)
-    styles = _STYLES | results.own_styles
     names = [name for name in _DATA_SETS if name in results.trials]
     figure = new_figure(_WIDTH, 7.6)
     with mpl.rc_context(RC):
@@ -174,7 +150,7 @@ def _utility(
             for axis, (metric, label) in zip(axes[:, column], _AXES.items(), strict=True):
                 shown = metric + ("_last" if released else "")
                 part = table[(table["experiment"] == name) & (table["metric"] == shown)]
-                mean_curves(axis, part, "epsilon", [*methods, *results.own], styles)
+                mean_curves(axis, part, "epsilon", [*methods, *results.own], results.styles)
                 axis.set_ylim(bottom=0.0)
                 if column == 0:
                     axis.set_ylabel(label)
@@ -236,7 +212,7 @@ def fig3(results: Results) -> Drawing:
     (experiment,) = results.trials
     trials = results.trials[experiment]
     colors = epsilon_colors(trials["epsilon"].unique())
-    others = sorted(set(trials["method"]) - {"gibbs_random"}, key=_by_style)
+    others = [method for method in results.styles if method != "gibbs_random"]
     figure = new_figure(_WIDTH, 7.4)
     with mpl.rc_context(RC):
         axes = figure.subplots(2, 3)
@@ -278,18 +254,11 @@ def fig3(results: Results) -> Drawing:
     return Drawing(figure, table.reset_index())
 
 
-def _by_style(method: str) -> tuple[int, str]:
-    """Return a key that sorts methods as their styles are, others after them."""
-    return [*_STYLES, method].index(method), method
-
-
 def scaling(results: Results) -> Drawing:
     """Distance against the ambient dimension, all else the same."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
     epsilons = sorted(trials["epsilon"].unique())
-    styles = _STYLES | results.own_styles
-    methods = [m for m in styles if m in set(trials["method"])]
     keys = ["method", "label", "epsilon", "n_features"]
     groups = trials.groupby(keys, sort=False)["relative_distance"]
     table = groups.agg(["mean", "std", "count"]).rename(columns={"count": "n"}).reset_index()
@@ -298,7 +267,8 @@ def scaling(results: Results) -> Drawing:
     with mpl.rc_context(RC):
         axes = figure.subplots(1, len(epsilons), squeeze=False, sharey=True)[0]
         for axis, epsilon in zip(axes, epsilons, strict=True):
-            mean_curves(axis, table[table["epsilon"] == epsilon], "n_features", methods, styles)
+            part = table[table["epsilon"] == epsilon]
+            mean_curves(axis, part, "n_features", list(results.styles), results.styles)
             axis.axhline(1.0, color="#bbbbbb", linewidth=1.2, zorder=0)
             axis.set_xticks(sorted(trials["n_features"].unique()))
             axis.xaxis.set_major_formatter("{x:g}")
@@ -331,8 +301,8 @@ def chain(results: Results) -> Drawing:
     with mpl.rc_context(RC):
         axes = figure.subplots(1, len(shapes), squeeze=False, sharey=True)[0]
         for axis, shape in zip(axes, shapes, strict=True):
-            for method, dash in _CHAINS.items():
-                exact_lines(axis, results, experiment, method, shape, colors, dash)
+            for method in results.styles:
+                exact_lines(axis, results, experiment, method, shape, colors)
             axis.set_xscale("log")
             axis.set_yscale("log")
             axis.set_ylim(_LEAST_DISTANCE, 1.5)

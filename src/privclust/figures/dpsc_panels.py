@@ -85,7 +85,6 @@ def exact_lines(
     method: str,
     shape: str,
     colors: dict[float, object],
-    dash: object,
 ) -> None:
     """Draw the total variation distance of each trial's chain on rows of one shape."""
     own = results.trials[experiment]
@@ -97,6 +96,7 @@ def exact_lines(
             continue
         label = None if epsilon in named else f"ε = {epsilon:g}, {own['label'].iloc[0]}"
         named.add(epsilon)
+        dash = results.styles[method].dash
         axis.plot(sweeps, values, color=colors[epsilon], linestyle=dash, label=label)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -12,13 +14,13 @@ from privclust.comparison import Z95, bootstrap_interval, compare, select
 from privclust.figures.style import (
     RC,
     Drawing,
+    MethodStyle,
     Results,
-    method_styles,
     new_figure,
     note_sources,
 )
 
-_ORDER = ["MTSC", "SSC", "LRR", "CASS", "LSR", "SBL"]
+_ABOVE = "mtsc"  # the method whose curve lies above the others
 _SWEEPS = (
     ("n_per_subspace", (15, 20, 25, 30), {"dimension": 13, "n_subspaces": 4}),
     ("dimension", (9, 10, 11, 12, 13), {"n_per_subspace": 16, "n_subspaces": 4}),
@@ -40,8 +42,6 @@ def fig1(results: Results) -> Drawing:
     """Figure 1: l2 and segmentation error as n, d and K vary, with 95 % bands."""
     (experiment,) = results.summaries
     summary = results.summaries[experiment]
-    labels = _labels(summary)
-    styles = method_styles(labels)
     figure = new_figure(9.5, 5.8)
     tables = []
     with mpl.rc_context(RC):
@@ -54,7 +54,7 @@ def fig1(results: Results) -> Drawing:
                     part = part[part[name] == value]
                 part = part.sort_values(axis, kind="stable").assign(panel=panel)
                 tables.append(part)
-                _curves(axes[row, column], part, axis, labels, styles)
+                _curves(axes[row, column], part, axis, results.styles)
                 held = ", ".join(f"{_AXIS_NAMES[name][0]}={fixed[name]}" for name in fixed)
                 axes[row, column].set_title(f"({panel})  {held}")
                 axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row else "")
@@ -66,7 +66,7 @@ def fig1(results: Results) -> Drawing:
             handles,
             names,
             loc="outside upper center",
-            ncols=len(labels),
+            ncols=len(names),
             title=f"mean of {trials} trials, band: 95 %",
         )
         note_sources(figure, results.trials)
@@ -77,7 +77,7 @@ def fig2(results: Results) -> Drawing:
     """Figure 2: magnitudes of the estimated Z, MTSC beside SSC, points sorted by motion."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    labels = _labels(trials)
+    labels = _labels(results, trials)
     figure = new_figure(9.2, 4.4)
     tables = []
     with mpl.rc_context(RC):
@@ -122,7 +122,7 @@ def printed_table(results: Results) -> Drawing:
         l1_form = compare(printed.assign(metric="l1_error"), dict(results.trials))
         table = table.assign(ours_l1_norms=l1_form["ours"])
     panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
-    order = _labels(table)
+    order = _labels(results, table)
     figure = new_figure(3.1 * len(panels) + 0.6, 2.9)
     with mpl.rc_context(RC):
         axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -175,7 +175,7 @@ def properties(results: Results) -> Drawing:
     table = summary.pivot_table(
         index="property", columns="label", values="max", aggfunc="max", dropna=False
     )
-    table = table.reindex(columns=_labels(summary))
+    table = table.reindex(columns=_labels(results, summary))
     figure = new_figure(8.6, 0.42 * len(table) + 1.4)
     with mpl.rc_context(RC):
         axis = figure.subplots()
@@ -202,17 +202,16 @@ def _means(trials: pd.DataFrame, metric: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["label", "n", "mean", "low", "high"]).set_index("label")
 
 
-def _labels(table: pd.DataFrame) -> list[str]:
-    """Return the methods of a table: the paper's order, then any others."""
-    present = list(dict.fromkeys(table["label"]))
-    return [x for x in _ORDER if x in present] + [x for x in present if x not in _ORDER]
+def _labels(results: Results, table: pd.DataFrame) -> list[str]:
+    """Return the labels of a table's methods in the order of legends."""
+    labels = dict(zip(table["method"], table["label"], strict=True))
+    return [labels[method] for method in results.styles if method in labels]
 
 
-def _curves(axis: Axes, part: pd.DataFrame, x: str, labels: list[str], styles: dict) -> None:
+def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodStyle]) -> None:
     """Draw one panel: a line and a 95 % band per method."""
-    for label in labels:
-        line = part[part["label"] == label]
-        style = styles[label]
+    for method, style in styles.items():
+        line = part[part["method"] == method]
         position, mean, band = line[x], line["mean"], Z95 * line["se"]
         axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
         axis.plot(
@@ -221,8 +220,8 @@ def _curves(axis: Axes, part: pd.DataFrame, x: str, labels: list[str], styles: d
             color=style.color,
             marker=style.marker,
             ls=style.dash,
-            label=label,
-            zorder=3 if label == _ORDER[0] else 2,
+            label=line["label"].iloc[0],
+            zorder=3 if method == _ABOVE else 2,
         )
     axis.set_xticks(sorted(part[x].unique()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from privclust.figures.style import MethodStyle
 _TABLE_SIZE = 8.0
 _FEWEST_TRIALS = 5  # with a band
 BAND = f" (band, from {_FEWEST_TRIALS} trials on: 95 % of its standard error)"
-_OTHER = MethodStyle("#56B4E9", "X", ":")
 
 
 def caption(figure: FigureBase, text: str) -> None:
@@ -64,7 +63,7 @@ def mean_curves(
     table: pd.DataFrame,
     x: str,
     methods: Sequence[str],
-    styles: dict[str, MethodStyle],
+    styles: Mapping[str, MethodStyle],
 ) -> None:
     """Draw the mean of each method along a logarithmic axis, with 95 % of its standard error.
 
@@ -78,13 +77,13 @@ def mean_curves(
     x : str
     methods : sequence of str
         In the order of the legend; those without rows are left out.
-    styles : dict of str to MethodStyle
+    styles : mapping of str to MethodStyle
     """
     for method in methods:
         own = table[table["method"] == method].sort_values(x)
         if own.empty:
             continue
-        style = styles.get(method, _OTHER)
+        style = styles[method]
         if own["n"].min() >= _FEWEST_TRIALS:
             low, high = (own["mean"] + side * Z95 * own["se"] for side in (-1.0, 1.0))
             axis.fill_between(own[x], low, high, color=style.color, alpha=0.15, linewidth=0)

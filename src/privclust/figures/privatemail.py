@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -43,46 +44,18 @@ from privclust.figures.style import (
 
 _WIDTH = 10.5
 _DATA_SETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "cars196": "Cars196"}
-_GREY = "#7f7f7f"
-# Curves whose own guarantee is weaker than the budget are dashed besides; no privacy is dotted.
-_AS_PUBLISHED = {
-    "mail": MethodStyle(PALETTE[0], "o", "-"),
-    "code": MethodStyle(PALETTE[5], "s", "-"),
-    "dsne": MethodStyle(PALETTE[1], "^", "-"),
-    "pca": MethodStyle(PALETTE[2], "D", "-"),
-    "pca_gaussian": MethodStyle(PALETTE[2], "x", "-"),
-    "projection": MethodStyle(PALETTE[3], "v", "-"),
-}
-_WITHOUT_PRIVACY = {
-    "smlq": MethodStyle(PALETTE[0], "", ":"),
-    "smlq_code": MethodStyle(PALETTE[5], "", ":"),
-    "tsne": MethodStyle(PALETTE[1], "", ":"),
-    "features": MethodStyle(_GREY, "", ":"),
-    "pixels": MethodStyle(PALETTE[4], "", ":"),
-}
-_GUARANTEED = {
-    "mail_unlabelled": MethodStyle(PALETTE[0], "o", "-"),
-    "code_unlabelled": MethodStyle(PALETTE[5], "s", "-"),
-    "sound": MethodStyle(PALETTE[6], "P", "-"),
-    "sound_embedding": MethodStyle(_GREY, "X", "-"),
-    "dsne_sound": MethodStyle(PALETTE[1], "^", "-"),
-    "pca_sound": MethodStyle(PALETTE[2], "D", "-"),
-    "projection_sound": MethodStyle(PALETTE[3], "v", "-"),
-    "label_response": MethodStyle(PALETTE[4], "*", "-"),
-}
-_ITERATES = {
-    "iterates": MethodStyle(PALETTE[0], "o", "-"),
-    "iterates_code": MethodStyle(PALETTE[5], "s", "-"),
-    "iterates_unsupervised": MethodStyle(PALETTE[1], "^", "-"),
-    "iterates_random": MethodStyle(_GREY, "D", "-"),
-}
-_SETTINGS = {
-    "smlq": MethodStyle(PALETTE[6], "P", ":"),
-    "client": MethodStyle(PALETTE[1], "^", ":"),
-    "mail": MethodStyle(PALETTE[0], "o", "--"),
-    "mail_unlabelled": MethodStyle(PALETTE[0], "o", "-"),
-    "code": MethodStyle(PALETTE[5], "s", "--"),
-}
+_AS_PUBLISHED = ("mail", "code", "dsne", "pca", "pca_gaussian", "projection")
+_WITHOUT_PRIVACY = ("smlq", "smlq_code", "tsne", "features", "pixels")
+_GUARANTEED = (
+    "mail_unlabelled",
+    "code_unlabelled",
+    "sound",
+    "sound_embedding",
+    "dsne_sound",
+    "pca_sound",
+    "projection_sound",
+    "label_response",
+)
 _SHOWN_ITERATES = (1, 2, 3)
 _CLOUDS = {
     "iterates": "as printed",
@@ -160,8 +133,8 @@ def fig3(results: Results) -> Drawing:
             own = table[table["experiment"] == name]
             recall, objective = (own[own["metric"] == m] for m in ("recall_8", "objective"))
             top, bottom = axes[:, column]
-            mean_curves(top, recall, "iterate", list(_ITERATES), _ITERATES)
-            mean_curves(bottom, objective, "iterate", list(_ITERATES), _ITERATES)
+            mean_curves(top, recall, "iterate", list(results.styles), results.styles)
+            mean_curves(bottom, objective, "iterate", list(results.styles), results.styles)
             start = recall.loc[recall["iterate"] == 0, "mean"].mean()
             chance(top, start, "starts, which are random")
             recall_scale(top, recall["mean"].max())
@@ -193,7 +166,6 @@ def _counts(results: Results) -> str:
 def fig5(results: Results) -> Drawing:
     """Figure 5: Recall@8 against k, alpha and sigma, one at a time about Table 2."""
     parts, names = [], list(results.trials)
-    settings = _SETTINGS | results.own_styles
     figure = new_figure(_WIDTH, 1.6 + 2.5 * len(names))
     with mpl.rc_context(RC):
         axes = figure.subplots(len(names), len(VARIED), squeeze=False, sharey="row", sharex="col")
@@ -201,7 +173,7 @@ def fig5(results: Results) -> Drawing:
             trials = results.trials[name]
             for axis, varied in zip(panels, VARIED, strict=True):
                 own = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
-                mean_curves(axis, own, varied, list(settings), settings)
+                mean_curves(axis, own, varied, list(results.styles), results.styles)
                 axis.set_xscale("linear")
                 if varied == "n_components":
                     axis.set_xscale("log", base=2)
@@ -243,8 +215,9 @@ def fig6(results: Results) -> Drawing:
     figure = new_figure(_WIDTH, 9.4)
     with mpl.rc_context(RC):
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.12, 1.0])
-        published = _recall_row(top, tables, table, _AS_PUBLISHED, _WITHOUT_PRIVACY)
-        guarded = _recall_row(bottom, tables, table, _GUARANTEED | results.own_styles, {})
+        styles = _lines_as_measured(results.styles, tables)
+        published = _recall_row(top, tables, table, styles, _AS_PUBLISHED, _WITHOUT_PRIVACY)
+        guarded = _recall_row(bottom, tables, table, styles, (*_GUARANTEED, *results.own))
         for axis, below, name in zip(published, guarded, tables, strict=True):
             own = table[(table["experiment"] == name) & (table["metric"] == "recall_8")]
             known = (*_AS_PUBLISHED, *_WITHOUT_PRIVACY, *_GUARANTEED, *results.own)
@@ -267,26 +240,30 @@ def fig6(results: Results) -> Drawing:
     return Drawing(figure, table)
 
 
+def _lines_as_measured(
+    styles: Mapping[str, MethodStyle], tables: dict[str, pd.DataFrame]
+) -> dict[str, MethodStyle]:
+    """Dash the curves whose own guarantee is weaker than the budget."""
+    weak = weaker(pd.concat(tables.values()))
+    return {name: replace(s, dash="--") if name in weak else s for name, s in styles.items()}
+
+
 def _recall_row(
     figure: FigureBase,
     tables: dict[str, pd.DataFrame],
     table: pd.DataFrame,
-    curves: dict[str, MethodStyle],
-    lines: dict[str, MethodStyle],
+    styles: Mapping[str, MethodStyle],
+    methods: Sequence[str],
+    lines: Sequence[str] = (),
 ) -> Sequence[Axes]:
     """Draw Recall@8 against epsilon on each data set, with its ceiling and chance."""
     axes = figure.subplots(1, len(tables), squeeze=False)[0]
-    weak = weaker(pd.concat(tables.values()))
-    styles = {
-        method: MethodStyle(style.color, style.marker, "--" if method in weak else style.dash)
-        for method, style in curves.items()
-    }
     for axis, (name, trials) in zip(axes, tables.items(), strict=True):
         own = table[table["experiment"] == name]
         recall = own[own["metric"] == "recall_8"]
         ceiling(axis, trials)
-        levels(axis, recall, list(lines), lines)
-        mean_curves(axis, recall, "epsilon", list(curves), styles)
+        levels(axis, recall, lines, styles)
+        mean_curves(axis, recall, "epsilon", methods, styles)
         chance(axis, own.loc[own["metric"] == "chance_8", "mean"].mean())
     axes[0].set_ylabel("Recall@8")
     legend_below(figure, axes[:1], _WIDTH)
@@ -401,8 +378,7 @@ def leak(results: Results) -> Drawing:
                 own = own.assign(label=f"{features} features, " + told)
                 color, marker = _FEATURES[features]
                 styles = {
-                    name: MethodStyle(color, marker, dash)
-                    for name, dash in zip(methods, ("--", "-"), strict=True)
+                    name: MethodStyle(color, marker, results.styles[name].dash) for name in methods
                 }
                 mean_curves(axis, own, "epsilon", list(methods), styles)
             chance(axis, kept.loc[kept["metric"] == "chance_8", "mean"].mean())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -14,15 +15,27 @@ from matplotlib.figure import Figure
 from privclust.artefacts import write_table
 from privclust.files import atomic_path
 
-# Okabe and Ito's palette: told apart with every common kind of colour blindness.
-PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+# Okabe and Ito's palette: told apart with every common kind of colour blindness; and two greys.
+COLOURS = {
+    "vermillion": "#D55E00",
+    "blue": "#0072B2",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "orange": "#E69F00",
+    "black": "#000000",
+    "grey": "#7f7f7f",
+    "silver": "#999999",
+}
+PALETTE = tuple(COLOURS.values())[:7]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BELOW = "below"  # marks a legend outside below all panels, which a note on sources is put into
 _NOTE = "#b00000"
 # For methods of a user's own, beside any of the papers': Tol's muted colours.
 _OWN = ("#882255", "#332288", "#999933", "#44AA99")
 _OWN_MARKERS = ("*", "p", "h", "8")
-DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (4, 1, 1, 1, 1, 1)), (0, (6, 2)), ":")
+_LINES = {"solid": "-", "dashed": "--", "dashdot": "-.", "dotted": ":"}
+_PROMISES = {"private": "solid", "weaker": "dashed", "none": "dotted"}
 
 RC = {
     "figure.dpi": 100,
@@ -45,6 +58,18 @@ RC = {
 
 
 @dataclass(frozen=True)
+class MethodStyle:
+    """Colour, marker and dash of a method."""
+
+    color: str
+    marker: str
+    dash: object
+
+
+_OTHER = MethodStyle("#56B4E9", "X", ":")  # of which its paper says nothing
+
+
+@dataclass(frozen=True)
 class Results:
     """What a drawing function gets.
 
@@ -61,6 +86,8 @@ class Results:
         CPU seconds that the fits of each method of an experiment took. They differ from run to run.
     own : sequence of str
         Methods of a user's own among those of the trials.
+    styles : mapping of str to MethodStyle
+        How each method of the trials is drawn, in the order of legends.
     """
 
     target: str
@@ -70,11 +97,7 @@ class Results:
     printed: pd.DataFrame
     costs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     own: Sequence[str] = ()
-
-    @property
-    def own_styles(self) -> dict[str, MethodStyle]:
-        """A style for each method of a user's own."""
-        return own_methods(self.own, ())
+    styles: Mapping[str, MethodStyle] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,53 +108,42 @@ class Drawing:
     table: pd.DataFrame
 
 
-@dataclass(frozen=True)
-class MethodStyle:
-    """Colour, marker and dash of a method."""
-
-    color: str
-    marker: str
-    dash: object
-
-
-def method_styles(labels: list[str]) -> dict[str, MethodStyle]:
-    """Give each method its colour, marker and dash, by its place in the list."""
-    return {
-        label: MethodStyle(
-            PALETTE[index % len(PALETTE)],
-            MARKERS[index % len(MARKERS)],
-            DASHES[index % len(DASHES)],
-        )
-        for index, label in enumerate(labels)
-    }
-
-
-def own_style(number: int) -> MethodStyle:
-    """Return the style of the so-manyth method of a user's own."""
-    return MethodStyle(_OWN[number % len(_OWN)], _OWN_MARKERS[number % len(_OWN_MARKERS)], "-")
-
-
-def own_methods(methods: Iterable[str], known: Iterable[str]) -> dict[str, MethodStyle]:
-    """Give a style to each method that a figure does not know by name: those of a user's own.
+def styles_of(
+    methods: Iterable[tuple[str, Mapping[str, Any]]], own: Iterable[str] = ()
+) -> dict[str, MethodStyle]:
+    """Give each method its colour, marker and dash.
 
     Parameters
     ----------
-    methods : iterable of str
-        As a table has them, any number of times.
-    known : iterable of str
+    methods : iterable of (str, mapping)
+        From `privclust.plan.styles_in`: names, and what the paper's file says of each.
+    own : iterable of str
+        Methods of a user's own, which get styles that no method of a paper has.
 
     Returns
     -------
     dict of str to MethodStyle
-        In the order in which they come.
+        In that order, a user's own last.
 
     Examples
     --------
-    >>> list(own_methods(["em", "mine", "mine", "other"], ["em"]))
-    ['mine', 'other']
+    >>> styles_of([("em", {"colour": "black", "promise": "none"})], ["mine"])["em"]
+    MethodStyle(color='#000000', marker='', dash=':')
     """
-    found = dict.fromkeys(name for name in methods if name not in set(known))
-    return {name: own_style(number) for number, name in enumerate(found)}
+    free = {
+        name: MethodStyle(_OWN[number % len(_OWN)], _OWN_MARKERS[number % len(_OWN_MARKERS)], "-")
+        for number, name in enumerate(own)
+    }
+    return {name: _style_of(entry) for name, entry in methods} | free
+
+
+def _style_of(entry: Mapping[str, Any]) -> MethodStyle:
+    """Return a style from what a paper's file says."""
+    if not entry:
+        return _OTHER
+    line = entry.get("line", _PROMISES[entry.get("promise", "private")])
+    dash = _LINES[line] if isinstance(line, str) else (0, tuple(line))
+    return MethodStyle(COLOURS[entry.get("colour", "black")], entry.get("marker", ""), dash)
 
 
 def new_figure(width: float, height: float) -> Figure:
