@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Loss, Neighbours, Release
 
 LAPLACE = Release("counts", "laplace", "scale 2", "by hand", Loss(0.005, 0.1, 10))
 GAUSSIAN = Release("sums", "gaussian", "sigma 3", "by hand", Loss(0.05, count=10))
@@ -62,8 +62,23 @@ def test_text_says_what_matters():
 
 @pytest.mark.parametrize(("definition", "relation"), [("perfect", "replace-one"), ("zcdp", "swap")])
 def test_unknown_words_are_refused(definition, relation):
-    with pytest.raises(ValueError, match="it may be one of"):
+    with pytest.raises(ValueError, match=r"(definition|relation) must be one of .*got '"):
         Guarantee(definition, relation)
+
+
+def test_relations_are_one_enum_whose_names_may_have_either_dash():
+    """What is written, printed and compared stays text."""
+    for name in ("replace-one", "replace_one", Neighbours.REPLACE_ONE):
+        guarantee = Guarantee.of([LAPLACE], "pure", name)
+        assert guarantee.relation is Neighbours.REPLACE_ONE
+        assert guarantee.relation == "replace-one"
+        assert "(replace-one neighbours)" in str(guarantee)
+        written = guarantee.as_dict()["relation"]
+        assert (type(written), written) == (str, "replace-one")
+        assert Guarantee.from_dict(guarantee.as_dict()) == guarantee
+    for bad in ("replace one", "", None, ["add_remove"], 1):
+        with pytest.raises(ValueError, match="neighbours must be one of replace_one, add_remove"):
+            Neighbours.of(bad)
 
 
 def test_a_release_has_a_loss_or_a_flaw():

@@ -3,11 +3,12 @@
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
 from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release
 from privclust.privacy.noise import SystemEntropy, is_seeded, noise_source
-from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 __all__ = [
     "Guarantee",
     "Loss",
+    "Neighbours",
     "PrivacyLeakWarning",
     "Release",
     "Sensitivity",

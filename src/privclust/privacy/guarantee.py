@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon
+from privclust.privacy.sensitivity import Neighbours
+from privclust.validation import check_option
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
-RELATIONS = ("replace-one", "add-remove")
 _STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
 _ALIKE = ("neighbour relations", "definitions (and their delta)", "mechanisms", "losses")
 _FIXED_PARTS = (
@@ -66,8 +67,8 @@ class Guarantee:
     definition : {"pure", "approximate", "zcdp", "cdp", "asymptotic", "none"}
         In which sense the output is private. ``"asymptotic"``: only in a limit that no finite run
         reaches. ``"none"``: not at all; `caveats` say why.
-    relation : {"replace-one", "add-remove"}
-        When two data sets are neighbours: one row is exchanged (n fixed), or added or removed.
+    relation : Neighbours
+        Or its name: one row is exchanged (n fixed), or added or removed.
     releases : tuple of Release
     epsilon, delta : float
         Of ``"pure"`` (delta = 0), ``"approximate"`` and ``"asymptotic"``.
@@ -90,7 +91,7 @@ class Guarantee:
     """
 
     definition: str
-    relation: str
+    relation: Neighbours
     releases: tuple[Release, ...] = ()
     epsilon: float = math.inf
     delta: float = 0.0
@@ -101,19 +102,15 @@ class Guarantee:
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("definition", self.definition, DEFINITIONS),
-            ("relation", self.relation, RELATIONS),
-        ):
-            if value not in known:
-                raise ValueError(f"{name}: got {value!r}; it may be one of {', '.join(known)}")
+        check_option("definition", self.definition, DEFINITIONS)
+        object.__setattr__(self, "relation", Neighbours.of(self.relation, "relation"))
 
     @classmethod
     def of(
         cls,
         releases: Iterable[Release],
         definition: str,
-        relation: str,
+        relation: Neighbours | str,
         *,
         delta: float = 0.0,
         seeded: bool = False,
@@ -126,7 +123,7 @@ class Guarantee:
         releases : iterable of Release
             One flawed release makes it ``"none"``.
         definition : {"pure", "approximate", "zcdp", "cdp", "none"}
-        relation : {"replace-one", "add-remove"}
+        relation : Neighbours
         delta : float
             Where ``"approximate"`` is evaluated.
         seeded : bool
@@ -143,7 +140,8 @@ class Guarantee:
         """
         releases, caveats = tuple(releases), tuple(caveats)
         flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
-        plain = cls("none", relation, releases=releases, seeded=seeded, caveats=(*caveats, *flaws))
+        known = Neighbours.of(relation, "relation")
+        plain = cls("none", known, releases=releases, seeded=seeded, caveats=(*caveats, *flaws))
         if flaws or definition == "none":
             return plain
         losses = [release.loss for release in releases]
@@ -226,7 +224,7 @@ class Guarantee:
         A replacement is two steps, so pure parameters double and rho grows fourfold (group privacy;
         Bun and Steinke 2016, Proposition 1.9).
         """
-        if self.relation == "replace-one":
+        if self.relation is Neighbours.REPLACE_ONE:
             return self
         releases = tuple(
             replace(release, loss=release.loss and _two_steps(release.loss))
@@ -236,7 +234,7 @@ class Guarantee:
         return Guarantee.of(
             releases,
             definition,
-            "replace-one",
+            Neighbours.REPLACE_ONE,
             delta=self.delta,
             seeded=self.seeded,
             caveats=self.caveats,
@@ -384,6 +382,8 @@ def _alike(guarantee: Guarantee) -> tuple[Any, ...]:
 def _finite(instance: Any) -> dict[str, Any]:
     """Return a dataclass's fields but for infinite ones, which are their defaults."""
     values = {item.name: getattr(instance, item.name) for item in fields(instance)}
+    if "relation" in values:
+        values["relation"] = values["relation"].value
     return {k: v for k, v in values.items() if not (isinstance(v, float) and math.isinf(v))}
 
 

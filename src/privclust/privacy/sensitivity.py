@@ -3,11 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
 
-from privclust.privacy.guarantee import RELATIONS
 from privclust.validation import check_real
 
 NORMS = ("l1", "l2", "trace", "range")
+
+
+class Neighbours(StrEnum):
+    """When two data sets are neighbours; reads ``replace_one`` as ``replace-one``.
+
+    Examples
+    --------
+    >>> Neighbours.of("add_remove") is Neighbours.of("add-remove") is Neighbours.ADD_REMOVE
+    True
+    >>> f"{Neighbours.REPLACE_ONE} neighbours"
+    'replace-one neighbours'
+    """
+
+    REPLACE_ONE = "replace-one"
+    """One row is exchanged for another; the number of rows is public."""
+    ADD_REMOVE = "add-remove"
+    """One row more or less."""
+
+    @classmethod
+    def of(cls, value: Any, name: str = "neighbours") -> Neighbours:
+        """Return the relation of this name, in either spelling.
+
+        Parameters
+        ----------
+        value : Neighbours or str
+            With a dash or an underscore.
+        name : str
+            Of the parameter, for the message.
+
+        Returns
+        -------
+        Neighbours
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        try:
+            return cls(value.replace("_", "-"))
+        except (AttributeError, ValueError):
+            known = ", ".join(member.replace("-", "_") for member in cls)
+            raise ValueError(f"{name} must be one of {known}, got {value!r}") from None
 
 
 @dataclass(frozen=True)
@@ -22,8 +66,8 @@ class Sensitivity:
         How the change is measured. ``"l1"`` and ``"l2"``: that norm of all entries together
         (of a complex array: of all its real and imaginary parts). ``"trace"``: nuclear norm of a
         symmetric matrix. ``"range"``: largest absolute change of any one candidate's score.
-    relation : {"replace-one", "add-remove"}
-        When two data sets are neighbours: one row is exchanged (n fixed), or added or removed.
+    relation : Neighbours
+        Or its name: one row is exchanged (n fixed), or added or removed.
     proof : str
         Where the bound is proved, such as ``"eq. (14)"``.
 
@@ -41,15 +85,14 @@ class Sensitivity:
 
     value: float
     norm: str
-    relation: str
+    relation: Neighbours
     proof: str
 
     def __post_init__(self) -> None:
         check_real("value", self.value)
         if self.norm not in NORMS:
             raise ValueError(f"norm must be one of {NORMS}, got {self.norm!r}")
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
+        object.__setattr__(self, "relation", Neighbours.of(self.relation, "relation"))
         if not isinstance(self.proof, str) or not self.proof.strip():
             raise ValueError(f"proof must say where the bound is proved, got {self.proof!r}")
         # a float32 would carry its rounding into every scale that is computed from it

@@ -1,0 +1,174 @@
+"""What all measurements have in common."""
+
+# annotations are evaluated here, so that those of inherited fields resolve in any module
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privclust.privacy.accounting import Loss
+from privclust.privacy.guarantee import Release
+from privclust.privacy.sensitivity import Sensitivity
+from privclust.validation import check_integer, check_real
+
+PRICE_TOLERANCE = 1e-9  # relative, between a price that is given and that of the noise
+
+
+class Measurement(ABC):
+    """What all measurements have in common.
+
+    Attributes
+    ----------
+    mechanism : str
+        Its name in a guarantee.
+    flaw : str
+        Why it is not private; empty where it is.
+    """
+
+    mechanism: ClassVar[str]
+    flaw: str = ""
+    _NOISE: ClassVar[str] = "scale {scale:.4g}"
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Scale of the noise, in the statistic's units."""
+
+    @property
+    @abstractmethod
+    def claimed(self) -> Loss:
+        """What it costs, or where it is not private: what its paper claims."""
+
+    @property
+    @abstractmethod
+    def proof(self) -> str:
+        """Where the sensitivity is proved."""
+
+    @property
+    def loss(self) -> Loss | None:
+        """What it costs; None where it is not private."""
+        return None if self.flaw else self.claimed
+
+    def statement(
+        self, name: str, *, noise: str = "", units: str = "", mechanism: str = "", flaw: str = ""
+    ) -> Release:
+        """Return what a guarantee says of it.
+
+        Parameters
+        ----------
+        name : str
+            What is released.
+        noise : str
+            Other words for the noise than "scale ...". Numbers are the measurement's own: a field
+            in braces, such as ``{scale:.4g}``, names one.
+        units : str
+            What the noise is in units of, put after it.
+        mechanism : str
+            Another name of the mechanism, such as that of its sampler.
+        flaw : str
+            Why the whole is not private, where that is not the noise's fault.
+
+        Returns
+        -------
+        Release
+        """
+        flaw = flaw or self.flaw
+        words = (noise or self._NOISE).format(**self._numbers())
+        return Release(
+            name,
+            mechanism or self.mechanism,
+            f"{words}, {units}" if units else words,
+            self.proof,
+            None if flaw else self.loss,
+            flaw,
+        )
+
+    def _numbers(self) -> dict[str, float]:
+        """What words for the noise may name."""
+        return {"scale": self.scale}
+
+
+@dataclass(frozen=True)
+class ForSensitivity(Measurement):
+    """Noise for a sensitivity, in the norm that the mechanism asks for."""
+
+    sensitivity: Sensitivity
+    _NORM: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sensitivity, Sensitivity):
+            raise ValueError(f"sensitivity must be a Sensitivity, got {self.sensitivity!r}")
+        if self.sensitivity.norm != self._NORM:
+            # a bound in one norm says nothing about another: it is refused, not converted
+            raise ValueError(
+                f"this mechanism needs a sensitivity in the norm {self._NORM!r}, got "
+                f"{self.sensitivity.norm!r}"
+            )
+
+    @property
+    def proof(self) -> str:
+        """Where the sensitivity is proved."""
+        return self.sensitivity.proof
+
+    def _numbers(self) -> dict[str, float]:
+        return super()._numbers() | {"sensitivity": self.sensitivity.value}
+
+
+@dataclass(frozen=True)
+class WithEpsilon(ForSensitivity):
+    """Noise whose scale is the sensitivity over epsilon."""
+
+    epsilon: float
+    count: int = 1
+    margin: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_real("epsilon", self.epsilon)
+        check_integer("count", self.count, minimum=1)
+        check_real("margin", self.margin, above=1.0, inclusive=True)
+        # it must neither vanish nor overflow, or there is no privacy
+        if not 0 < self.scale / 2 <= 2 * self.scale < math.inf:
+            raise ValueError(
+                f"sensitivity / epsilon = {self.sensitivity.value!r} / {self.epsilon!r} is not "
+                "representable"
+            )
+
+    @property
+    def scale(self) -> float:
+        """Sensitivity over epsilon, without the margin."""
+        return self.sensitivity.value / float(self.epsilon)
+
+    @property
+    def claimed(self) -> Loss:
+        """Epsilon, and what pure privacy is in zCDP."""
+        return Loss(self.epsilon**2 / 2.0, self.epsilon, self.count)
+
+    @property
+    def _drawn(self) -> float:
+        """Scale of the noise with its margin."""
+        return self.sensitivity.value * self.margin / float(self.epsilon)
+
+    def _numbers(self) -> dict[str, float]:
+        return super()._numbers() | {"epsilon": self.epsilon}
+
+
+def real_array(name: str, value) -> np.ndarray:
+    """A float64 array of finite numbers."""
+    return finite_array(name, value, "biuf", np.float64)
+
+
+def finite_array(name: str, value, kinds: str, dtype) -> np.ndarray:
+    """An array of `dtype` with finite entries, from numbers of the given numpy kinds only."""
+    array = np.asarray(value)
+    if array.dtype.kind not in kinds:
+        number = "complex" if "c" in kinds else "real"
+        raise ValueError(f"{name} must hold {number} numbers, got dtype {array.dtype}")
+    array = array.astype(dtype)
+    if not np.isfinite(array).all():
+        bad = np.asarray(value)[~np.isfinite(array)].flat[0]
+        raise ValueError(f"{name} must be finite, got {bad}")
+    return array

@@ -1,0 +1,254 @@
+"""How much noise a budget asks for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from privclust.packages import require
+from privclust.privacy.accounting import calibrated, check_budget
+from privclust.privacy.measurements._base import Measurement
+from privclust.privacy.measurements._gaussian import Gaussian
+from privclust.privacy.sensitivity import Neighbours, Sensitivity
+from privclust.validation import check_integer
+
+_ROOT_TOLERANCE = 1e-12  # the calibration's root finder stops this close to the root
+_ROUNDING_MARGIN = 1e-9  # more noise by this part outweighs cancellation in the function's values
+_UNIT = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
+
+
+def largest_share(
+    measurements_at: Callable[[float], Iterable[Measurement]], epsilon: float, delta: float
+) -> float:
+    """Return the largest share whose measurements' losses, as claimed, fit in a budget.
+
+    Parameters
+    ----------
+    measurements_at : callable
+        The measurements at a share; their losses grow with it.
+    epsilon, delta : float
+        Budget of all of them: epsilon in nats, positive; delta in (0, 1).
+
+    Returns
+    -------
+    float
+        On the safe side; see `privclust.privacy.accounting.calibrated`.
+
+    Raises
+    ------
+    ValueError
+        If the budget is out of its range.
+
+    Examples
+    --------
+    >>> from privclust.privacy.measurements import Laplace
+    >>> counts = Sensitivity(1.0, "l1", "add-remove", "one row is one count")
+    >>> round(largest_share(lambda share: [Laplace(counts, share)], 1.0, 1e-6), 3)
+    1.0
+    """
+    return calibrated(
+        lambda share: [noise.claimed for noise in measurements_at(share)], epsilon, delta
+    )
+
+
+def claimed_rho(measurements: Iterable[Measurement]) -> float:
+    """Return what measurements cost in zCDP together, as claimed.
+
+    Examples
+    --------
+    >>> claimed_rho([Gaussian.of_share(_UNIT, 1.0, 3)])
+    1.5
+    """
+    losses = [noise.claimed for noise in measurements]
+    return sum(loss.rho * loss.count for loss in losses)
+
+
+@lru_cache(maxsize=1024)
+def gaussian_share(epsilon: float, delta: float, count: int = 1) -> float:
+    """Return the largest sensitivity over noise of a normal release that can be done so often.
+
+    Calibrated once for all fits with one budget. All releases together are converted exactly.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget of all releases: epsilon in nats, positive; delta in (0, 1).
+    count : int
+        At least 1.
+
+    Returns
+    -------
+    float
+        For `Gaussian.of_share`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> round(gaussian_share(1.0, 1e-6), 3), round(gaussian_share(1.0, 1e-6, 100), 4)
+    (0.237, 0.0237)
+    """
+    check_integer("count", count, minimum=1)
+    return largest_share(lambda share: [Gaussian.of_share(_UNIT, share, count)], epsilon, delta)
+
+
+def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
+    r"""Noise of the Gaussian mechanism by the classical formula.
+
+    ``sigma = c Delta / epsilon`` with ``c^2 = 2 ln(1.25 / delta)``. (epsilon, delta)-differential
+    privacy for the sensitivity's neighbour relation is proved for epsilon up to 1 only; the
+    private EM paper uses the formula for its means. `analytic_gaussian_sigma` needs less noise and
+    holds for every epsilon.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        In the norm ``"l2"``.
+    epsilon : float
+        In nats, finite and positive.
+    delta : float
+        Between 0 and 1, both excluded.
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise, in the units of the statistic.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Warns
+    -----
+    UserWarning
+        If epsilon is above 1, where the formula is not covered by its proof.
+
+    References
+    ----------
+    C. Dwork and A. Roth, "The algorithmic foundations of differential privacy", 2014, Theorem A.1.
+
+    Examples
+    --------
+    >>> total = Sensitivity(1.0, "l2", "add-remove", "rows have norm at most 1")
+    >>> round(classical_gaussian_sigma(total, 1.0, 1e-5), 3)
+    4.845
+    """
+    _check(sensitivity, epsilon, delta)
+    if epsilon > 1:
+        warnings.warn(
+            "the classical Gaussian mechanism is proved for epsilon of at most 1, "
+            f"got {float(epsilon):g}: use analytic_gaussian_sigma",
+            UserWarning,
+            stacklevel=2,
+        )
+    return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity.value / float(epsilon)
+
+
+def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
+    r"""Least noise with which the Gaussian mechanism is (epsilon, delta)-private.
+
+    The sigma at which, with Phi the normal distribution function and Delta the sensitivity,
+
+    .. math::
+        \delta = \Phi\left(\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right)
+        - e^{\epsilon} \Phi\left(-\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right),
+
+    for the sensitivity's neighbour relation and every epsilon. One part in 10^9 is added, so that
+    numerical error falls on the side of privacy for epsilon from 1e-4 and delta from 1e-15 (below
+    these, cancellation may let delta be exceeded: by one part in 10^5 at 1e-8 and 1e-15).
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        In the norm ``"l2"``.
+    epsilon : float
+        In nats, finite and positive.
+    delta : float
+        Between 0 and 1, both excluded.
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise, in the units of the statistic.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    References
+    ----------
+    B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy: analytical
+    calibration and optimal denoising", ICML 2018, Theorem 8.
+
+    Examples
+    --------
+    >>> total = Sensitivity(1.0, "l2", "add-remove", "rows have norm at most 1")
+    >>> round(analytic_gaussian_sigma(total, 1.0, 1e-5), 3)
+    3.731
+    """
+    _check(sensitivity, epsilon, delta)
+    accounting = require("dp_accounting", "privacy budgets")  # slow to import
+    root = accounting.get_sigma_gaussian(float(epsilon), float(delta), tol=_ROOT_TOLERANCE)
+    return sensitivity.value * float(root * (1 + _ROUNDING_MARGIN) + _ROOT_TOLERANCE)
+
+
+def mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:
+    r"""Return the noise of MOD-SuLQ on a sum of second moments, in place of their mean.
+
+    On each entry of the upper triangle, for rows of norm at most 1,
+
+    .. math:: n \beta = \frac{d+1}{\epsilon} \sqrt{2 \log \frac{d^2+d}{2 \sqrt{2 \pi} \delta}}
+                  + \frac{1}{\sqrt{\epsilon}}.
+
+    Parameters
+    ----------
+    n_features : int
+        d, at least 1.
+    epsilon, delta : float
+        Budget of the release: epsilon in nats, positive; delta in (0, 1).
+
+    Returns
+    -------
+    float
+        Standard deviation.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the logarithm is not positive: for one feature and a
+        delta of 0.4 and more.
+
+    References
+    ----------
+    K. Chaudhuri, A. Sarwate and K. Sinha, "A near-optimal algorithm for differentially private
+    principal components", JMLR 14, 2013, Algorithm 1.
+
+    Examples
+    --------
+    >>> round(mod_sulq_scale(3, 0.5, 1e-3), 2)
+    32.97
+    """
+    check_integer("n_features", n_features, minimum=1)
+    check_budget(epsilon, delta)
+    d = n_features
+    logarithm = math.log((d * d + d) / (2.0 * math.sqrt(2.0 * math.pi) * delta))
+    if logarithm <= 0:
+        raise ValueError(
+            f"delta must be less than {(d * d + d) / (2.0 * math.sqrt(2.0 * math.pi)):.3g} for "
+            f"{d} feature in MOD-SuLQ, whose noise has a logarithm that is not positive then, got "
+            f"{delta!r}"
+        )
+    return (d + 1.0) / epsilon * math.sqrt(2.0 * logarithm) + 1.0 / math.sqrt(epsilon)
+
+
+def _check(sensitivity: Sensitivity, epsilon: float, delta: float) -> None:
+    """What both calibrations of the Gaussian mechanism ask for."""
+    Gaussian(sensitivity, 1.0)
+    check_budget(epsilon, delta)

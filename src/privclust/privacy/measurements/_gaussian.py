@@ -1,0 +1,247 @@
+"""Normal noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.privacy import noise
+from privclust.privacy.accounting import Loss, check_budget, gaussian_constant
+from privclust.privacy.measurements._base import (
+    PRICE_TOLERANCE,
+    ForSensitivity,
+    Measurement,
+    real_array,
+)
+from privclust.privacy.noise import NoiseSource
+from privclust.privacy.sensitivity import Sensitivity
+from privclust.validation import check_integer, check_real
+
+
+@dataclass(frozen=True)
+class Gaussian(ForSensitivity):
+    r"""Normal noise of standard deviation `sigma` on every entry.
+
+    With :math:`\Delta` the sensitivity: :math:`\Delta^2 / (2 \sigma^2)`-zero-concentrated
+    differentially private for its neighbour relation, and (epsilon, delta)-differentially private
+    for a sigma from `analytic_gaussian_sigma`.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        In the norm ``"l2"``. The noise does not depend on its value; the price does.
+    sigma : float
+        Standard deviation of the noise in the value's units, finite and positive.
+    count : int
+        How many times it is released.
+    margin : float
+        From 1: noise is larger by this factor than is stated, for what rounding adds.
+    rho : float or None
+        The price of one release as the noise was made from it, to the last digit; see `of_share`.
+        None: it follows from sigma. A price that is not the noise's is refused.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    References
+    ----------
+    M. Bun and T. Steinke, "Concentrated differential privacy: simplifications, extensions, and
+    lower bounds", TCC 2016, Proposition 1.6.
+
+    Examples
+    --------
+    >>> total = Sensitivity(1.0, "l2", "add-remove", "rows have norm at most 1")
+    >>> noise = Gaussian(total, 2.0, count=3)
+    >>> noise.release(np.zeros(3), np.random.default_rng(0)).round(2)
+    array([ 0.25, -0.26,  1.28])
+    >>> noise.loss.rho, noise.loss.count
+    (0.125, 3)
+    """
+
+    sigma: float
+    count: int = 1
+    margin: float = field(default=1.0, kw_only=True)
+    rho: float | None = field(default=None, kw_only=True)
+    mechanism = "gaussian"
+    _NORM = "l2"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_real("sigma", self.sigma)
+        check_integer("count", self.count, minimum=1)
+        check_real("margin", self.margin, above=1.0, inclusive=True)
+        if self.rho is not None and not math.isclose(
+            self.rho, self._rho_of_sigma, rel_tol=PRICE_TOLERANCE
+        ):
+            raise ValueError(
+                f"rho must be that of the noise, {self._rho_of_sigma!r}, got {self.rho!r}"
+            )
+
+    @classmethod
+    def of_share(cls, sensitivity: Sensitivity, share: float, count: int = 1) -> Self:
+        """Return noise of which `share` is the sensitivity over sigma."""
+        check_real("share", share)
+        return cls(sensitivity, sensitivity.value / share, count, rho=share**2 / 2.0)
+
+    @classmethod
+    def classical(
+        cls, sensitivity: Sensitivity, epsilon: float, delta: float, count: int = 1
+    ) -> Self:
+        """Return the noise of the classical formula, at any epsilon, with its price in zCDP.
+
+        See `classical_gaussian_sigma`; its (epsilon, delta) is proved
+        up to an epsilon of 1 only.
+        """
+        check_real("epsilon", epsilon)
+        c = gaussian_constant(delta)
+        rho = epsilon**2 / 2.0 / c**2
+        return cls(sensitivity, sensitivity.value * c / epsilon, count, rho=rho)
+
+    @property
+    def scale(self) -> float:
+        """Sigma, without the margin."""
+        return self.sigma
+
+    @property
+    def claimed(self) -> Loss:
+        """Its zCDP parameter."""
+        rho = self._rho_of_sigma if self.rho is None else self.rho
+        return Loss(rho, count=self.count)
+
+    def against(self, sensitivity: Sensitivity) -> Gaussian:
+        """Return the same noise, priced for another change than it was made for."""
+        return Gaussian(sensitivity, self.sigma, self.count, margin=self.margin)
+
+    def for_rows(self, n_rows: int) -> Gaussian:
+        """Return the same noise, priced for so many changes at once, each with noise of its own."""
+        bound = self.sensitivity.scaled(math.sqrt(n_rows))
+        return replace(self, sensitivity=bound, rho=n_rows * self.claimed.rho)
+
+    def release(self, value: ArrayLike, source: NoiseSource) -> Any:
+        """Return a value (finite numbers, any shape) with noise, float64; a float for a scalar."""
+        array = real_array("value", value)
+        return noise.add_gaussian(array, float(self.sigma * self.margin), source)
+
+    @property
+    def _rho_of_sigma(self) -> float:
+        return (self.sensitivity.value / self.sigma) ** 2 / 2.0
+
+
+@dataclass(frozen=True)
+class SymmetricGaussian(Gaussian):
+    r"""Normal noise on symmetric matrices, such as sums of second moments.
+
+    A symmetric matrix has the coordinates :math:`M_{ii}` and :math:`w M_{ij}`, i < j. With the
+    weight :math:`w = \sqrt 2` their Euclidean norm is the matrix's Frobenius norm; with w = 1 they
+    are the entries of its upper triangle.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        Of all coordinates of a release together, in the norm ``"l2"``.
+    sigma : float
+        Standard deviation of the noise on a coordinate, positive: on entries of the diagonal, and
+        ``sigma / weight`` on those beside it.
+    count, margin, rho
+        As of `Gaussian`.
+    weight : float
+        w, positive.
+
+    Examples
+    --------
+    >>> moved = Sensitivity(1.0, "l2", "add-remove", "|xx'| = |x|^2 <= 1")
+    >>> noise = SymmetricGaussian(moved, 0.5)
+    >>> noise.release(np.zeros((1, 2, 2)), np.random.default_rng(0)).round(2)
+    array([[[ 0.06, -0.05],
+            [-0.05,  0.32]]])
+    """
+
+    weight: float = field(default=math.sqrt(2.0), kw_only=True)
+    _NOISE = "scale {scale:.4g} on entries of the diagonal, {beside:.4g} on those beside it"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_real("weight", self.weight)
+
+    def release(self, value: ArrayLike, source: NoiseSource) -> np.ndarray:
+        """Return symmetric matrices (k, d, d), of which upper triangles are read, with noise."""
+        matrices = np.asarray(value)
+        rows, columns = np.triu_indices(matrices.shape[1])
+        weights = np.where(rows == columns, 1.0, self.weight)
+        coordinates = matrices[:, rows, columns] * weights
+        noised = super().release(coordinates, source) / weights
+        result = np.empty(matrices.shape)
+        result[:, rows, columns] = noised
+        result[:, columns, rows] = noised
+        return result
+
+    def _numbers(self) -> dict[str, float]:
+        return super()._numbers() | {"beside": self.sigma / self.weight}
+
+
+@dataclass(frozen=True)
+class SmoothGaussian(Measurement):
+    r"""Normal noise of standard deviation :math:`S / \alpha` on a result with smooth sensitivity S.
+
+    (epsilon, delta)-differentially private for records exchanged where S is a beta-smooth bound
+    and alpha, beta are admissible for both and the number of coordinates (Nissim, Raskhodnikova and
+    Smith 2007); nothing is known of it in zCDP. S is of the data: a statement does not name it.
+
+    Parameters
+    ----------
+    bound : float
+        S. Where it is 0, no noise is added: a bound that may be 0 is flawed.
+    alpha, beta : float
+    n_coordinates : int
+    epsilon, delta : float
+    proof : str
+    flaw : str
+        Why S is no smooth bound, where it is none.
+
+    Examples
+    --------
+    >>> noise = SmoothGaussian(0.5, 2.0, 0.1, 3, 1.0, 1e-6, "by hand")
+    >>> noise.scale, noise.statement("center").noise
+    (0.25, 'scale S / 2, beta 0.1, 3 coordinates')
+    """
+
+    bound: float
+    alpha: float
+    beta: float
+    n_coordinates: int
+    epsilon: float
+    delta: float
+    proof: str = ""
+    flaw: str = ""
+    mechanism = "gaussian, smooth sensitivity"
+    _NOISE = "scale S / {alpha:.4g}, beta {beta:.4g}, {n_coordinates} coordinates"
+
+    def __post_init__(self) -> None:
+        check_real("bound", self.bound, inclusive=bool(self.flaw))
+        check_real("alpha", self.alpha)
+        check_budget(self.epsilon, self.delta)
+
+    @property
+    def scale(self) -> float:
+        """S over alpha."""
+        return float(self.bound / self.alpha)
+
+    @property
+    def claimed(self) -> Loss:
+        """(epsilon, delta) and no more."""
+        return Loss(epsilon=float(self.epsilon), delta=float(self.delta))
+
+    def release(self, value: ArrayLike, source: NoiseSource) -> Any:
+        """Return a value (finite numbers, any shape) with noise, float64."""
+        array = real_array("value", value)
+        return noise.add_gaussian(array, self.scale, source) if self.scale > 0 else array
+
+    def _numbers(self) -> dict[str, float]:
+        names = ("alpha", "beta", "n_coordinates")
+        return super()._numbers() | {name: getattr(self, name) for name in names}
