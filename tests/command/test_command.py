@@ -19,6 +19,7 @@ from privclust.command import _output, _sketch, main
 from privclust.hdf5 import FileError
 from privclust.kmeans import _frequencies, _release
 from privclust.kmeans._sketch import Sketch
+from privclust.privacy import Neighbours
 
 DRAWN = ["--frequencies", "30", "--variance", "2.5", "--seed", "1"]
 X = np.random.default_rng(0).integers(-1024, 1024, (600, 3)) / 256
@@ -307,7 +308,10 @@ def test_choices_are_those_of_the_library():
     assert set(_sketch._LAWS) == set(_frequencies.LAWS)
     with pytest.raises(SystemExit):
         main(["sketch", "x", "-o", "y", "--noise", "x"])
-    for option, known in (("--noise", _release.NOISES), ("--neighbours", _release.NEIGHBOURS)):
+    for option, known in (
+        ("--noise", _release.NOISES),
+        ("--neighbours", ["replace_one", "add_remove", *Neighbours]),
+    ):
         for value in known:
             code = main(
                 [

@@ -171,7 +171,7 @@ def test_the_joint_release_is_moved_by_all_that_its_noise_is_for():
 def test_lloyd_rounds_are_moved_by_all_that_the_noise_is_for(variant, ratio):
     case = LloydRound(variant)
     change = case._released(case.data) - case._released(case.neighbour)
-    assert np.abs(change).sum() == pytest.approx(ratio * case._sensitivity.value)
+    assert np.abs(change).sum() == pytest.approx(ratio * case._noise.sensitivity.value)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

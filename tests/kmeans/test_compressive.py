@@ -480,7 +480,7 @@ def test_a_first_call_that_failed_leaves_the_model_as_it_was():
         ({"delta": np.nan}, "delta"),
         ({"noise": "gaussian"}, "noise='gaussian' needs a delta greater than 0, got delta=0"),
         ({"noise": "uniform"}, "noise must be one of auto, laplace, gaussian, got 'uniform'"),
-        ({"neighbours": "replace-one"}, "neighbours must be one of replace_one, add_remove"),
+        ({"neighbours": "replace one"}, "neighbours must be one of replace_one, add_remove"),
         ({"bounds": (1, -1)}, "low < high"),
         ({"bounds": (0, 0)}, "low < high"),
         ({"bounds": "wide"}, "bounds must be"),

@@ -438,7 +438,7 @@ def test_single_precision_is_as_double():
     [
         ({"init": "random"}, "init must be one of uniform, separated, got 'random'"),
         ({"init": "uniform", "bounds": (-1, 1)}, "bounds and norm_bound .* give one"),
-        ({"neighbours": "add-remove"}, "neighbours must be one of replace_one, add_remove"),
+        ({"neighbours": "add remove"}, "neighbours must be one of replace_one, add_remove"),
         ({"variant": "paper", "neighbours": "replace_one"}, "neighbours 'add_remove' alone"),
     ],
 )

@@ -11,7 +11,7 @@ from privclust.kmeans._grid import Grid
 from privclust.kmeans._lloyd import LloydKMeans
 from privclust.privacy import PrivacyLeakWarning
 from privclust.privacy.bounds import Box
-from privclust.privacy.mechanisms import analytic_gaussian_sigma
+from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 
 MEANS = np.array([[0.5, 0.5], [-0.5, 0.2], [0.1, -0.6]])
@@ -252,7 +252,7 @@ def test_single_precision_gives_the_same_bytes():
         ({"epsilon": 0.0}, "epsilon must be a finite number greater than 0, got 0.0"),
         ({"delta": -0.1}, "delta must be a finite number at least 0, got -0.1"),
         ({"delta": 1.0}, "delta must lie in .0, 1., got 1.0"),
-        ({"neighbours": "replace-one"}, "neighbours must be one of replace_one, add_remove, got"),
+        ({"neighbours": "replace one"}, "neighbours must be one of replace_one, add_remove, got"),
         ({"n_clusters": 0}, "n_clusters must be an integer of at least 1, got 0"),
         ({"n_clusters": 21}, "n_clusters=21 for n_samples=20"),
         ({"n_samples": 0}, "n_samples must be an integer of at least 1, got 0"),

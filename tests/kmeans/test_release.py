@@ -245,7 +245,7 @@ def test_guarantee_says_what_it_rests_on():
         ({"epsilon": 1.0, "delta": math.nan}, "delta"),
         ({"epsilon": 1.0, "noise": "gamma"}, "noise must be one of"),
         ({"epsilon": 1.0, "noise": "gaussian"}, "delta greater than 0"),
-        ({"epsilon": 1.0, "neighbours": "replace-one"}, "replace_one, add_remove"),
+        ({"epsilon": 1.0, "neighbours": "replace one"}, "replace_one, add_remove"),
         ({"epsilon": 1.0, "neighbours": ["add_remove"]}, "replace_one, add_remove"),
         ({"epsilon": 1.0, "random_state": "x"}, "random_state"),
     ],

@@ -59,6 +59,7 @@ def add_to(commands) -> None:
     add(
         "--neighbours",
         choices=("replace_one", "add_remove"),
+        type=lambda name: name.replace("-", "_"),
         help="what is hidden: one record's values (default; the number of records is public), or "
         "whether it is there at all",
     )

@@ -41,15 +41,13 @@ class LloydRound(AuditCase):
         self.claimant = "ours" if self.is_sound else "paper"
         model = DPLloyd(2, epsilon=self.epsilon, variant=variant, max_iter=1, norm_bound=1.0)
         _, self._domain, _ = model._domain(self.data)
-        self._mechanism, self._sensitivity, self._strength, _ = model._noise(self._domain, 1)
-        scale = self._sensitivity.value / self._strength
+        self._noise = model._noise(self._domain, 1)
         values = (self._released(rows) for rows in (self.data, self.neighbour))
-        self.statistic = laplace_ratio(*values, scale)
+        self.statistic = laplace_ratio(*values, self._noise.scale)
 
     def many(self, data, rng, n):
         """Return n noised rounds."""
-        released = repeated(self._released(data), n)
-        return self._mechanism(released, self._sensitivity, self._strength, rng)
+        return self._noise.release(repeated(self._released(data), n), rng)
 
     def _released(self, rows):
         """What a round adds noise to."""

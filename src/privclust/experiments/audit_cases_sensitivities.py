@@ -207,7 +207,7 @@ class LloydSums(SensitivityCase):
         self.claimant = "ours" if self.is_sound else "paper"
         model = DPLloyd(2, variant=variant, norm_bound=1.0)
         self._domain = model._domain(np.zeros((2, 1)))[1]
-        self.bound = model._noise(self._domain, 1)[1].value
+        self.bound = model._noise(self._domain, 1).sensitivity.value
 
     def function(self, rows):
         """Return counts and sums."""

@@ -17,8 +17,8 @@ from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._frequencies import estimate_variance
 from privclust.kmeans._release import printed_sigma_xi, scrambled, sound_sigma_xi
 from privclust.kmeans._sketch import Sketch
-from privclust.privacy.mechanisms import complex_laplace
-from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.measurements import ComplexLaplace
 
 _DRAWS = 100_000  # of complex Laplace numbers
 _OUTPUTS = 200  # outputs at which a privacy loss is computed
@@ -232,8 +232,8 @@ def _unbiased_masks(setting: Mapping[str, Any], rng: np.random.Generator) -> flo
 def _laplace_variance(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
     r"""Definition 2: :math:`\sigma_z^2 = 2 \beta^2`, by a relative difference from draws."""
     beta = 2.0
-    unit = Sensitivity(beta / math.sqrt(2.0), "l1", "replace-one", "Definition 2")
-    draws = complex_laplace(np.zeros(_DRAWS, dtype=complex), unit, 1.0, rng)
+    unit = Sensitivity(beta / math.sqrt(2.0), "l1", Neighbours.REPLACE_ONE, "Definition 2")
+    draws = ComplexLaplace(unit, 1.0).release(np.zeros(_DRAWS, dtype=complex), rng)
     return abs(float(np.mean(np.abs(draws) ** 2)) / (2.0 * beta**2) - 1.0)
 
 

@@ -18,7 +18,7 @@ from privclust.experiments.runner import TrialStreams
 from privclust.kmeans._decode import decode
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._frequencies import draw_frequencies
-from privclust.kmeans._release import release, scrambled, sound_sigma_xi
+from privclust.kmeans._release import laplace_noise, release, scrambled, sound_sigma_xi
 from privclust.kmeans._sketch import Sketch
 from privclust.privacy.noise import noise_source
 from privclust.validation import check_option
@@ -354,7 +354,8 @@ class KMeansOnDevices(_SketchedKMeans):
         others = self.n_devices - 1
         if not others:
             return first
-        parts = noise.laplace(scale=first.noise.scale, size=(others, 2 * sketch.n_frequencies))
+        each = laplace_noise(sketch.n_measurements, first.guarantee.relation, float(self.epsilon))
+        parts = each.release(np.zeros((others, 2 * sketch.n_frequencies)), noise)
         sums = first.sums + parts.sum(axis=0).view(np.complex128)
         return replace(first, sums=sums, noise=replace(first.noise, n_parts=self.n_devices))
 

@@ -29,10 +29,10 @@ from privclust.kmeans._decode import (
 )
 from privclust.kmeans._decoder import Moments, cell_variance
 from privclust.kmeans._frequencies import draw_frequencies
-from privclust.kmeans._release import NEIGHBOURS, NOISES, release, smaller_noise
+from privclust.kmeans._release import NOISES, release, smaller_noise
 from privclust.kmeans._sketch import Sketch
 from privclust.lloyd import nearest_center
-from privclust.privacy import Guarantee, PrivacyLeakWarning, noise_source
+from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
 from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.noise import unprotected_generator
 from privclust.validation import (
@@ -335,10 +335,10 @@ class CompressiveKMeans(
 
     def _guarantee(self):
         """State what all calls together promise."""
-        relation = NEIGHBOURS[self.neighbours]
+        relation = Neighbours.of(self.neighbours)
         if self.epsilon is None:
             return Guarantee("none", relation, caveats=("no noise was asked for",))
-        pilots = [pilot.guarantee for pilot in self._pilots]
+        pilots = [_of_pilot(pilot.guarantee) for pilot in self._pilots]
         if self._leaks:
             pilots.append(Guarantee("none", relation, caveats=self._leaks))
         return self._merged.guarantee.compose(*pilots)
@@ -347,11 +347,11 @@ class CompressiveKMeans(
         """Raise a ValueError that names the parameter, what it got and what it may be."""
         for name, known in (
             ("noise", NOISES),
-            ("neighbours", tuple(NEIGHBOURS)),
             ("decoder", METHODS),
             ("spread", SPREADS),
         ):
             check_option(name, getattr(self, name), known)
+        Neighbours.of(self.neighbours)
         check_real("delta", self.delta, inclusive=True)
         if self.delta >= 1:
             raise ValueError(f"delta must be less than 1, got {self.delta!r}")
@@ -363,6 +363,12 @@ class CompressiveKMeans(
             check_real("variance", self.variance)
         if self.n_frequencies is not None:
             check_integer("n_frequencies", self.n_frequencies, minimum=1)
+
+
+def _of_pilot(guarantee):
+    """Say of a sketch's guarantee that the sketch is the pilot."""
+    releases = (replace(release, name=f"pilot: {release.name}") for release in guarantee.releases)
+    return replace(guarantee, releases=tuple(releases))
 
 
 def _draw(n_features, n_frequencies, variance, rng):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
@@ -15,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privclust.hints import Bounds, RandomState
 from privclust.kmeans._lloyd import checked_centers
 from privclust.lloyd import nearest_center, nearest_center_statistics
-from privclust.privacy import Guarantee, Loss, Release
-from privclust.privacy.accounting import calibrated, cdp_share, check_delta, check_epsilon
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.accounting import cdp_share, check_delta, check_epsilon
 from privclust.privacy.bounds import (
     Box,
     bounded_rows,
@@ -25,7 +24,7 @@ from privclust.privacy.bounds import (
     uniform_in_ball,
     uniform_in_cube,
 )
-from privclust.privacy.mechanisms import gaussian, laplace
+from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import check_integer, check_number_of_groups, check_option
@@ -33,13 +32,6 @@ from privclust.validation import check_integer, check_number_of_groups, check_op
 ACCOUNTING = ("pure", "pld", "cdp")
 VARIANTS = ("sound", "paper")
 STARTS = ("uniform", "separated")
-NEIGHBOURS = ("replace_one", "add_remove")
-
-
-@lru_cache(maxsize=1024)
-def _joint_share(epsilon: float, delta: float, n_iter: int) -> float:
-    """Calibrate normal noise once for all fits with one budget."""
-    return calibrated(lambda share: [Loss(share**2 / 2.0, count=n_iter)], epsilon, delta)
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ class _Ball:
 
     def l2(self, neighbours):
         """Of (1, x) put in or taken out, or of one exchanged for another."""
-        if neighbours == "add_remove":
+        if neighbours is Neighbours.ADD_REMOVE:
             return math.sqrt(2.0), "|(1, x)|^2 <= 2"
         return 2.0, "|(1, x)|^2 <= 2 and (1, x)'(1, x') >= 0"
 
@@ -99,7 +91,7 @@ class _Cube:
     def l2(self, neighbours):
         """Of (1, u) put in or taken out, or of one exchanged for another."""
         d = len(self.box.low)
-        if neighbours == "add_remove":
+        if neighbours is Neighbours.ADD_REMOVE:
             return math.sqrt(1.0 + d), "|(1, u)|^2 <= 1 + d in the cube"
         proof = "one cluster: |u - u'|^2 <= 4 d; two: |(1, u)|^2 + |(1, u')|^2 <= 2 + 2 d"
         return 2.0 * math.sqrt(d), proof
@@ -241,18 +233,26 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         source = noise_source(self.random_state)
         rows, domain, leaks = self._domain(X)
         centers = self._start(domain, X.shape[1], unprotected_generator(source))
-        mechanism, sensitivity, strength, loss = self._noise(domain, X.shape[1])
+        noise = self._noise(domain, X.shape[1])
         for _ in range(self.max_iter):
             counts, sums, _ = nearest_center_statistics(rows, domain.to_rows(centers))
             released = np.hstack([counts[:, None], domain.to_units(counts, sums)])
-            noised = mechanism(released, sensitivity, strength, source)
+            noised = noise.release(released, source)
             centers = noised[:, 1:] / np.maximum(noised[:, :1], 1.0)
             if self.variant == "sound":
                 centers = domain.drawn_in(centers)
         self.cluster_centers_ = domain.to_rows(centers)
         self.labels_ = nearest_center(X, self.cluster_centers_)
         self.n_iter_ = self.max_iter
-        self._set_guarantee(mechanism.__name__, sensitivity, strength, loss, source, leaks)
+        definition = {"pure": "pure", "pld": "approximate", "cdp": "cdp"}[self.accounting]
+        self.guarantee_ = Guarantee.of(
+            [noise.statement("counts and sums")],
+            "none" if leaks else definition,
+            noise.sensitivity.relation,
+            delta=self.delta if definition == "approximate" else 0.0,
+            seeded=is_seeded(source),
+            caveats=leaks,
+        )
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -271,9 +271,8 @@ class DPLloyd(ClusterMixin, BaseEstimator):
         return rows, _Cube(box), leaks
 
     def _noise(self, domain, n_features):
-        """Return the mechanism, its sensitivity and strength, and the loss of all iterations."""
+        """Return what counts and sums in units of the domain get in each iteration."""
         n_iter, neighbours = self.max_iter, self._neighbours()
-        relation = neighbours.replace("_", "-")
         l2, l2_proof = domain.l2(neighbours)
         if self.accounting == "pure":
             share = self.epsilon / n_iter
@@ -282,37 +281,20 @@ class DPLloyd(ClusterMixin, BaseEstimator):
                 l1, l1_proof = n_features + 1.0, "Su et al. 2016, Section 3"
             else:
                 l1, l1_proof = domain.l1()
-                l1 *= 1.0 if neighbours == "add_remove" else 2.0
-            sensitivity = Sensitivity(l1, "l1", relation, l1_proof)
-            rho = (l2 * share / sensitivity.value) ** 2 / 2.0
-            return laplace, sensitivity, share, Loss(rho, share, n_iter)
+                l1 *= 1.0 if neighbours is Neighbours.ADD_REMOVE else 2.0
+            sensitivity = Sensitivity(l1, "l1", neighbours, l1_proof)
+            return Laplace(sensitivity, share, n_iter, mu=l2 * share / l1)
         if self.accounting == "cdp":
             share = cdp_share(self.epsilon, n_pure=n_iter)
         else:
-            share = _joint_share(self.epsilon, self.delta, n_iter)
-        sensitivity = Sensitivity(l2, "l2", relation, l2_proof)
-        return gaussian, sensitivity, l2 / share, Loss(share**2 / 2.0, count=n_iter)
+            share = gaussian_share(self.epsilon, self.delta, n_iter)
+        return Gaussian.of_share(Sensitivity(l2, "l2", neighbours, l2_proof), share, n_iter)
 
     def _neighbours(self):
         """Return the neighbour relation, which the printed noise decides for itself."""
-        default = "add_remove" if self.variant == "paper" else "replace_one"
-        return default if self.neighbours is None else self.neighbours
-
-    def _set_guarantee(self, mechanism, sensitivity, strength, loss, source, leaks):
-        """State what the fit promises."""
-        scale = strength if mechanism == "gaussian" else sensitivity.value / strength
-        release = Release(
-            "counts and sums", mechanism, f"scale {scale:.4g}", sensitivity.proof, loss
-        )
-        definition = {"pure": "pure", "pld": "approximate", "cdp": "cdp"}[self.accounting]
-        self.guarantee_ = Guarantee.of(
-            [release],
-            "none" if leaks else definition,
-            sensitivity.relation,
-            delta=self.delta if definition == "approximate" else 0.0,
-            seeded=is_seeded(source),
-            caveats=leaks,
-        )
+        if self.neighbours is not None:
+            return Neighbours.of(self.neighbours)
+        return Neighbours.ADD_REMOVE if self.variant == "paper" else Neighbours.REPLACE_ONE
 
     def _start(self, domain, n_features, rng):
         """Return the centers to start from, in units of the domain."""
@@ -332,7 +314,7 @@ class DPLloyd(ClusterMixin, BaseEstimator):
             check_delta(self.delta)
         check_number_of_groups("n_clusters", self.n_clusters, n_samples)
         check_integer("max_iter", self.max_iter, minimum=1)
-        check_option("neighbours", self._neighbours(), NEIGHBOURS)
+        neighbours = self._neighbours()
         if isinstance(self.init, str):
             check_option("init", self.init, STARTS)
         if self.bounds is not None and self.norm_bound is not None:
@@ -344,7 +326,7 @@ class DPLloyd(ClusterMixin, BaseEstimator):
             raise ValueError(
                 f"variant='paper' has accounting 'pure' alone, got {self.accounting!r}"
             )
-        if self.variant == "paper" and self._neighbours() != "add_remove":
+        if self.variant == "paper" and neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError(
                 "variant='paper' has noise for neighbours 'add_remove' alone, got "
                 f"{self.neighbours!r}"

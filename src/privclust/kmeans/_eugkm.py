@@ -14,15 +14,14 @@ from privclust.hints import Bounds, RandomState
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import checked_centers
 from privclust.lloyd import nearest_center
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_delta, check_epsilon
 from privclust.privacy.bounds import declared_box, separated_points
-from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian, laplace
+from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import check_integer, check_number_of_groups, check_option, check_real
 
-NEIGHBOURS = ("replace_one", "add_remove")
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
 
 
@@ -180,20 +179,19 @@ class EUGkM(ClusterMixin, BaseEstimator):
         source = noise_source(self.random_state)
         box, _, leaks = declared_box(X, self.bounds, self.out_of_bounds)
         n_samples, releases, part = self._size(len(X), source)
-        release, epsilon_like = self._noise(part)
+        noise, epsilon_like = self._noise(part)
         shape = grid_shape(n_samples, epsilon_like, X.shape[1], self.max_cells)
         grid = Grid(box, shape)
-        mechanism, sensitivity, strength = release[:3]
-        counts = mechanism(grid.histogram(X), sensitivity, strength, source)
+        counts = noise.release(grid.histogram(X), source)
         deviation = math.sqrt(2.0) / epsilon_like
         rng = unprotected_generator(source)
         self._cluster(grid, counts, deviation, rng)
         self.labels_ = nearest_center(X, self.cluster_centers_)
         self.n_cells_, self.grid_shape_, self.noisy_counts_ = len(counts), shape, counts
         self.guarantee_ = Guarantee.of(
-            [*releases, _stated("cell counts", *release)],
+            [*releases, noise.statement("cell counts")],
             "none" if leaks else "approximate" if self.delta > 0 else "pure",
-            self.neighbours.replace("_", "-"),
+            noise.sensitivity.relation,
             delta=self.delta,
             seeded=is_seeded(source),
             caveats=leaks,
@@ -210,34 +208,31 @@ class EUGkM(ClusterMixin, BaseEstimator):
         """Return N for the grid, its release if any, and the part of the budget that is left."""
         if self.n_samples is not None:
             return float(self.n_samples), [], 1.0
-        if self.neighbours == "replace_one":
+        if Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE:
             return float(n_rows), [], 1.0
-        release, _ = self._noise(_SIZE_SHARE)
-        mechanism, sensitivity, strength, _ = release
-        noised = mechanism(float(n_rows), sensitivity, strength, source)
-        return max(float(noised), 1.0), [_stated("number of rows", *release)], 1.0 - _SIZE_SHARE
+        noise, _ = self._noise(_SIZE_SHARE)
+        noised = noise.release(float(n_rows), source)
+        return max(float(noised), 1.0), [noise.statement("number of rows")], 1.0 - _SIZE_SHARE
 
     def _noise(self, part):
-        """Return mechanism, sensitivity, strength and loss of counts at a part of the budget.
+        """Return what counts get at a part of the budget.
 
         Also the epsilon of Laplace noise with this deviation on counts that change by 1. The parts
         are of epsilon or of rho, which add up to those of the budget.
         """
-        relation = self.neighbours.replace("_", "-")
-        is_replaced = self.neighbours == "replace_one"
+        relation = Neighbours.of(self.neighbours)
+        is_replaced = relation is Neighbours.REPLACE_ONE
         proof = "one cell loses a row, another gains it" if is_replaced else "one cell, one row"
         n_changed = 2.0 if is_replaced else 1.0
         if self.delta == 0:
             epsilon = part * self.epsilon
             sensitivity = Sensitivity(n_changed, "l1", relation, proof)
             share = epsilon / n_changed  # privacy loss of each count that changes
-            loss = Loss(n_changed * share**2 / 2.0, epsilon)
-            return (laplace, sensitivity, epsilon, loss), share
+            return Laplace(sensitivity, epsilon, entries=n_changed), share
         sensitivity = Sensitivity(math.sqrt(n_changed), "l2", relation, proof)
         whole = analytic_gaussian_sigma(sensitivity, self.epsilon, self.delta)
         sigma = whole / math.sqrt(part)
-        loss = Loss((sensitivity.value / sigma) ** 2 / 2.0)
-        return (gaussian, sensitivity, sigma, loss), math.sqrt(2.0) / sigma
+        return Gaussian(sensitivity, sigma), math.sqrt(2.0) / sigma
 
     def _cluster(self, grid, counts, deviation, rng):
         """Find centers from every start and keep those of least noisy error."""
@@ -259,7 +254,7 @@ class EUGkM(ClusterMixin, BaseEstimator):
         check_real("delta", self.delta, inclusive=True)
         if self.delta > 0:
             check_delta(self.delta)
-        check_option("neighbours", self.neighbours, NEIGHBOURS)
+        Neighbours.of(self.neighbours)
         check_number_of_groups("n_clusters", self.n_clusters, n_rows)
         if isinstance(self.init, str):
             check_option("init", self.init, ("separated",))
@@ -283,9 +278,3 @@ def _run(grid, counts, centers, deviation, max_iter):
         centers = moved
         totals, n_cells, sums, error = grid.statistics(counts, centers)
     return centers, error, n_iter
-
-
-def _stated(name, mechanism, sensitivity, strength, loss):
-    """Return a release as the guarantee lists it."""
-    scale = strength if mechanism is gaussian else sensitivity.value / strength
-    return Release(name, mechanism.__name__, f"scale {scale:.4g}", sensitivity.proof, loss)

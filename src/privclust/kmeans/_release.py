@@ -33,12 +33,11 @@ import numpy as np
 from privclust.hints import RandomState
 from privclust.kmeans._feature_sums import MODULUS_BOUND
 from privclust.kmeans._sketch import Sketch, SketchNoise
-from privclust.privacy import Guarantee, Loss, Release, Sensitivity, is_seeded, noise_source
-from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian, laplace
+from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
+from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.validation import check_integer, check_option, check_real
 
 NOISES = ("auto", "laplace", "gaussian")
-NEIGHBOURS = {"replace_one": "replace-one", "add_remove": "add-remove"}
 ROUNDING = 2.0 * (MODULUS_BOUND - 1.0)
 _MOST_RECORDS = 2**31
 _PUBLIC_COUNT = "the number of records is public"
@@ -121,7 +120,6 @@ def release(
     check_real("epsilon", epsilon)
     check_real("delta", delta, inclusive=True)
     check_option("noise", noise, NOISES)
-    check_option("neighbours", neighbours, tuple(NEIGHBOURS))
     if delta >= 1:
         raise ValueError(f"delta must be less than 1, got {delta!r}")
     check_real("share", share)
@@ -129,13 +127,14 @@ def release(
         raise ValueError(f"share must be at most 1, got {share!r}")
     if noise == "gaussian" and delta == 0:
         raise ValueError("gaussian noise is private for a delta greater than 0 only, got delta=0")
-    l1, l2 = sensitivities(sketch.n_measurements, neighbours)
+    r = sketch.n_measurements
     if noise == "auto":
-        noise = smaller_noise(sketch.n_measurements, neighbours, epsilon, delta)
+        noise = smaller_noise(r, neighbours, epsilon, delta)
     if noise == "laplace":
-        return _with_laplace(sketch, l1, l2, share * float(epsilon), random_state)
+        return _noised(sketch, laplace_noise(r, neighbours, share * float(epsilon)), random_state)
+    _, l2 = sensitivities(r, neighbours)
     sigma = analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share)
-    return _with_gaussian(sketch, l2, sigma, float(delta), random_state)
+    return _noised(sketch, Gaussian(l2, sigma), random_state, float(delta))
 
 
 def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = None) -> Sketch:
@@ -176,9 +175,10 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
     check_integer("n_samples", sketch.n_samples, minimum=1)
     if sigma_xi == 0:
         return sketch
-    l1, l2 = sensitivities(sketch.n_measurements, "replace_one")
+    r, relation = sketch.n_measurements, Neighbours.REPLACE_ONE
     scale = sigma_xi * math.sqrt(sketch.alpha_r * sketch.n_samples) / 2.0
-    return _with_laplace(sketch, l1, l2, l1.value / scale, random_state)
+    epsilon = sensitivities(r, relation)[0].value / scale
+    return _noised(sketch, laplace_noise(r, relation, epsilon), random_state)
 
 
 def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
@@ -262,15 +262,13 @@ def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Se
     (282.84, 20.0)
     """
     check_integer("n_measurements", n_measurements, minimum=1)
-    check_option("neighbours", neighbours, tuple(NEIGHBOURS))
-    r = n_measurements
-    if neighbours == "replace_one":
+    r, relation = n_measurements, Neighbours.of(neighbours)
+    if relation is Neighbours.REPLACE_ONE:
         l1, l2 = 2.0 * math.sqrt(2.0) * r, 2.0 * math.sqrt(r)
         proof = "r opposite unit phases, masks given"
     else:
         l1, l2 = math.sqrt(2.0) * r + 1.0, math.sqrt(r + 1.0)
         proof = "r unit phases and one count, masks given"
-    relation = NEIGHBOURS[neighbours]
     return (
         Sensitivity(l1 * (1.0 + ROUNDING), "l1", relation, proof),
         Sensitivity(l2 * (1.0 + ROUNDING), "l2", relation, proof),
@@ -297,64 +295,52 @@ def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: f
     return "laplace" if of_laplace <= of_gaussian else "gaussian"
 
 
-def _with_laplace(
-    sketch: Sketch, l1: Sensitivity, l2: Sensitivity, epsilon: float, random_state
+def laplace_noise(n_measurements: int, neighbours: str, epsilon: float) -> Laplace:
+    """Return what the parts of a sketch's sums get at an epsilon; parameters as for `release`.
+
+    Part by part the noise also is (shift / scale)^2 / 2-concentrated.
+
+    Examples
+    --------
+    >>> laplace_noise(10, "replace_one", 2.0).loss.epsilon
+    2.0
+    """
+    l1, l2 = sensitivities(n_measurements, neighbours)
+    return Laplace(l1, epsilon, mu=l2.value / (l1.value / epsilon))
+
+
+def _noised(
+    sketch: Sketch, noise: Laplace | Gaussian, random_state: RandomState, delta: float = 0.0
 ) -> Sketch:
-    """Pure privacy; part by part the noise also is (shift / scale)^2 / 2-concentrated."""
-    source = noise_source(random_state)
-    noised = laplace(_released_numbers(sketch, l1.relation), l1, epsilon, source)
-    scale = l1.value / epsilon
-    loss = Loss(rho=(l2.value / scale) ** 2 / 2.0, epsilon=epsilon)
-    guarantee = _guarantee(sketch, "laplace", scale, l1, loss, "pure", 0.0, source)
-    return _noised(sketch, noised, SketchNoise("laplace", scale), guarantee)
+    """The sketch that the noised numbers are, with what that promises and what it rests on.
 
-
-def _with_gaussian(
-    sketch: Sketch, l2: Sensitivity, sigma: float, delta: float, random_state
-) -> Sketch:
-    """(epsilon, delta)-privacy, kept as the concentrated privacy that it follows from."""
-    source = noise_source(random_state)
-    noised = gaussian(_released_numbers(sketch, l2.relation), l2, sigma, source)
-    loss = Loss(rho=(l2.value / sigma) ** 2 / 2.0)
-    guarantee = _guarantee(sketch, "gaussian", sigma, l2, loss, "approximate", delta, source)
-    return _noised(sketch, noised, SketchNoise("gaussian", sigma), guarantee)
-
-
-def _released_numbers(sketch: Sketch, relation: str) -> np.ndarray:
-    """Real and imaginary parts in turn and, where it is private too, the number of records."""
-    parts = sketch.sums.view(np.float64)
-    return parts if relation == "replace-one" else np.append(parts, float(sketch.n_samples))
-
-
-def _noised(sketch: Sketch, numbers, noise: SketchNoise, guarantee: Guarantee) -> Sketch:
-    """The sketch that the released numbers are."""
-    n_parts = 2 * sketch.n_frequencies
-    n_samples = float(numbers[n_parts]) if len(numbers) > n_parts else sketch.n_samples
+    (epsilon, delta)-privacy is kept as the concentrated privacy that it follows from.
+    """
+    source, relation = noise_source(random_state), noise.sensitivity.relation
+    # real and imaginary parts in turn and, where it is private too, the number of records
+    numbers, name = sketch.sums.view(np.float64), "sums of features"
+    n_parts, n_samples, caveats = len(numbers), sketch.n_samples, []
+    if relation is Neighbours.REPLACE_ONE:
+        caveats.append(_PUBLIC_COUNT)
+    else:
+        numbers, name = np.append(numbers, float(n_samples)), f"{name} and number of records"
+    if sketch.n_measurements < sketch.n_frequencies:
+        caveats.append(_SECRET_MASKS)
+    numbers = noise.release(numbers, source)
     return replace(
         sketch,
         sums=np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
-        n_samples=n_samples,
-        noise=noise,
-        guarantee=guarantee,
+        n_samples=float(numbers[n_parts]) if len(numbers) > n_parts else n_samples,
+        noise=SketchNoise(noise.mechanism, noise.scale),
+        guarantee=Guarantee.of(
+            [noise.statement(name, noise="scale {scale:.6g}")],
+            "approximate" if delta else "pure",
+            relation,
+            delta=delta,
+            seeded=is_seeded(source),
+            caveats=caveats,
+        ),
         exact=None,
-    )
-
-
-def _guarantee(sketch, mechanism, scale, sensitivity, loss, definition, delta, source) -> Guarantee:
-    """State what the noise gives and what it rests on."""
-    public_count = sensitivity.relation == "replace-one"
-    caveats = [_PUBLIC_COUNT] if public_count else []
-    if sketch.n_measurements < sketch.n_frequencies:
-        caveats.append(_SECRET_MASKS)
-    name = "sums of features" if public_count else "sums of features and number of records"
-    noise = f"scale {scale:.6g}"
-    return Guarantee.of(
-        [Release(name, mechanism, noise, sensitivity.proof, loss)],
-        definition,
-        sensitivity.relation,
-        delta=delta,
-        seeded=is_seeded(source),
-        caveats=caveats,
     )
 
 
