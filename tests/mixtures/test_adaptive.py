@@ -69,7 +69,7 @@ def noise_log(monkeypatch):
         log["outcomes"].append(noised)
         return noised
 
-    monkeypatch.setattr("privclust.privacy.mechanisms.add_gaussian", add)
+    monkeypatch.setattr("privclust.privacy.noise.add_gaussian", add)
 
     def run(estimator, X, replay=None):
         log.update(values=[], sigmas=[], outcomes=[], replay=replay)

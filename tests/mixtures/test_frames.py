@@ -33,11 +33,11 @@ def released(monkeypatch):
         caught.append((value.copy(), sigma))
         return value
 
-    monkeypatch.setattr("privclust.privacy.mechanisms.add_gaussian", catch)
+    monkeypatch.setattr("privclust.privacy.noise.add_gaussian", catch)
 
     def vector(X, frames, radius, weights, *, share=1.0, hard=False):
         caught.clear()
-        moments = release_moments(X, frames, radius, weights, share, None, hard=hard)
+        moments = release_moments(X, frames, radius, weights, weights.noise(share), None, hard=hard)
         ((value, sigma),) = caught
         return value.ravel(), sigma, moments
 
@@ -268,7 +268,7 @@ def test_noise_has_the_stated_deviation_and_is_normal(random_mixture, kind):
     X = 2.0 + np.random.default_rng(0).standard_normal((10, d))
     exact = clipped_moments(X, p, 2.0)
     weights, source = statistic_weights(kind, d, 2.0), np.random.default_rng(1)
-    runs = [release_moments(X, p, 2.0, weights, 0.5, source) for _ in range(repeats)]
+    runs = [release_moments(X, p, 2.0, weights, weights.noise(0.5), source) for _ in range(repeats)]
     first = runs[0]
     draws = {
         "counts": np.array([run.counts - exact[0] for run in runs]) / first.count_noise,
@@ -299,7 +299,7 @@ def test_noise_for_a_release_has_the_stated_deviation(random_mixture):
     exact, weights = clipped_moments(X, p, 2.0), statistic_weights("full", 2, 2.0)
     total = 0.0
     for _ in range(40):
-        run = release_moments(X, p, 2.0, weights, 0.5, source)
+        run = release_moments(X, p, 2.0, weights, weights.noise(0.5), source)
         total += ((run.counts - exact[0]) ** 2).sum() / run.count_noise**2
         total += ((run.sums - exact[1]) ** 2).sum() / run.sum_noise**2
         total += ((run.seconds - exact[2]) ** 2).sum() / run.second_noise**2

@@ -72,10 +72,7 @@ def test_without_noise_to_speak_of_it_is_em(variant, noise, kind, estimate):
         covariances_init=start_covariances(kind),
     ).fit(X)
     plan = perturbations(Settings(2, 3, 5, kind, noise, variant, 1e-3), private.share_)
-    scales = [
-        part.strength if part.mechanism == "gaussian" else part.sensitivity.value / part.strength
-        for part in plan.values()
-    ]
+    scales = [part.scale for part in plan.values()]
     # noise of ten deviations, five iterations, each at most doubling a difference
     error = 10 * 2**5 * max(scales) / (len(X) * em.weights_.min())
     assert error < 1e-4

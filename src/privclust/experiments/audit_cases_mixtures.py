@@ -10,8 +10,8 @@ from privclust.mixtures._noise_plan import Settings, budget_share, perturbations
 from privclust.mixtures._noised import add_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._statistics import expected_statistics
-from privclust.privacy.mechanisms import classical_gaussian_sigma, gamma, gaussian, wishart
-from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma
 
 _ROWS = 100  # of an end-to-end fit: its mean is then known well enough to undo the plug-in
 _NARROW = 1e-4  # variances so small that responsibilities are 0 or 1
@@ -27,8 +27,8 @@ class PrintedGamma(AuditCase):
 
     def many(self, data, rng, n):
         """Return n noised sums of squares."""
-        bound = Sensitivity(1.0, "l1", "replace-one", "DP-EM, below eq. (16)")
-        return gamma(repeated(data, n), bound, self.epsilon, rng)
+        bound = Sensitivity(1.0, "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)")
+        return Gamma(bound, self.epsilon).release(repeated(data, n), rng)
 
 
 class PrintedWishart(AuditCase):
@@ -46,8 +46,8 @@ class PrintedWishart(AuditCase):
 
     def many(self, data, rng, n):
         """Return n noised sums of x x'."""
-        bound = Sensitivity(1.0, "trace", "replace-one", "DP-EM, eq. (27)")
-        return wishart(repeated(data, n), bound, self.epsilon, rng)
+        bound = Sensitivity(1.0, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
+        return Wishart(bound, self.epsilon).release(repeated(data, n), rng)
 
 
 class RawCountInScale(AuditCase):
@@ -66,9 +66,9 @@ class RawCountInScale(AuditCase):
 
     def many(self, data, rng, n):
         """Return n noised means."""
-        moved = Sensitivity(2.0 / data, "l2", "replace-one", "DP-EM, eq. (22)")
+        moved = Sensitivity(2.0 / data, "l2", Neighbours.REPLACE_ONE, "DP-EM, eq. (22)")
         sigma = classical_gaussian_sigma(moved, self.epsilon, self.delta)
-        return gaussian(np.zeros((n, 10)), moved, sigma, rng)
+        return Gaussian(moved, sigma).release(np.zeros((n, 10)), rng)
 
 
 class WholeEM(AuditCase):

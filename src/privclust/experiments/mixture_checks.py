@@ -11,9 +11,9 @@ import numpy as np
 
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.mixtures._noise_plan import Settings, budget_share, perturbations
+from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.accounting import advanced_composition, composed_epsilon
-from privclust.privacy.mechanisms import gamma, wishart
-from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy.measurements import Gamma, Wishart, claimed_rho
 
 _DRAWS = 20_000  # neighbours tried at random in one search
 _DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
@@ -63,8 +63,7 @@ def _cdp_budget(mean_noise: str) -> Callable[[Mapping[str, Any], np.random.Gener
     def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
         settings = _settings(setting, mean_noise)
         share = budget_share(settings, setting["epsilon"], 0.5, "cdp")
-        losses = [part.claimed for part in perturbations(settings, share).values()]
-        mean = sum(loss.rho * loss.count for loss in losses)
+        mean = claimed_rho(perturbations(settings, share).values())
         return abs(mean / setting["epsilon"] - 1.0)
 
     return excess
@@ -186,11 +185,13 @@ def _excluded(mechanism: str) -> Callable[[Mapping[str, Any], np.random.Generato
     def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
         d, n, epsilon = setting["n_features"], setting["n_effective"], setting["epsilon"]
         if mechanism == "gamma":
-            bound = Sensitivity(1.0 / (d * n), "l1", "replace-one", "DP-EM, below eq. (16)")
-            outputs = gamma(np.zeros(_DRAWS), bound, epsilon, rng)
+            bound = Sensitivity(
+                1.0 / (d * n), "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)"
+            )
+            outputs = Gamma(bound, epsilon).release(np.zeros(_DRAWS), rng)
             return float((outputs < bound.value).mean())
-        bound = Sensitivity(1.0 / n, "trace", "replace-one", "DP-EM, eq. (27)")
-        outputs = wishart(np.zeros((_DRAWS // 10, d, d)), bound, epsilon, rng)
+        bound = Sensitivity(1.0 / n, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
+        outputs = Wishart(bound, epsilon).release(np.zeros((_DRAWS // 10, d, d)), rng)
         neighbour = np.zeros((d, d))
         neighbour[0, 0] = bound.value
         return float((np.linalg.eigvalsh(outputs - neighbour)[:, 0] < 0.0).mean())
@@ -256,10 +257,11 @@ def compose_budget(
     share = budget_share(sound, setting["epsilon"], options["delta"], params["accounting"])
     found = {}
     for name, settings in (("claimed_rho", _claimed(sound)), ("rho", sound)):
-        losses = [part.claimed for part in perturbations(settings, share).values()]
-        found[name] = np.float64(sum(loss.rho * loss.count for loss in losses))
+        plan = perturbations(settings, share).values()
+        found[name] = np.float64(claimed_rho(plan))
     # the last are those of the joint sensitivity
     for name, delta in _DELTAS.items():
+        losses = [noise.claimed for noise in plan]
         found[f"epsilon_{name}"] = np.float64(composed_epsilon(losses, delta))
     return found
 

@@ -21,8 +21,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -41,9 +40,10 @@ from privclust.mixtures._frames import (
 from privclust.mixtures._noise_plan import RELATION
 from privclust.mixtures._parameters import MixtureParameters, check_covariance_type, sample
 from privclust.mixtures._private_base import PrivateMixture
-from privclust.privacy import Guarantee, Loss, Release
-from privclust.privacy.accounting import calibrated, cdp_share, check_delta, check_epsilon
+from privclust.privacy import Guarantee
+from privclust.privacy.accounting import cdp_share, check_delta, check_epsilon
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.validation import check_integer, check_number_of_groups, check_option
 
@@ -193,7 +193,7 @@ class AdaptiveGaussianMixture(PrivateMixture):
         self.parameters_ = run.refine(start, self.max_iter, share * math.sqrt(rest))
         self.n_iter_ = self.max_iter
         self.guarantee_ = Guarantee.of(
-            run.releases,
+            run.releases(),
             "none" if leaks else "cdp" if self.accounting == "cdp" else "approximate",
             RELATION,
             delta=self.delta,
@@ -213,13 +213,11 @@ class AdaptiveGaussianMixture(PrivateMixture):
         check_integer("max_iter", self.max_iter, minimum=1)
 
 
-@lru_cache(maxsize=1024)
 def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
     """Return sensitivity over noise of one Gaussian release that would spend the whole budget."""
     if accounting == "cdp":
         return cdp_share(epsilon, n_pure=1)
-    share = calibrated(lambda share: [Loss(share**2 / 2.0)], epsilon, delta)
-    return share * (1.0 - _ROUNDING)
+    return gaussian_share(epsilon, delta) * (1.0 - _ROUNDING)
 
 
 class _Run:
@@ -231,21 +229,23 @@ class _Run:
         self.n, self.d = X.shape
         self.radius = chi_radius(self.d, STAGES.kept)
         self.per_entry = self.d if covariance_type == "spherical" else 1
-        self.releases: list[Release] = []
+        self.noises: dict[tuple[str, Gaussian], int] = {}  # how often each was added
 
     def measure(self, frames, radius, share, name, *, with_counts=True, hard=False, weights=None):
         """Release moments and note what it cost."""
         if weights is None:
             weights = statistic_weights(self.kind, self.d, radius, with_counts=with_counts)
-        moments = release_moments(self.X, frames, radius, weights, share, self.source, hard=hard)
-        sigma = weights.sensitivity / share
-        noise = f"sigma {sigma:.4g} on weighted sums of sensitivity {weights.sensitivity:.4g}"
-        proof = "privclust.mixtures._frames"
-        last = self.releases[-1] if self.releases else None
-        again = last is not None and (last.name, last.noise) == (name, noise)
-        loss = Loss(share**2 / 2.0, count=self.releases.pop().loss.count + 1 if again else 1)
-        self.releases.append(Release(name, "gaussian", noise, proof, loss))
-        return moments
+        noise = weights.noise(share)
+        self.noises[name, noise] = self.noises.get((name, noise), 0) + 1
+        return release_moments(self.X, frames, radius, weights, noise, self.source, hard=hard)
+
+    def releases(self):
+        """Return what was released, in the order of the first of each kind."""
+        words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
+        return [
+            replace(noise, count=count).statement(name, noise=words)
+            for (name, noise), count in self.noises.items()
+        ]
 
     def locate(self, share):
         """Return one Gaussian for all rows, a frame in which few are clipped."""

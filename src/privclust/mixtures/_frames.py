@@ -28,12 +28,10 @@ import numpy as np
 from scipy.stats import chi2
 
 from privclust.mixtures import _kernels
-from privclust.mixtures._noise_plan import RELATION, Perturbation
+from privclust.mixtures._noise_plan import joint_noise
 from privclust.mixtures._noised import add_noise
 from privclust.mixtures._parameters import MixtureParameters
-from privclust.privacy import Loss, Sensitivity
-
-_PROOF = "privclust.mixtures._frames: |(gamma_k phi_k)|^2 <= a^2 + b^2 + c^2"
+from privclust.privacy.measurements import Gaussian
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,10 @@ class StatisticWeights:
     sums: float
     seconds: float
     sensitivity: float
+
+    def noise(self, share: float) -> Gaussian:
+        """Return what a release gets that costs share^2 / 2 in zCDP."""
+        return joint_noise(self.sensitivity, "privclust.mixtures._frames", share)
 
 
 def statistic_weights(
@@ -130,7 +132,7 @@ def release_moments(
     frames: MixtureParameters,
     radius: float,
     weights: StatisticWeights,
-    share: float,
+    noise: Gaussian,
     source,
     *,
     hard: bool = False,
@@ -145,23 +147,16 @@ def release_moments(
     radius : float
         r, in the components' standard deviations.
     weights : StatisticWeights
-    share : float
-        Ratio of sensitivity to noise: the release costs share^2 / 2 in zCDP.
+    noise : Gaussian
+        From `weights`.
     source : SystemEntropy or numpy.random.Generator
     hard : bool
         Whether a row belongs to its nearest component alone (in standard deviations).
     """
     counts, sums, seconds = clipped_moments(X, frames, radius, hard=hard)
-    noise = Perturbation(
-        "moments in frames",
-        "gaussian",
-        Sensitivity(weights.sensitivity, "l2", RELATION, _PROOF),
-        weights.sensitivity / share,
-        Loss(share**2 / 2.0),
-    )
     a, b, c = weights.counts or math.inf, weights.sums, weights.seconds
     noised = add_noise({"joint": noise}, weights.counts * counts, b * sums, c * seconds, source)
-    sigma = noise.strength
+    sigma = noise.sigma
     return FrameMoments(
         counts=noised.counts / a,
         sums=noised.sums / b,

@@ -35,35 +35,35 @@ pure release of its own.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
-import numpy as np
-
-from privclust.privacy import Guarantee, Loss, Release, zcdp_rho
+from privclust.privacy import Guarantee, Neighbours, Sensitivity, zcdp_rho
 from privclust.privacy.accounting import (
     advanced_share,
-    calibrated,
     cdp_share,
     check_delta,
     check_epsilon,
     gaussian_constant,
 )
-from privclust.privacy.mechanisms import gamma, gaussian, laplace, wishart
-from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy.measurements import (
+    Gamma,
+    Gaussian,
+    Laplace,
+    Wishart,
+    claimed_rho,
+    largest_share,
+)
 
 ACCOUNTING = ("cdp", "advanced", "zcdp", "pld")
 MEAN_NOISE = ("laplace", "gaussian", "joint")
 VARIANTS = ("sound", "paper")
-RELATION = "replace-one"
-_ROUNDING_MARGIN = 1.0 + 1e-6
-
-_FLAWS = {
-    "gamma": "one-sided noise, eq. (16): an output below one data set's value excludes that data "
-    "set; delta = 1 - exp(-eps') at every epsilon",
-    "wishart": "positive semi-definite noise, eqs. (17), (18): an output that is not above one "
-    "data set's matrix excludes that data set; delta >= 1 - exp(-eps') at every epsilon",
-}
+RELATION = Neighbours.REPLACE_ONE
+# Sums over rows are rounded, in which two data sets may differ by more than a row: for a million
+# rows in the ball by 2e-7 at most. The margin covers it.
+ROUNDING_MARGIN = 1.0 + 1e-6
+Noise: TypeAlias = Laplace | Gaussian | Gamma | Wishart
 
 
 @dataclass(frozen=True)
@@ -90,57 +90,11 @@ class Settings:
     mean_delta: float
 
 
-@dataclass(frozen=True)
-class Perturbation:
-    """Noise on one statistic in one iteration.
-
-    Attributes
-    ----------
-    name : str
-    mechanism : {"laplace", "gaussian", "gamma", "wishart"}
-    sensitivity : Sensitivity
-    strength : float
-        The mechanism's epsilon, or sigma for ``"gaussian"``.
-    claimed : Loss
-        What its iterations cost, where it is private, or are claimed to.
-    """
-
-    name: str
-    mechanism: str
-    sensitivity: Sensitivity
-    strength: float
-    claimed: Loss
-
-    def apply(self, value: np.ndarray, source) -> np.ndarray:
-        """Return the value with noise from a source, a millionth larger than the plan says.
-
-        Sums over rows are rounded, in which two data sets may differ by more than a row: for a
-        million rows in the ball by 2e-7 at most. The margin covers it.
-        """
-        if self.mechanism == "gaussian":
-            return gaussian(value, self.sensitivity, self.strength * _ROUNDING_MARGIN, source)
-        mechanism = {"laplace": laplace, "gamma": gamma, "wishart": wishart}[self.mechanism]
-        bound = self.sensitivity.scaled(_ROUNDING_MARGIN)
-        return mechanism(value, bound, self.strength, source)
-
-    @property
-    def release(self) -> Release:
-        """What the guarantee says of it."""
-        flaw = _FLAWS.get(self.mechanism, "")
-        gaussian_noise = self.mechanism == "gaussian"
-        scale = self.strength if gaussian_noise else self.sensitivity.value / self.strength
-        return Release(
-            name=self.name,
-            mechanism=self.mechanism,
-            noise=f"{'sigma' if gaussian_noise else 'scale'} {scale:.4g}",
-            proof=self.sensitivity.proof,
-            loss=None if flaw else self.claimed,
-            flaw=flaw,
-        )
-
-
-def perturbations(settings: Settings, share: float) -> dict[str, Perturbation]:
+def perturbations(settings: Settings, share: float) -> dict[str, Noise]:
     """Return the noise of one iteration at a share of the budget.
+
+    Each states the price of all iterations: for ``variant="paper"`` the paper's, who counts each
+    component's mean and covariance as a release of its own.
 
     Parameters
     ----------
@@ -157,87 +111,62 @@ def perturbations(settings: Settings, share: float) -> dict[str, Perturbation]:
     """
     if settings.mean_noise == "joint":
         return {"joint": _joint(settings, share)}
-    d, n_iter = settings.n_features, settings.n_iter
     paper = settings.variant == "paper"
-    # the paper counts each component's mean and covariance as a release of its own
-    repeats = settings.n_components * n_iter if paper else n_iter
-    pure = share**2 / 2.0
-    found = {
-        "counts": Perturbation(
-            "mixing weights",
-            "laplace",
-            Sensitivity(2.0, "l1", RELATION, "DP-EM, eq. (13)"),
-            share,
-            Loss(pure if paper else pure / 2.0, share, n_iter),
-        )
+    repeats = settings.n_components * settings.n_iter if paper else settings.n_iter
+    bound = Sensitivity(2.0, "l1", RELATION, "DP-EM, eq. (13)")
+    plan: dict[str, Noise] = {
+        "counts": Laplace(
+            bound, share, settings.n_iter, entries=1.0 if paper else 2.0, margin=ROUNDING_MARGIN
+        ),
+        "sums": _sums(settings, share, repeats),
     }
-    if settings.mean_noise == "laplace":
-        found["sums"] = Perturbation(
-            "means",
-            "laplace",
-            Sensitivity(2.0 * math.sqrt(d), "l1", RELATION, "DP-EM, eqs. (14), (19)-(21)"),
-            share,
-            Loss(pure if paper else pure / d, share, repeats),
-        )
-    else:
-        c = gaussian_constant(settings.mean_delta)
-        found["sums"] = Perturbation(
-            "means",
-            "gaussian",
-            Sensitivity(2.0, "l2", RELATION, "DP-EM, eq. (22)"),
-            2.0 * c / share,
-            Loss(pure / c**2, count=repeats),
-        )
     if settings.covariance_type != "zero":
         second = _paper_moments if paper else _sound_moments
-        found["second_moments"] = second(settings, share, repeats)
-    return found
+        plan["second_moments"] = second(settings, share, repeats)
+    return plan
 
 
-def _joint(settings: Settings, share: float) -> Perturbation:
+def joint_noise(bound: float, proof: str, share: float, count: int = 1) -> Gaussian:
+    """Return one normal draw on all statistics, which change by a bound in l2."""
+    sensitivity = Sensitivity(bound, "l2", RELATION, proof)
+    return replace(Gaussian.of_share(sensitivity, share, count), margin=ROUNDING_MARGIN)
+
+
+def _joint(settings: Settings, share: float) -> Gaussian:
     """One normal draw on all statistics."""
-    zero = settings.covariance_type == "zero"
-    bound = 2.0 if zero else math.sqrt(6.0)
-    what = "counts and sums" if zero else "counts, sums and second moments"
-    proof = (
-        "|gamma (x) phi|^2 <= 2 with phi'phi' >= 0"
-        if zero
-        else ("|gamma (x) phi|^2 <= 3 with phi'phi' >= 0")
-    )
-    return Perturbation(
-        what,
-        "gaussian",
-        Sensitivity(bound, "l2", RELATION, proof),
-        bound / share,
-        Loss(share**2 / 2.0, count=settings.n_iter),
-    )
+    squared = 2 if settings.covariance_type == "zero" else 3
+    proof = f"|gamma (x) phi|^2 <= {squared} with phi'phi' >= 0"
+    return joint_noise(math.sqrt(2.0 * squared), proof, share, settings.n_iter)
 
 
-def _paper_moments(settings: Settings, share: float, repeats: int) -> Perturbation:
+def _sums(settings: Settings, share: float, repeats: int) -> Laplace | Gaussian:
+    """Laplace noise, or normal noise by the classical formula."""
+    if settings.mean_noise == "gaussian":
+        bound = Sensitivity(2.0, "l2", RELATION, "DP-EM, eq. (22)")
+        noise = Gaussian.classical(bound, share, settings.mean_delta, repeats)
+        return replace(noise, margin=ROUNDING_MARGIN)
+    d = settings.n_features
+    bound = Sensitivity(2.0 * math.sqrt(d), "l1", RELATION, "DP-EM, eqs. (14), (19)-(21)")
+    entries = 1.0 if settings.variant == "paper" else d
+    return Laplace(bound, share, repeats, entries=entries, margin=ROUNDING_MARGIN)
+
+
+def _paper_moments(settings: Settings, share: float, repeats: int) -> Gamma | Wishart:
     """Noise on second moments as the paper writes it, with the loss it claims."""
-    spherical = settings.covariance_type == "spherical"
-    proof = "DP-EM, below eq. (16)" if spherical else "DP-EM, eqs. (25)-(27)"
-    return Perturbation(
-        "variances" if spherical else "covariances",
-        "gamma" if spherical else "wishart",
-        Sensitivity(1.0, "l1" if spherical else "trace", RELATION, proof),
-        share,
-        Loss(share**2 / 2.0, share, repeats),
-    )
+    if settings.covariance_type == "spherical":
+        bound = Sensitivity(1.0, "l1", RELATION, "DP-EM, below eq. (16)")
+        return Gamma(bound, share, repeats, margin=ROUNDING_MARGIN)
+    bound = Sensitivity(1.0, "trace", RELATION, "DP-EM, eqs. (25)-(27)")
+    return Wishart(bound, share, repeats, margin=ROUNDING_MARGIN)
 
 
-def _sound_moments(settings: Settings, share: float, repeats: int) -> Perturbation:
+def _sound_moments(settings: Settings, share: float, repeats: int) -> Laplace:
     """Laplace noise on second moments; all components together cost at most two shares."""
-    full = settings.covariance_type == "full"
-    l1 = settings.n_features + 1.0 if full else 2.0
+    l1 = settings.n_features + 1.0 if settings.covariance_type == "full" else 2.0
+    bound = Sensitivity(l1, "l1", RELATION, "rows in the unit ball, responsibilities sum to 1")
     epsilon = 2.0 * share
-    return Perturbation(
-        "covariances" if full else "variances",
-        "laplace",
-        Sensitivity(l1, "l1", RELATION, "rows in the unit ball, responsibilities sum to 1"),
-        epsilon,
-        Loss((math.sqrt(2.0) * epsilon / l1) ** 2 / 2.0, epsilon, repeats),
-    )
+    mu = math.sqrt(2.0) * epsilon / l1
+    return Laplace(bound, epsilon, repeats, mu=mu, margin=ROUNDING_MARGIN)
 
 
 @lru_cache(maxsize=1024)
@@ -270,18 +199,15 @@ def budget_share(settings: Settings, epsilon: float, delta: float, accounting: s
     if accounting != "cdp":
         check_delta(delta)
 
-    def losses(share: float) -> list[Loss]:
-        return [part.claimed for part in perturbations(settings, share).values()]
-
     if accounting == "pld":
-        return calibrated(losses, epsilon, delta)
+        return largest_share(lambda s: perturbations(settings, s).values(), epsilon, delta)
     printed = math.inf
     if accounting in ("cdp", "advanced"):
         printed = _printed_share(settings, epsilon, delta, accounting)
         if settings.variant == "paper":
             return printed
     rho = epsilon if accounting == "cdp" else zcdp_rho(epsilon, delta)
-    return min(printed, math.sqrt(rho / sum(loss.rho * loss.count for loss in losses(1.0))))
+    return min(printed, math.sqrt(rho / claimed_rho(perturbations(settings, 1.0).values())))
 
 
 def _printed_share(settings: Settings, epsilon: float, delta: float, accounting: str) -> float:
@@ -328,6 +254,17 @@ def guarantee(
     leaks : tuple of str
         What was taken from the data without noise: any takes the guarantee away.
     """
-    releases = [part.release for part in perturbations(settings, share).values()]
+    zero, full = (settings.covariance_type == kind for kind in ("zero", "full"))
+    names = {
+        "counts": "mixing weights",
+        "sums": "means",
+        "second_moments": "covariances" if full else "variances",
+        "joint": "counts and sums" if zero else "counts, sums and second moments",
+    }
+    words = {"gaussian": "sigma {scale:.4g}"}
+    releases = [
+        part.statement(names[key], noise=words.get(part.mechanism, ""))
+        for key, part in perturbations(settings, share).items()
+    ]
     definition = "none" if leaks else "cdp" if accounting == "cdp" else "approximate"
     return Guarantee.of(releases, definition, RELATION, delta=delta, seeded=seeded, caveats=leaks)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privclust.mixtures._noise_plan import Perturbation
+from privclust.mixtures._noise_plan import Noise
 
 _LARGEST = 1e50  # noised sums are cut here, so that squares of means in any units are finite
 _CONDITION = 1e-12  # least eigenvalue of a covariance as a part of its largest: rounding is below
@@ -52,7 +52,7 @@ class FloorRates:
 
 
 def add_noise(
-    plan: Mapping[str, Perturbation],
+    plan: Mapping[str, Noise],
     counts: np.ndarray,
     sums: np.ndarray,
     second_moments: np.ndarray | None,
@@ -70,15 +70,15 @@ def add_noise(
     """
     if "joint" in plan:
         return _add_joint_noise(plan["joint"], counts, sums, second_moments, source)
-    noised_counts = plan["counts"].apply(counts, source)
-    noised_sums = plan["sums"].apply(sums, source)
+    noised_counts = plan["counts"].release(counts, source)
+    noised_sums = plan["sums"].release(sums, source)
     if second_moments is None:
         return NoisedStatistics(noised_counts, noised_sums, None)
     part = plan["second_moments"]
     if second_moments.ndim < 3 or part.mechanism == "wishart":
-        return NoisedStatistics(noised_counts, noised_sums, part.apply(second_moments, source))
+        return NoisedStatistics(noised_counts, noised_sums, part.release(second_moments, source))
     rows, columns = np.triu_indices(second_moments.shape[-1])
-    triangle = part.apply(second_moments[:, rows, columns], source)
+    triangle = part.release(second_moments[:, rows, columns], source)
     return NoisedStatistics(noised_counts, noised_sums, _symmetric(triangle, second_moments.shape))
 
 
@@ -92,7 +92,7 @@ def _add_joint_noise(part, counts, sums, second_moments, source) -> NoisedStatis
         parts.append(second_moments[:, rows, columns] * stretch)
     elif second_moments is not None:
         parts.append(second_moments.reshape(len(counts), -1))
-    noised = part.apply(np.hstack(parts), source)
+    noised = part.release(np.hstack(parts), source)
     n_features = sums.shape[1]
     tail = noised[:, 1 + n_features :]
     if full:
