@@ -221,7 +221,7 @@ class SuLQRounds(AuditCase):
 
     def many(self, data, rng, n):
         """Return the rounds' matrices, flat."""
-        return self._noise.add(repeated(data, n * self._ROUNDS), rng).reshape(n, -1)
+        return self._noise.release(repeated(data, n * self._ROUNDS), rng).reshape(n, -1)
 
 
 class WholeSuLQ(AuditCase):

@@ -12,9 +12,10 @@ from sklearn.utils.validation import validate_data
 
 from privclust.bingham import LARGEST_CONCENTRATION, full_basis
 from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.accounting import check_epsilon
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._base import (
     SubspaceClusterer,
@@ -38,6 +39,12 @@ _ONE_STATE = (
     "labels_ and subspaces_ are one sample and the release; diagnostics_ are not part of it"
 )
 _ADDED_EPSILONS = ("pure", "approximate")
+_BOUND = Sensitivity(
+    1.0,
+    "range",
+    Neighbours.REPLACE_ONE,
+    "Proposition 4.1: replacing a row of the unit ball changes the sum by at most 1",
+)
 
 
 class GibbsSubspaceClustering(SubspaceClusterer):
@@ -178,11 +185,12 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             self.init, X, self.n_clusters, self.dimension, rng, seeded=is_seeded(source)
         )
         start, doubts = start_guarantee(fitted, reads_data)
-        self._run(rows, radius, bases, rng)
-        self._set_guarantee(start, (*leaks, *doubts), is_seeded(source))
+        draw = Exponential(_BOUND, float(self.epsilon))
+        self._run(rows, radius, bases, draw.factor, rng)
+        self._set_guarantee(draw, start, (*leaks, *doubts), is_seeded(source))
         return self
 
-    def _run(self, rows, radius, frames, rng):
+    def _run(self, rows, radius, frames, factor, rng):
         """Set what the chain finds from a start."""
         k, d, q = frames.shape
         units = rows / radius
@@ -198,7 +206,7 @@ class GibbsSubspaceClustering(SubspaceClusterer):
         done, first_kept = 0, self.n_sweeps - self.n_kept
         for i, end in enumerate(ends):
             sweeps(
-                units, blocks, 0.5 * self.epsilon, rng, q, end - done, done, first_kept,
+                units, blocks, factor, rng, q, end - done, done, first_kept,
                 bases, labels, frames, sums, projectors, kept,
             )  # fmt: skip
             done = end
@@ -216,16 +224,12 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             "subspaces": subspaces,
         }
 
-    def _set_guarantee(self, start, doubts, seeded):
+    def _set_guarantee(self, draw, start, doubts, seeded):
         """State what the last state promises."""
-        epsilon = float(self.epsilon)
-        release = Release(
+        release = draw.statement(
             "labels and subspaces",
-            "exponential",
-            f"density exp(-{epsilon:.4g} / 2 sum of squared distances), in units of norm_bound",
-            "Proposition 4.1: replacing a row of the unit ball changes the sum by at most 1",
-            # log ratios lie in an interval of length epsilon (Cesar and Rogers 2021, bounded range)
-            Loss(epsilon**2 / 8.0, epsilon),
+            noise="density exp(-{epsilon:.4g} / 2 sum of squared distances)",
+            units="in units of norm_bound",
         )
         caveats = [_IN_THE_LIMIT, _IN_FLOATING_POINT, _ONE_STATE]
         if self.n_kept:
@@ -240,14 +244,14 @@ class GibbsSubspaceClustering(SubspaceClusterer):
         releases = (*(start.releases if start else ()), release)
         if doubts:
             self.guarantee_ = Guarantee(
-                "none", "replace-one", releases, seeded=seeded, caveats=(*doubts, *caveats)
+                "none", _BOUND.relation, releases, seeded=seeded, caveats=(*doubts, *caveats)
             )
             return
         self.guarantee_ = Guarantee(
             "asymptotic",
-            "replace-one",
+            _BOUND.relation,
             releases,
-            epsilon=epsilon + (start.epsilon if start else 0.0),
+            epsilon=draw.epsilon + (start.epsilon if start else 0.0),
             delta=start.delta if start else 0.0,
             seeded=seeded or (start is not None and start.seeded),
             caveats=(*(start.caveats if start else ()), *caveats),

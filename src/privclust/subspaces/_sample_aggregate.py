@@ -15,10 +15,11 @@ from sklearn.utils.validation import validate_data
 
 from privclust.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import OUT_OF_BOUNDS, bounded_rows
-from privclust.privacy.noise import add_gaussian, is_seeded, noise_source, unprotected_generator
+from privclust.privacy.measurements import SmoothGaussian
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._base import SubspaceClusterer, check_dimension, check_magnitude
 from privclust.subspaces._smooth_sensitivity import (
     exact_calibration,
@@ -253,19 +254,21 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         chosen = exact_calibration(self.epsilon, self.delta, frames[0].size)
         radii = neighbour_radii(result_distances(frames, "procrustes"))
         bound = smooth_sensitivity(radii, chosen.beta, math.sqrt(2.0 * n_clusters * width))
-        self._set_noise(bound + _ROUNDING, chosen.alpha, frames[0].size)
-        noised = add_gaussian(frames[most_central(radii, 1)], self.noise_scale_, source)
-        release = Release(
-            "subspaces",
-            "gaussian, smooth sensitivity",
-            f"scale S / {chosen.alpha:.4g}, beta {chosen.beta:.4g}, {frames[0].size} coordinates",
-            "privclust.subspaces._smooth_sensitivity",
-            Loss(epsilon=float(self.epsilon), delta=float(self.delta)),
+        noise = SmoothGaussian(
+            bound + _ROUNDING,
+            chosen.alpha,
+            chosen.beta,
+            frames[0].size,
+            self.epsilon,
+            self.delta,
+            proof="privclust.subspaces._smooth_sensitivity",
         )
+        self._set_noise(noise)
+        noised = noise.release(frames[most_central(radii, 1)], source)
         guarantee = Guarantee.of(
-            [release],
+            [noise.statement("subspaces")],
             "approximate",
-            "replace-one",
+            Neighbours.REPLACE_ONE,
             delta=float(self.delta),
             seeded=is_seeded(source),
             caveats=(_RESTS_ON,),
@@ -282,34 +285,39 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         radii = neighbour_radii(result_distances(frames, "projection"))
         diameter = math.sqrt(2.0 * n_clusters * width)
         bound = printed_sensitivity(radii, chosen.beta, diameter, n_changed)
-        self._set_noise(bound, chosen.alpha, n_coordinates)
+        noise = SmoothGaussian(
+            bound,
+            chosen.alpha,
+            chosen.beta,
+            n_coordinates,
+            self.epsilon,
+            self.delta,
+            proof="Algorithm 1, Theorem 3.1",
+            flaw="S(B) as printed is not a smooth bound: one record can change it by any factor",
+        )
+        self._set_noise(noise)
         # results that coincide have S = 0: no noise, which is what is printed
-        noised = results[most_central(radii, n_changed)]
-        if self.noise_scale_ > 0:
-            noised = add_gaussian(noised, self.noise_scale_, source)
+        noised = noise.release(results[most_central(radii, n_changed)], source)
         caveats = [
             "one record can turn the order of the subspaces and their bases, which the distance "
             "that the noise is scaled to does not see"
         ]
         if worst_delta(self.epsilon, chosen, n_coordinates) > self.delta:
             caveats.append("alpha and beta are not admissible for so large an epsilon")
-        release = Release(
-            "bases",
-            "gaussian, smooth sensitivity",
-            f"scale S / {chosen.alpha:.4g}, beta {chosen.beta:.4g}, {n_coordinates} coordinates",
-            "Algorithm 1, Theorem 3.1",
-            None,
-            "S(B) as printed is not a smooth bound: one record can change it by any factor",
-        )
         guarantee = Guarantee.of(
-            [release], "none", "replace-one", seeded=is_seeded(source), caveats=caveats
+            [noise.statement("bases")],
+            "none",
+            Neighbours.REPLACE_ONE,
+            seeded=is_seeded(source),
+            caveats=caveats,
         )
         return orthonormal(noised), guarantee
 
-    def _set_noise(self, bound, alpha, n_coordinates):
+    def _set_noise(self, noise):
         """Set what the noise is, and warn where Theorem 3.1 does not bound it."""
-        self.smooth_sensitivity_ = float(bound)
-        self.noise_scale_ = float(bound / alpha)
+        n_coordinates = noise.n_coordinates
+        self.smooth_sensitivity_ = float(noise.bound)
+        self.noise_scale_ = noise.scale
         self.condition_ = 2.0 * n_coordinates / math.sqrt(self.n_subsets_)
         if self.epsilon <= self.condition_:
             warnings.warn(

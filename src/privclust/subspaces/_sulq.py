@@ -12,12 +12,12 @@ from sklearn.utils.validation import validate_data
 
 from privclust.grassmann import nearest_subspaces, principal_bases, residuals
 from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.measurements import SymmetricGaussian, gaussian_share, mod_sulq_scale
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.privacy.symmetric import SymmetricNoise, mod_sulq_scale, round_share
 from privclust.subspaces._base import (
     SubspaceClusterer,
     check_dimension,
@@ -27,7 +27,6 @@ from privclust.subspaces._base import (
 from privclust.validation import check_integer, check_number_of_groups, check_option
 
 CALIBRATIONS = ("zcdp", "mod_sulq")
-NEIGHBOURS = ("replace_one", "add_remove")
 
 
 class SuLQKPlanes(SubspaceClusterer):
@@ -199,7 +198,7 @@ class SuLQKPlanes(SubspaceClusterer):
                 self.init, X, self.n_clusters, self.dimension, rng, seeded=is_seeded(source)
             )
             for _ in range(self.max_iter):
-                noised = noise.add(nearest_subspaces(rows, bases)[2], source)
+                noised = noise.release(nearest_subspaces(rows, bases)[2], source)
                 bases = principal_bases(noised, self.dimension)
             inside = float((bases * (noised @ bases)).sum())
             if inside > most:
@@ -211,35 +210,28 @@ class SuLQKPlanes(SubspaceClusterer):
 
     def _noise(self, n_features, n_rounds):
         """Return the noise of each of so many rounds."""
+        relation = Neighbours.of(self.neighbours)
         value, proof = {
-            "replace_one": (
+            Neighbours.REPLACE_ONE: (
                 math.sqrt(2.0),
                 "|xx' - yy'|^2 <= |x|^4 + |y|^4 <= 2, one or two clusters",
             ),
-            "add_remove": (1.0, "|xx'| = |x|^2 <= 1"),
-        }[self.neighbours]
-        sensitivity = Sensitivity(value, "l2", self.neighbours.replace("_", "-"), proof)
+            Neighbours.ADD_REMOVE: (1.0, "|xx'| = |x|^2 <= 1"),
+        }[relation]
+        sensitivity = Sensitivity(value, "l2", relation, proof)
         if self.calibration == "mod_sulq":
             share = self.epsilon / n_rounds, self.delta / n_rounds
-            return SymmetricNoise(sensitivity, mod_sulq_scale(n_features, *share), 1.0, n_rounds)
-        share = round_share(self.epsilon, self.delta, n_rounds)
-        return SymmetricNoise(sensitivity, value / share, math.sqrt(2.0), n_rounds)
+            scale = mod_sulq_scale(n_features, *share)
+            return SymmetricGaussian(sensitivity, scale, n_rounds, weight=1.0)
+        share = gaussian_share(self.epsilon, self.delta, n_rounds)
+        return SymmetricGaussian(sensitivity, value / share, n_rounds)
 
     def _promise(self, noise, start, reads_data, seeded, leaks):
         """State what the fit promises, the start included."""
         promise, caveats = start_guarantee(start, reads_data)
         relation = noise.sensitivity.relation
-        rho = (noise.sensitivity.value / noise.sigma) ** 2 / 2.0
-        release = Release(
-            "second moments",
-            "gaussian",
-            f"scale {noise.sigma:.4g} on entries of the diagonal, "
-            f"{noise.sigma / noise.weight:.4g} on those beside it, rows of norm 1",
-            noise.sensitivity.proof,
-            Loss(rho, count=noise.n_rounds),
-        )
         own = Guarantee.of(
-            [release],
+            [noise.statement("second moments", units="rows of norm 1")],
             "none" if leaks or caveats else "approximate",
             relation,
             delta=self.delta,
@@ -248,7 +240,7 @@ class SuLQKPlanes(SubspaceClusterer):
         )
         if promise is None:
             return own
-        if relation == "replace-one":
+        if relation is Neighbours.REPLACE_ONE:
             promise = promise.to_replace_one()
         if promise.relation != relation:
             raise ValueError(
@@ -265,4 +257,4 @@ class SuLQKPlanes(SubspaceClusterer):
         check_option("calibration", self.calibration, CALIBRATIONS)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_integer("n_init", self.n_init, minimum=1)
-        check_option("neighbours", self.neighbours, NEIGHBOURS)
+        Neighbours.of(self.neighbours)
