@@ -117,7 +117,7 @@ def test_noise_on_one_feature(mechanism):
 def test_noise_on_matrices(mechanism):
     """Diagonal and beside it; false alarms 1e-4 each."""
     noise = model(mechanism=mechanism)._noise(4)
-    drawn = noise.add(np.zeros((3000, 4, 4)), np.random.default_rng(2))
+    drawn = noise.release(np.zeros((3000, 4, 4)), np.random.default_rng(2))
     beside = noise.sigma if mechanism == "mod_sulq" else noise.sigma / math.sqrt(2)
     assert stats.kstest(drawn[:, 1, 1], stats.norm(scale=noise.sigma).cdf).pvalue > 1e-4
     assert stats.kstest(drawn[:, 0, 3], stats.norm(scale=beside).cdf).pvalue > 1e-4

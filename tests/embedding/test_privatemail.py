@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from privclust.embedding import (
     SMLQ,
     PrivateMail,
     RetrievalServer,
-    _privatemail,
     search_sensitivity,
     sensitivity_bound,
 )
@@ -20,7 +20,7 @@ from privclust.embedding._sensitivity import (
 from privclust.embedding._smlq import FLOORS, FeatureLaplacian, LabelLaplacian, unit_rows
 from privclust.embedding._smlq_kernels import fill_factors, series_degree, series_terms
 from privclust.metrics.retrieval import recall_at_k
-from privclust.privacy.mechanisms import analytic_gaussian_sigma
+from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 
 DEFAULTS = [(6.0, 0.6, 98), (5.0, 0.5, 100), (6.0, 0.6, 100)]  # Table 2; classes of the public set
@@ -70,7 +70,7 @@ def test_one_row_update_is_the_full_recomputation(variant, label_after_noise):
     model = PrivateMail(
         3, variant=variant, label_after_noise=label_after_noise, init_scale=1.0, random_state=0
     ).fit(X, y)
-    model.noise_scale_ = 1e-300
+    model._noise = replace(model._noise, sigma=1e-300)
     found = model.release(queries, labels)
     for image, query, label in zip(found, queries, labels, strict=True):
         np.testing.assert_allclose(
@@ -84,7 +84,7 @@ def test_narrow_and_wide_embeddings_are_the_full_recomputation(variant, init_sca
     X, y = images(400)
     queries, labels = images(3, seed=1)
     model = PrivateMail(2, variant=variant, init_scale=init_scale, random_state=0).fit(X, y)
-    model.noise_scale_ = 1e-300
+    model._noise = replace(model._noise, sigma=1e-300)
     found = model.release(queries, labels)
     for image, query, label in zip(found, queries, labels, strict=True):
         whole = embedded_whole(model, X, y, query, label)
@@ -121,7 +121,7 @@ def test_a_query_does_not_depend_on_the_others():
     X, y = images()
     queries, labels = images(130, seed=1)
     model = PrivateMail(variant="paper", random_state=0, init_scale=1.0).fit(X, y)
-    model.noise_scale_ = 1e-300
+    model._noise = replace(model._noise, sigma=1e-300)
     together = model.release(queries, labels)
     for i in (0, 63, 64, 129):
         alone = model.release(queries[i : i + 1], labels[i : i + 1])[0]
@@ -171,13 +171,13 @@ def test_noise_of_the_stated_scale_is_added(variant, monkeypatch):
     """What goes in and out of the mechanism; false-alarm rate 1e-4 each."""
     seen = []
 
-    def recorded(value, sensitivity, sigma, source):
-        noised = _gaussian(value, sensitivity, sigma, source)
-        seen.append((noised - value, sensitivity, sigma))
+    def recorded(self, value, source):
+        noised = release(self, value, source)
+        seen.append((noised - value, self.sensitivity, self.sigma))
         return noised
 
-    _gaussian = _privatemail.gaussian
-    monkeypatch.setattr(_privatemail, "gaussian", recorded)
+    release = Gaussian.release
+    monkeypatch.setattr(Gaussian, "release", recorded)
     X, y = images(400)
     model = PrivateMail(variant=variant, init_scale=1.0, random_state=0).fit(X, y)
     model.release(*images(3, seed=1))
@@ -209,7 +209,7 @@ def test_where_the_label_goes_after_the_noise(variant):
             model = PrivateMail(
                 variant=variant, label_after_noise=label_after_noise, random_state=0
             ).fit(X, y)
-            model.noise_scale_ = 1e6 * np.abs(model.start_).max()
+            model._noise = replace(model._noise, sigma=1e6 * np.abs(model.start_).max())
             found.append(model.release(query, [label])[0])
         change = np.abs(found[0] - found[1]).max() / np.abs(found[0]).max()
         assert (change > 1e-3) == leaks

@@ -12,18 +12,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_budget
-from privclust.privacy.mechanisms import gaussian
+from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.privacy.symmetric import round_share
 from privclust.validation import check_integer, check_option, check_real
 
 VARIANTS = ("sound", "paper")
 _BLOCK = 1024  # private rows that are embedded together: what does not depend on one another
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the number of terms: of two means' difference
 _LARGEST = 1e100  # coordinates whose squares can be summed up
+_ATTRACTION = Sensitivity(  # over D, which is public
+    1.0,
+    "l2",
+    Neighbours.REPLACE_ONE,
+    "a mean of public h with private weights moves by at most D = max |h - h'|",
+)
+_OF_ALL_GRADIENTS = "each of n gradients within a ball of radius C: 2 C sqrt(n)"
 _ONCE = "for one transform of each row: a row that is transformed m times is released m times"
 
 
@@ -184,7 +190,11 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             _check_magnitude(name, array)
         self.anchors_, self.embedding_ = X, z
         self._source = noise_source(self.random_state)
-        self._share = round_share(self.epsilon, self.delta, self.max_iter)
+        bound = _ATTRACTION
+        if self.variant == "paper":
+            bound = Sensitivity(2.0 * self.clip, "l2", _ATTRACTION.relation, _OF_ALL_GRADIENTS)
+        share = gaussian_share(self.epsilon, self.delta, self.max_iter)
+        self._noise = Gaussian.of_share(bound, share, self.max_iter)
         self.guarantee_ = self.guarantee_of(None)
         self.n_iter_ = self.max_iter
         return self
@@ -235,21 +245,19 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         if n_rows is not None:
             check_integer("n_rows", n_rows, minimum=1)
-        loss, flaw = Loss(self._share**2 / 2.0, count=self.max_iter), ""
+        noise, relation = self._noise, self._noise.sensitivity.relation
         if self.variant == "sound":
-            name, noise = "attraction of a row", f"scale {1.0 / self._share:.4g} times D <= 2"
-            proof = "a mean of public h with private weights moves by at most D = max |h - h'|"
+            words = "scale {scale:.4g} times D <= 2"
+            release = noise.statement("attraction of a row", noise=words)
+        elif n_rows is None:
+            flaw = "the noise is for 2 C, but n gradients change by 2 C sqrt(n)"
+            release = noise.statement("gradients of all rows", flaw=flaw)
         else:
-            name, noise = "gradients of all rows", f"scale {2.0 * self.clip / self._share:.4g}"
-            proof = "each of n gradients within a ball of radius C: 2 C sqrt(n)"
-            if n_rows is None:
-                loss, flaw = None, "the noise is for 2 C, but n gradients change by 2 C sqrt(n)"
-            else:
-                loss = Loss(n_rows * loss.rho, count=self.max_iter)
+            release = noise.for_rows(n_rows).statement("gradients of all rows")
         return Guarantee.of(
-            [Release(name, "gaussian", noise, proof, loss, flaw)],
+            [release],
             "approximate",
-            "replace-one",
+            relation,
             delta=self.delta,
             seeded=is_seeded(self._source),
             caveats=(_ONCE,),
@@ -295,12 +303,10 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Return gradients with noise, their attractions times a factor."""
         if self.variant == "paper":
             gradient = _clipped(factor * attraction - repulsion, self.clip)
-            bound = Sensitivity(2.0 * self.clip, "l2", "replace-one", "one clipped gradient")
-            return gaussian(gradient, bound, bound.value / self._share, self._source)
-        unit = Sensitivity(1.0, "l2", "replace-one", "attraction over D, which is public")
+            return self._noise.release(gradient, self._source)
         scale = spread + _ROUNDING * len(self.anchors_)
         centred = (attraction - repulsion) / scale
-        noised = gaussian(centred, unit, 1.0 / self._share, self._source)
+        noised = self._noise.release(centred, self._source)
         return factor * scale * noised + (factor - 1.0) * repulsion
 
     def _check_parameters(self, n_anchors):

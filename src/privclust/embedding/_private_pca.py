@@ -12,16 +12,20 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.measurements import (
+    Exponential,
+    SymmetricGaussian,
+    gaussian_share,
+    mod_sulq_scale,
+)
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.privacy.symmetric import SymmetricNoise, mod_sulq_scale, round_share
 from privclust.validation import check_integer, check_option
 
 MECHANISMS = ("gaussian", "exponential", "mod_sulq")
-NEIGHBOURS = ("replace_one", "add_remove")
 _CHUNK = 4096  # rows whose products are summed up at once, as float64
 
 
@@ -201,19 +205,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _add_noise(self, moments, radius, source, leaks):
         """Release noised moments, and keep what follows from them."""
         noise = self._noise(len(moments))
-        noised = noise.add(moments[None], source)[0]
+        noised = noise.release(moments[None], source)[0]
         self.components_, values = _leading(noised, self.n_components)
         self.explained_ = values * radius**2
-        release = Release(
-            "second moments",
-            "gaussian",
-            f"scale {noise.sigma:.4g} on entries of the diagonal, "
-            f"{noise.sigma / noise.weight:.4g} on those beside it, rows of norm 1",
-            noise.sensitivity.proof,
-            Loss((noise.sensitivity.value / noise.sigma) ** 2 / 2.0),
-        )
         self.guarantee_ = Guarantee.of(
-            [release],
+            [noise.statement("second moments", units="rows of norm 1")],
             "none" if leaks else "approximate",
             noise.sensitivity.relation,
             delta=self.delta,
@@ -223,16 +219,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _noise(self, n_features):
         """Return the symmetric noise of either Gaussian mechanism."""
+        relation = Neighbours.of(self.neighbours)
         value, proof = {
-            "replace_one": (math.sqrt(2.0), "|xx' - yy'|^2 <= |x|^4 + |y|^4 <= 2"),
-            "add_remove": (1.0, "|xx'| = |x|^2 <= 1"),
-        }[self.neighbours]
-        sensitivity = Sensitivity(value, "l2", self.neighbours.replace("_", "-"), proof)
+            Neighbours.REPLACE_ONE: (math.sqrt(2.0), "|xx' - yy'|^2 <= |x|^4 + |y|^4 <= 2"),
+            Neighbours.ADD_REMOVE: (1.0, "|xx'| = |x|^2 <= 1"),
+        }[relation]
+        sensitivity = Sensitivity(value, "l2", relation, proof)
         if self.mechanism == "mod_sulq":
             scale = mod_sulq_scale(n_features, self.epsilon, self.delta)
-            return SymmetricNoise(sensitivity, scale, 1.0, 1)
-        share = round_share(self.epsilon, self.delta, 1)
-        return SymmetricNoise(sensitivity, value / share, math.sqrt(2.0), 1)
+            return SymmetricGaussian(sensitivity, scale, weight=1.0)
+        return SymmetricGaussian(sensitivity, value / gaussian_share(self.epsilon, self.delta))
 
     def _draw_frame(self, moments, n_samples, source, leaks):
         """Release a draw of the matrix Bingham distribution."""
@@ -240,9 +236,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         from privclust.bingham import LARGEST_CONCENTRATION, sample_matrix_bingham
 
         d, k = len(moments), self.n_components
-        concentration = self.epsilon / (2.0 if self.neighbours == "replace_one" else 1.0)
-        if concentration * n_samples > LARGEST_CONCENTRATION:  # by the rows' bound, not by them
-            most = LARGEST_CONCENTRATION * self.epsilon / concentration
+        relation = Neighbours.of(self.neighbours)
+        bound = Sensitivity(1.0, "range", relation, "|V'x|^2 lies in [0, 1]")
+        one_sided = relation is Neighbours.ADD_REMOVE
+        draw = Exponential(bound, self.epsilon, one_sided=one_sided)
+        if draw.factor * n_samples > LARGEST_CONCENTRATION:  # by the rows' bound, not by them
+            most = LARGEST_CONCENTRATION * self.epsilon / draw.factor
             raise ValueError(
                 f"epsilon * n_samples must be at most {most:g} for mechanism='exponential', got "
                 f"epsilon={self.epsilon!r} for n_samples={n_samples}"
@@ -250,22 +249,21 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rng = unprotected_generator(source)
         start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data
         frame = sample_matrix_bingham(
-            concentration * moments, k, rng, n_sweeps=self.n_sweeps, init=start
+            draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
         )
         self.components_, self.explained_ = np.ascontiguousarray(frame.T), None
-        release = Release(
+        release = draw.statement(
             "components",
-            "matrix Bingham",
-            f"density e^({concentration:.4g} tr(V' M V)), rows of norm 1",
-            "|V'x|^2 lies in [0, 1]",
-            Loss(self.epsilon**2 / 8.0, self.epsilon),
+            mechanism="matrix Bingham",
+            noise="density e^({factor:.4g} tr(V' M V))",
+            units="rows of norm 1",
         )
         self.guarantee_ = self._promise_of_frame(release, k in (1, d - 1, d), source, leaks)
 
     def _promise_of_frame(self, release, is_exact, source, leaks):
         """State what a draw promises."""
         caveats = (*leaks, "drawn in floating point")
-        relation, seeded = self.neighbours.replace("_", "-"), is_seeded(source)
+        relation, seeded = Neighbours.of(self.neighbours), is_seeded(source)
         if leaks or is_exact:
             return Guarantee.of(
                 [release],
@@ -297,7 +295,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         check_budget(self.epsilon, self.delta)
         check_option("mechanism", self.mechanism, MECHANISMS)
-        check_option("neighbours", self.neighbours, NEIGHBOURS)
+        Neighbours.of(self.neighbours)
         check_integer("n_sweeps", self.n_sweeps, minimum=1)
 
 

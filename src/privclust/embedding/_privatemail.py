@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, Self
 
@@ -30,9 +31,9 @@ from privclust.embedding._smlq import (
 )
 from privclust.embedding._smlq_kernels import first_iterate, later_iterates, series_terms
 from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_budget
-from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian
+from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import check_integer, check_option
@@ -242,8 +243,7 @@ class PrivateMail(BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if self.variant == "sound":
-            bound = Sensitivity(self.sensitivity_, "l2", "replace-one", self._proof)
-            return gaussian(self.public_map(X), bound, self.noise_scale_, self._source)
+            return self._noise.release(self.public_map(X), self._source)
         labels = self._query_labels(y, len(X))
         found = np.empty((len(X), *self.start_.shape))
         kernel = np.empty((len(self._y) + 1,) * 2)
@@ -358,8 +358,7 @@ class PrivateMail(BaseEstimator):
                 own, self._degrees, self._products, self._columns, classes, self._matrix,
                 is_code, self.alpha, floor, image,
             )  # fmt: skip
-        bound = Sensitivity(self.sensitivity_, "l2", "replace-one", "Theorem 2")
-        columns = gaussian(columns, bound, self.noise_scale_, self._source)
+        columns = self._noise.release(columns, self._source)
         for label, image in zip(labels, columns, strict=True):
             classes[-1] = label if self._uses_label() else -1
             later_iterates(
@@ -400,36 +399,33 @@ class PrivateMail(BaseEstimator):
 
     def _state_guarantee(self):
         """State what the release of one query promises."""
-        noise = f"scale {self.noise_scale_:.4g}"
-        seeded = is_seeded(self._source)
+        caveats, flaw = (), ""
         if self.variant == "sound":
-            moved = self.sensitivity_
-            name, self._proof = {
+            name, proof = {
                 "feature": ("discriminants of the query", "two unit vectors"),
                 "embedding": (
                     "embedding of the query",
                     "half the diameter of weighted means of the public start",
                 ),
             }[self.released]
-            caveats = ()
         else:
-            name, self._proof = "embedding of query and public set", "Theorem 2"
-            if self._uses_label():
-                release = Release(name, "gaussian", noise, self._proof, None, _LABEL_LEAK)
-                self.guarantee_ = Guarantee.of([release], "none", "replace-one", seeded=seeded)
-                return
+            name, proof = "embedding of query and public set", "Theorem 2"
+        bound = Sensitivity(self.sensitivity_, "l2", Neighbours.REPLACE_ONE, proof)
+        self._noise = priced = Gaussian(bound, self.noise_scale_)
+        if self._uses_label():
+            flaw = _LABEL_LEAK
+        elif self.variant != "sound":
             moved = proved_sensitivity(
                 self._degrees, self._products.T, self.start_, self._y, self._values,
                 alpha=self.alpha, width=self._width, variant=self.variant,
             )  # fmt: skip
-            caveats = (_OTHER_PROOF,)
-        loss = Loss(rho=(moved / self.noise_scale_) ** 2 / 2.0)
+            priced, caveats = self._noise.against(replace(bound, value=moved)), (_OTHER_PROOF,)
         self.guarantee_ = Guarantee.of(
-            [Release(name, "gaussian", noise, self._proof, loss)],
+            [priced.statement(name, flaw=flaw)],
             "approximate",
-            "replace-one",
+            bound.relation,
             delta=self.delta,
-            seeded=seeded,
+            seeded=is_seeded(self._source),
             caveats=caveats,
         )
 
@@ -466,5 +462,5 @@ class PrivateMail(BaseEstimator):
 @lru_cache(maxsize=256)
 def _unit_sigma(epsilon, delta):
     """Calibrate once for all fits with one budget."""
-    unit = Sensitivity(1.0, "l2", "replace-one", "the unit of the noise")
+    unit = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
     return analytic_gaussian_sigma(unit, epsilon, delta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -10,10 +11,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Loss, Release
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_budget, pld_epsilon
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian
+from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import check_integer, check_option
@@ -141,6 +142,7 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.components_ = rng.normal(scale=scale, size=(self.n_components, X.shape[1]))
         self.sensitivity_ = self._sensitivity()
         self.sigma_ = analytic_gaussian_sigma(self.sensitivity_, self.epsilon, self.delta)
+        self._noise = Gaussian(self.sensitivity_, self.sigma_)
         self.guarantee_ = self._promise(leaks)
         return self
 
@@ -164,7 +166,7 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         rows, _, _ = self._bounded(X, self.norm_bound_)
-        return gaussian(rows @ self.components_.T, self.sensitivity_, self.sigma_, self._source)
+        return self._noise.release(rows @ self.components_.T, self._source)
 
     def __sklearn_tags__(self):
         """Say that two calls of `transform` differ."""
@@ -188,23 +190,22 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _row_sensitivity(self):
         """Return 2 R |P|: of a whole row."""
         value = 2.0 * self.norm_bound_ * float(np.linalg.norm(self.components_, 2))
-        return Sensitivity(value, "l2", "replace-one", "|(x - y)'P| <= |x - y| |P| <= 2 R |P|")
+        proof = "|(x - y)'P| <= |x - y| |P| <= 2 R |P|"
+        return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
 
     def _sensitivity(self):
         """Return what the noise is scaled by."""
         if self.neighbours == "row":
             return self._row_sensitivity()
         value = float(np.sqrt((self.components_**2).sum(axis=0).max()))
-        return Sensitivity(
-            value, "l2", "replace-one", "one attribute by at most 1: the longest row of P"
-        )
+        proof = "one attribute by at most 1: the longest row of P"
+        return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
 
     def _promise(self, leaks):
         """State what one transform of each row promises to whole rows."""
-        caveats, flaw, loss = (_ONCE,), "", None
+        caveats, flaw, whole = (_ONCE,), "", self.sensitivity_
         if self.neighbours == "attribute":
-            share = self.sensitivity_.value / self.sigma_
-            epsilon = pld_epsilon([Loss(share**2 / 2.0)], self.delta)
+            epsilon = pld_epsilon([self._noise.loss], self.delta)
             caveats = (
                 f"({epsilon:.4g}, {self.delta:g}) for neighbours that differ by at most 1 in one "
                 "attribute of one row; the statement above is about whole rows",
@@ -213,20 +214,12 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         if self.norm_bound_ is None:
             flaw = "rows have no norm bound, so that a whole row may change by any amount"
         else:
-            share = self._row_sensitivity().value / self.sigma_
-            loss = Loss(share**2 / 2.0)
-        release = Release(
-            "projected row",
-            "gaussian",
-            f"scale {self.sigma_:.4g}",
-            "|(x - y)'P| <= 2 R |P|, P public",
-            loss,
-            flaw,
-        )
+            whole = self._row_sensitivity()
+        noise = self._noise.against(replace(whole, proof="|(x - y)'P| <= 2 R |P|, P public"))
         return Guarantee.of(
-            [release],
+            [noise.statement("projected row", flaw=flaw)],
             "none" if leaks else "approximate",
-            "replace-one",
+            Neighbours.REPLACE_ONE,
             delta=self.delta,
             seeded=is_seeded(self._source),
             caveats=(*leaks, *caveats),

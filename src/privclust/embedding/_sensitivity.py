@@ -10,11 +10,11 @@ import numpy as np
 from privclust.embedding._smlq import checked_labels, kernel_width, label_matrix, unit_rows
 from privclust.embedding._smlq_kernels import first_iterate, label_product
 from privclust.hints import RandomState
+from privclust.privacy.sensitivity import Neighbours
 from privclust.validation import as_generator, check_integer, check_option, check_real
 
 _RECORDS = 24  # directions of the changed record that the search tries with each arrangement
 _DIMENSIONS = 3  # of the features that the search arranges
-RELATIONS = ("replace-one", "add-remove")
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the number of terms: of two means' difference
 _FARTHEST = 4.0 + 1e-4  # squared distance of unit rows, with the rounding of float32
 
@@ -215,7 +215,7 @@ def search_sensitivity(
     True
     """
     check_integer("n", n, minimum=1)
-    check_option("relation", relation, RELATIONS)
+    relation = Neighbours.of(relation, "relation")
     check_integer("n_steps", n_steps, minimum=0)
     check_integer("n_components", n_components, minimum=1)
     rng = as_generator(random_state)
@@ -273,7 +273,7 @@ class _Search:
         points = np.vstack([X[:1], -X[:1], points])
         labels = sorted({0, self._n_classes // 2, self._n_classes - 1, int(y[0])})
         records = [(point, label) for point in points for label in labels]
-        if self._relation == "add-remove":
+        if self._relation is Neighbours.ADD_REMOVE:
             records.insert(0, (np.zeros(_DIMENSIONS), 0))
         images = np.empty((len(records), *self._start.shape))
         for image, (point, label) in zip(images, records, strict=True):
@@ -284,7 +284,7 @@ class _Search:
                 0.0, image,
             )  # fmt: skip
         flat = images.reshape(len(records), -1)
-        if self._relation == "add-remove":
+        if self._relation is Neighbours.ADD_REMOVE:
             changes = np.linalg.norm(flat - flat[0], axis=1)
             i, j = 0, int(changes.argmax())
         else:

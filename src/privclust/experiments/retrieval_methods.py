@@ -22,9 +22,9 @@ from privclust.embedding import (
 )
 from privclust.embedding._smlq import FeatureLaplacian, unit_rows
 from privclust.features import pca_features
-from privclust.privacy.mechanisms import analytic_gaussian_sigma, gaussian
+from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import noise_source
-from privclust.privacy.sensitivity import Sensitivity
 from privclust.validation import as_generator
 
 _NO_NOISE = 1e9  # an epsilon at which noise is some 1e-8 of an embedding
@@ -342,9 +342,9 @@ class PCASearch:
             }
         directions = np.linalg.svd(unit_rows(task.X_public), full_matrices=False)[2]
         coordinates = rows @ directions[: self.n_components].T
-        bound = Sensitivity(2.0, "l2", "replace-one", "two vectors of norm at most 1")
+        bound = Sensitivity(2.0, "l2", Neighbours.REPLACE_ONE, "two vectors of norm at most 1")
         scale = analytic_gaussian_sigma(bound, self.epsilon, self.delta)
-        noised = gaussian(coordinates, bound, scale, noise_source(self.random_state))
+        noised = Gaussian(bound, scale).release(coordinates, noise_source(self.random_state))
         return task.ranks(noised, coordinates, queries) | {"guaranteed": np.array(self.epsilon)}
 
 
