@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from privclust.privacy.audit import audit_mechanism, likelihood_ratio
-from privclust.privacy.mechanisms import analytic_gaussian_sigma
+from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 
 DELTA = 0.01  # of normal noise; the other mechanisms have none

@@ -538,3 +538,20 @@ def test_decoding_its_sketch_again_finds_the_same_groups():
 )
 def test_the_default_number_of_frequencies(n_unknowns, m):
     assert module._number_of_frequencies(n_unknowns) == m
+
+
+def test_the_guarantee_tells_the_pilot_from_the_sums_and_takes_either_dash():
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 2))
+    first, second = (
+        CompressiveKMeans(
+            2, epsilon=5.0, bounds=(-1.0, 1.0), n_frequencies=30, neighbours=name, random_state=0
+        ).fit(X)
+        for name in ("add_remove", "add-remove")
+    )
+    assert first.guarantee_ == second.guarantee_
+    assert first.cluster_centers_.tobytes() == second.cluster_centers_.tobytes()
+    sums = "sums of features and number of records"
+    assert [r.name for r in first.guarantee_.releases] == [sums, f"pilot: {sums}"]
+    shares = [r.loss.epsilon for r in first.guarantee_.releases]
+    assert sum(shares) == pytest.approx(5.0)
+    assert shares[0] > shares[1]

@@ -11,17 +11,11 @@ from privclust.experiments.audit_cases_base import (
     repeated,
     vectorised,
 )
-from privclust.privacy.mechanisms import (
-    analytic_gaussian_sigma,
-    exponential,
-    gaussian,
-    laplace,
-)
-from privclust.privacy.sensitivity import Sensitivity
+from privclust.privacy import Neighbours, Sensitivity, measurements
 
-_UNIT_L1 = Sensitivity(1.0, "l1", "add-remove", "one row is one count")
-_UNIT_L2 = Sensitivity(1.0, "l2", "add-remove", "one row is one count")
-_VOTE = Sensitivity(1.0, "range", "replace-one", "one row moves each score by 1 at most")
+_UNIT_L1 = Sensitivity(1.0, "l1", Neighbours.ADD_REMOVE, "one row is one count")
+_UNIT_L2 = Sensitivity(1.0, "l2", Neighbours.ADD_REMOVE, "one row is one count")
+_VOTE = Sensitivity(1.0, "range", Neighbours.REPLACE_ONE, "one row moves each score by 1 at most")
 
 
 class Laplace(AuditCase):
@@ -32,7 +26,7 @@ class Laplace(AuditCase):
 
     def many(self, data, rng, n):
         """Return n noised counts."""
-        return laplace(repeated(data, n), _UNIT_L1, self.epsilon, rng)
+        return measurements.Laplace(_UNIT_L1, self.epsilon).release(repeated(data, n), rng)
 
 
 class Gaussian(AuditCase):
@@ -44,8 +38,8 @@ class Gaussian(AuditCase):
 
     def many(self, data, rng, n):
         """Return n noised counts."""
-        sigma = analytic_gaussian_sigma(_UNIT_L2, self.epsilon, self.delta)
-        return gaussian(repeated(data, n), _UNIT_L2, sigma, rng)
+        sigma = measurements.analytic_gaussian_sigma(_UNIT_L2, self.epsilon, self.delta)
+        return measurements.Gaussian(_UNIT_L2, sigma).release(repeated(data, n), rng)
 
 
 class Exponential(AuditCase):
@@ -58,7 +52,7 @@ class Exponential(AuditCase):
 
     def __call__(self, data, rng):
         """Return the candidate's number."""
-        return exponential(data, _VOTE, self.epsilon, rng)
+        return measurements.Exponential(_VOTE, self.epsilon).release(data, rng)
 
 
 class RandomisedResponse(AuditCase):
@@ -75,4 +69,4 @@ class RandomisedResponse(AuditCase):
     def __call__(self, data, rng):
         """Return the answer, 0 or 1."""
         # probability e^epsilon / (1 + e^epsilon) of the truth: scores apart by epsilon
-        return exponential(data, _VOTE, 2.0 * self.epsilon, rng)
+        return measurements.Exponential(_VOTE, 2.0 * self.epsilon).release(data, rng)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from privclust.privacy.audit import _audit, _events, audit_mechanism, likelihood_ratio
-from privclust.privacy.mechanisms import analytic_gaussian_sigma
+from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 
 ALPHA = 1e-4
