@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.compiled import kernel, part
+from privclust.lloyd import add_to_clusters, find_nearest, squared_distances
 
 _N_STARTS = 20
 _MAX_ITER = 300
@@ -99,11 +100,15 @@ def _best_of_starts(X, firsts, draws, n_clusters, tolerance):
 
 @part()
 def _plus_plus(columns, first, draws, centers, lowered, least, best):
-    """Draw centers among the samples by greedy k-means++."""
+    """Draw centers among the samples by greedy k-means++, at the threshold as scikit-learn does.
+
+    A running sum that equals it is enough, and the last sample stands for rounding; a draw of
+    `privclust.lloyd.plus_plus` has no mass on rows at a center.
+    """
     n_clusters, n_samples = centers.shape[0], columns.shape[1]
     n_candidates = draws.size // max(n_clusters - 1, 1)
     centers[0] = columns[:, first]
-    _measure(columns, centers[0], least)
+    squared_distances(columns, n_samples, centers[0], least)
     total = least.sum()
     for k in range(1, n_clusters):
         best_total, chosen = np.inf, 0
@@ -113,7 +118,7 @@ def _plus_plus(columns, first, draws, centers, lowered, least, best):
             while running < threshold and candidate < n_samples - 1:
                 candidate += 1
                 running += least[candidate]
-            _measure(columns, columns[:, candidate], lowered)
+            squared_distances(columns, n_samples, columns[:, candidate], lowered)
             for i in range(n_samples):
                 lowered[i] = min(least[i], lowered[i])
             new_total = lowered.sum()
@@ -130,7 +135,7 @@ def _iterate(X, columns, centers, moved, labels, before, distances, work, tolera
     """Run Lloyd's algorithm; leave labels, and squared distances from their centers."""
     before[:] = -1
     for _ in range(_MAX_ITER):
-        _assign(columns, centers, labels, distances, work)
+        find_nearest(columns, labels.size, centers, work, distances, labels)
         _update(X, centers, labels, distances, moved)
         shift = 0.0
         for k in range(centers.shape[0]):
@@ -146,28 +151,7 @@ def _iterate(X, columns, centers, moved, labels, before, distances, work, tolera
         if shift <= tolerance:
             break
         before[:] = labels
-    _assign(columns, centers, labels, distances, work)
-
-
-@part()
-def _assign(columns, centers, labels, least, work):
-    """Find the nearest center of each sample, the first of equals, and its squared distance."""
-    least[:] = np.inf
-    for k in range(centers.shape[0]):
-        _measure(columns, centers[k], work)
-        for i in range(labels.size):
-            is_nearer = work[i] < least[i]
-            least[i] = work[i] if is_nearer else least[i]
-            labels[i] = k if is_nearer else labels[i]
-
-
-@part()
-def _measure(columns, center, distances):
-    """Find each sample's squared distance from one center."""
-    distances[:] = 0.0
-    for j in range(columns.shape[0]):
-        for i in range(columns.shape[1]):
-            distances[i] += (columns[j, i] - center[j]) ** 2
+    find_nearest(columns, labels.size, centers, work, distances, labels)
 
 
 @part()
@@ -176,10 +160,7 @@ def _update(X, centers, labels, distances, moved):
     n_clusters, n_features = centers.shape
     counts = np.zeros(n_clusters)
     moved[:] = 0.0
-    for i in range(X.shape[0]):
-        counts[labels[i]] += 1.0
-        for j in range(n_features):
-            moved[labels[i], j] += X[i, j]
+    add_to_clusters(X, labels, counts, moved)
     for k in range(n_clusters):
         if counts[k] == 0.0 and distances.max() > 0.0:
             farthest = distances.argmax()

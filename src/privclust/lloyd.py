@@ -1,4 +1,8 @@
-"""Lloyd's algorithm, which several packages need: one pass, a run, and a start."""
+"""Lloyd's algorithm, which several packages need: one pass, a run, and a start.
+
+The parts that are compiled into other passes, of spectral embeddings and of the cells of a grid,
+stand here too.
+"""
 
 from __future__ import annotations
 
@@ -88,57 +92,93 @@ def _assign(X, centers, counts, sums, labels):
     Samples are taken in blocks that are transposed, so that the loops over a block vectorise;
     what is summed up is summed in the order of the samples.
     """
-    n_samples, n_features = X.shape
-    block = np.zeros((n_features, BLOCK))
+    block = np.zeros((X.shape[1], BLOCK))
     distances, least = np.empty(BLOCK), np.empty(BLOCK)
     nearest = np.empty(BLOCK, dtype=np.int64)
     inertia = 0.0
-    for start in range(0, n_samples, BLOCK):
-        size = min(BLOCK, n_samples - start)
-        for i in range(size):
-            for j in range(n_features):
-                block[j, i] = X[start + i, j]
-        find_nearest(block, centers, distances, least, nearest)
-        for i in range(size):
-            k = nearest[i]
+    for start in range(0, X.shape[0], BLOCK):
+        samples = X[start : start + BLOCK]
+        for i in range(samples.shape[0]):
+            for j in range(samples.shape[1]):
+                block[j, i] = samples[i, j]
+        find_nearest(block, BLOCK, centers, distances, least, nearest)
+        add_to_clusters(samples, nearest, counts, sums)
+        for i in range(len(samples)):
             inertia += least[i]
-            counts[k] += 1.0
-            for j in range(n_features):
-                sums[k, j] += X[start + i, j]
         if labels.size:
-            labels[start : start + size] = nearest[:size]
+            labels[start : start + len(samples)] = nearest[: len(samples)]
     return inertia
 
 
 @part()
-def find_nearest(block, centers, distances, least, nearest):
-    """Write the nearest center of each column of a block, and its squared distance; compiled.
+def squared_distances(columns, n_samples, center, distances):
+    """Write the squared distance of each column to one center; compiled.
 
     Parameters
     ----------
-    block : ndarray of shape (n_features, BLOCK), float64
-        Samples as columns; what fills up the last block is computed like the rest.
+    columns : ndarray of shape (n_features, n_samples), float64
+        Samples as columns, so that the loop over them vectorises.
+    n_samples : int
+        The number of columns; loops are quickest where it is a constant.
+    center : ndarray of shape (n_features,), float64
+    distances : ndarray of shape (n_samples,), float64
+        Out: summed up in the order of the features.
+    """
+    distances[:] = 0.0
+    for j in range(columns.shape[0]):
+        row, coordinate = columns[j], center[j]
+        for i in range(n_samples):
+            difference = row[i] - coordinate
+            distances[i] += difference * difference
+
+
+@part()
+def find_nearest(columns, n_samples, centers, distances, least, nearest):
+    """Write the nearest center of each column, and its squared distance; compiled.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_features, n_samples), float64
+        Samples as columns. What fills up the last block is computed like the rest.
+    n_samples : int
+        The number of columns; of many samples, blocks of `BLOCK` are quickest.
     centers : ndarray of shape (n_clusters, n_features), float64
-    distances : ndarray of shape (BLOCK,), float64
+    distances : ndarray of shape (n_samples,), float64
         Work space.
-    least : ndarray of shape (BLOCK,), float64
+    least : ndarray of shape (n_samples,), float64
         Out: squared distance to the nearest center.
-    nearest : ndarray of shape (BLOCK,), int64
+    nearest : ndarray of shape (n_samples,), int64
         Out: its index; ties go to the first.
     """
     least[:] = np.inf
     nearest[:] = 0
     for k in range(centers.shape[0]):
-        distances[:] = 0.0
-        for j in range(centers.shape[1]):
-            row, center = block[j], centers[k, j]
-            for i in range(BLOCK):
-                difference = row[i] - center
-                distances[i] += difference * difference
-        for i in range(BLOCK):
+        squared_distances(columns, n_samples, centers[k], distances)
+        for i in range(n_samples):
             is_nearer = distances[i] < least[i]
             least[i] = distances[i] if is_nearer else least[i]
             nearest[i] = k if is_nearer else nearest[i]
+
+
+@part()
+def add_to_clusters(samples, labels, counts, sums):
+    """Add samples to the counts and sums of the clusters of their labels, in order; compiled.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    labels : ndarray of at least n_samples entries, int64
+        The cluster of each sample.
+    counts : ndarray of shape (n_clusters,), float64
+        In and out.
+    sums : ndarray of shape (n_clusters, n_features), float64
+        In and out.
+    """
+    for i in range(samples.shape[0]):
+        k = labels[i]
+        counts[k] += 1.0
+        for j in range(samples.shape[1]):
+            sums[k, j] += samples[i, j]
 
 
 def lloyd(
@@ -196,7 +236,11 @@ def plus_plus(X: np.ndarray, n_clusters: int, rng: np.random.Generator) -> np.nd
 
 @kernel()
 def _lower_distances(X, center, least):
-    """Lower each row's squared distance to that to a new center; return their sum."""
+    """Lower each row's squared distance to that to a new center; return their sum.
+
+    Row by row: to transpose blocks for one center, as `_assign` does for all, takes up to 8 times
+    as long.
+    """
     total = 0.0
     for i in range(X.shape[0]):
         distance = 0.0

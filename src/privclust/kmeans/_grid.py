@@ -142,7 +142,11 @@ def _count(X, low, inverse_steps, shape, counts):
 
 @kernel()
 def _assign_cells(counts, middles, shape, centers, totals, n_cells, sums):
-    """Add to totals, n_cells and sums, in the order of the cells; return the error."""
+    """Add to totals, n_cells and sums, in the order of the cells; return the error.
+
+    One loop adds up, not `privclust.lloyd.add_to_clusters`: weights and numbers of cells in a loop
+    each would take half as long again.
+    """
     d = shape.size
     place = np.zeros(d, dtype=np.int64)
     block = np.zeros((d, BLOCK))
@@ -155,7 +159,7 @@ def _assign_cells(counts, middles, shape, centers, totals, n_cells, sums):
             for j in range(d):
                 block[j, i] = middles[j, place[j]]
             _step(place, shape)
-        find_nearest(block, centers, distances, least, nearest)
+        find_nearest(block, BLOCK, centers, distances, least, nearest)
         for i in range(size):
             k, weight = nearest[i], counts[start + i]
             error += weight * least[i]
