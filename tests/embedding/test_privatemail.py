@@ -12,13 +12,13 @@ from privclust.embedding import (
     search_sensitivity,
     sensitivity_bound,
 )
-from privclust.embedding._sensitivity import (
+from privclust.embedding._smlq import FLOORS, FeatureLaplacian, LabelLaplacian, unit_rows
+from privclust.embedding._smlq_kernels import fill_factors, series_degree, series_terms
+from privclust.embedding._smlq_sensitivity import (
     proved_sensitivity,
     sensitivity_constant,
     weighted_mean_diameter,
 )
-from privclust.embedding._smlq import FLOORS, FeatureLaplacian, LabelLaplacian, unit_rows
-from privclust.embedding._smlq_kernels import fill_factors, series_degree, series_terms
 from privclust.metrics.retrieval import recall_at_k
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity

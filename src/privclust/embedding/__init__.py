@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from privclust.embedding._private_pca import PrivatePCA
     from privclust.embedding._privatemail import PrivateMail
     from privclust.embedding._random_projection import PrivateRandomProjection
-    from privclust.embedding._retrieval import Message, RetrievalClient, RetrievalServer
-    from privclust.embedding._sensitivity import search_sensitivity, sensitivity_bound
+    from privclust.embedding._retrieval_protocol import Message, RetrievalClient, RetrievalServer
     from privclust.embedding._smlq import SMLQ
+    from privclust.embedding._smlq_sensitivity import search_sensitivity, sensitivity_bound
 
 _HOMES = {
     "align": "_alignment",
     "DPdSNE": "_dpdsne",
-    "Message": "_retrieval",
+    "Message": "_retrieval_protocol",
     "PrivateMail": "_privatemail",
     "PrivatePCA": "_private_pca",
     "PrivateRandomProjection": "_random_projection",
-    "RetrievalClient": "_retrieval",
-    "RetrievalServer": "_retrieval",
-    "search_sensitivity": "_sensitivity",
-    "sensitivity_bound": "_sensitivity",
+    "RetrievalClient": "_retrieval_protocol",
+    "RetrievalServer": "_retrieval_protocol",
+    "search_sensitivity": "_smlq_sensitivity",
+    "sensitivity_bound": "_smlq_sensitivity",
     "SMLQ": "_smlq",
 }
 __all__ = [

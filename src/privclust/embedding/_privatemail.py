@@ -13,11 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.embedding._discriminants import discriminants
-from privclust.embedding._sensitivity import (
-    proved_sensitivity,
-    sensitivity_bound,
-    weighted_mean_diameter,
-)
 from privclust.embedding._smlq import (
     FLOORS,
     KERNELS,
@@ -30,6 +25,11 @@ from privclust.embedding._smlq import (
     unit_rows,
 )
 from privclust.embedding._smlq_kernels import first_iterate, later_iterates, series_terms
+from privclust.embedding._smlq_sensitivity import (
+    proved_sensitivity,
+    sensitivity_bound,
+    weighted_mean_diameter,
+)
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import check_budget
@@ -75,7 +75,7 @@ class PrivateMail(BaseEstimator):
     guaranteed. ``label_after_noise=False`` is the same algorithm without the leak: the query then
     has a row and column of zeros in :math:`L_Y`, later iterates are post-processing, and the
     guarantee is that of the noise, by a sensitivity proved for the public set at hand
-    (`privclust.embedding._sensitivity.proved_sensitivity`) rather than by Theorem 2.
+    (`privclust.embedding._smlq_sensitivity.proved_sensitivity`) rather than by Theorem 2.
 
     **variant="sound"**: the query's label is never used. ``released="feature"``: features of
     norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
@@ -85,11 +85,11 @@ class PrivateMail(BaseEstimator):
     without labels, but for a constant :math:`\tfrac12 \sum_j p_j Q_j` with weights p from the
     kernel with public images; it is linear in Q and so is its sensitivity, half the diameter of
     the weighted means of Q with kernel values in :math:`[e^{-4 / h}, 1]`, h the kernel's width
-    (`privclust.embedding._sensitivity.weighted_mean_diameter`): `init_scale` changes nothing. The
-    other rows of the iterate are functions of public data but for the query's weight: to release
-    them helps nobody. At equal (epsilon, delta) the feature is the default, since the noise is the
-    same in units of the sensitivity and the discriminants fill the ball that it is for, while a
-    kernel as wide as the printed one maps all images to a small part of that diameter.
+    (`privclust.embedding._smlq_sensitivity.weighted_mean_diameter`): `init_scale` changes nothing.
+    The other rows of the iterate are functions of public data but for the query's weight: to
+    release them helps nobody. At equal (epsilon, delta) the feature is the default, since the noise
+    is the same in units of the sensitivity and the discriminants fill the ball that it is for,
+    while a kernel as wide as the printed one maps all images to a small part of that diameter.
 
     A client that asks q times spends q times as much: guarantees are for one query.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
 from privclust.embedding._private_pca import _second_moments
-from privclust.embedding._sensitivity import proved_sensitivity
+from privclust.embedding._smlq_sensitivity import proved_sensitivity
 from privclust.grassmann import nearest_subspaces
 from privclust.kmeans import DPLloyd
 from privclust.kmeans._grid import Grid

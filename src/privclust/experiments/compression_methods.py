@@ -15,11 +15,11 @@ import numpy as np
 
 from privclust.datasets.clusters import draw_mixture
 from privclust.experiments.runner import TrialStreams
-from privclust.kmeans._decode import decode
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._release import laplace_noise, release, scrambled, sound_sigma_xi
 from privclust.kmeans._sketch import Sketch
+from privclust.kmeans._sketch_decoding import decode
 from privclust.privacy.noise import noise_source
 from privclust.validation import check_option
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from privclust.embedding import PrivateMail, align
-from privclust.embedding._sensitivity import (
+from privclust.embedding._smlq import KERNELS, FeatureLaplacian, kernel_width, unit_rows
+from privclust.embedding._smlq_sensitivity import (
     proved_sensitivity,
     search_sensitivity,
     sensitivity_constant,
 )
-from privclust.embedding._smlq import KERNELS, FeatureLaplacian, kernel_width, unit_rows
 from privclust.experiments.retrieval import made, task_of
 from privclust.experiments.retrieval_methods import GalleryServer
 from privclust.experiments.runner import TrialData, TrialStreams

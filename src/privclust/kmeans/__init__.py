@@ -9,27 +9,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privclust.kmeans._compressive import CompressiveKMeans
-    from privclust.kmeans._decode import decode
-    from privclust.kmeans._decoder import Decoded, Moments
     from privclust.kmeans._dplloyd import DPLloyd
     from privclust.kmeans._eugkm import EUGkM
     from privclust.kmeans._feature_sums import FeatureSums, sketch
     from privclust.kmeans._frequencies import draw_frequencies, estimate_variance
     from privclust.kmeans._lloyd import LloydKMeans
+    from privclust.kmeans._mixture_decoder import Decoded
+    from privclust.kmeans._moments import Moments
     from privclust.kmeans._release import release, scrambled
     from privclust.kmeans._sketch import Sketch
+    from privclust.kmeans._sketch_decoding import decode
 
 _HOMES = {
     "CompressiveKMeans": "_compressive",
-    "decode": "_decode",
-    "Decoded": "_decoder",
+    "decode": "_sketch_decoding",
+    "Decoded": "_mixture_decoder",
     "DPLloyd": "_dplloyd",
     "draw_frequencies": "_frequencies",
     "estimate_variance": "_frequencies",
     "EUGkM": "_eugkm",
     "FeatureSums": "_feature_sums",
     "LloydKMeans": "_lloyd",
-    "Moments": "_decoder",
+    "Moments": "_moments",
     "release": "_release",
     "scrambled": "_release",
     "sketch": "_feature_sums",

@@ -34,11 +34,12 @@ from privclust.compiled import kernel, part
 from privclust.kmeans._sketch_kernels import _COSINE, _SINE
 from privclust.vectormath import exp_nonpositive
 
+LOGISTIC_EDGE = 1e-3  # logistic values are started so far from 0 and 1
 _TILE = 128  # frequencies whose atoms stay in the first-level cache
-_MEMORY = 12  # pairs of steps that the quasi-Newton method remembers
-_TURN = 1.0 / (2.0 * math.pi)
+_QUASI_NEWTON_PAIRS = 12  # of steps that are remembered
+_TURNS_PER_RADIAN = 1.0 / (2.0 * math.pi)
 _ARMIJO, _CURVATURE = 1e-4, 0.9
-_TRIES = 20  # of the line search
+_LINE_SEARCH_STEPS = 20
 _SLOW_STEPS = 3  # so many steps in a row without progress end the search
 S0, S1, S2, S3, S4, S5, S6, S7 = _SINE[64]
 C0, C1, C2, C3, C4, C5, C6, C7 = _COSINE[64]
@@ -139,7 +140,7 @@ def _residual_and_gradient(weights, centers, variances, shared, problem, gradien
                 row, q_sum = omega[i], 0.0
                 for j in range(size):
                     q_sum += slope[j] * row[j]
-                by_center[k, i] += 2.0 * weights[k] / _TURN * q_sum
+                by_center[k, i] += 2.0 * weights[k] / _TURNS_PER_RADIAN * q_sum
     return total
 
 
@@ -203,8 +204,8 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
         Ends after three steps in a row that lower f by less than this part of it.
     """
     size = point.size
-    steps, changes = np.empty((_MEMORY, size)), np.empty((_MEMORY, size))
-    rho = np.empty(_MEMORY)
+    steps, changes = np.empty((_QUASI_NEWTON_PAIRS, size)), np.empty((_QUASI_NEWTON_PAIRS, size))
+    rho = np.empty(_QUASI_NEWTON_PAIRS)
     gradient, new_gradient = np.zeros(size), np.empty(size)
     new_point = np.empty(size)
     value, n_pairs, n_slow = np.inf, 0, 0
@@ -220,7 +221,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
                 continue
         new_value, found = value, False
         step, low, high = 1.0, 0.0, -1.0  # high < 0: not bracketed from above yet
-        for _ in range(_TRIES):
+        for _ in range(_LINE_SEARCH_STEPS):
             new_point[:] = point + step * direction
             new_value = _value(new_point, n_atoms, log_low, log_high, problem, new_gradient)
             if not new_value <= value + _ARMIJO * step * slope:
@@ -236,7 +237,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
                 break
             n_pairs = 0
             continue
-        slot = n_pairs % _MEMORY
+        slot = n_pairs % _QUASI_NEWTON_PAIRS
         steps[slot], changes[slot] = new_point - point, new_gradient - gradient
         curvature = np.dot(steps[slot], changes[slot])
         if curvature > 1e-14 * np.dot(changes[slot], changes[slot]):
@@ -253,18 +254,18 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
 def _direction(gradient, steps, changes, rho, n_pairs):
     """Return minus the gradient times the approximate inverse Hessian (two-loop recursion)."""
     direction = -gradient
-    kept = min(n_pairs, _MEMORY)
+    kept = min(n_pairs, _QUASI_NEWTON_PAIRS)
     if kept == 0:
         return direction * (0.1 / max(math.sqrt(np.dot(gradient, gradient)), 1e-300))
-    factors = np.empty(_MEMORY)
+    factors = np.empty(_QUASI_NEWTON_PAIRS)
     for age in range(1, kept + 1):
-        i = (n_pairs - age) % _MEMORY
+        i = (n_pairs - age) % _QUASI_NEWTON_PAIRS
         factors[i] = rho[i] * np.dot(steps[i], direction)
         direction -= factors[i] * changes[i]
-    last = (n_pairs - 1) % _MEMORY
+    last = (n_pairs - 1) % _QUASI_NEWTON_PAIRS
     direction /= rho[last] * np.dot(changes[last], changes[last])
     for age in range(kept, 0, -1):
-        i = (n_pairs - age) % _MEMORY
+        i = (n_pairs - age) % _QUASI_NEWTON_PAIRS
         direction += (factors[i] - rho[i] * np.dot(changes[i], direction)) * steps[i]
     return direction
 
@@ -295,5 +296,5 @@ def correlation_and_gradient(center, turns, real, imaginary, gradient):
         slope = 0.0
         for j in range(size):
             slope += flat[j] * turns[i, j]
-        gradient[i] = slope / _TURN
+        gradient[i] = slope / _TURNS_PER_RADIAN
     return total

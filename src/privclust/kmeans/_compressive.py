@@ -19,18 +19,18 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.hints import Bounds, RandomState
-from privclust.kmeans._decode import (
+from privclust.kmeans._frequencies import draw_frequencies
+from privclust.kmeans._mixture_decoder import cell_variance
+from privclust.kmeans._moments import Moments, estimate_moments
+from privclust.kmeans._release import NOISES, release, smaller_noise
+from privclust.kmeans._sketch import Sketch
+from privclust.kmeans._sketch_decoding import (
     METHODS,
     SPREADS,
     count_noise,
     decode,
-    estimate_moments,
     mean_features,
 )
-from privclust.kmeans._decoder import Moments, cell_variance
-from privclust.kmeans._frequencies import draw_frequencies
-from privclust.kmeans._release import NOISES, release, smaller_noise
-from privclust.kmeans._sketch import Sketch
 from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
 from privclust.privacy.bounds import Box, checked_box, extremes

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privclust.embedding import PrivateMail, RetrievalClient, RetrievalServer
-from privclust.embedding._retrieval import Message, obfuscation_set
+from privclust.embedding._retrieval_protocol import Message, obfuscation_set
 from privclust.metrics.retrieval import nearest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "private_retrieval.py"

@@ -8,14 +8,14 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from privclust.kmeans import FeatureSums, draw_frequencies
-from privclust.kmeans._decoder import (
+from privclust.kmeans._mixture_decoder import (
     Decoded,
     MixtureFit,
-    Moments,
     decode_mixture,
     expected_residual,
     kmeans_of_mixture,
 )
+from privclust.kmeans._moments import Moments
 from privclust.privacy.bounds import Box
 
 CENTERS = np.array([[-7.0, 0.0], [7.0, 2.0], [0.0, 9.0]])

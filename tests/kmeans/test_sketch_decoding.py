@@ -9,7 +9,8 @@ from scipy.spatial.distance import cdist
 
 from privclust.command import main
 from privclust.kmeans import Moments, Sketch, decode, draw_frequencies, release
-from privclust.kmeans._decode import estimate_moments, mean_features
+from privclust.kmeans._moments import estimate_moments
+from privclust.kmeans._sketch_decoding import mean_features
 from privclust.privacy.bounds import checked_box
 
 CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])

@@ -44,47 +44,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
-from privclust.kmeans._atoms import fill_many_atoms, minimise, unpacked
+from privclust.kmeans._atoms import LOGISTIC_EDGE, fill_many_atoms, minimise, unpacked
 from privclust.kmeans._ellipsoids import fit_ellipsoids, n_numbers
 from privclust.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust.privacy.bounds import Box
 
-_ATOMS_PER_CLUSTER, _MORE_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
-_ROUNDS = 12  # deletions happen in at most so many rounds
+_ATOMS_PER_CLUSTER, _EXTRA_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
+_DELETION_ROUNDS = 12  # at most
 _START_ITERATIONS, _PRUNE_ITERATIONS, _LAST_ITERATIONS = 300, 60, 1000
-_LOOSE, _TIGHT = 1e-4, 1e-5  # relative progress of three steps at which a fit ends
-_NARROWEST = 1e-4  # least variance of an atom, in parts of the data's
-_EDGE = 1e-3  # logistic values are started so far from 0 and 1
+_LOOSE_TOLERANCE, _TIGHT_TOLERANCE = 1e-4, 1e-5  # relative progress of three steps
+_LEAST_VARIANCE_RATIO = 1e-4  # of an atom to the data
 _GRAM_TILE = 4096
 _LEAST_NORM = 1e-200  # squared, of atoms that vanish at all frequencies
-_EXPLAINED = 1e-6  # part of the features' power below which a residual is the optimiser's own
-_AIC = 2.0  # what an unknown must explain, in residuals of one equation, for covariances to pay
-_SURE = 3.0  # standard deviations of a residual by which covariances may explain more than noise
-_WORTH_IT = 0.02  # a repair that lowers the residual by less is the last
-_PLACES, _REACH = 100, 2.0  # where a better place for an atom is looked for
-_POINTS, _FEW_POINTS = 4000, 400  # per atom, drawn from the mixture for Lloyd's algorithm
-_STARTS, _FEW_ITERATIONS, _MOST_ITERATIONS = 30, 30, 300  # k-means++ starts on the fewer points
-_PRECISE, _ROUGH = 1e-6, 1e-4  # progress at which Lloyd's algorithm ends; rough where noise is wide
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Where the data are: what a decoder starts from.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-    variances : ndarray of shape (d,)
-        Of each feature.
-    """
-
-    mean: np.ndarray
-    variances: np.ndarray
-
-    @property
-    def variance(self) -> float:
-        """The mean variance of a feature."""
-        return float(self.variances.mean())
+_OPTIMISER_RESIDUAL = 1e-6  # in parts of the features' power: below it nothing is left to explain
+_AIC_PENALTY = 2.0  # residuals of one equation that an unknown of covariances must explain
+_SURE_DEVIATIONS = 3.0  # of a residual, by which covariances may explain more than noise
+_LEAST_IMPROVEMENT = 0.02  # of the residual; a repair of less is the last
+_REPAIR_PLACES, _REPAIR_REACH = 100, 2.0  # where a better place for an atom is looked for
+_POINTS_PER_CLUSTER, _FEW_POINTS_PER_CLUSTER = 4000, 400  # drawn for Lloyd's algorithm
+_LLOYD_STARTS = 30  # by k-means++, on the fewer points
+_FEW_ITERATIONS, _MOST_ITERATIONS = 30, 300  # of Lloyd's algorithm
+_FINE_TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4  # of Lloyd's algorithm; rough where noise is wide
 
 
 @dataclass(frozen=True)
@@ -134,7 +114,7 @@ class MixtureFit:
         )
         self.spreads = np.sqrt(moments.variances) / self.unit
         self.shared = spread == "shared"
-        self.log_low = math.log(_NARROWEST)
+        self.log_low = math.log(_LEAST_VARIANCE_RATIO)
         self.log_high = math.log(max(1.0, float(self.spreads.max() ** 2)))
 
     def fit(self, weights, centers, variances, max_iter, tolerance):
@@ -142,7 +122,7 @@ class MixtureFit:
         n_atoms = len(weights)
         width = self.log_high - self.log_low
         part = (np.log(variances[:1] if self.shared else variances) - self.log_low) / width
-        part = np.clip(part, _EDGE, 1.0 - _EDGE)
+        part = np.clip(part, LOGISTIC_EDGE, 1.0 - LOGISTIC_EDGE)
         roots = np.sqrt(np.maximum(weights, 1e-6))
         point = np.concatenate([roots, centers.ravel(), np.log(part / (1.0 - part))])
         residual = minimise(
@@ -188,7 +168,7 @@ class MixtureFit:
         way whose residual plus `penalty` for each atom is least.
         """
         n_features = len(self.spreads)
-        n_atoms = max(_ATOMS_PER_CLUSTER * n_clusters, n_clusters + _MORE_ATOMS)
+        n_atoms = max(_ATOMS_PER_CLUSTER * n_clusters, n_clusters + _EXTRA_ATOMS)
         start = math.sqrt(0.5 * cell_variance(n_clusters, n_features))
         width = np.sqrt(np.maximum(self.spreads**2 - start, 0.1 * self.spreads**2))
         mixture = (
@@ -196,9 +176,9 @@ class MixtureFit:
             rng.standard_normal((n_atoms, n_features)) * width,
             np.full(n_atoms, start),
         )
-        *mixture, residual = self.fit(*mixture, _START_ITERATIONS, _LOOSE)
+        *mixture, residual = self.fit(*mixture, _START_ITERATIONS, _LOOSE_TOLERANCE)
         best, least = mixture, residual + penalty * n_atoms
-        a_round = max(1, -(-(n_atoms - n_clusters) // _ROUNDS))
+        a_round = max(1, -(-(n_atoms - n_clusters) // _DELETION_ROUNDS))
         while len(mixture[0]) > n_clusters:
             n_left = max(n_clusters, len(mixture[0]) - a_round)
             mixture = self.prune(mixture, n_left)
@@ -206,7 +186,7 @@ class MixtureFit:
             *mixture, residual = self.fit(
                 *mixture,
                 _LAST_ITERATIONS if last else _PRUNE_ITERATIONS,
-                _TIGHT if last else _LOOSE,
+                _TIGHT_TOLERANCE if last else _LOOSE_TOLERANCE,
             )
             if residual + penalty * n_left <= least:
                 best, least = mixture, residual + penalty * n_left
@@ -218,8 +198,10 @@ class MixtureFit:
         turns, squares, real, imaginary = self.problem
         cosines, sines = fill_many_atoms(turns, squares, centers, variances)
         left, left_imaginary = real - weights @ cosines, imaginary - weights @ sines
-        places = rng.standard_normal((_PLACES, len(self.spreads))) * (_REACH * self.spreads)
-        widths = np.full(_PLACES, np.median(variances))
+        places = rng.standard_normal((_REPAIR_PLACES, len(self.spreads))) * (
+            _REPAIR_REACH * self.spreads
+        )
+        widths = np.full(_REPAIR_PLACES, np.median(variances))
         cosines, sines = fill_many_atoms(turns, squares, places, widths)
         heights = cosines @ left + sines @ left_imaginary
         best = int(np.argmax(heights))
@@ -229,8 +211,10 @@ class MixtureFit:
             np.vstack([centers, places[best]]),
             np.append(variances, widths[0]),
         )
-        *larger, _ = self.fit(*larger, _PRUNE_ITERATIONS, _LOOSE)
-        *changed, found = self.fit(*self.prune(larger, len(weights)), _LAST_ITERATIONS, _TIGHT)
+        *larger, _ = self.fit(*larger, _PRUNE_ITERATIONS, _LOOSE_TOLERANCE)
+        *changed, found = self.fit(
+            *self.prune(larger, len(weights)), _LAST_ITERATIONS, _TIGHT_TOLERANCE
+        )
         return (changed, found) if found < residual else (mixture, residual)
 
     def residual(self, weights, centers, variances):
@@ -274,7 +258,7 @@ class MixtureFit:
         weights, centers, spreads = density
         total = weights.sum()
         by_noise = of_each * (len(weights) - 1)
-        if by_noise <= _WORTH_IT * (alone - residual) or not total > 0.0:
+        if by_noise <= _LEAST_IMPROVEMENT * (alone - residual) or not total > 0.0:
             return density
         share = min(by_noise / (alone - residual), 1.0) if alone > residual else 1.0
         return (
@@ -331,7 +315,7 @@ def decode_mixture(
     problem = MixtureFit(features, frequencies, moments, spread)
     d, m = len(moments.mean), len(features)
     of_one_number = 0.5 * expected / m
-    least_explained = _EXPLAINED * float(np.vdot(features, features).real)
+    least_explained = _OPTIMISER_RESIDUAL * float(np.vdot(features, features).real)
     penalty = 0.5 * max(expected, least_explained) / m
     penalty *= (d + 1 + (spread == "per_cluster")) * math.log(2.0 * m)
     enough = expected - of_one_number * n_clusters * (d + 2)
@@ -343,7 +327,7 @@ def decode_mixture(
                 break
             before = residual
             mixture, residual = problem.repair(mixture, residual, rng)
-            if residual > before * (1.0 - _WORTH_IT):
+            if residual > before * (1.0 - _LEAST_IMPROVEMENT):
                 break
         if residual < least:
             best, least = mixture, residual
@@ -354,27 +338,35 @@ def decode_mixture(
         if least <= enough:
             break
     if len(richest[0]) > n_clusters:
-        richest = problem.fit(richest[0], richest[1], richest[2], _LAST_ITERATIONS, _TIGHT)[:3]
+        richest = problem.fit(
+            richest[0], richest[1], richest[2], _LAST_ITERATIONS, _TIGHT_TOLERANCE
+        )[:3]
     weights, centers, variances = richest
     density = weights, centers, np.sqrt(variances)
     if spread == "per_cluster" and least > max(enough, least_explained):
         more = n_numbers(n_clusters, d) - n_clusters * (d + 2)
-        by_chance = (more - _SURE * math.sqrt(4.0 * m)) * of_one_number
+        by_chance = (more - _SURE_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
         if least > enough + by_chance:
-            score = problem.residual(*richest) + _AIC * of_one_number * len(weights) * (d + 2)
-            density = problem.ellipsoids([best, richest], _AIC * of_one_number, score) or density
+            score = problem.residual(*richest) + _AIC_PENALTY * of_one_number * len(weights) * (
+                d + 2
+            )
+            density = (
+                problem.ellipsoids([best, richest], _AIC_PENALTY * of_one_number, score) or density
+            )
     elif noisy:
-        of_each = _AIC * of_one_number * (d + 1 + (spread == "per_cluster"))
+        of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
         density = problem.shrunk(density, problem.residual(*richest), of_each)
     is_wide = len(density[0]) > len(weights)
     start = problem.in_data_units(best)
     weights, centers, spreads = density
     points = weights, problem.origin + problem.unit * centers, problem.unit * spreads
-    centers, weights = kmeans_of_mixture(*points, start[1], rng, _ROUGH if is_wide else _PRECISE)
+    centers, weights = kmeans_of_mixture(
+        *points, start[1], rng, _ROUGH_TOLERANCE if is_wide else _FINE_TOLERANCE
+    )
     return Decoded(centers, weights, start[2], least, expected)
 
 
-def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_PRECISE):
+def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOLERANCE):
     """Return the k-means centers and weights of a mixture, by Lloyd's algorithm on points from it.
 
     `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'. Lloyd's
@@ -386,12 +378,12 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_PRECISE)
     total, k = weights.sum(), len(start)
     if not total > 0.0:
         return start, np.full(k, 1.0 / k)
-    points = _points_of_mixture(weights / total, centers, spreads, _POINTS * k, rng)
-    few = points[rng.permutation(len(points))[: _FEW_POINTS * k]]
+    points = _points_of_mixture(weights / total, centers, spreads, _POINTS_PER_CLUSTER * k, rng)
+    few = points[rng.permutation(len(points))[: _FEW_POINTS_PER_CLUSTER * k]]
     best = lloyd(few, start, _FEW_ITERATIONS, 0.0)
-    starts = [plus_plus(few, k, rng) for _ in range(_STARTS)]
+    starts = [plus_plus(few, k, rng) for _ in range(_LLOYD_STARTS)]
     other = min((lloyd(few, s, _FEW_ITERATIONS, 0.0) for s in starts), key=lambda run: run[1])
-    if other[1] < best[1] * (1.0 - _WORTH_IT):
+    if other[1] < best[1] * (1.0 - _LEAST_IMPROVEMENT):
         best = other
     found, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, tolerance)
     counts, _, _ = nearest_center_statistics(points, found)

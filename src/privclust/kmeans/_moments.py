@@ -1,0 +1,266 @@
+"""Where the data of a sketch are: mean and variances, from its low frequencies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from privclust.kmeans._atoms import LOGISTIC_EDGE, minimise, unpacked
+
+_EXTENT_POWER = 0.5  # mean squared moduli above it tell of the data's extent, not of clusters
+_LEAST_POWER = 0.2  # squared moduli below it have no useful logarithm
+_FEWEST_FREQUENCIES = 20  # that the extent is estimated from
+_LOUD_NOISE = 0.02  # from here on as many more are needed, although they tell of clusters too
+_START_PLACES, _REFINED_PLACES = 500, 4  # of the mean
+_LEAST_SQUARED_PHASE = 1e-2  # below it no frequency tells a spread from a point
+_VARIANCE_LOG_STEP = 0.3  # of the variances at which a posterior is taken
+_CLUSTER_POWER = 0.1  # of features, where a Gaussian has none, that is taken for clusters
+_LARGEST_PHASE = 1e6  # over the box; from here on a frequency tells nothing
+_INFORMATION_RIDGE = 1e-9  # in parts of the information on a coordinate
+_LEAST_LEVEL = 0.05  # of features: a number of records is not 20 times as wrong
+_NATS_PER_NUMBER = 5.0  # that a number of a Gaussian must explain, or noise may have made it
+_SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3  # gain in nats
+_MODEL_ERROR = 0.1  # by which data that are no Gaussian may differ from one
+_LEAST_VARIANCE_RATIO = 1e-3  # of a feature to the largest
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Where the data are: what a decoder starts from.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    variances : ndarray of shape (d,)
+        Of each feature.
+    """
+
+    mean: np.ndarray
+    variances: np.ndarray
+
+    @property
+    def variance(self) -> float:
+        """The mean variance of a feature."""
+        return float(self.variances.mean())
+
+
+def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Moments:
+    r"""Estimate where the data are from the features at low frequencies.
+
+    Data with mean :math:`\mu` and variances :math:`v_i` have features near
+    :math:`\exp(i \omega'\mu - \sum_i v_i \omega_i^2 / 2)` at frequencies too low to tell clusters
+    apart. Without noise the mean and a common variance come from a least-squares fit of one
+    Gaussian atom; with noise, in a box, from the posterior of `_posterior_moments`. Unless noise is
+    loud, the variance of each feature comes from a nonnegative linear fit of :math:`-\log |z_j|^2`.
+
+    Parameters
+    ----------
+    features : ndarray of shape (m,), complex
+    frequencies : ndarray of shape (d, m)
+    noise : float
+        Variance of the noise on real and imaginary parts.
+    box : Box or None
+        Where to look.
+    rng : Generator
+        Of the places that the least-squares fit starts from.
+    of_count : float
+        Variance of the number of records that features were divided by, in squares of it.
+    """
+    d = len(frequencies)
+    if noise > 0.0 and box is not None:
+        moments, level = _posterior_moments(features, frequencies, noise, of_count, box)
+        features, noise = features / level, noise / level**2
+        if noise > _LOUD_NOISE:  # squared moduli are mostly noise
+            return moments
+    power = np.abs(features) ** 2 - 2.0 * noise
+    squares = np.einsum("ij,ij->j", frequencies, frequencies)
+    order = np.argsort(squares, kind="stable")
+    fewest = (_FEWEST_FREQUENCIES + 2 * d) * max(1.0, noise / _LOUD_NOISE)
+    low = order[: _number_of_low(power[order], int(min(fewest, len(power))))]
+    if noise > 0.0 and box is not None:
+        mean, variance = moments.mean, moments.variance
+    else:
+        mean, variance = _fitted_gaussian(
+            features[low], frequencies[:, low], squares[low], box, rng
+        )
+    if noise > _LOUD_NOISE:
+        return Moments(mean, np.full(d, variance))
+    return Moments(mean, _variances(power[low], frequencies[:, low], variance, noise))
+
+
+def _fitted_gaussian(features, frequencies, squares, box, rng):
+    """Fit one Gaussian atom; return its mean and variance."""
+    d, n_low = frequencies.shape
+    unit = 1.0 / math.sqrt(max(float(squares.mean()), 1e-300))
+    middle = np.zeros(d) if box is None else box.center
+    reach = 3.0 * unit if box is None else box.half_widths
+    shifted = features * np.exp(-1j * (middle @ frequencies))
+    shifted = np.append(shifted, np.ones(n_low))  # at frequency 0 the feature is known
+    scaled = np.hstack([frequencies * unit, np.zeros((d, n_low))])
+    problem = (
+        scaled / (2.0 * math.pi),
+        np.einsum("ij,ij->j", scaled, scaled),
+        np.ascontiguousarray(shifted.real),
+        np.ascontiguousarray(shifted.imag),
+    )
+    if box is None:
+        places = rng.standard_normal((_START_PLACES, d)) * (reach / unit)
+    else:
+        places = rng.uniform(-1.0, 1.0, (_START_PLACES, d)) * (reach / unit)
+    places[0] = 0.0
+    heights = (np.exp(-1j * (places @ scaled)) @ shifted).real
+    widest = 1e2 if box is None else max(1e2, 1e2 * float((box.half_widths**2).max()) / unit**2)
+    bounds = math.log(1e-6), math.log(widest)
+    starts = [(place, 0.5) for place in places[np.argsort(-heights)[:_REFINED_PLACES]]]
+    if box is not None:  # from afar too
+        spread = float((box.half_widths**2).mean()) / (3.0 * unit**2)
+        starts.append((np.zeros(d), spread))
+    best, least = None, math.inf
+    for place, spread in starts:
+        part = (math.log(max(spread, 1e-300)) - bounds[0]) / (bounds[1] - bounds[0])
+        part = min(max(part, LOGISTIC_EDGE), 1.0 - LOGISTIC_EDGE)
+        point = np.concatenate([[1.0], place, [math.log(part / (1.0 - part))]])
+        value = minimise(point, 1, *bounds, problem, 200, 1e-6)
+        if value < least:
+            best, least = point, value
+    _, center, variance, _ = unpacked(best, 1, d, *bounds)
+    mean, variance = middle + unit * center[0], float(variance[0]) * unit**2
+    if box is not None:
+        mean = np.clip(mean, box.low, box.high)
+        variance = min(variance, float((box.half_widths**2).mean()))
+    return mean, variance
+
+
+def _posterior_moments(features, frequencies, noise, of_count, box):
+    r"""Return the moments of a record, given a noisy sketch, and the features' level.
+
+    Features are :math:`a \exp(i \omega'\mu - v |\omega|^2 / 2)` plus noise. The level a is 1
+    where the number of records is known; a noisy number is one more measurement of it, of variance
+    `of_count`. What clusters add to a Gaussian counts as noise too: up to a power of
+    :math:`c (1 - e^{-v |\omega|^2})`, since k equal clusters have features of power 1 / k where
+    they are told apart. A priori the mean has the box's moments, and v is uniform on logarithmic
+    scale, from what no frequency tells from 0 to the box's.
+
+    The posterior of mean and level is integrated by Laplace's method at each v of a grid. Its mode
+    is followed from the widest v down, where there is but one, so that a narrow peak of noise
+    elsewhere is not found. The moments are those of a new record, the law of total variance: what
+    is not known of the mean adds to the spread. Where the features are not clearly more than noise,
+    the peaks that noise has of its own cannot be ruled out, and data spread evenly over the box are
+    assumed.
+    """
+    unit = math.sqrt(float(((box.half_widths / box.half_widths.max()) ** 2).mean() / 3.0))
+    unit *= float(box.half_widths.max())
+    scaled = frequencies * unit
+    seen = (np.abs(scaled) < _LARGEST_PHASE).all(axis=0)  # the others turn within any spread
+    if not seen.any():
+        return moments_of_box(box), 1.0
+    features, scaled = features[seen], scaled[:, seen]
+    squares = np.einsum("ij,ij->j", scaled, scaled)
+    even = (box.half_widths / unit) ** 2 / 3.0
+    narrowest = _LEAST_SQUARED_PHASE / max(float(squares.max()), 1.0)
+    steps = 1 + math.ceil(-math.log(narrowest) / _VARIANCE_LOG_STEP)
+    precisions = 1.0 / np.maximum(even, _LEAST_VARIANCE_RATIO * float(even.max()))
+    shifted = features * np.exp(-1j * ((box.center / unit) @ scaled))
+    mean = np.zeros(len(scaled))
+    evidences, gains, levels, means, variances = [], [], [], [], []
+    for v in np.geomspace(1.0, narrowest, steps):
+        damping = np.exp(-0.5 * v * squares)
+        errors = noise + 0.5 * _CLUSTER_POWER * (1.0 - damping**2)
+        evidence, gain, level, mean, covariance = _laplace(
+            shifted, scaled, damping, errors, of_count, precisions, mean
+        )
+        evidences.append(evidence)
+        gains.append(gain)
+        levels.append(level)
+        means.append(mean)
+        variances.append(v + np.diag(covariance))
+    weights = np.exp(np.array(evidences) - max(evidences))
+    weights /= weights.sum()
+    level = float(weights @ np.array(levels))
+    if weights @ np.array(gains) < _NATS_PER_NUMBER * (len(mean) + 2):
+        return moments_of_box(box), level
+    mean = weights @ np.array(means)
+    spread = weights @ (np.array(variances) + (np.array(means) - mean) ** 2)
+    found = np.clip(box.center + unit * mean, box.low, box.high)
+    return Moments(found, unit**2 * np.minimum(spread, 1.0 / precisions)), level
+
+
+def _laplace(features, frequencies, damping, errors, of_count, precisions, mean):
+    """Climb to the mode of mean and level of one Gaussian.
+
+    Steps are those of Fisher's scoring, halved until they climb; `errors` are variances of real and
+    imaginary parts. Returns the evidence, the nats that the mode explains, its level and mean, and
+    the covariance of the mean.
+    """
+    known = 1.0 / of_count if of_count > 0.0 else 0.0
+    power = float((damping**2 / errors).sum()) + known
+    information = (frequencies * (damping**2 / errors)) @ frequencies.T
+    # few frequencies leave it singular
+    prior = np.diag(precisions + _INFORMATION_RIDGE * np.diag(information))
+
+    def climb(mean):
+        turned = features * np.exp(-1j * (mean @ frequencies)) * (damping / errors)
+        match = float(turned.real.sum()) + known
+        level = max(match / power, _LEAST_LEVEL) if known else 1.0
+        gain = level * match - 0.5 * level**2 * power
+        height = gain - 0.5 * float(precisions @ mean**2)
+        return height, gain, level, level * (frequencies @ turned.imag) - precisions * mean
+
+    height, gain, level, gradient = climb(mean)
+    for _ in range(_SCORING_STEPS):
+        step = np.linalg.solve(level**2 * information + prior, gradient)
+        for _ in range(_SCORING_HALVINGS):
+            found = climb(mean + step)
+            if found[0] > height:
+                break
+            step *= 0.5
+        else:
+            break
+        climbed, mean = found[0] - height, mean + step
+        height, gain, level, gradient = found
+        if climbed < _SCORING_GAIN:
+            break
+    hessian = level**2 * information + prior
+    evidence = height - 0.5 * float(np.linalg.slogdet(hessian)[1]) - float(np.log(errors).sum())
+    evidence -= 0.5 * float((np.abs(features) ** 2 / errors).sum())
+    if known:
+        evidence -= 0.5 * math.log(power)
+    return evidence, gain - 0.5 * known, level, mean, np.linalg.inv(hessian)
+
+
+def moments_of_box(box) -> Moments:
+    """Return the moments of data spread evenly over a box."""
+    least = 1e-6 * float((box.half_widths**2).max())
+    return Moments(box.center, np.maximum(box.half_widths**2 / 3.0, least))
+
+
+def _number_of_low(power, fewest):
+    """Count the frequencies, in order of modulus, up to where features tell of clusters."""
+    size = max(10, fewest // 2)
+    for start in range(0, len(power), size):
+        if power[start : start + size].mean() < _EXTENT_POWER:
+            return min(len(power), max(fewest, start))
+    return len(power)
+
+
+def _variances(power, frequencies, variance, noise):
+    """Fit a variance for each feature, held near a common one as far as noise leaves them open.
+
+    Rows of the linear fit are weighted by |z|^2, which makes their errors about 2 sigma |z|; a row
+    more for each feature says that its variance is the common one, give or take as much again.
+    """
+    d = len(frequencies)
+    clear = power > _LEAST_POWER
+    weight = power[clear]
+    error = max(2.0 * math.sqrt(noise), _MODEL_ERROR)
+    rows = np.vstack(
+        [(frequencies[:, clear] ** 2).T * weight[:, None], np.eye(d) * error / variance]
+    )
+    aims = np.append(-np.log(np.minimum(weight, 1.0)) * weight, np.full(d, error))
+    found = nnls(rows, aims)[0]
+    if not found.any():  # beside numbers so much above 1 that the common variance has no weight
+        return np.full(d, variance)
+    return np.maximum(found, found.max() * _LEAST_VARIANCE_RATIO)

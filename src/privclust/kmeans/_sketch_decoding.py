@@ -1,0 +1,179 @@
+"""Decoding a sketch: the clusters that explain it, by the decoder that is asked for."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal
+
+import numpy as np
+
+from privclust.hints import Bounds, RandomState
+from privclust.kmeans._clompr import decode_diracs
+from privclust.kmeans._mixture_decoder import Decoded, decode_mixture, expected_residual
+from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
+from privclust.kmeans._sketch import Sketch
+from privclust.privacy.bounds import checked_box
+from privclust.validation import as_generator, check_integer, check_option
+
+METHODS = ("gaussian", "clompr")
+SPREADS = ("per_cluster", "shared")
+_DEFAULT_STARTS = 5  # starts of the Gaussian decoder, unless one reaches the expected residual
+_POOR_FIT_RATIO = 2.0  # a residual so many times what is expected is looked at again
+_BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
+_LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
+
+
+def decode(
+    sketch: Sketch,
+    n_clusters: int,
+    *,
+    bounds: Bounds | None = None,
+    method: Literal["gaussian", "clompr"] = "gaussian",
+    spread: Literal["per_cluster", "shared"] = "per_cluster",
+    n_init: int | None = None,
+    moments: Moments | None = None,
+    random_state: RandomState = None,
+) -> Decoded:
+    r"""Find the clusters that a sketch tells of.
+
+    All of this is post-processing: it sees the sketch alone, and what it returns is as private as
+    the sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of at least one record.
+    n_clusters : int
+        k.
+    bounds : (low, high) or None
+        Box that holds the data, each a number or an array of shape (n_features,). Centers are
+        looked for, and end, in it. None: wherever the sketch says that the data are.
+    method : {"gaussian", "clompr"}
+        ``"gaussian"``: clusters with a spread (`privclust.kmeans._mixture_decoder`).
+        ``"clompr"``: the published CL-OMPR, clusters as points (`privclust.kmeans._clompr`).
+    spread : {"per_cluster", "shared"}
+        Whether Gaussian clusters have a variance each; not used by CL-OMPR.
+    n_init : int or None
+        Most starts, of which the one of least residual counts. None: 5, but no further one once the
+        residual is what noise and sampling explain; 1 for CL-OMPR, as published.
+    moments : Moments or None
+        Where the data are, if known; None estimates it from the sketch.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Of the starts.
+
+    Returns
+    -------
+    Decoded
+        Centers, weights, variances and residual.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or the sketch has no records.
+
+    Warns
+    -----
+    UserWarning
+        If k > m / (d + 1): there are fewer features than unknowns.
+
+    Examples
+    --------
+    >>> from privclust.kmeans import Sketch, draw_frequencies
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
+    >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))
+    >>> found = decode(sketch, 2, random_state=0)
+    >>> np.sort(found.centers[:, 0]).round()
+    array([-3.,  3.])
+    """
+    if not isinstance(sketch, Sketch):
+        raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
+    check_integer("n_clusters", n_clusters, minimum=1)
+    check_option("method", method, METHODS)
+    check_option("spread", spread, SPREADS)
+    if n_init is None:
+        n_init = _DEFAULT_STARTS if method == "gaussian" else 1
+    check_integer("n_init", n_init, minimum=1)
+    warn_if_not_identifiable(n_clusters, sketch.n_features, sketch.n_frequencies)
+    box = None if bounds is None else checked_box(bounds, sketch.n_features)
+    if moments is not None:
+        _check_moments(moments, sketch.n_features)
+    rng = as_generator(random_state)
+    features, noise, n_samples = mean_features(sketch)
+    expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
+    guessed = moments is None
+    if guessed and (box is None or method == "gaussian"):
+        of_count = count_noise(sketch)
+        moments = estimate_moments(features, sketch.frequencies, noise, box, rng, of_count)
+    if method == "gaussian":
+        task = features, sketch.frequencies, n_clusters
+        how = {"spread": spread, "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
+        found = decode_mixture(*task, moments, expected, **how)
+        if guessed and box is not None and found.residual > _POOR_FIT_RATIO * expected:
+            # clusters far apart: no frequency is low enough to tell where the data are
+            again = decode_mixture(*task, moments_of_box(box), expected, **how)
+            found = min(found, again, key=lambda run: run.residual)
+    else:
+        found = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
+    return found if box is None else found.drawn_in(box)
+
+
+def mean_features(sketch: Sketch):
+    """Return estimates of the mean of exp(i omega'x), their noise's variance, and n.
+
+    A noisy number of records below 1 counts as 1: there is then nothing but noise, and centers
+    come out that mean nothing, which is all that can be told.
+    """
+    if sketch.noise is None and sketch.n_samples < 1:
+        raise ValueError("a sketch of no records has no clusters")
+    n_samples = max(1.0, float(sketch.n_samples))
+    features = sketch.sums / (sketch.alpha_r * n_samples)
+    return features, sketch.noise_variance / (sketch.alpha_r * n_samples) ** 2, n_samples
+
+
+def count_noise(sketch: Sketch) -> float:
+    """Return the variance of a noisy number of records in squares of it; 0 where it is known."""
+    if not isinstance(sketch.n_samples, float):
+        return 0.0
+    return sketch.noise_variance / max(1.0, sketch.n_samples) ** 2
+
+
+def warn_if_not_identifiable(n_clusters: int, n_features: int, n_frequencies: int) -> None:
+    """Warn where k clusters have more unknowns than m complex features can settle."""
+    if n_clusters > n_frequencies / (n_features + 1):
+        warnings.warn(
+            f"{n_clusters} clusters with {n_features} features each are not identifiable from a "
+            f"sketch of {n_frequencies} frequencies: take at least "
+            f"{n_clusters * (n_features + 1)}, better {10 * n_clusters * n_features}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _check_moments(moments: Moments, n_features: int) -> None:
+    """Raise a ValueError unless they can be the moments of data with so many features."""
+    if not isinstance(moments, Moments):
+        raise ValueError(f"moments must be Moments or None, got {type(moments).__name__}")
+    for name, array in (("mean", moments.mean), ("variances", moments.variances)):
+        if np.shape(array) != (n_features,) or not np.isfinite(array).all():
+            raise ValueError(f"moments: {name} must be {n_features} finite numbers, got {array!r}")
+    if not (moments.variances > 0).all():
+        raise ValueError(f"moments: variances must be positive, got {moments.variances!r}")
+
+
+def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng):
+    """CL-OMPR, the best of a number of starts."""
+    if box is None:
+        reach = _BOX_IN_DEVIATIONS * np.sqrt(moments.variances)
+        reach = np.maximum(reach, _LEAST_REACH * np.abs(moments.mean))
+        low, high = moments.mean - reach, moments.mean + reach
+    else:
+        low, high = box.low, box.high
+    runs = [
+        decode_diracs(features, sketch.frequencies, n_clusters, low, high, rng)
+        for _ in range(n_init)
+    ]
+    centers, weights, residual = min(runs, key=lambda run: run[2])
+    total = weights.sum()
+    weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
+    return Decoded(centers, weights, np.zeros(n_clusters), residual, expected)
