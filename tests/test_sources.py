@@ -1,10 +1,11 @@
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import privclust
-from privclust.sources import source_files, sources_of_function
+from privclust.sources import _imports, source_files, sources_of_function
 
 PACKAGE = Path(privclust.__file__).parent
 
@@ -121,3 +122,22 @@ def test_algorithm_packages_do_not_import_the_pipeline():
         assert "import snakemake" not in path.read_text(), path
     used = names("privclust.segmentation")
     assert not any(name.startswith(("experiments/", "figures/")) for name in used)
+
+
+def modules_below(folder):
+    """Dotted paths of the modules of a folder of the package."""
+    files = (path for path in folder.rglob("*.py") if path.name != "__init__.py")
+    return [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in files]
+
+
+def test_no_module_imports_itself_through_others():
+    graph = {module: set(_imports(module)) - {module} for module in modules_below(PACKAGE)}
+    assert len(tuple(TopologicalSorter(graph).static_order())) > 150
+
+
+@pytest.mark.parametrize("library", ["metrics", "datasets", "features", "privacy"])
+def test_libraries_import_nothing_above_them(library):
+    above = {"segmentation", "mixtures", "kmeans", "subspaces", "embedding", "experiments"}
+    above |= {"command", "page", "figures", "artefacts.py", "planning.py", "feature_sets.py"}
+    needed = names(*modules_below(PACKAGE / library))
+    assert {name.split("/")[0] for name in needed} & above == set()
