@@ -10,8 +10,9 @@ import typing
 from importlib import import_module
 from importlib.resources import files
 
+import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privclust
@@ -26,6 +27,7 @@ from privclust.subspaces import (
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
+from privclust.validation import Integer, Real, Unless, constraints
 
 MODULES = [
     info.name
@@ -120,6 +122,63 @@ def test_every_public_estimator_is_checked():
 @pytest.mark.filterwarnings("ignore")  # of bounds taken from data, and of few iterations
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
+
+
+# --- parameters --------------------------------------------------------------------------------
+
+FIRST = {type(estimator).__name__: estimator for estimator in reversed(ESTIMATORS)}
+TRUTH_VALUES = {"affine", "zero_diagonal"}
+# checked where they are used, with a value that they may not have
+ELSEWHERE = {
+    "base": "nonsense",
+    "bounds": (1.0, -1.0),
+    "covariances_init": np.full(7, np.nan),
+    "init": np.full((7, 7), np.nan),
+    "label_after_noise": "nonsense",
+    "means_init": np.full(7, np.nan),
+    "random_state": "nonsense",
+    "weights_init": np.full(7, np.nan),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_no_parameter_is_without_a_constraint(name):
+    cls = type(FIRST[name])
+    parameters = set(inspect.signature(cls).parameters)
+    for base in cls.__mro__:
+        assert set(vars(base).get("_constraints", ())) <= parameters
+    unconstrained = parameters - set(constraints(cls))
+    assert unconstrained <= TRUTH_VALUES | set(ELSEWHERE)
+    assert set(constraints(cls)) & set(ELSEWHERE) <= {"init"}  # a name, or an array
+
+
+def out_of_range(cls):
+    """Yield each parameter with values that it may not have."""
+    for name in inspect.signature(cls).parameters:
+        if name in ELSEWHERE and getattr(constraints(cls).get(name, [None])[0], "or_other", True):
+            yield name, ELSEWHERE[name]
+        if name in constraints(cls):
+            is_number = isinstance(constraints(cls)[name][0], Integer | Real | Unless)
+            for value in ["nonsense", *([np.nan, np.inf, True, -1] if is_number else [])]:
+                yield name, value
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "value"),
+    [
+        pytest.param(estimator, *case, id=f"{cls}-{case[0]}")
+        for cls, estimator in FIRST.items()
+        for case in out_of_range(type(estimator))
+    ],
+)
+@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
+def test_a_value_out_of_range_is_refused_by_name(estimator, name, value):
+    estimator = clone(estimator).set_params(**{name: value})
+    if name == "delta" and "accounting" in estimator.get_params():
+        estimator.set_params(accounting="pld")  # others do without it
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        estimator.fit(X, np.arange(30) % 3)
 
 
 # --- types -------------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ def test_single_precision_gives_the_same_bytes():
     [
         ({"epsilon": 0.0}, "epsilon must be a finite number greater than 0, got 0.0"),
         ({"delta": -0.1}, "delta must be a finite number at least 0, got -0.1"),
-        ({"delta": 1.0}, "delta must lie in .0, 1., got 1.0"),
+        ({"delta": 1.0}, "delta must be less than 1, got 1.0"),
         ({"neighbours": "replace one"}, "neighbours must be one of replace_one, add_remove, got"),
         ({"n_clusters": 0}, "n_clusters must be an integer of at least 1, got 0"),
         ({"n_clusters": 21}, "n_clusters=21 for n_samples=20"),

@@ -40,5 +40,5 @@ def test_bad_constant_is_named(X, value):
 
 @pytest.mark.parametrize("count", [0, 1.5, True])
 def test_bad_count_is_named(X, count):
-    with pytest.raises(ValueError, match="n_components: got"):
+    with pytest.raises(ValueError, match="n_components must be an integer of at least 1, got"):
         PrincipalCoordinates(n_components=count).fit(X)

@@ -15,8 +15,8 @@ from privclust.privacy import PrivacyLeakWarning
 from privclust.segmentation import LSR, TSC
 from privclust.subspaces import KPlanes, SuLQKPlanes
 from privclust.subspaces._base import (
+    DIMENSION,
     bases_of_labels,
-    check_dimension,
     random_bases,
     residuals,
     start_guarantee,
@@ -132,7 +132,7 @@ def test_what_rows_do_not_span_is_random(rng):
 @pytest.mark.parametrize("dimension", [0, 3, 4, 1.5, True, None])
 def test_dimensions_out_of_range(dimension):
     with pytest.raises(ValueError, match="dimension must be"):
-        check_dimension(dimension, 3)
+        DIMENSION("dimension", dimension, {"n_features": 3})
 
 
 # --- starts ----------------------------------------------------------------------------------

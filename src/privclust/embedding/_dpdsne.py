@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,13 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import check_budget
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_option, check_real
+from privclust.validation import (
+    DELTA,
+    Real,
+    check_integer,
+    check_parameters,
+)
 
-VARIANTS = ("sound", "paper")
 _BLOCK = 1024  # private rows that are embedded together: what does not depend on one another
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the number of terms: of two means' difference
 _LARGEST = 1e100  # coordinates whose squares can be summed up
@@ -138,6 +141,8 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ('approximate', 1000000)
     """
 
+    _constraints: ClassVar = {"delta": DELTA, "perplexity": Real(1.0, inclusive=True)}
+
     def __init__(
         self,
         *,
@@ -184,7 +189,12 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
-        self._check_parameters(len(X))
+        check_parameters(self)
+        if self.perplexity >= len(X):
+            raise ValueError(
+                "perplexity must be less than the number of anchors, got "
+                f"perplexity={self.perplexity:g} for n_samples={len(X)}"
+            )
         z = np.array(y, dtype=np.float64).reshape(len(X), -1)
         for name, array in (("X", X), ("y", z)):
             _check_magnitude(name, array)
@@ -308,21 +318,6 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         centred = (attraction - repulsion) / scale
         noised = self._noise.release(centred, self._source)
         return factor * scale * noised + (factor - 1.0) * repulsion
-
-    def _check_parameters(self, n_anchors):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_budget(self.epsilon, self.delta)
-        check_option("variant", self.variant, VARIANTS)
-        check_real("perplexity", self.perplexity, above=1.0, inclusive=True)
-        if self.perplexity >= n_anchors:
-            raise ValueError(
-                "perplexity must be less than the number of anchors, got "
-                f"perplexity={self.perplexity:g} for n_samples={n_anchors}"
-            )
-        check_integer("max_iter", self.max_iter, minimum=1)
-        check_real("learning_rate", self.learning_rate)
-        check_real("exaggeration", self.exaggeration)
-        check_real("clip", self.clip)
 
 
 def _check_magnitude(name, array):

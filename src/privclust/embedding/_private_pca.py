@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import (
     Exponential,
@@ -22,10 +21,9 @@ from privclust.privacy.measurements import (
     mod_sulq_scale,
 )
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_option
+from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+from privclust.validation import DELTA, Integer, check_parameters
 
-MECHANISMS = ("gaussian", "exponential", "mod_sulq")
 _CHUNK = 4096  # rows whose products are summed up at once, as float64
 
 
@@ -123,6 +121,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ('approximate', 1.0)
     """
 
+    _constraints: ClassVar = {
+        "n_components": Integer(at_most="n_features"),
+        "delta": DELTA,
+        "neighbours": check_neighbours,
+    }
+
     def __init__(
         self,
         n_components: int = 2,
@@ -167,7 +171,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             range.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        self._check_parameters(X.shape[1])
+        check_parameters(self, X)
         source = noise_source(self.random_state)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         moments = _second_moments(rows, radius)
@@ -284,19 +288,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "is, is not known",
             ),
         )
-
-    def _check_parameters(self, n_features):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_integer("n_components", self.n_components, minimum=1)
-        if self.n_components > n_features:
-            raise ValueError(
-                "n_components must be at most the number of features, got "
-                f"n_components={self.n_components} for n_features={n_features}"
-            )
-        check_budget(self.epsilon, self.delta)
-        check_option("mechanism", self.mechanism, MECHANISMS)
-        Neighbours.of(self.neighbours)
-        check_integer("n_sweeps", self.n_sweeps, minimum=1)
 
 
 def _second_moments(rows, radius):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,8 @@ from privclust.embedding._discriminants import discriminants
 from privclust.embedding._smlq import (
     FLOORS,
     KERNELS,
+    PARAMETERS,
     FeatureLaplacian,
-    check_smlq_parameters,
     checked_labels,
     kernel_in_place,
     kernel_width,
@@ -32,14 +32,11 @@ from privclust.embedding._smlq_sensitivity import (
 )
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import check_budget
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_option
+from privclust.validation import DELTA, Integer, check_parameters
 
-VARIANTS = ("sound", "paper", "code")
-RELEASED = ("feature", "embedding")
 _BLOCK = 64  # queries whose kernels with the public set are made together
 _LEAST, _LARGEST = 1e-150, 1e150  # of noise whose squares are ordinary numbers
 _MOST_LABELS = 4096  # weights between all labels are held as a matrix
@@ -146,6 +143,8 @@ class PrivateMail(BaseEstimator):
     >>> printed.release(X[:1], y[:1]).shape, printed.guarantee_.definition
     ((1, 61, 2), 'none')
     """
+
+    _constraints: ClassVar = {**PARAMETERS, "delta": DELTA, "start_seed": Integer(0)}
 
     def __init__(
         self,
@@ -431,8 +430,7 @@ class PrivateMail(BaseEstimator):
 
     def _check_parameters(self, n_public):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_option("variant", self.variant, VARIANTS)
-        check_option("released", self.released, RELEASED)
+        check_parameters(self)
         if self.label_after_noise not in (None, True, False):
             raise ValueError(
                 f"label_after_noise must be True, False or None, got {self.label_after_noise!r}"
@@ -442,16 +440,11 @@ class PrivateMail(BaseEstimator):
                 "label_after_noise must be False or None with variant='sound', which never uses "
                 "the query's label"
             )
-        if self.n_components is not None:
-            check_integer("n_components", self.n_components, minimum=1)
-            if self.n_components > n_public:
-                raise ValueError(
-                    f"n_components must be at most the size of the public set, {n_public}, got "
-                    f"{self.n_components}"
-                )
-        check_smlq_parameters(self)
-        check_integer("start_seed", self.start_seed, minimum=0)
-        check_budget(self.epsilon, self.delta)
+        if self.n_components is not None and self.n_components > n_public:
+            raise ValueError(
+                f"n_components must be at most the size of the public set, {n_public}, got "
+                f"{self.n_components}"
+            )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import check_budget, pld_epsilon
+from privclust.privacy.accounting import pld_epsilon
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_option
+from privclust.validation import DELTA, check_parameters
 
-NEIGHBOURS = ("row", "attribute")
 _ONCE = "for one transform of each row: a row that is transformed m times is released m times"
 
 
@@ -93,6 +92,8 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     False
     """
 
+    _constraints: ClassVar = {"delta": DELTA}
+
     def __init__(
         self,
         n_components: int = 2,
@@ -132,9 +133,7 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             If X is not finite or a parameter is out of its range.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        check_integer("n_components", self.n_components, minimum=1)
-        check_budget(self.epsilon, self.delta)
-        check_option("neighbours", self.neighbours, NEIGHBOURS)
+        check_parameters(self)
         self._source = noise_source(self.random_state)
         _, self.norm_bound_, leaks = self._bounded(X, self.norm_bound)
         rng = unprotected_generator(self._source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from privclust.embedding._smlq_kernels import add_stripe, label_product
 from privclust.hints import RandomState
-from privclust.validation import as_generator, check_integer, check_option, check_real
+from privclust.validation import Real, as_generator, check_parameters
 
-VARIANTS = ("paper", "code")
 WIDTHS = {
     "sigma": lambda sigma: sigma,
     "sigma^2": lambda sigma: sigma**2,
@@ -22,7 +21,12 @@ WIDTHS = {
 }
 KERNELS = {"paper": "sigma", "code": "sigma^2"}
 FLOORS = {"paper": 0.0, "code": 1e-9}
-_LEAST, _LARGEST = 1e-100, 1e100  # of parameters that are squared
+_SQUARED = Real(1e-100, inclusive=True, at_most=1e100)  # its square is an ordinary number
+PARAMETERS = {
+    "alpha": Real(inclusive=True, at_most=1e100),
+    "sigma": _SQUARED,
+    "init_scale": _SQUARED,
+}
 _STRIPE = 512  # rows of the kernel made at once: 22 MB in float32 at 11,000 samples
 _KEPT_BYTES = 500_000_000  # a kernel up to this size is kept, a larger one made anew each time
 
@@ -124,6 +128,8 @@ class SMLQ(BaseEstimator):
     True
     """
 
+    _constraints: ClassVar = PARAMETERS
+
     def __init__(
         self,
         n_components: int = 2,
@@ -172,9 +178,7 @@ class SMLQ(BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2
         )
-        check_integer("n_components", self.n_components, minimum=1)
-        check_smlq_parameters(self)
-        check_option("variant", self.variant, VARIANTS)
+        check_parameters(self)
         features = self._laplacian(X)
         labels = LabelLaplacian(checked_labels(y), self.variant, self._width())
         iterates = np.empty((self.n_iter + 1, len(X), self.n_components))
@@ -229,23 +233,6 @@ def _step(Z, features, labels, alpha):
     """Return the step of eq. (4) from Z and the objective at Z."""
     slope = alpha * labels.dot(Z) - features.dot(Z)
     return 0.5 * features.inverse_degrees[:, None] * slope, -float((Z * slope).sum())
-
-
-def check_smlq_parameters(model) -> None:
-    """Check the parameters that the client and the server of the protocol have in common."""
-    check_real("alpha", model.alpha, inclusive=True)
-    check_real("sigma", model.sigma)
-    check_real("init_scale", model.init_scale)
-    for name, least in (("alpha", 0.0), ("sigma", _LEAST), ("init_scale", _LEAST)):
-        value = getattr(model, name)
-        if not least <= value <= _LARGEST:
-            raise ValueError(
-                f"{name} must lie between {least:g} and {_LARGEST:g}, whose squares are ordinary "
-                f"numbers, got {value!r}"
-            )
-    check_integer("n_iter", model.n_iter, minimum=1)
-    if model.kernel is not None:
-        check_option("kernel", model.kernel, WIDTHS)
 
 
 def kernel_width(sigma: float, kernel: str) -> float:

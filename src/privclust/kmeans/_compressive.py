@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,26 +22,15 @@ from privclust.hints import Bounds, RandomState
 from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._mixture_decoder import cell_variance
 from privclust.kmeans._moments import Moments, estimate_moments
-from privclust.kmeans._release import NOISES, release, smaller_noise
+from privclust.kmeans._release import release, smaller_noise
 from privclust.kmeans._sketch import Sketch
-from privclust.kmeans._sketch_decoding import (
-    METHODS,
-    SPREADS,
-    count_noise,
-    decode,
-    mean_features,
-)
+from privclust.kmeans._sketch_decoding import count_noise, decode, mean_features
 from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
 from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.noise import unprotected_generator
-from privclust.validation import (
-    as_generator,
-    check_integer,
-    check_number_of_groups,
-    check_option,
-    check_real,
-)
+from privclust.privacy.sensitivity import check_neighbours
+from privclust.validation import GROUPS, Real, as_generator, check_parameters
 
 _PER_UNKNOWN, _FEWEST = 10, 500  # frequencies: m = 10 k d, as the paper recommends, while
 _MANY, _PER_UNKNOWN_IF_MANY = 5000, 3  # these are few; noise that is normal grows with sqrt(m) only
@@ -130,6 +119,12 @@ class CompressiveKMeans(
     ('approximate', 1.0)
     """
 
+    _constraints: ClassVar = {
+        "n_clusters": GROUPS,
+        "delta": Real(inclusive=True, below=1.0),
+        "neighbours": check_neighbours,
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -186,8 +181,7 @@ class CompressiveKMeans(
             If bounds are taken from the data for a private fit.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        check_number_of_groups("n_clusters", self.n_clusters, len(X))
-        self._check_parameters()
+        self._check_parameters(X)
         self._start(X)
         self._add(X, None)
         self.labels_ = nearest_center(X, self.cluster_centers_)
@@ -208,9 +202,8 @@ class CompressiveKMeans(
         """
         first = not hasattr(self, "sketch_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=first)
-        self._check_parameters()
+        self._check_parameters(X if first else None)
         if first:
-            check_number_of_groups("n_clusters", self.n_clusters, len(X))
             self._start(X)
         elif (self.epsilon is None) != (self.sketch_.noise is None):
             raise ValueError(
@@ -343,26 +336,11 @@ class CompressiveKMeans(
             pilots.append(Guarantee("none", relation, caveats=self._leaks))
         return self._merged.guarantee.compose(*pilots)
 
-    def _check_parameters(self):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        for name, known in (
-            ("noise", NOISES),
-            ("decoder", METHODS),
-            ("spread", SPREADS),
-        ):
-            check_option(name, getattr(self, name), known)
-        Neighbours.of(self.neighbours)
-        check_real("delta", self.delta, inclusive=True)
-        if self.delta >= 1:
-            raise ValueError(f"delta must be less than 1, got {self.delta!r}")
-        if self.epsilon is not None:
-            check_real("epsilon", self.epsilon)
+    def _check_parameters(self, X):
+        """Raise a ValueError; X is None where there may be fewer rows than clusters."""
+        check_parameters(self, X)
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
-        if self.variance is not None:
-            check_real("variance", self.variance)
-        if self.n_frequencies is not None:
-            check_integer("n_frequencies", self.n_frequencies, minimum=1)
 
 
 def _of_pilot(guarantee):

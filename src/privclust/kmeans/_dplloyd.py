@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from privclust.hints import Bounds, RandomState
 from privclust.kmeans._lloyd import checked_centers
 from privclust.lloyd import nearest_center, nearest_center_statistics
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import cdp_share, check_delta, check_epsilon
+from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import (
     Box,
     bounded_rows,
@@ -26,12 +26,8 @@ from privclust.privacy.bounds import (
 )
 from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_number_of_groups, check_option
-
-ACCOUNTING = ("pure", "pld", "cdp")
-VARIANTS = ("sound", "paper")
-STARTS = ("uniform", "separated")
+from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+from privclust.validation import DELTA, GROUPS, Unless, check_parameters
 
 
 @dataclass(frozen=True)
@@ -180,6 +176,12 @@ class DPLloyd(ClusterMixin, BaseEstimator):
     True
     """
 
+    _constraints: ClassVar = {
+        "n_clusters": GROUPS,
+        "delta": Unless("accounting", ["pure", "cdp"], DELTA),
+        "neighbours": check_neighbours,
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -229,7 +231,7 @@ class DPLloyd(ClusterMixin, BaseEstimator):
             If X is not finite, has fewer rows than clusters, or a parameter is out of its range.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        self._check_parameters(len(X))
+        self._check_parameters(X)
         source = noise_source(self.random_state)
         rows, domain, leaks = self._domain(X)
         centers = self._start(domain, X.shape[1], unprotected_generator(source))
@@ -305,18 +307,10 @@ class DPLloyd(ClusterMixin, BaseEstimator):
             return domain.uniform(*shape, rng)
         return domain.from_rows(checked_centers("init", self.init, shape))
 
-    def _check_parameters(self, n_samples):
+    def _check_parameters(self, X):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
-        for name, known in (("accounting", ACCOUNTING), ("variant", VARIANTS)):
-            check_option(name, getattr(self, name), known)
-        check_epsilon(self.epsilon)
-        if self.accounting == "pld":
-            check_delta(self.delta)
-        check_number_of_groups("n_clusters", self.n_clusters, n_samples)
-        check_integer("max_iter", self.max_iter, minimum=1)
+        check_parameters(self, X)
         neighbours = self._neighbours()
-        if isinstance(self.init, str):
-            check_option("init", self.init, STARTS)
         if self.bounds is not None and self.norm_bound is not None:
             raise ValueError(
                 f"bounds and norm_bound are two ways to bound rows: give one, got {self.bounds!r} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,11 @@ from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import checked_centers
 from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import check_delta, check_epsilon
 from privclust.privacy.bounds import declared_box, separated_points
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_number_of_groups, check_option, check_real
+from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+from privclust.validation import GROUPS, Real, check_parameters
 
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
 
@@ -125,6 +124,12 @@ class EUGkM(ClusterMixin, BaseEstimator):
     (True, 56)
     """
 
+    _constraints: ClassVar = {
+        "n_clusters": GROUPS,
+        "delta": Real(inclusive=True, below=1.0),
+        "neighbours": check_neighbours,
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -175,7 +180,7 @@ class EUGkM(ClusterMixin, BaseEstimator):
             the grid needs more than `max_cells` cells.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        self._check_parameters(len(X))
+        check_parameters(self, X)
         source = noise_source(self.random_state)
         box, _, leaks = declared_box(X, self.bounds, self.out_of_bounds)
         n_samples, releases, part = self._size(len(X), source)
@@ -247,21 +252,6 @@ class EUGkM(ClusterMixin, BaseEstimator):
             centers, error, n_iter = _run(grid, counts, start, deviation, self.max_iter)
             if error < least:
                 self.cluster_centers_, self.n_iter_, least = centers, n_iter, error
-
-    def _check_parameters(self, n_rows):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_epsilon(self.epsilon)
-        check_real("delta", self.delta, inclusive=True)
-        if self.delta > 0:
-            check_delta(self.delta)
-        Neighbours.of(self.neighbours)
-        check_number_of_groups("n_clusters", self.n_clusters, n_rows)
-        if isinstance(self.init, str):
-            check_option("init", self.init, ("separated",))
-        for name in ("n_init", "max_iter", "max_cells"):
-            check_integer(name, getattr(self, name), minimum=1)
-        if self.n_samples is not None:
-            check_integer("n_samples", self.n_samples, minimum=1)
 
 
 def _run(grid, counts, centers, deviation, max_iter):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,15 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.hints import RandomState
 from privclust.lloyd import lloyd, nearest_center, plus_plus
-from privclust.validation import (
-    as_generator,
-    check_integer,
-    check_number_of_groups,
-    check_option,
-    check_real,
-)
+from privclust.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
 
-STARTS = ("k-means++", "random_rows")
 _LARGEST = 1e100  # coordinates whose squares can be summed up
 
 
@@ -81,6 +74,8 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
     ([0.5, 10.5], 1.0)
     """
 
+    _constraints: ClassVar = {"n_clusters": GROUPS, "tol": NOT_NEGATIVE}
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -119,7 +114,10 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
             of its range.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        self._check_parameters(X)
+        check_parameters(self, X)
+        largest = max(-float(X.min()), float(X.max()))
+        if largest > _LARGEST:
+            raise ValueError(f"X has a magnitude above {_LARGEST:g}, got {largest:g}: rescale X")
         rng = as_generator(self.random_state)
         best = None
         for _ in range(self.n_init if isinstance(self.init, str) else 1):
@@ -144,18 +142,6 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
             chosen = rng.choice(len(X), size=self.n_clusters, replace=False)
             return X[chosen].astype(np.float64)
         return plus_plus(X, self.n_clusters, rng)
-
-    def _check_parameters(self, X):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        if isinstance(self.init, str):
-            check_option("init", self.init, STARTS)
-        check_number_of_groups("n_clusters", self.n_clusters, len(X))
-        check_integer("n_init", self.n_init, minimum=1)
-        check_integer("max_iter", self.max_iter, minimum=1)
-        check_real("tol", self.tol, inclusive=True)
-        largest = max(-float(X.min()), float(X.max()))
-        if largest > _LARGEST:
-            raise ValueError(f"X has a magnitude above {_LARGEST:g}, got {largest:g}: rescale X")
 
 
 def checked_centers(name: str, centers, shape: tuple[int, int]) -> np.ndarray:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,16 +38,14 @@ from privclust.mixtures._frames import (
     statistic_weights,
 )
 from privclust.mixtures._noise_plan import RELATION
-from privclust.mixtures._parameters import MixtureParameters, check_covariance_type, sample
+from privclust.mixtures._parameters import MixtureParameters, sample
 from privclust.mixtures._private_base import PrivateMixture
 from privclust.privacy import Guarantee
-from privclust.privacy.accounting import cdp_share, check_delta, check_epsilon
+from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.validation import check_integer, check_number_of_groups, check_option
-
-ACCOUNTING = ("pld", "cdp")
+from privclust.validation import DELTA, GROUPS, Unless, check_parameters
 
 
 @dataclass(frozen=True)
@@ -143,6 +141,8 @@ class AdaptiveGaussianMixture(PrivateMixture):
     True
     """
 
+    _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
+
     def __init__(
         self,
         n_components: int = 1,
@@ -181,7 +181,7 @@ class AdaptiveGaussianMixture(PrivateMixture):
         self
         """
         X = validate_data(self, X, dtype=np.float64, order="C")
-        self._check_parameters(len(X))
+        check_parameters(self, X)
         delta = None if self.accounting == "cdp" else float(self.delta)
         share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
@@ -201,16 +201,6 @@ class AdaptiveGaussianMixture(PrivateMixture):
             caveats=leaks,
         )
         return self
-
-    def _check_parameters(self, n_samples):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_covariance_type(self.covariance_type)
-        check_option("accounting", self.accounting, ACCOUNTING)
-        check_epsilon(self.epsilon)
-        if self.accounting != "cdp":
-            check_delta(self.delta)
-        check_number_of_groups("n_components", self.n_components, n_samples)
-        check_integer("max_iter", self.max_iter, minimum=1)
 
 
 def total_share(epsilon: float, delta: float | None, accounting: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,22 +14,16 @@ from privclust.hints import RandomState
 from privclust.lloyd import nearest_center_statistics
 from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
-from privclust.mixtures._parameters import (
-    MixtureParameters,
-    check_covariance_type,
-    covariance_shape,
-)
+from privclust.mixtures._parameters import MixtureParameters, covariance_shape
 from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
 from privclust.validation import (
+    GROUPS,
+    NOT_NEGATIVE,
+    Real,
     as_generator,
-    check_integer,
-    check_number_of_groups,
-    check_option,
+    check_parameters,
     check_real,
 )
-
-_ESTIMATES = ("mle", "map")
-_INITS = ("random", "k-means++")
 
 
 class GaussianMixtureEM(FittedMixture):
@@ -126,6 +120,14 @@ class GaussianMixtureEM(FittedMixture):
 
     _FITTED = ("n_iter_", "converged_", "lower_bound_", "lower_bounds_")
 
+    _constraints: ClassVar = {
+        "n_components": GROUPS,
+        "tol": NOT_NEGATIVE,
+        "reg_covar": NOT_NEGATIVE,
+        "concentration": Real(1.0, inclusive=True),
+        "mean_precision": NOT_NEGATIVE,
+    }
+
     def __init__(
         self,
         n_components: int = 1,
@@ -136,7 +138,7 @@ class GaussianMixtureEM(FittedMixture):
         max_iter: int = 100,
         n_init: int = 1,
         reg_covar: float = 1e-6,
-        init: Literal["k-means++", "random"] = "k-means++",
+        init: Literal["random", "k-means++"] = "k-means++",
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         covariances_init: ArrayLike | None = None,
@@ -184,7 +186,8 @@ class GaussianMixtureEM(FittedMixture):
             covariance becomes singular with ``reg_covar=0``.
         """
         X = validate_data(self, X, dtype=np.float64)
-        self._check_parameters(X)
+        check_parameters(self, X)
+        self._check_against(X.shape[1])
         rng = as_generator(self.random_state)
         prior = self._prior()
         best = None
@@ -286,22 +289,11 @@ class GaussianMixtureEM(FittedMixture):
         each = {"spherical": 1, "diag": d, "full": d * (d + 1) // 2}[self.covariance_type]
         return k - 1 + k * d + k * each
 
-    def _check_parameters(self, X):
-        """Raise a ValueError that names the parameter that is out of its range."""
-        check_number_of_groups("n_components", self.n_components, X.shape[0])
-        check_covariance_type(self.covariance_type)
-        for name, allowed in (("estimate", _ESTIMATES), ("init", _INITS)):
-            check_option(name, getattr(self, name), allowed)
-        check_real("tol", self.tol, inclusive=True)
-        check_integer("max_iter", self.max_iter, minimum=1)
-        check_integer("n_init", self.n_init, minimum=1)
-        check_real("reg_covar", self.reg_covar, inclusive=True)
-        check_real("concentration", self.concentration, above=1.0, inclusive=True)
-        check_real("mean_precision", self.mean_precision, inclusive=True)
+    def _check_against(self, d):
+        """Raise a ValueError if a parameter does not fit the number of features or another one."""
         if self.degrees_of_freedom is not None:
-            check_real("degrees_of_freedom", self.degrees_of_freedom, above=X.shape[1] - 1.0)
-        check_real("scale_matrix", self.scale_matrix)
-        k, d = self.n_components, X.shape[1]
+            check_real("degrees_of_freedom", self.degrees_of_freedom, above=d - 1.0)
+        k = self.n_components
         shapes = {
             "weights_init": (k,),
             "means_init": (k, d),

@@ -56,9 +56,6 @@ from privclust.privacy.measurements import (
     largest_share,
 )
 
-ACCOUNTING = ("cdp", "advanced", "zcdp", "pld")
-MEAN_NOISE = ("laplace", "gaussian", "joint")
-VARIANTS = ("sound", "paper")
 RELATION = Neighbours.REPLACE_ONE
 # Sums over rows are rounded, in which two data sets may differ by more than a row: for a million
 # rows in the ball by 2e-7 at most. The margin covers it.

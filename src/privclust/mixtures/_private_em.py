@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,25 +12,15 @@ from sklearn.utils.validation import validate_data
 
 from privclust.hints import RandomState
 from privclust.lloyd import nearest_center, nearest_center_statistics
-from privclust.mixtures._noise_plan import (
-    ACCOUNTING,
-    MEAN_NOISE,
-    VARIANTS,
-    Settings,
-    budget_share,
-    guarantee,
-    perturbations,
-)
+from privclust.mixtures._noise_plan import Settings, budget_share, guarantee, perturbations
 from privclust.mixtures._noised import Estimate, FloorRates, add_noise, parameters_from
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._private_base import PrivateMixture
 from privclust.mixtures._statistics import expected_statistics
-from privclust.privacy.accounting import check_delta, check_epsilon
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.validation import check_integer, check_number_of_groups, check_option, check_real
+from privclust.validation import DELTA, GROUPS, Unless, check_parameters
 
-COVARIANCE_TYPES = ("spherical", "diag", "full", "zero")
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
 
 
@@ -139,15 +129,21 @@ class PrivateGaussianMixture(PrivateMixture):
 
     _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_")
 
+    _constraints: ClassVar = {
+        "n_components": GROUPS,
+        "delta": Unless("accounting", ["cdp"], DELTA),
+        "mean_delta": DELTA,
+    }
+
     def __init__(
         self,
         n_components: int = 1,
         *,
-        covariance_type: Literal["full", "spherical", "diag", "zero"] = "full",
+        covariance_type: Literal["spherical", "diag", "full", "zero"] = "full",
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        accounting: Literal["pld", "zcdp", "cdp", "advanced"] = "pld",
-        mean_noise: Literal["joint", "laplace", "gaussian"] = "joint",
+        accounting: Literal["cdp", "advanced", "zcdp", "pld"] = "pld",
+        mean_noise: Literal["laplace", "gaussian", "joint"] = "joint",
         variant: Literal["sound", "paper"] = "sound",
         max_iter: int = 10,
         norm_bound: float | None = None,
@@ -193,7 +189,15 @@ class PrivateGaussianMixture(PrivateMixture):
         self
         """
         X = validate_data(self, X, dtype=np.float64, order="C")
-        self._check_parameters(len(X))
+        check_parameters(self, X)
+        if self.variant == "paper" and (
+            self.mean_noise == "joint" or self.covariance_type == "diag"
+        ):
+            raise ValueError(
+                "variant='paper' knows mean_noise 'laplace' and 'gaussian' and no diagonal "
+                f"covariances, got mean_noise={self.mean_noise!r}, "
+                f"covariance_type={self.covariance_type!r}"
+            )
         settings = Settings(
             X.shape[1],
             self.n_components,
@@ -322,34 +326,6 @@ class PrivateGaussianMixture(PrivateMixture):
         return Estimate(
             degrees_of_freedom=weight, floor=self.covariance_floor, project=project, **_PRIOR
         )
-
-    def _check_parameters(self, n_samples):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        for name, known in (
-            ("covariance_type", COVARIANCE_TYPES),
-            ("accounting", ACCOUNTING),
-            ("mean_noise", MEAN_NOISE),
-            ("variant", VARIANTS),
-            ("estimate", ("mle", "map")),
-        ):
-            check_option(name, getattr(self, name), known)
-        check_epsilon(self.epsilon)
-        if self.accounting != "cdp":
-            check_delta(self.delta)
-        check_number_of_groups("n_components", self.n_components, n_samples)
-        check_integer("max_iter", self.max_iter, minimum=1)
-        check_real("covariance_floor", self.covariance_floor)
-        check_real("mean_delta", self.mean_delta)
-        if self.mean_delta >= 1:
-            raise ValueError(f"mean_delta must lie in (0, 1), got {self.mean_delta!r}")
-        if self.variant == "paper" and (
-            self.mean_noise == "joint" or self.covariance_type == "diag"
-        ):
-            raise ValueError(
-                "variant='paper' knows mean_noise 'laplace' and 'gaussian' and no diagonal "
-                f"covariances, got mean_noise={self.mean_noise!r}, "
-                f"covariance_type={self.covariance_type!r}"
-            )
 
 
 def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Self
+from numbers import Real
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privclust.validation import check_parameters
 
 
 class PrincipalCoordinates(TransformerMixin, BaseEstimator):
@@ -47,9 +49,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the leading right singular vectors of X (n_samples, n_features)."""
         X = validate_data(self, X, dtype=np.float64)
-        count = self.n_components
-        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-            raise ValueError(f"n_components: got {count!r}; it may be an integer of at least 1")
+        check_parameters(self)
         components = np.linalg.svd(X, full_matrices=False)[2][: self.n_components]
         largest = np.abs(components).argmax(axis=1)
         signs = np.sign(components[np.arange(len(components)), largest])
@@ -61,6 +61,12 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return X @ self.components_.T
+
+
+def _not_zero(name, value, known):
+    """Either sign will do, which no constraint of many parameters says."""
+    if not isinstance(value, Real) or not np.isfinite(value) or value == 0:
+        raise ValueError(f"{name}: got {value!r}; it may be a finite number other than 0")
 
 
 class AppendOne(TransformerMixin, BaseEstimator):
@@ -87,14 +93,15 @@ class AppendOne(TransformerMixin, BaseEstimator):
     array([[2., 3., 1.]])
     """
 
+    _constraints: ClassVar = {"value": _not_zero}
+
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check X (n_samples, n_features) and the constant."""
         validate_data(self, X, dtype=np.float64)
-        if not isinstance(self.value, Real) or not np.isfinite(self.value) or self.value == 0:
-            raise ValueError(f"value: got {self.value!r}; it may be a finite number other than 0")
+        check_parameters(self)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:

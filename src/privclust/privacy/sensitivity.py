@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -52,6 +53,11 @@ class Neighbours(StrEnum):
         except (AttributeError, ValueError):
             known = ", ".join(member.replace("-", "_") for member in cls)
             raise ValueError(f"{name} must be one of {known}, got {value!r}") from None
+
+
+def check_neighbours(name: str, value: Any, known: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless a parameter names a relation: of tables of parameters."""
+    Neighbours.of(value, name)
 
 
 @dataclass(frozen=True)

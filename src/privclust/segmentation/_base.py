@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from privclust.hints import RandomState
 from privclust.spectral import estimate_n_clusters, spectral_clustering
-from privclust.validation import as_generator, check_number_of_groups
+from privclust.validation import GROUPS, Constraint, as_generator, check_parameters
 
 _MAX_ESTIMATED_CLUSTERS = 20
 
@@ -44,6 +44,8 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
         Iterations of the solver, where it is iterative.
     """
 
+    _constraints: ClassVar[dict[str, Constraint]] = {"n_clusters": GROUPS}
+
     def __init__(self, n_clusters: int | None = None, *, random_state: RandomState = None) -> None:
         self.n_clusters = n_clusters
         self.random_state = random_state
@@ -69,9 +71,8 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
             of samples or another parameter is out of its range.
         """
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_parameters(self, X)
         n_samples = X.shape[0]
-        if self.n_clusters is not None:
-            check_number_of_groups("n_clusters", self.n_clusters, n_samples)
         rng = as_generator(self.random_state)
         coefficients = self._coefficients(np.ascontiguousarray(X.T))
         if not np.isfinite(coefficients).all():
@@ -93,7 +94,7 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
     def _coefficients(self, samples: np.ndarray) -> np.ndarray:
         """Return Z (n, n) for `samples` X.T (d, n): finite, float64, C order, one column a sample.
 
-        Checks the subclass's own parameters first, sets `n_iter_` where the solver is iterative,
-        and warns with `sklearn.exceptions.ConvergenceWarning` where it stops at `max_iter`.
+        Sets `n_iter_` where the solver is iterative, and warns with
+        `sklearn.exceptions.ConvergenceWarning` where it stops at `max_iter`.
         """
         raise NotImplementedError

@@ -14,7 +14,6 @@ from privclust.segmentation._projections import (
     row_space,
     spanned_by_others,
 )
-from privclust.validation import check_integer, check_real
 
 _CHECK_EVERY = 5  # iterations between two looks at the duality gaps
 _SMOOTHING_DECAY = 0.5  # of the smoothing, an iteration, until it is small against the tolerance
@@ -107,10 +106,6 @@ class CASS(SelfExpressiveClusterer):
         self.max_iter = max_iter
 
     def _coefficients(self, samples):
-        if self.lam is not None:
-            check_real("lam", self.lam)
-        check_real("tol", self.tol)
-        check_integer("max_iter", self.max_iter, minimum=1)
         n_samples = samples.shape[1]
         scale = largest_magnitude(samples)
         values, basis = row_space(samples / scale)

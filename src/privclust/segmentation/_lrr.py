@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import largest_magnitude, row_space
-from privclust.validation import check_integer, check_real
 
 _CHECK_EVERY = 5  # iterations between two looks at the duality gap
 _SMOOTHING_DECAY = 0.98  # of the smoothing, an iteration, until it is small against the tolerance
@@ -97,10 +96,6 @@ class LRR(SelfExpressiveClusterer):
         self.max_iter = max_iter
 
     def _coefficients(self, samples):
-        if self.lam is not None:
-            check_real("lam", self.lam)
-        check_real("tol", self.tol)
-        check_integer("max_iter", self.max_iter, minimum=1)
         scale = largest_magnitude(samples)
         values, basis = row_space(samples / scale)
         if self.lam is None or values.size == 0:

@@ -7,7 +7,6 @@ import numpy as np
 from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import row_space, spanned_by_others
-from privclust.validation import check_real
 
 
 class LSR(SelfExpressiveClusterer):
@@ -76,8 +75,6 @@ class LSR(SelfExpressiveClusterer):
         self.zero_diagonal = zero_diagonal
 
     def _coefficients(self, samples):
-        if self.lam is not None:
-            check_real("lam", self.lam)
         values, basis = row_space(samples)
         n_samples, rank = basis.shape
         lam = 0.0 if self.lam is None else self.lam

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +16,7 @@ from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
-from privclust.validation import check_integer, check_real
+from privclust.validation import NOT_NEGATIVE, Integer, Real, check_integer
 
 __all__ = ["MTSC", "SBL"]
 
@@ -25,19 +26,11 @@ _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 class _EvidenceClusterer(SelfExpressiveClusterer):
     """What SBL and MTSC have in common: units, restarts, fitted attributes."""
 
-    def _check_parameters(self):
-        for name in ("noise_start", "noise_variance", "prior_variance", "restart_floor"):
-            check_real(name, getattr(self, name))
-        if self.restart_floor > 1.0:
-            raise ValueError(f"restart_floor must be at most 1, got {self.restart_floor!r}")
-        check_real("tol", self.tol, inclusive=True)
-        check_integer("n_restarts", self.n_restarts, minimum=0)
-        check_integer("n_annealing", self.n_annealing, minimum=1)
-        check_integer("max_iter", self.max_iter, minimum=self.n_annealing)
-        if self.components_per_cluster is not None:
-            check_integer("components_per_cluster", self.components_per_cluster, minimum=1)
-            if self.n_clusters is None:
-                raise ValueError("components_per_cluster needs n_clusters")
+    _constraints: ClassVar = {
+        "n_restarts": Integer(0),
+        "restart_floor": Real(at_most=1.0),
+        "tol": NOT_NEGATIVE,
+    }
 
     def _schedule(self, noise_unit):
         """Return the schedule of a run; SBL's, with W = I."""
@@ -59,7 +52,9 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         return X * np.sqrt(n_samples) / (np.linalg.norm(values) or 1.0), noise_unit
 
     def _coefficients(self, samples):
-        self._check_parameters()
+        check_integer("max_iter", self.max_iter, minimum=self.n_annealing)
+        if self.components_per_cluster is not None and self.n_clusters is None:
+            raise ValueError("components_per_cluster needs n_clusters")
         X, noise_unit = self._coordinates(samples)
         schedule = self._schedule(noise_unit)
         variances = np.full((X.shape[1], X.shape[1]), float(self.prior_variance))
@@ -299,13 +294,6 @@ class MTSC(_EvidenceClusterer):
         self.n_annealing = n_annealing
         self.tol = tol
         self.max_iter = max_iter
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_real("weight_penalty", self.weight_penalty)
-        if self.weight_penalty_start is not None:
-            check_real("weight_penalty_start", self.weight_penalty_start)
-        check_integer("n_warmup", self.n_warmup, minimum=1)
 
     def _schedule(self, noise_unit):
         start = self.weight_penalty_start or self.weight_penalty

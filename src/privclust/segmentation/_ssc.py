@@ -15,7 +15,6 @@ from privclust.segmentation._projections import (
     row_space,
     spanned_by_others,
 )
-from privclust.validation import check_integer, check_real
 
 _RELAXATION = 1.6  # over-relaxation of a step, between 1 (none) and 2
 _CHECK_EVERY = 10  # iterations between two looks at the residuals
@@ -114,10 +113,6 @@ class SSC(SelfExpressiveClusterer):
         self.max_iter = max_iter
 
     def _coefficients(self, samples):
-        if self.alpha is not None:
-            check_real("alpha", self.alpha)
-        check_real("tol", self.tol)
-        check_integer("max_iter", self.max_iter, minimum=1)
         basis, weights = _data_term(samples, self.alpha, self.affine)
         n_samples = samples.shape[1]
         tasks = np.flatnonzero(spanned_by_others(basis[:, np.isinf(weights)]))

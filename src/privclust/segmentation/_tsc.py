@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from privclust._spectral_kmeans import best_of_starts
 from privclust.hints import RandomState
 from privclust.spectral import spectral_clustering
-from privclust.validation import as_generator, check_integer, check_number_of_groups
+from privclust.validation import GROUPS, Integer, as_generator, check_parameters
 
 _BLOCK_ENTRIES = 1 << 21  # inner products found together: 16 MiB
 _DENSE = 1000  # vertices up to which eigenvectors are found from a full matrix
@@ -88,6 +88,8 @@ class TSC(ClusterMixin, BaseEstimator):
     (2, [0, 0, 1, 1])
     """
 
+    _constraints: ClassVar = {"n_clusters": GROUPS, "n_neighbors": Integer(below="n_samples")}
+
     def __init__(
         self,
         n_clusters: int | None = None,
@@ -120,9 +122,8 @@ class TSC(ClusterMixin, BaseEstimator):
             range.
         """
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_parameters(self, X)
         n_samples = len(X)
-        if self.n_clusters is not None:
-            check_number_of_groups("n_clusters", self.n_clusters, n_samples)
         rng = as_generator(self.random_state)
         n_neighbors = self._n_neighbors(n_samples)
         rows = X / (np.abs(X).max() or 1.0)
@@ -150,12 +151,6 @@ class TSC(ClusterMixin, BaseEstimator):
     def _n_neighbors(self, n_samples):
         """Return s, given or by default."""
         if self.n_neighbors is not None:
-            check_integer("n_neighbors", self.n_neighbors, minimum=1)
-            if self.n_neighbors >= n_samples:
-                raise ValueError(
-                    "n_neighbors must be less than the number of samples, got "
-                    f"n_neighbors={self.n_neighbors} for n_samples={n_samples}"
-                )
             return int(self.n_neighbors)
         if self.n_clusters is None:
             wanted = math.ceil(math.log(n_samples))

@@ -20,12 +20,12 @@ from privclust.grassmann import (
     residuals,
 )
 from privclust.privacy.guarantee import Guarantee
-from privclust.validation import check_integer, check_option
+from privclust.validation import Integer, check_option
 
 __all__ = [
+    "DIMENSION",
     "SubspaceClusterer",
     "bases_of_labels",
-    "check_dimension",
     "check_magnitude",
     "random_bases",
     "residuals",
@@ -33,7 +33,7 @@ __all__ = [
     "starting_bases",
 ]
 
-STARTS = ("random",)
+DIMENSION = Integer(below="n_features")
 _LARGEST = 1e100  # coordinates whose squares can be summed up
 _NOT_ORTHONORMAL = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
 
@@ -105,16 +105,6 @@ class SubspaceClusterer(
         return X
 
 
-def check_dimension(dimension, n_features: int) -> None:
-    """Raise a ValueError unless the dimension is an integer from 1 to n_features - 1."""
-    check_integer("dimension", dimension, minimum=1)
-    if dimension >= n_features:
-        raise ValueError(
-            "dimension must be less than the number of features, got "
-            f"dimension={dimension} for n_features={n_features}"
-        )
-
-
 def check_magnitude(X: np.ndarray) -> None:
     """Raise a ValueError if squares of entries could overflow."""
     largest = max(-float(X.min()), float(X.max()))
@@ -162,7 +152,7 @@ def starting_bases(
     """
     shape = (n_clusters, X.shape[1], dimension)
     if isinstance(init, str):
-        check_option("init", init, STARTS)
+        check_option("init", init, ["random"])
         return random_bases(*shape, rng), None, False
     fitted = None
     if hasattr(init, "fit") and not isinstance(init, type):

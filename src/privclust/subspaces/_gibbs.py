@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +13,18 @@ from sklearn.utils.validation import validate_data
 from privclust.bingham import LARGEST_CONCENTRATION, full_basis
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
-from privclust.privacy.accounting import check_epsilon
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._base import (
+    DIMENSION,
     SubspaceClusterer,
-    check_dimension,
     residuals,
     start_guarantee,
     starting_bases,
 )
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
-from privclust.validation import check_integer, check_number_of_groups
+from privclust.validation import GROUPS, Integer, check_parameters
 
 _IN_THE_LIMIT = (
     "a Gibbs sampler has its distribution in the limit of many sweeps only; where it is within g "
@@ -131,6 +130,8 @@ class GibbsSubspaceClustering(SubspaceClusterer):
     (True, 'asymptotic')
     """
 
+    _constraints: ClassVar = {"n_clusters": GROUPS, "dimension": DIMENSION, "n_kept": Integer(0)}
+
     def __init__(
         self,
         n_clusters: int = 2,
@@ -177,7 +178,7 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             or a parameter is out of its range.
         """
         X = validate_data(self, X, dtype=np.float64, order="C")
-        self._check_parameters(*X.shape)
+        self._check_parameters(X)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
@@ -257,19 +258,14 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             caveats=(*(start.caveats if start else ()), *caveats),
         )
 
-    def _check_parameters(self, n_samples, n_features):
+    def _check_parameters(self, X):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_number_of_groups("n_clusters", self.n_clusters, n_samples)
-        check_dimension(self.dimension, n_features)
-        check_epsilon(self.epsilon)
-        if 0.5 * self.epsilon * n_samples > LARGEST_CONCENTRATION:
+        check_parameters(self, X)
+        if 0.5 * self.epsilon * len(X) > LARGEST_CONCENTRATION:
             raise ValueError(
                 f"epsilon * n_samples / 2 must be at most {LARGEST_CONCENTRATION:g}, got "
-                f"epsilon={self.epsilon!r} for n_samples={n_samples}; KPlanes is the limit"
+                f"epsilon={self.epsilon!r} for n_samples={len(X)}; KPlanes is the limit"
             )
-        check_integer("n_sweeps", self.n_sweeps, minimum=1)
-        check_integer("record_every", self.record_every, minimum=1)
-        check_integer("n_kept", self.n_kept, minimum=0)
         if self.n_kept > self.n_sweeps:
             raise ValueError(f"n_kept must be at most n_sweeps={self.n_sweeps}, got {self.n_kept}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from privclust.grassmann import basis_of_rows, nearest_subspaces, principal_bases
 from privclust.hints import RandomState
-from privclust.subspaces._base import (
-    SubspaceClusterer,
-    check_dimension,
-    check_magnitude,
-    starting_bases,
-)
-from privclust.validation import as_generator, check_integer, check_number_of_groups
+from privclust.subspaces._base import DIMENSION, SubspaceClusterer, check_magnitude, starting_bases
+from privclust.validation import GROUPS, as_generator, check_parameters
 
 
 class KPlanes(SubspaceClusterer):
@@ -81,6 +76,8 @@ class KPlanes(SubspaceClusterer):
            [0. , 0.6, 0.8]])
     """
 
+    _constraints: ClassVar = {"n_clusters": GROUPS, "dimension": DIMENSION}
+
     def __init__(
         self,
         n_clusters: int = 2,
@@ -120,10 +117,7 @@ class KPlanes(SubspaceClusterer):
         """
         X = validate_data(self, X, dtype=np.float64, order="C")
         check_magnitude(X)
-        check_number_of_groups("n_clusters", self.n_clusters, len(X))
-        check_dimension(self.dimension, X.shape[1])
-        check_integer("n_init", self.n_init, minimum=1)
-        check_integer("max_iter", self.max_iter, minimum=1)
+        check_parameters(self, X)
         rng = as_generator(self.random_state)
         best = None
         for _ in range(self.n_init if isinstance(self.init, str) else 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from itertools import permutations
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,11 +16,10 @@ from sklearn.utils.validation import validate_data
 from privclust.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import check_budget
-from privclust.privacy.bounds import OUT_OF_BOUNDS, bounded_rows
+from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import SmoothGaussian
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.subspaces._base import SubspaceClusterer, check_dimension, check_magnitude
+from privclust.subspaces._base import DIMENSION, SubspaceClusterer, check_magnitude
 from privclust.subspaces._smooth_sensitivity import (
     exact_calibration,
     lemma_calibration,
@@ -30,10 +29,8 @@ from privclust.subspaces._smooth_sensitivity import (
     smooth_sensitivity,
     worst_delta,
 )
-from privclust.validation import check_integer, check_number_of_groups, check_option
+from privclust.validation import DELTA, GROUPS, check_parameters
 
-VARIANTS = ("sound", "paper")
-METRICS = ("procrustes", "projection")
 _DRAWS = 200  # of all subsets, before the condition on them counts as out of reach
 _BLOCK_ENTRIES = 1 << 22  # inner products of bases held at once
 _MOST_PERMUTED = 5  # clusters up to which all matchings are compared
@@ -146,6 +143,8 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
            [0., 1.]])
     """
 
+    _constraints: ClassVar = {"dimension": DIMENSION, "delta": DELTA}
+
     def __init__(
         self,
         base: BaseEstimator,
@@ -192,7 +191,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         """
         X = validate_data(self, X, dtype=np.float64, order="C")
         check_magnitude(X)
-        n_clusters = self._check_parameters(*X.shape)
+        n_clusters = self._check_parameters(X)
         rows = X
         if self.norm_bound is not None:
             rows, radius, _ = bounded_rows(X, self.norm_bound, self.out_of_bounds)
@@ -334,26 +333,23 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
             return max(1, n_samples // (2 * self.dimension * n_clusters))
         return int(self.n_subsets)
 
-    def _check_parameters(self, n_samples, n_features):
+    def _check_parameters(self, X):
         """Return the number of clusters, or raise a ValueError that names what is wrong."""
-        check_option("variant", self.variant, VARIANTS)
-        check_option("out_of_bounds", self.out_of_bounds, OUT_OF_BOUNDS)
-        check_budget(self.epsilon, self.delta)
-        check_dimension(self.dimension, n_features)
+        check_parameters(self, X)
+        n_samples = len(X)
         if isinstance(self.base, type) or not all(
             hasattr(self.base, name) for name in ("fit", "get_params", "set_params")
         ):
             raise ValueError(f"base must be a clusterer, got {self.base!r}")
         params = self.base.get_params(deep=False)
         n_clusters = params.get("n_clusters")
-        check_number_of_groups("n_clusters of base", n_clusters, n_samples)
+        GROUPS("n_clusters of base", n_clusters, {"n_samples": n_samples})
         if params.get("dimension", self.dimension) != self.dimension:
             raise ValueError(
                 f"base must have the same dimension, got dimension={self.dimension} and a base "
                 f"with dimension={params['dimension']!r}"
             )
         if self.n_subsets is not None:
-            check_integer("n_subsets", self.n_subsets, minimum=1)
             least = max(n_clusters, self.dimension)
             if n_samples // self.n_subsets < least:
                 raise ValueError(

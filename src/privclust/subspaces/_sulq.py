@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,20 +13,12 @@ from sklearn.utils.validation import validate_data
 from privclust.grassmann import nearest_subspaces, principal_bases, residuals
 from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.accounting import check_budget
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import SymmetricGaussian, gaussian_share, mod_sulq_scale
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.sensitivity import Sensitivity
-from privclust.subspaces._base import (
-    SubspaceClusterer,
-    check_dimension,
-    start_guarantee,
-    starting_bases,
-)
-from privclust.validation import check_integer, check_number_of_groups, check_option
-
-CALIBRATIONS = ("zcdp", "mod_sulq")
+from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+from privclust.subspaces._base import DIMENSION, SubspaceClusterer, start_guarantee, starting_bases
+from privclust.validation import DELTA, GROUPS, check_parameters
 
 
 class SuLQKPlanes(SubspaceClusterer):
@@ -135,6 +127,13 @@ class SuLQKPlanes(SubspaceClusterer):
     ('approximate', 1.0)
     """
 
+    _constraints: ClassVar = {
+        "n_clusters": GROUPS,
+        "dimension": DIMENSION,
+        "delta": DELTA,
+        "neighbours": check_neighbours,
+    }
+
     def __init__(
         self,
         n_clusters: int = 2,
@@ -185,7 +184,7 @@ class SuLQKPlanes(SubspaceClusterer):
             parameter is out of its range, or the guarantee of `init` is for other neighbours.
         """
         X = validate_data(self, X, dtype=np.float64, order="C")
-        self._check_parameters(*X.shape)
+        check_parameters(self, X)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
@@ -248,13 +247,3 @@ class SuLQKPlanes(SubspaceClusterer):
                 f"says nothing for neighbours={self.neighbours!r}"
             )
         return own.compose(promise)
-
-    def _check_parameters(self, n_samples, n_features):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_number_of_groups("n_clusters", self.n_clusters, n_samples)
-        check_dimension(self.dimension, n_features)
-        check_budget(self.epsilon, self.delta)
-        check_option("calibration", self.calibration, CALIBRATIONS)
-        check_integer("max_iter", self.max_iter, minimum=1)
-        check_integer("n_init", self.n_init, minimum=1)
-        Neighbours.of(self.neighbours)
