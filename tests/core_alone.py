@@ -1,4 +1,4 @@
-"""Use the package where only NumPy, SciPy, scikit-learn and Numba are, and print what happened.
+"""Use the package where only what estimators need is, and print what happened.
 
 With ``--block`` the imports of all other packages fail, as if they were not there. What is printed
 is JSON: the modules that were imported, and for each estimator and for what is saved either "done"
@@ -13,6 +13,7 @@ import sys
 import warnings
 from importlib import import_module, metadata
 
+CORE = ("numpy", "scipy", "scikit-learn", "numba", "lazy-loader")
 # the pipeline: it reads tables and draws
 PIPELINE = re.compile(r"privclust\.(experiments|figures|comparison|costs|crate|page|verdicts)\b")
 
@@ -83,7 +84,7 @@ def attempt(function, *args):
 
 def main():
     if "--block" in sys.argv:
-        allowed = closure("numpy", "scipy", "scikit-learn", "numba") | {"privclust"}
+        allowed = closure(*CORE) | {"privclust"}
         sys.meta_path[:] = [Without(finder, allowed) for finder in sys.meta_path]
     modules = public_modules()
 

@@ -1,4 +1,4 @@
-"""Estimators need NumPy, SciPy, scikit-learn and Numba; what needs more says what to install."""
+"""Estimators need five packages and nothing more; what does need more says what to install."""
 
 import json
 import subprocess

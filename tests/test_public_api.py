@@ -9,6 +9,7 @@ import re
 import typing
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,6 +52,29 @@ def public_names():
 
 
 PUBLIC = public_names()
+
+
+LAZY = [module for module in MODULES if hasattr(import_module(module), "__getattr__")]
+
+
+@pytest.mark.parametrize("module", LAZY)
+def test_every_name_of_a_stub_can_be_had(module):
+    package = import_module(module)
+    stub = Path(package.__file__).with_suffix(".pyi").read_text()
+    homes = re.findall(r"^from \.(\w+) import [(\s]*(\w+) as (\w+)", stub, re.M)
+    assert len(homes) == stub.count(" as ")
+    assert package.__all__ == sorted(name for _, name, _ in homes)
+    for home, name, known_as in homes:
+        thing = getattr(package, name)
+        assert (thing.__module__, thing.__name__) == (f"{module}.{home}", known_as)
+    with pytest.raises(AttributeError, match="NoSuchName"):
+        _ = package.NoSuchName
+
+
+def test_four_packages_are_lazy():
+    assert [
+        f"privclust.{name}" for name in ("embedding", "features", "kmeans", "subspaces")
+    ] == LAZY
 
 
 # --- scikit-learn ------------------------------------------------------------------------------

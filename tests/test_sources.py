@@ -22,6 +22,13 @@ def test_a_method_depends_on_its_module_and_not_on_its_neighbours():
     assert not {"segmentation/_lrr.py", "segmentation/_mtsc.py", "segmentation/__init__.py"} & ssc
 
 
+def test_a_lazy_method_depends_on_its_module_alone():
+    dplloyd = names("privclust.kmeans.DPLloyd")
+    assert {"kmeans/_dplloyd.py", "kmeans/_lloyd.py", "lloyd.py"} <= dplloyd
+    assert not {"kmeans/_eugkm.py", "kmeans/_decode.py", "kmeans/__init__.py"} & dplloyd
+    assert {"kmeans/_eugkm.py", "kmeans/_decode.py"} <= names("privclust.kmeans")
+
+
 def test_fits_do_not_depend_on_metrics_and_metrics_not_on_methods():
     fit = names("privclust.experiments.segmentation.fit_segmentation")
     evaluate = names("privclust.experiments.segmentation_evaluation.evaluate_segmentation")

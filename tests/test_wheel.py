@@ -51,7 +51,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert {name for name in found if ".dist-info/" not in name} == sources
-    assert {"privclust/py.typed", "privclust/page/page.js"} <= found
+    assert {
+        "privclust/py.typed",
+        "privclust/kmeans/__init__.pyi",
+        "privclust/page/page.js",
+    } <= found
     assert any(name.endswith("licenses/LICENSE") for name in found)
 
 
@@ -75,7 +79,7 @@ def run(wheel, tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    for distribution in core.closure("numpy", "scipy", "scikit-learn", "numba"):
+    for distribution in core.closure(*core.CORE):
         for file in metadata.files(distribution):
             top = file.parts[0]
             if top != ".." and not (site / top).exists():
@@ -89,7 +93,7 @@ def run(wheel, tmp_path_factory):
     return python
 
 
-def test_it_fits_with_four_packages_beside_it(run):
+def test_it_fits_with_five_packages_beside_it(run):
     done = run(FIT)
     assert done.returncode == 0, done.stderr
     file, epsilon, shape = done.stdout.split(maxsplit=2)

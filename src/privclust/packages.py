@@ -1,7 +1,7 @@
 """Packages that are imported where they are used, and what to install where one is missing.
 
-Estimators need NumPy, SciPy, scikit-learn and Numba alone. Files, noise that is calibrated to a
-budget, releases, images and the pipeline need more.
+Estimators need NumPy, SciPy, scikit-learn, Numba and lazy-loader alone. Files, noise that is
+calibrated to a budget, releases, images and the pipeline need more.
 """
 
 from __future__ import annotations

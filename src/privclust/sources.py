@@ -2,7 +2,7 @@
 
 Snakemake does not see that an imported module was edited. Each rule therefore lists the modules
 behind the classes and functions it calls as inputs. They are found without importing anything:
-import statements are parsed, and a name that a package's ``__init__`` re-exports is followed to
+import statements are parsed, and a name that a package or its stub re-exports is followed to
 the module that defines it, so that a method depends on its own module and not on its neighbours.
 
 A module of figures has many drawings, of which an edit should make one again. Of the module of a
@@ -187,8 +187,10 @@ def _imports(module: str) -> list[str]:
 def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
     """Return (imported module, {local name: its name there}) for each import in a module."""
     file = _file(module)
+    stub = file.with_suffix(".pyi")  # what a package imports when it is asked for it
+    texts = [part.read_text(encoding="utf-8") for part in (file, stub) if part.is_file()]
     statements = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
         if isinstance(node, ast.Import):
             statements.extend((alias.name, {}) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -8,16 +8,8 @@ import pytest
 from privclust import kmeans
 
 
-@pytest.mark.parametrize("name", kmeans.__all__)
-def test_every_public_name_can_be_had(name):
-    found = getattr(kmeans, name)
-    assert found.__name__ == name
-    assert found.__module__ == f"privclust.kmeans.{kmeans._HOMES[name]}"
-
-
 def test_other_names_are_refused():
-    assert set(kmeans.__all__) == set(kmeans._HOMES)
-    with pytest.raises(AttributeError, match="'KMeans'"):
+    with pytest.raises(AttributeError, match="KMeans"):
         _ = kmeans.KMeans
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust import subspaces
 from privclust.grassmann import nearest_subspaces, orthonormal, principal_bases
 from privclust.kmeans import DPLloyd
 from privclust.metrics import principal_angles, subspace_distance
@@ -27,19 +26,6 @@ from privclust.subspaces._base import (
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-@pytest.mark.parametrize("name", subspaces.__all__)
-def test_every_public_name_can_be_had(name):
-    found = getattr(subspaces, name)
-    assert found.__name__ == name
-    assert found.__module__.startswith(subspaces._HOMES[name])
-
-
-def test_other_names_are_refused():
-    assert set(subspaces.__all__) == set(subspaces._HOMES)
-    with pytest.raises(AttributeError, match="'KPlane'"):
-        _ = subspaces.KPlane
 
 
 def test_metrics_do_not_wait_for_scikit_learn():

@@ -1,0 +1,14 @@
+from ._compressive import CompressiveKMeans as CompressiveKMeans
+from ._dplloyd import DPLloyd as DPLloyd
+from ._eugkm import EUGkM as EUGkM
+from ._feature_sums import FeatureSums as FeatureSums
+from ._feature_sums import sketch as sketch
+from ._frequencies import draw_frequencies as draw_frequencies
+from ._frequencies import estimate_variance as estimate_variance
+from ._lloyd import LloydKMeans as LloydKMeans
+from ._mixture_decoder import Decoded as Decoded
+from ._moments import Moments as Moments
+from ._release import release as release
+from ._release import scrambled as scrambled
+from ._sketch import Sketch as Sketch
+from ._sketch_decoding import decode as decode
