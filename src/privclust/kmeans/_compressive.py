@@ -10,16 +10,12 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
 
 from privclust.hints import Bounds, RandomState
 from privclust.kmeans._frequencies import draw_frequencies
+from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._mixture_decoder import cell_variance
 from privclust.kmeans._moments import Moments, estimate_moments
 from privclust.kmeans._release import release, smaller_noise
@@ -43,9 +39,7 @@ _PILOT_DECADES = -0.7, 2.3  # radii of pilot frequencies times half the box's wi
 _LARGEST, _NARROWEST = 1e99, 1e-20  # coordinates and widths whose frequencies are ordinary numbers
 
 
-class CompressiveKMeans(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
-):
+class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CenterClusterer):
     r"""k-means from the mean of random Fourier features: one pass, any number of devices.
 
     Rows are seen once, to add up :math:`\exp(i \omega_j' x)` for m random frequencies; noise on
@@ -214,10 +208,6 @@ class CompressiveKMeans(
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the index of the nearest center of each row, shape (n_samples,)."""
-        return nearest_center(self._validated(X), self.cluster_centers_)
-
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
         return cdist(self._validated(X), self.cluster_centers_)
@@ -226,11 +216,6 @@ class CompressiveKMeans(
     def _n_features_out(self):
         """For the names of what `transform` returns."""
         return len(self.cluster_centers_)
-
-    def _validated(self, X):
-        """Check that the estimator is fitted and that X fits it."""
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
 
     def _box(self, X):
         """Return the box that bounds declare, or for a private fit the data's, and the leak."""

@@ -8,11 +8,10 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from privclust.hints import Bounds, RandomState
-from privclust.kmeans._lloyd import checked_centers
+from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.lloyd import nearest_center, nearest_center_statistics
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import cdp_share
@@ -97,7 +96,7 @@ class _Cube:
         return np.where(self.box.half_widths > 0, self.box.half_widths, 1.0)
 
 
-class DPLloyd(ClusterMixin, BaseEstimator):
+class DPLloyd(CenterClusterer):
     r"""k-means by noised iterations of Lloyd's algorithm (DPLloyd).
 
     Each of `max_iter` iterations assigns rows to their nearest center and releases, with noise, how
@@ -256,12 +255,6 @@ class DPLloyd(ClusterMixin, BaseEstimator):
             caveats=leaks,
         )
         return self
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the index of the nearest center of each row, shape (n_samples,)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        return nearest_center(X, self.cluster_centers_)
 
     def _domain(self, X):
         """Return rows within the ball or box, that domain, and what the data told of it."""

@@ -7,12 +7,11 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from privclust.hints import Bounds, RandomState
 from privclust.kmeans._grid import Grid, grid_shape
-from privclust.kmeans._lloyd import checked_centers
+from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import declared_box, separated_points
@@ -24,7 +23,7 @@ from privclust.validation import GROUPS, Real, check_parameters
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
 
 
-class EUGkM(ClusterMixin, BaseEstimator):
+class EUGkM(CenterClusterer):
     r"""k-means on the noisy counts of a uniform grid (extended uniform grid k-means).
 
     The declared box is cut into about
@@ -202,12 +201,6 @@ class EUGkM(ClusterMixin, BaseEstimator):
             caveats=leaks,
         )
         return self
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the index of the nearest center of each row, shape (n_samples,)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        return nearest_center(X, self.cluster_centers_)
 
     def _size(self, n_rows, source):
         """Return N for the grid, its release if any, and the part of the budget that is left."""

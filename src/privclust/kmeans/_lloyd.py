@@ -16,7 +16,20 @@ from privclust.validation import GROUPS, NOT_NEGATIVE, as_generator, check_param
 _LARGEST = 1e100  # coordinates whose squares can be summed up
 
 
-class LloydKMeans(ClusterMixin, BaseEstimator):
+class CenterClusterer(ClusterMixin, BaseEstimator):
+    """A row belongs to the nearest of `cluster_centers_`, which `fit` of a subclass sets."""
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the index of the nearest center of each row, shape (n_samples,)."""
+        return nearest_center(self._validated(X), self.cluster_centers_)
+
+    def _validated(self, X):
+        """Check that the estimator is fitted and that X fits it."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+
+
+class LloydKMeans(CenterClusterer):
     r"""k-means by Lloyd's algorithm, the best of several starts. Not private.
 
     Minimises eq. (1), :math:`\sum_i \min_j \|x_i - c_j\|^2`, by turns of assigning rows to their
@@ -127,12 +140,6 @@ class LloydKMeans(ClusterMixin, BaseEstimator):
         self.cluster_centers_, self.inertia_, self.n_iter_ = best
         self.labels_ = nearest_center(X, self.cluster_centers_)
         return self
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the index of the nearest center of each row, shape (n_samples,)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        return nearest_center(X, self.cluster_centers_)
 
     def _start(self, X, rng):
         """Return the centers to start from."""

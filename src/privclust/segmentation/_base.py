@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from privclust.hints import RandomState
@@ -98,3 +100,13 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
         `sklearn.exceptions.ConvergenceWarning` where it stops at `max_iter`.
         """
         raise NotImplementedError
+
+    def _warn_unconverged(self, n_open: int, n_columns: int) -> None:
+        """Say of how many columns the solver stopped at `max_iter`, if of any."""
+        if n_open:
+            warnings.warn(
+                f"{n_open} of {n_columns} columns did not reach tol={self.tol:g} in "
+                f"max_iter={self.max_iter} iterations",
+                ConvergenceWarning,
+                stacklevel=4,
+            )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from privclust.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
@@ -116,13 +113,7 @@ class CASS(SelfExpressiveClusterer):
         lam = None if self.lam is None else self.lam / scale
         rows, gaps, self.n_iter_ = _solve(basis * values, tasks, lam, self.tol, self.max_iter)
         self.duality_gap_ = float(gaps.max(initial=0.0))
-        if self.duality_gap_ > self.tol:
-            warnings.warn(
-                f"{np.count_nonzero(gaps > self.tol)} of {n_samples} columns did not reach "
-                f"tol={self.tol:g} in max_iter={self.max_iter} iterations",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._warn_unconverged(np.count_nonzero(gaps > self.tol), n_samples)
         coefficients = np.zeros((n_samples, n_samples))
         coefficients[:, tasks] = rows.T
         return coefficients

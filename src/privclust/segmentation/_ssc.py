@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from privclust.compiled import REORDER, kernel
 from privclust.hints import RandomState
@@ -125,13 +122,7 @@ class SSC(SelfExpressiveClusterer):
             n_iter, n_left = columns.solve(self.tol, self.max_iter)
             self.n_iter_, n_open = max(self.n_iter_, n_iter), n_open + n_left
             coefficients[:, some] = columns.solution.T
-        if n_open:
-            warnings.warn(
-                f"{n_open} of {n_samples} columns did not reach tol={self.tol:g} in "
-                f"max_iter={self.max_iter} iterations",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._warn_unconverged(n_open, n_samples)
         return coefficients
 
 
