@@ -182,8 +182,9 @@ class Jobs:
         """Return the code that decides a batch's fits: data, fitting, the methods themselves."""
         experiment = self._experiment(wildcards)
         methods = (experiment.methods[name] for name in experiment.batches[wildcards.batch])
-        classes = (path for method in methods for path in method.dotted_paths())
-        return source_files([experiment.data, experiment.fit, *classes])
+        paths = [path for method in methods for path in method.dotted_paths()]
+        fit = [experiment.fit] if experiment.fit else []
+        return source_files([experiment.data, *fit, *paths])
 
     def fit_spec(self, wildcards: Wildcards) -> str:
         """Return what decides a batch's fits of one block."""

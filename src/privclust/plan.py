@@ -286,7 +286,12 @@ def styles_in(
 
 def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
     """Refuse dotted paths that lead nowhere, before any job starts."""
-    named = {f"methods.{n}.class": m["class"] for n, m in document["methods"].items()}
+    named = {
+        f"methods.{name}.{kind}": method[kind]
+        for name, method in document["methods"].items()
+        for kind in ("class", "function")
+        if kind in method
+    }
     named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
     for name, entry in document["experiments"].items():
         steps = ("data", "share", "fit", "evaluate")

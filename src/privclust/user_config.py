@@ -222,7 +222,7 @@ def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> d
     is_open = {}
     for document in documents:
         for name, entry in document["targets"].items():
-            fits = {document["experiments"][e]["fit"] for e in entry["experiments"]}
+            fits = {document["experiments"][e].get("fit") for e in entry["experiments"]}
             is_open[name] = fits <= OPEN_FITS.keys()
             if name == target and is_open[name]:
                 return document

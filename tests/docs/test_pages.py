@@ -110,7 +110,8 @@ def test_the_chooser_leaves_out_what_is_not_private():
                 params = (methods[method] or {}).get("params") or {}
                 assert params.get("variant", "sound") == "sound", method
                 assert params.get("accounting", "pld") != "cdp", method
-                assert params.get("init", "random") in ("random", "uniform", "separated"), method
+                starts = ("random", "uniform", "separated", "sulq")
+                assert params.get("init", "random") in starts, method
                 assert params.get("neighbours") != "attribute", method
                 seen += 1
     assert seen > 40

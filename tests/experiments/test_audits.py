@@ -12,7 +12,6 @@ from privclust.experiments.audit_cases_kmeans import LloydRound
 from privclust.experiments.audit_cases_mixtures import JointRelease
 from privclust.experiments.audit_cases_sensitivities import (
     STATEMENTS,
-    SensitivityCase,
     SmoothBound,
 )
 from privclust.experiments.audit_cases_subspaces import OrderOfSubspaces
@@ -189,7 +188,7 @@ def test_the_record_turns_the_winner_of_algorithm_1(count):
 def searched(statement, cost=0.001):
     point = {"cost": cost, "statement": statement}
     data = audit_sensitivities.sensitivity_trial(point, 0, streams(point), None)
-    outputs = audit_sensitivities.fit_sensitivity(SensitivityCase, {}, data, streams(point))
+    outputs = audit_sensitivities.search_sensitivity(data, streams(point))
     return data, audit_sensitivities.evaluate_sensitivity(data, outputs)
 
 

@@ -8,8 +8,8 @@ from privclust.datasets import lifesci
 from privclust.datasets.clusters import draw_mixture
 from privclust.experiments import compression, compression_methods
 from privclust.experiments import compression_evaluation as evaluation
-from privclust.experiments.compression_methods import KMeansAtSNR, KMeansOnDevices
-from privclust.experiments.runner import TrialData, TrialStreams, merge_shards
+from privclust.experiments.compression_methods import kmeans_at_snr, kmeans_on_devices
+from privclust.experiments.runner import TrialData, TrialStreams, merge_shards, run_method
 from privclust.kmeans import DPLloyd, EUGkM, FeatureSums, LloydKMeans, Sketch
 from privclust.mixtures import PrivateGaussianMixture
 
@@ -25,7 +25,8 @@ def fitted(estimator, params=None, point=POINT, method="m", shared=None):
     data = compression.mixture_trial(point, 0, streams(point), None)
     if shared is not None:
         data.extra["shared"] = shared
-    return compression.fit_clusters(estimator, params or {}, data, streams(point, method=method))
+    found = streams(point, method=method)
+    return run_method(compression.fit_clusters, estimator, params or {}, data, found)
 
 
 # --- data ------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ def test_measurements_for_an_snr_are_the_nearest_within_a_tenth(sigma_xi):
     found = {}
     for target in (0.01, 3.0, 30.0, 100.0, 1e6):
         r = compression_methods.measurements_for(target, sigma_xi, 5000, 200)
-        reached = [compression_methods.snr(s / 200, sigma_xi, 5000) for s in range(1, 201)]
+        reached = [compression_methods.attained_snr(s / 200, sigma_xi, 5000) for s in range(1, 201)]
         off = np.abs(np.array(reached) / target - 1.0)
         assert (r is None) == (off.min() > 0.1)
         assert r is None or abs(off[r - 1] - off.min()) < 0.01
@@ -174,25 +175,25 @@ def test_shared_sums_stand_for_rows(params):
     point = {**POINT, "n_masked": 60, "n_measurements": 6}
     shared = compression_methods.share_sums(point, 0, streams(point), None, 0, 1)
     params = {**params, "epsilon": 1e4}
-    from_sums = fitted(KMeansOnDevices, params, point, shared=shared)["centers"]
-    from_rows = fitted(KMeansOnDevices, params, point)["centers"]
+    from_sums = fitted(kmeans_on_devices, params, point, shared=shared)["centers"]
+    from_rows = fitted(kmeans_on_devices, params, point)["centers"]
     # single against double precision, and the same masks and noise
     assert np.abs(from_sums - from_rows).max() < 0.05
 
 
 @pytest.mark.parametrize("decoder", ["clompr", "gaussian", "gaussian_shared"])
 def test_a_sketch_without_noise_finds_the_means(decoder):
-    found = fitted(KMeansAtSNR, {"decoder": decoder})
+    found = fitted(kmeans_at_snr, {"decoder": decoder})
     means = compression.mixture_trial(POINT, 0, streams(), None).extra["means"]
     distances = np.linalg.norm(means[:, None] - found["centers"], axis=2)
     assert distances.min(axis=1).max() < (1.0 if decoder == "clompr" else 0.2)
 
 
 def test_an_snr_out_of_reach_has_no_centers():
-    out = fitted(KMeansAtSNR, {"snr": 1e9})
+    out = fitted(kmeans_at_snr, {"snr": 1e9})
     assert np.isnan(out["centers"]).all()
     assert np.isnan(out["snr_attained"])
-    masked = fitted(KMeansAtSNR, {"snr": 1e-3, "alpha_r": None, "sigma_xi": 0.0})
+    masked = fitted(kmeans_at_snr, {"snr": 1e-3, "alpha_r": None, "sigma_xi": 0.0})
     assert np.isnan(masked["centers"]).all()
 
 
@@ -207,7 +208,7 @@ def test_an_snr_out_of_reach_has_no_centers():
     ],
 )
 def test_regimes_are_those_of_section_5(params, regime):
-    assert fitted(KMeansAtSNR, params)["regime"] == regime
+    assert fitted(kmeans_at_snr, params)["regime"] == regime
 
 
 @pytest.mark.parametrize("n_devices", [1, 50])
@@ -221,7 +222,7 @@ def test_noise_of_devices_has_the_variance_of_definition_3(monkeypatch, n_device
 
     monkeypatch.setattr(compression_methods, "decode", recording)
     params = {"epsilon": 0.5, "n_devices": n_devices}
-    fitted(KMeansOnDevices, params, {**POINT, "n_samples": 500})
+    fitted(kmeans_on_devices, params, {**POINT, "n_samples": 500})
     (sketch,) = seen
     m, n = 120, 500
     frequencies = compression_methods.trial_frequencies(streams().get("init"), 4, m)
@@ -237,10 +238,10 @@ def test_noise_of_devices_has_the_variance_of_definition_3(monkeypatch, n_device
 @pytest.mark.parametrize(
     ("estimator", "params", "message"),
     [
-        (KMeansAtSNR, {"decoder": "omp"}, "decoder"),
-        (KMeansOnDevices, {"epsilon": 1.0, "decoder": "omp"}, "decoder"),
-        (KMeansOnDevices, {"epsilon": 1.0, "delta": 1e-6, "n_devices": 2}, "n_devices must be 1"),
-        (KMeansAtSNR, {"m_factor": 11.0}, "n_frequencies must be at least 132, got 120"),
+        (kmeans_at_snr, {"decoder": "omp"}, "decoder"),
+        (kmeans_on_devices, {"epsilon": 1.0, "decoder": "omp"}, "decoder"),
+        (kmeans_on_devices, {"epsilon": 1.0, "delta": 1e-6, "n_devices": 2}, "n_devices must be 1"),
+        (kmeans_at_snr, {"m_factor": 11.0}, "n_frequencies must be at least 132, got 120"),
     ],
 )
 def test_bad_parameters_are_named(estimator, params, message):

@@ -7,6 +7,7 @@ import pytest
 from privclust.datasets.clusters import MixtureRows
 from privclust.experiments import compression_checks as checks
 from privclust.experiments.runner import TrialStreams
+from privclust.experiments.statements import evaluate_numbers, measure_excess
 from privclust.kmeans import sketch
 
 SIZES = {"n_clusters": 4, "n_features": 3, "n_frequencies": 80}
@@ -21,8 +22,8 @@ def streams(point, trial=0):
 def excess(statement, trial):
     point = {"statement": statement}
     data = checks.statement_trial(point, trial, streams(point, trial), None)
-    outputs = checks.check_statement(object, {}, data, streams(point, trial))
-    return data.extra, checks.evaluate_statement(data, outputs)["excess"]
+    outputs = measure_excess(data, streams(point, trial))
+    return data.extra, evaluate_numbers(data, outputs)["excess"]
 
 
 def test_the_characteristic_function_is_what_sketches_tend_to():
@@ -40,7 +41,7 @@ def test_the_measured_snr_agrees_with_eq_6_and_a_wrong_one_would_not():
     ratios = []
     for trial in range(4):
         data = checks.snr_trial(point, trial, streams(point, trial), None)
-        outputs = checks.measure_snr(object, {}, data, streams(point, trial))
+        outputs = checks.measure_sketch(data, streams(point, trial))
         found = checks.evaluate_snr(data, outputs)
         assert found["ratio"] == pytest.approx(found["snr_measured"] / found["snr_eq6"])
         assert found["too_low"] == pytest.approx(math.log(found["ratio"]))
@@ -55,7 +56,7 @@ def test_the_measured_snr_agrees_with_eq_6_and_a_wrong_one_would_not():
 def test_norms_are_those_of_the_closed_form_at_either_scale():
     data = checks.snr_trial(SIZES, 0, streams(SIZES), None)
     fixed, estimated = (
-        checks.evaluate_norm(data, checks.measure_norm(object, {"scale": s}, data, streams(SIZES)))
+        checks.evaluate_norm(data, checks.measure_sketch(data, streams(SIZES), scale=s))
         for s in ("fixed", "estimated")
     )
     features = checks.characteristic_function(data.extra["means"], data.extra["frequencies"])

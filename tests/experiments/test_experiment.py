@@ -148,3 +148,15 @@ def test_keys_that_do_not_fit_one_another_are_named(changes, message):
     with pytest.raises(ConfigError) as caught:
         experiments_of(document(**changes), "paper", 0, "f")
     assert str(caught.value).startswith(message)
+
+
+def test_functions_need_no_fit_and_classes_do():
+    given = document()
+    del given["experiments"]["e"]["fit"]
+    with pytest.raises(ConfigError, match=r"f: experiments\.e\.fit: missing; .* such as a"):
+        experiments_of(given, "paper", 0, "f")
+    given["methods"]["a"] = {"label": "a", "function": "m.measure"}
+    found = experiments_of(given, "paper", 0, "f")["e"]
+    assert found.fit is None
+    assert found.methods["a"].dotted_paths() == ["m.measure"]
+    assert found.fit_spec("a", 0)["fit"] is None

@@ -8,6 +8,7 @@ import pytest
 from privclust.experiments import mixture_checks
 from privclust.experiments.mixture_checks import STATEMENTS
 from privclust.experiments.runner import TrialStreams
+from privclust.experiments.statements import evaluate_numbers, measure_excess
 
 HOLD = set(STATEMENTS) - {"failure_by_count", "trace_map", "gamma_private", "wishart_private"}
 
@@ -21,8 +22,8 @@ def excess(statement, trial):
     point = {"statement": statement}
     found = streams(trial, point)
     data = mixture_checks.statement_trial(point, trial, found, None)
-    outputs = mixture_checks.check_statement(object, {}, data, found)
-    return mixture_checks.evaluate_statement(data, outputs)["excess"], data.extra
+    outputs = measure_excess(data, found)
+    return evaluate_numbers(data, outputs)["excess"], data.extra
 
 
 @pytest.mark.parametrize("statement", sorted(HOLD))
@@ -59,8 +60,8 @@ def test_budgets_cost_no_more_than_the_paper_counts(mean_noise):
     point = {"n_features": 2, "n_components": 3, "n_iter": 10, "epsilon": 0.9}
     data = mixture_checks.budget_trial(point, 0, None, None)
     params = {"accounting": "cdp", "mean_noise": mean_noise}
-    outputs = mixture_checks.compose_budget(object, params, data, None)
-    found = mixture_checks.evaluate_budget(data, outputs)
+    outputs = mixture_checks.compose_budget(data, None, **params)
+    found = evaluate_numbers(data, outputs)
     assert found["claimed_rho"] == pytest.approx(0.9)
     assert found["rho"] <= found["claimed_rho"] * (1 + 1e-12)
     assert found["epsilon_1e4"] < found["epsilon_1e6"]

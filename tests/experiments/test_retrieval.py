@@ -1,15 +1,17 @@
 """Trials of private image retrieval: data, ways to look images up, metrics and checks."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from privclust.config import ConfigError
+from privclust.config import ConfigError, load_yaml
 from privclust.embedding import SMLQ, PrivateMail, RetrievalServer, align
+from privclust.embedding._smlq import FeatureLaplacian
 from privclust.experiments import retrieval, retrieval_checks, retrieval_evaluation
 from privclust.experiments import retrieval_methods as methods
-from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.experiments.runner import TrialData, TrialStreams, run_method
 from privclust.metrics.retrieval import recall_ceiling
 
 POINT = {
@@ -221,53 +223,62 @@ def test_what_a_method_is_run_at_is_recorded():
     found = retrieval.fit_retrieval(methods.PrivateMailSearch, params, trial_of(), streams())
     assert found["claimed"].tolist() == [2.0, 1e-5]
     assert found["guaranteed"] == pytest.approx(2.0)
-    found = retrieval.fit_retrieval(methods.FeatureSearch, {}, trial_of(), streams())
+    found = methods.search_features(trial_of(), streams())
     assert np.isnan(found["claimed"]).all()
+    found = methods.search_released_components(trial_of(), streams(), epsilon=2.0)
+    assert found["claimed"].tolist() == [2.0, 1e-5]
 
 
 @pytest.mark.parametrize("n_components", [None, 5])
 def test_features_of_far_classes_find_their_class(n_components):
-    found = methods.FeatureSearch(n_components).search(task_of())
+    found = methods.search_features(trial_of(), streams(), n_components=n_components)
     assert recall(found, 1) == 1.0
-    random = methods.FeatureSearch().search(task_of("random"))
+    random = methods.search_features(trial_of(), streams(), features="random")
     assert recall(random, 1) < 0.6  # chance is 4 of 29
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        lambda: methods.PrivateMailSearch(None, epsilon=HUGE, variant="sound", random_state=0),
-        lambda: methods.PCASearch(5, epsilon=HUGE, random_state=0),
-        lambda: methods.PCASearch(5, released="components", epsilon=HUGE, random_state=0),
-        lambda: methods.ProjectionSearch(8, epsilon=HUGE, random_state=0),
-    ],
-)
-def test_with_hardly_any_noise_far_classes_are_found(search):
-    assert recall(search().search(task_of()), 1) == 1.0
+def searched(method, epsilon, n_components, **params):
+    """Answers of a class or a function at a budget."""
+    data = trial_of({**POINT, "n_components": n_components})
+    params = {**params, "epsilon": epsilon}
+    return run_method(retrieval.fit_retrieval, method, params, data, streams())
 
 
 @pytest.mark.parametrize(
-    ("search", "epsilon"),
+    ("method", "n_components"),
     [
-        (lambda **kw: methods.PrivateMailSearch(None, variant="sound", **kw), 1e-3),
-        (lambda **kw: methods.PCASearch(5, **kw), 1e-3),
-        (lambda **kw: methods.ProjectionSearch(5, **kw), 1e-3),
-        (lambda **kw: methods.PrivateMailSearch(**kw), math.inf),
-        (lambda **kw: methods.PCASearch(5, released="components", **kw), math.inf),
+        (methods.PrivateMailSearch, None),
+        (methods.search_released_components, 5),
+        (methods.PCASearch, 5),
+        (methods.ProjectionSearch, 8),
     ],
 )
-def test_guarantees_of_what_is_released(search, epsilon):
+def test_with_hardly_any_noise_far_classes_are_found(method, n_components):
+    assert recall(searched(method, HUGE, n_components), 1) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("method", "n_components", "params", "epsilon"),
+    [
+        (methods.PrivateMailSearch, None, {}, 1e-3),
+        (methods.search_released_components, 5, {}, 1e-3),
+        (methods.ProjectionSearch, 5, {}, 1e-3),
+        (methods.PrivateMailSearch, 2, {"variant": "paper"}, math.inf),
+        (methods.PCASearch, 5, {}, math.inf),
+    ],
+)
+def test_guarantees_of_what_is_released(method, n_components, params, epsilon):
     """With much noise answers depend on it alone, and the guarantee is the one asked for, or no."""
-    found = search(epsilon=1e-3, delta=1e-5, random_state=0).search(task_of())
+    found = searched(method, 1e-3, n_components, **params)
     assert found["guaranteed"] == pytest.approx(epsilon)
-    again = search(epsilon=1e-3, delta=1e-5, random_state=0).search(task_of())
+    again = searched(method, 1e-3, n_components, **params)
     np.testing.assert_array_equal(found["ranks"], again["ranks"])
 
 
 def test_only_the_queries_asked_for_are_answered():
     for n_queries, expected in ((7, 7), (None, 30)):
-        model = methods.PrivateMailSearch(epsilon=0.1, n_queries=n_queries, random_state=0)
-        found = model.search(task_of())
+        params = {"variant": "paper", "n_queries": n_queries}
+        found = searched(methods.PrivateMailSearch, 0.1, 2, **params)
         assert len(found["ranks"]) == len(found["queries"]) == expected
 
 
@@ -295,7 +306,7 @@ def test_classes_that_the_public_images_lack_have_the_nearest_number_at_the_clie
     for variant in ("paper", "code", "sound"):
         model = methods.PrivateMailSearch(None, variant=variant, random_state=0)
         assert len(model.search(task)["ranks"]) == 40
-    outputs = retrieval_checks.fit_alignment(retrieval_checks.Aligner, {}, found, streams())
+    outputs = retrieval_checks.fit_alignment(PrivateMail, {"variant": "paper"}, found, streams())
     assert len(outputs["released"]) == 25
 
 
@@ -314,18 +325,25 @@ def test_an_embedding_that_knows_all_labels_does_not_depend_on_noise():
     assert not np.array_equal(found[0]["ranks"], found[2]["ranks"])
 
 
-def test_noiseless_search_is_the_same_algorithm_at_a_huge_epsilon():
-    found = methods.NoiselessSearch(n_queries=10, random_state=0).search(task_of())
-    same = methods.PrivateMailSearch(epsilon=1e12, n_queries=10, random_state=0).search(task_of())
+def test_noise_at_the_epsilon_of_the_client_alone_is_none():
+    (epsilon,) = {
+        use["params"]["epsilon"]
+        for entry in load_yaml("config/papers/privatemail.yaml")["experiments"].values()
+        for name, use in entry["methods"].items()
+        if name.startswith("client")
+    }
+    found, same = (
+        searched(methods.PrivateMailSearch, e, 2, variant="paper", n_queries=10)
+        for e in (epsilon, 1e12)
+    )
     np.testing.assert_array_equal(found["ranks"], same["ranks"])
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 4.0])
 def test_randomised_response_hits_as_often_as_its_formula_says(epsilon):
     n, n_classes, k = 40_000, 50, 8
-    y = np.arange(n) % n_classes
-    task = retrieval.RetrievalTask(np.zeros((2, 1)), np.zeros(2, int), np.zeros((n, 1)), y)
-    found = methods.LabelResponse(epsilon=epsilon, random_state=0).search(task)
+    data = TrialData(None, np.arange(n) % n_classes, "made", extra={"settings": POINT})
+    found = methods.respond_with_label(data, streams(), epsilon=epsilon)
     # sets of k classes with the true one weigh e^epsilon each, others 1
     inside = math.comb(n_classes - 1, k - 1) * math.exp(epsilon)
     expected = inside / (inside + math.comb(n_classes - 1, k))
@@ -345,7 +363,9 @@ def test_tsne_is_shared_and_the_same_each_time():
     np.testing.assert_array_equal(shared["tsne"], retrieval.share_tsne(*settings, 0, 1)["tsne"])
     with pytest.raises(ConfigError, match="shards: got 2; t-SNE is not a sum"):
         retrieval.share_tsne(*settings, 0, 2)
-    found = methods.TSNESearch(shared).search(task_of())
+    data = trial_of()
+    data.extra["shared"] = shared
+    found = methods.search_tsne(data, streams())
     assert recall(found, 1) == 1.0
 
 
@@ -356,12 +376,13 @@ def test_dsne_places_queries_in_the_shared_embedding(variant):
     y = np.concatenate(data.extra["labels"])
     angles = 2 * np.pi * y / N_CLASSES
     noise = 0.3 * np.random.default_rng(0).normal(size=(len(y), 2))
-    shared = {"tsne": 27 * np.column_stack([np.cos(angles), np.sin(angles)]) + noise}
-    settings = {"variant": variant, "n_placed": 12, "random_state": 0}
-    found = methods.DSNESearch(shared, epsilon=HUGE, **settings).search(task_of())
+    tsne = 27 * np.column_stack([np.cos(angles), np.sin(angles)]) + noise
+    task = replace(task_of(), tsne=tsne, n_placed=12)
+    settings = {"variant": variant, "random_state": 0}
+    found = methods.DSNESearch(epsilon=HUGE, delta=1e-5, **settings).search(task)
     assert len(found["ranks"]) == (12 if variant == "paper" else len(task_of().y_gallery))
     assert recall(found, 1) > 0.9
-    weak = methods.DSNESearch(shared, epsilon=0.5, delta=1e-5, **settings).search(task_of())
+    weak = methods.DSNESearch(epsilon=0.5, delta=1e-5, **settings).search(task)
     assert weak["guaranteed"] == pytest.approx(0.5)
 
 
@@ -441,9 +462,8 @@ def test_alignment_of_what_is_released_improves_as_noise_falls():
     residuals = []
     for epsilon in (1e-2, 1e4, 1e8):
         data = trial_of()
-        found = retrieval_checks.fit_alignment(
-            retrieval_checks.Aligner, {"epsilon": epsilon}, data, streams()
-        )
+        params = {"epsilon": epsilon, "variant": "paper"}
+        found = retrieval_checks.fit_alignment(PrivateMail, params, data, streams())
         assert found["released"].shape == found["aligned"].shape == (25, 31, 2)
         residuals.append(retrieval_evaluation.evaluate_alignment(data, found)["residual"])
     assert residuals[0] > 0.9
@@ -462,9 +482,7 @@ def test_ratios_of_the_printed_bound():
 def test_the_search_is_run_at_the_point_of_the_grid(relation):
     point = {"n": 30, "alpha": 0.6, "sigma": 6.0, "n_classes": 5, "relation": relation}
     data = retrieval_checks.sensitivity_trial(point, 0, streams(point), None)
-    found = retrieval_checks.fit_sensitivity(
-        retrieval_checks.SensitivitySearch, {"n_steps": 3}, data, streams(point)
-    )
+    found = retrieval_checks.search_worst_pair(data, streams(point), n_steps=3)
     assert 0 < found["change"] < math.inf
     assert retrieval_evaluation.evaluate_sensitivity(data, found)["constant"] == found["constant"]
 
@@ -473,9 +491,9 @@ def test_servers_on_the_same_images_share_the_kernel_and_nothing_else(monkeypatc
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 4
     made = []
-    make = methods.FeatureLaplacian.__init__
+    make = FeatureLaplacian.__init__
     monkeypatch.setattr(
-        methods.FeatureLaplacian,
+        FeatureLaplacian,
         "__init__",
         lambda self, *arguments: made.append(1) or make(self, *arguments),
     )

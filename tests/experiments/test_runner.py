@@ -457,3 +457,27 @@ def test_one_instance_and_one_block_are_held_at_a_time(sweeping):
     runner.evaluate_fits(through_json(plan.evaluate_spec()), read_block, None)
     assert len(read) == 2 * 24
     assert [call for call in CALLS if call[0] == "held"] == 3 * 4 * [("held", 0)]
+
+
+def noisy_sum(data, streams, *, epsilon, gain=1.0):
+    """A method that is a function, along one swept axis of two."""
+    CALLS.append(("called", epsilon))
+    return {"mean": gain * data.X.sum(axis=0) + streams.get("noise").random() / epsilon}
+
+
+def test_a_function_is_a_method_by_itself_and_fixed_parameters_are_not_swept(sweeping):
+    here = __name__
+    methods = {
+        "sum": Method("sum", "S", f"{here}.noisy_sum", {"gain": 2.0}),
+        "fixed": Method("fixed", "F", f"{here}.noisy_sum", {"epsilon": 4.0}),
+    }
+    experiment = replace(sweeping, fit=None, methods=methods, trials=(0,))
+    spec = experiment.fit_spec("sum", 0)
+    arrays, _ = runner.run_block(spec | {"methods": [m.spec() for m in methods.values()]}, None)
+    assert [call[1] for call in CALLS if call[0] == "called"] == [0.1, 1.0, 10.0, 4.0]
+    X = seeds.generator(7, "p", "e", {"n": 5}, 0, "data").integers(0, 100, size=(5, 2))
+    draw = seeds.generator(7, "p", "e", {"n": 5, "epsilon": 1.0}, 0, "noise", "sum").random()
+    # tasks are epsilon 0.1, 1, 10 with one device, then with four
+    keys = [key for key in arrays if key.startswith("sum/")]
+    assert any(np.array_equal(arrays[key], 2.0 * X.sum(axis=0) + draw) for key in keys)
+    assert len({arrays[key].tobytes() for key in arrays if key.startswith("fixed/")}) == 1

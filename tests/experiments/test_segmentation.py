@@ -5,6 +5,7 @@ from privclust.config import ConfigError
 from privclust.datasets.hopkins155 import make_sequences, pack
 from privclust.experiments import evaluation, segmentation, segmentation_checks
 from privclust.experiments.runner import TrialData, TrialStreams, prepared
+from privclust.experiments.statements import evaluate_numbers
 from privclust.segmentation import LRR, LSR, MTSC, SBL, SSC
 
 SPEC = {"seed": 1, "paper": "mtsc", "experiment": "e", "swept": [], "method": {"name": "m"}}
@@ -108,7 +109,7 @@ def deviation(name, estimator, **params):
     point = {"property": name}
     data = segmentation_checks.property_trial(point, 0, streams(point), None)
     fit = segmentation_checks.fit_property(estimator, params, data, streams(point))
-    return segmentation_checks.evaluate_property(data, fit)["deviation"]
+    return evaluate_numbers(data, fit)["deviation"]
 
 
 def test_properties_tell_methods_that_have_them_from_methods_that_do_not():

@@ -8,7 +8,8 @@ import pytest
 from privclust.config import ConfigError
 from privclust.experiments import subspaces, subspaces_evaluation
 from privclust.experiments.runner import TrialStreams
-from privclust.experiments.subspaces_solvers import SOLVERS, SubspacesOfLabels, solver
+from privclust.experiments.subspaces_methods import subspaces_of_labels
+from privclust.experiments.subspaces_solvers import SOLVERS, solver
 from privclust.grassmann import random_bases
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.subspaces import KPlanes, SuLQKPlanes
@@ -114,7 +115,7 @@ def test_labels_are_shared_and_make_the_clusterings_without_privacy(faces):
         assert labels.shape == (90,)
         assert labels.dtype == np.int64
         data.extra["shared"] = shared
-        found = subspaces.fit_subspaces(SubspacesOfLabels, {"by": name}, data, streams(POINT))
+        found = subspaces_of_labels(data, streams(POINT), by=name)
         for k in range(3):
             own = data.X[labels == k]
             values = np.linalg.svd(own, compute_uv=False)

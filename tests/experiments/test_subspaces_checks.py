@@ -7,7 +7,7 @@ from privclust.config import ConfigError
 from privclust.experiments import subspaces_checks
 from privclust.experiments.runner import TrialStreams
 from privclust.metrics.subspaces import subspace_cost
-from privclust.subspaces import GibbsSubspaceClustering, KPlanes
+from privclust.subspaces import KPlanes
 from privclust.subspaces._circle import circle_optimum
 from privclust.subspaces._exact_chain import total_variation_curve
 
@@ -50,8 +50,7 @@ CHAIN = {"n_samples": 5, "shape": "lines", "n_sweeps": 300}
 def chain(shape, init, epsilon):
     point = {**CHAIN, "shape": shape}
     data = subspaces_checks.chain_trial(point, 0, streams(point), None)
-    params = {"init": init, "epsilon": epsilon}
-    found = subspaces_checks.fit_exact_chain(GibbsSubspaceClustering, params, data, streams(point))
+    found = subspaces_checks.follow_exact_chain(data, streams(point), epsilon=epsilon, init=init)
     return data, found
 
 
@@ -88,18 +87,18 @@ def test_a_start_is_followed_with_its_names_forgotten():
     lines = circle_optimum(data.X)[0]
     same = np.stack([lines[0], lines[0]])
     np.testing.assert_allclose(
-        subspaces_checks._curve_from(same, data.X, 2.0, 5),
+        total_variation_curve(data.X, 2.0, 5, init=same, is_ordered=False),
         total_variation_curve(data.X, 2.0, 5, init=same),
         atol=1e-12,
     )
     # the distance is no larger than when names count, for each order of the start alike
     named = total_variation_curve(data.X, 2.0, 5, init=lines)
-    assert (subspaces_checks._curve_from(lines, data.X, 2.0, 5) <= named + 1e-12).all()
-    np.testing.assert_allclose(
-        subspaces_checks._curve_from(lines[::-1], data.X, 2.0, 5),
-        subspaces_checks._curve_from(lines, data.X, 2.0, 5),
-        atol=1e-12,
+    nameless, reverse = (
+        total_variation_curve(data.X, 2.0, 5, init=bases, is_ordered=False)
+        for bases in (lines, lines[::-1])
     )
+    assert (nameless <= named + 1e-12).all()
+    np.testing.assert_allclose(reverse, nameless, atol=1e-12)
 
 
 def test_where_many_pairs_of_lines_are_as_good_a_start_is_not_left():

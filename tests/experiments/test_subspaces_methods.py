@@ -5,11 +5,10 @@ import pytest
 
 from privclust.experiments import subspaces
 from privclust.experiments.runner import TrialStreams
-from privclust.experiments.subspaces_methods import AggregatedSolver, GibbsAfterSuLQ
+from privclust.experiments.subspaces_methods import AnnealedGibbs
 from privclust.experiments.subspaces_solvers import SOLVERS
-from privclust.experiments.subspaces_starts import AnnealedGibbs
 from privclust.metrics.subspaces import wasserstein_distance
-from privclust.subspaces import GibbsSubspaceClustering
+from privclust.subspaces import GibbsSubspaceClustering, SampleAggregateSubspaceClustering
 
 POINT = {
     "n_samples": 240,
@@ -34,38 +33,40 @@ def data():
 @pytest.mark.parametrize("by", SOLVERS)
 @pytest.mark.parametrize("variant", ["paper", "sound"])
 def test_aggregation_by_each_solver(data, by, variant):
-    params = {"by": by, "variant": variant, "epsilon": 1.0}
-    found = subspaces.fit_subspaces(AggregatedSolver, params, data, streams())
+    params = {"base": by, "variant": variant, "epsilon": 1.0}
+    aggregate = SampleAggregateSubspaceClustering
+    found = subspaces.fit_subspaces(aggregate, params, data, streams())
     gram = found["bases"].transpose(0, 2, 1) @ found["bases"]
     np.testing.assert_allclose(gram, np.ones((2, 1, 1)), atol=1e-9)
-    again = subspaces.fit_subspaces(AggregatedSolver, params, data, streams())
+    again = subspaces.fit_subspaces(aggregate, params, data, streams())
     np.testing.assert_array_equal(found["bases"], again["bases"])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_guarantees_of_aggregation(data):
-    settings = {"by": "lrr", "epsilon": 1.0, "delta": 1e-3, "norm_bound": 1.0, "random_state": 0}
-    sound = AggregatedSolver(2, 1, **settings).fit(data.X).guarantee_
+    sound, printed = (
+        subspaces.made(
+            SampleAggregateSubspaceClustering,
+            {"base": "lrr", "epsilon": 1.0, "delta": 1e-3, "variant": variant},
+            data,
+            streams(),
+        )
+        .fit(data.X)
+        .guarantee_
+        for variant in ("sound", "paper")
+    )
     assert (sound.definition, sound.epsilon, sound.delta) == ("approximate", 1.0, 1e-3)
-    printed = AggregatedSolver(2, 1, variant="paper", **settings).fit(data.X).guarantee_
     assert printed.definition == "none"
 
 
 @pytest.mark.filterwarnings("ignore:rows with a norm above:UserWarning")
 @pytest.mark.parametrize("share", [0.5, 0.2])
 def test_start_and_chain_share_the_budget(data, share):
-    model = GibbsAfterSuLQ(
-        2,
-        1,
-        epsilon=3.0,
-        delta=1e-4,
-        share=share,
-        n_sweeps=50,
-        n_kept=10,
-        record_every=25,
-        norm_bound=1.0,
-        random_state=0,
-    ).fit(data.X)
+    params = {"init": "sulq", "share": share, "epsilon": 3.0}
+    chain = {"n_sweeps": 50, "n_kept": 10, "record_every": 25}
+    data.extra["delta"] = 1e-4
+    model = subspaces.made(GibbsSubspaceClustering, params | chain, data, streams()).fit(data.X)
+    assert model.init.epsilon == pytest.approx(share * 3.0)
     assert model.guarantee_.definition == "asymptotic"
     assert model.guarantee_.epsilon == pytest.approx(3.0)
     assert model.guarantee_.delta == pytest.approx(1e-4)
@@ -83,9 +84,10 @@ def test_a_sampler_that_starts_from_shared_labels_keeps_samples(data):
     np.testing.assert_allclose(found["kept"][-1], found["bases"], atol=1e-6)
 
 
-@pytest.mark.parametrize("estimator", [GibbsSubspaceClustering, GibbsAfterSuLQ])
-def test_a_chain_is_recorded_about_a_hundred_times(data, estimator):
-    found = subspaces.fit_chain(estimator, {"epsilon": 1.0}, data, streams())
+@pytest.mark.parametrize("init", ["random", "sulq"])
+def test_a_chain_is_recorded_about_a_hundred_times(data, init):
+    params = {"epsilon": 1.0, "init": init}
+    found = subspaces.fit_chain(GibbsSubspaceClustering, params, data, streams())
     assert found["sweep"][[0, 1, -1]].tolist() == [2, 4, 250]
     assert found["subspaces"].shape == (125, 2, 4, 1)
     assert found["statistic"].shape == found["aligned_statistic"].shape == (125,)

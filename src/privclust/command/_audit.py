@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from privclust.command._arguments import add_command, number, positive_integer, probability, seed
 from privclust.command._output import progress
+from privclust.dotted import signature_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,10 +113,7 @@ def _callable(name: str, signature: str, n_arguments: int) -> Callable:
     found = _object(name)
     if not callable(found):
         raise ValueError(f"{name}: must be callable as {signature}, got {_short(found)}")
-    try:
-        accepted = inspect.signature(found)
-    except (TypeError, ValueError):  # a compiled function need not have one
-        return found
+    accepted = signature_of(found)
     try:
         accepted.bind(*[None] * n_arguments)
     except TypeError as error:

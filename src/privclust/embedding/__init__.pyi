@@ -7,5 +7,7 @@ from ._retrieval_protocol import Message as Message
 from ._retrieval_protocol import RetrievalClient as RetrievalClient
 from ._retrieval_protocol import RetrievalServer as RetrievalServer
 from ._smlq import SMLQ as SMLQ
+from ._smlq import unit_rows as unit_rows
 from ._smlq_sensitivity import search_sensitivity as search_sensitivity
 from ._smlq_sensitivity import sensitivity_bound as sensitivity_bound
+from ._smlq_sensitivity import sensitivity_constant as sensitivity_constant

@@ -72,7 +72,7 @@ class PrivateMail(BaseEstimator):
     guaranteed. ``label_after_noise=False`` is the same algorithm without the leak: the query then
     has a row and column of zeros in :math:`L_Y`, later iterates are post-processing, and the
     guarantee is that of the noise, by a sensitivity proved for the public set at hand
-    (`privclust.embedding._smlq_sensitivity.proved_sensitivity`) rather than by Theorem 2.
+    (`iterate_sensitivity`) rather than by Theorem 2.
 
     **variant="sound"**: the query's label is never used. ``released="feature"``: features of
     norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
@@ -285,6 +285,34 @@ class PrivateMail(BaseEstimator):
         means = weights @ self.start_[:-1]
         return 0.5 * means / weights.sum(axis=1, keepdims=True)
 
+    def iterate_sensitivity(self, unit: float = 1.0) -> float:
+        """Return how far a query can move the first iterate, as proved for this public set.
+
+        The guarantee with ``label_after_noise=False`` rests on it, not on Theorem 2.
+
+        Parameters
+        ----------
+        unit : float
+            That the start is measured in, such as `init_scale`.
+
+        Returns
+        -------
+        float
+            In that unit; infinite where a public image is alone.
+
+        Raises
+        ------
+        ValueError
+            If the variant is ``"sound"``, which embeds no public images.
+        """
+        check_is_fitted(self)
+        if self.variant == "sound":
+            raise ValueError("variant: got 'sound'; only 'paper' and 'code' embed public images")
+        return proved_sensitivity(
+            self._degrees, self._products.T / unit, self.start_ / unit, self._y, self._values,
+            alpha=self.alpha, width=self._width, variant=self.variant,
+        )  # fmt: skip
+
     def _prepare_kernel(self):
         """Draw the start and sum up the kernel of public images."""
         default = KERNELS.get(self.variant, "sigma")
@@ -414,10 +442,7 @@ class PrivateMail(BaseEstimator):
         if self._uses_label():
             flaw = _LABEL_LEAK
         elif self.variant != "sound":
-            moved = proved_sensitivity(
-                self._degrees, self._products.T, self.start_, self._y, self._values,
-                alpha=self.alpha, width=self._width, variant=self.variant,
-            )  # fmt: skip
+            moved = self.iterate_sensitivity()
             priced, caveats = self._noise.against(replace(bound, value=moved)), (_OTHER_PROOF,)
         self.guarantee_ = Guarantee.of(
             [priced.statement(name, flaw=flaw)],

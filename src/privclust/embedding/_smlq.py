@@ -241,7 +241,23 @@ def kernel_width(sigma: float, kernel: str) -> float:
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
-    """Return rows of norm 1 in the precision of X; rows of zeros stay."""
+    """Return rows divided by their norm.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        In the precision of X; rows of zeros stay.
+
+    Examples
+    --------
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
     largest = np.abs(X).max(axis=1, keepdims=True)  # squares of what remains cannot overflow
     scaled = X / np.where(largest > 0, largest, 1)
     norms = np.linalg.norm(scaled, axis=1, keepdims=True)

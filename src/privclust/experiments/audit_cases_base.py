@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 CLAIMANTS = ("ours", "paper", "code")
+N_PUBLIC = 20
+"""Public images of PrivateMail's cases."""
 
 
 class AuditCase:
@@ -102,3 +104,9 @@ def repeated(value, n: int) -> np.ndarray:
     """Return n copies of a statistic, to which noise is added all at once."""
     value = np.asarray(value, dtype=float)
     return np.broadcast_to(value, (n, *value.shape))
+
+
+def public_features() -> np.ndarray:
+    """Return features of public images, of norm 1, the same for all cases."""
+    X = np.random.default_rng(0).normal(size=(N_PUBLIC, 3))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
-from privclust.experiments.audit_cases_base import AuditCase, along, vectorised
+from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection, unit_rows
+from privclust.experiments.audit_cases_base import (
+    N_PUBLIC,
+    AuditCase,
+    along,
+    public_features,
+    vectorised,
+)
 
 _AXES = np.eye(2)
-_N_PUBLIC = 20  # public images: half of them of either label
-_LABELS = 10, 80
+_LABELS = 10, 80  # each of half of the public images
 _SMALL_DELTA = 1e-5
 
 
 def _public_set():
     """Public features of norm 1, the same for all cases, and their labels."""
-    X = np.random.default_rng(0).normal(size=(_N_PUBLIC, 3))
-    return X / np.linalg.norm(X, axis=1, keepdims=True), np.repeat(_LABELS, _N_PUBLIC // 2)
+    return public_features(), np.repeat(_LABELS, N_PUBLIC // 2)
 
 
 class PrintedMail(AuditCase):
@@ -82,11 +86,12 @@ class SoundMail(AuditCase):
 
     def __init__(self, released: str = "feature") -> None:
         self._settings = {"released": released, "epsilon": self.epsilon, "delta": self.delta}
-        model = self._fitted(0)
-        images = model.public_map(model._public)
-        gaps = ((images[:, None] - model.public_map(-model._public)) ** 2).sum(axis=2)
+        model, (X, _) = self._fitted(0), _public_set()
+        X = unit_rows(X)
+        images = model.public_map(X)
+        gaps = ((images[:, None] - model.public_map(-X)) ** 2).sum(axis=2)
         i, j = np.unravel_index(gaps.argmax(), gaps.shape)
-        self.data, self.neighbour = model._public[i], -model._public[j]
+        self.data, self.neighbour = X[i], -X[j]
         first, second = (model.public_map(x[None]) for x in (self.data, self.neighbour))
         self.statistic = along(first - second)
 

@@ -14,9 +14,16 @@ from privclust.experiments.audit_cases_base import (
     repeated,
     vectorised,
 )
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
-from privclust.kmeans._release import printed_sigma_xi, release, scrambled, sound_sigma_xi
-from privclust.kmeans._sketch import Sketch
+from privclust.kmeans import (
+    CompressiveKMeans,
+    DPLloyd,
+    EUGkM,
+    Sketch,
+    printed_sigma_xi,
+    release,
+    scrambled,
+    sound_sigma_xi,
+)
 from privclust.lloyd import nearest_center_statistics
 
 _CENTERS = np.array([[0.9], [-0.9]])  # that DPLloyd starts from

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from privclust.experiments.audit_cases_base import AuditCase, along, repeated, vectorised
-from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
+from privclust.mixtures import (
+    AdaptiveGaussianMixture,
+    MixtureParameters,
+    PrivateGaussianMixture,
+    expected_statistics,
+)
 from privclust.mixtures._noise_plan import Settings, budget_share, perturbations
 from privclust.mixtures._noised import add_noise
-from privclust.mixtures._parameters import MixtureParameters
-from privclust.mixtures._statistics import expected_statistics
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma
 

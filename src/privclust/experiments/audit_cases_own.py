@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from privclust.config import ConfigError
-from privclust.dotted import load_object
+from privclust.dotted import construct, load_object
 from privclust.experiments.audit_cases_base import AuditCase
 from privclust.experiments.runner import random_state_for
 
@@ -51,12 +50,9 @@ class OwnMethod(AuditCase):
         if not isinstance(found, tuple | list) or len(found) != 2:
             raise ConfigError(f"{pair}: got {type(found).__name__}; it may return two data sets")
         self.data, self.neighbour = found
-        self._is_seeded = "random_state" in inspect.signature(self._estimator).parameters
 
     def __call__(self, data: Any, rng: np.random.Generator) -> np.ndarray:
         """Fit once and return what is published."""
-        params = dict(self._params)
-        if self._is_seeded:
-            params["random_state"] = random_state_for(self._estimator, rng)
-        model = self._estimator(**params).fit(data)
+        random_state = random_state_for(self._estimator, rng)
+        model = construct(self._estimator, self._params, random_state=random_state).fit(data)
         return np.asarray(getattr(model, self._read), dtype=float)

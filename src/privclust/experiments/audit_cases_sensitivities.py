@@ -9,23 +9,20 @@ import numpy as np
 
 from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
 from privclust.embedding._private_pca import _second_moments
-from privclust.embedding._smlq_sensitivity import proved_sensitivity
+from privclust.experiments.audit_cases_base import N_PUBLIC, public_features
 from privclust.grassmann import nearest_subspaces
-from privclust.kmeans import DPLloyd
+from privclust.kmeans import DPLloyd, Sketch, sensitivities
 from privclust.kmeans._grid import Grid
-from privclust.kmeans._release import sensitivities
-from privclust.kmeans._sketch import Sketch
 from privclust.lloyd import nearest_center_statistics
-from privclust.mixtures._parameters import MixtureParameters
-from privclust.mixtures._statistics import expected_statistics
+from privclust.mixtures import MixtureParameters, expected_statistics
 from privclust.privacy.audit import add_remove, replace_one
 from privclust.privacy.bounds import declared_box
-from privclust.subspaces import SuLQKPlanes
-from privclust.subspaces._sample_aggregate import result_distances
-from privclust.subspaces._smooth_sensitivity import (
+from privclust.subspaces import (
+    SuLQKPlanes,
     most_central,
     neighbour_radii,
     printed_sensitivity,
+    result_distances,
     smooth_sensitivity,
 )
 
@@ -244,7 +241,7 @@ class MailStatistic(SensitivityCase):
     trials, least_trials = 20_000, 2_000
 
     def __init__(self, released: str = "feature") -> None:
-        X, y = _public_set()
+        X, y = _public_images()
         self._model = PrivateMail(released=released, random_state=0).fit(X, y)
         self.bound = self._model.sensitivity_
 
@@ -272,19 +269,10 @@ class MailIterate(SensitivityCase):
     _MOST = 9
 
     def __init__(self) -> None:
-        self._X, self._y = _public_set()
+        self._X, self._y = _public_images()
         model = PrivateMail(variant="paper", random_state=0).fit(self._X, self._y)
         self._start = model.start_ / model.init_scale
-        self.bound = proved_sensitivity(
-            model._degrees,
-            model._products.T / model.init_scale,
-            self._start,
-            self._y,
-            np.arange(self._MOST + 1),
-            alpha=model.alpha,
-            width=model._width,
-            variant="paper",
-        )
+        self.bound = model.iterate_sensitivity(model.init_scale)
 
     def function(self, rows):
         """Return the iterate."""
@@ -401,6 +389,11 @@ class CentralResult(SmoothBound):
         return largest
 
 
+def _public_images():
+    """Public features of norm 1, and labels 0 to 9."""
+    return public_features(), np.arange(N_PUBLIC) % 10
+
+
 STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "moments": ("EM: counts, sums, moments; replaced, sqrt 6", Moments),
     "moments_add": ("EM: the same; added or removed, sqrt 3", lambda: Moments("add_remove")),
@@ -434,9 +427,3 @@ STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "mail_theorem": ("PrivateMail: Theorem 2, a record added", TheoremTwo),
 }
 """What is searched, by name: how it is called, and what makes the case."""
-
-
-def _public_set():
-    """Public features of norm 1, and labels 0 to 9."""
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    return X / np.linalg.norm(X, axis=1, keepdims=True), np.arange(20) % 10

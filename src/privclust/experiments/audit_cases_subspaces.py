@@ -15,13 +15,11 @@ from privclust.subspaces import (
     KPlanes,
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
-)
-from privclust.subspaces._sample_aggregate import (
-    canonical_subspaces,
+    most_central,
+    neighbour_radii,
     result_distances,
-    smaller_frames,
 )
-from privclust.subspaces._smooth_sensitivity import most_central, neighbour_radii
+from privclust.subspaces._sample_aggregate import canonical_subspaces
 
 _AXES = np.eye(2)
 _SPREAD = 1e-3  # of results about the one that a record makes most central, in radians
@@ -82,7 +80,7 @@ class OrderOfSubspaces(AuditCase):
                 else (model._release_as_printed, "projection", math.isqrt(self._m))
             )
             run(results, np.random.default_rng(0))  # only for the scale that it sets
-            radii = neighbour_radii(result_distances(smaller_frames(results), metric))
+            radii = neighbour_radii(result_distances(results, metric))
             found = results[most_central(radii, s)], model.noise_scale_
             self._releases[is_turned, count] = found
         return self._releases[is_turned, count]
@@ -132,7 +130,7 @@ class ExactExponential(AuditCase):
 
     def __call__(self, data, rng):
         """Return the line."""
-        return _chain(1, self.epsilon, 1, rng).fit(data).subspaces_.ravel()
+        return lines_sampler(1, self.epsilon, 1, rng).fit(data).subspaces_.ravel()
 
 
 class GibbsChain(AuditCase):
@@ -159,7 +157,7 @@ class GibbsChain(AuditCase):
         self._n_sweeps = int(n_sweeps)
         angles = np.repeat([0.0, math.pi / 3.0, 2.0 * math.pi / 3.0], int(n_rows))
         self.data, self.neighbour = (
-            _rows(np.append(angles, last)) for last in (0.0, math.pi / 3.0)
+            rows_at(np.append(angles, last)) for last in (0.0, math.pi / 3.0)
         )
         self._starts = {}
         for rows in (self.data, self.neighbour):
@@ -168,7 +166,7 @@ class GibbsChain(AuditCase):
 
     def __call__(self, data, rng):
         """Return the projections on the lines, the one nearer to 0 degrees first."""
-        model = _chain(2, self.epsilon, self._n_sweeps, rng)
+        model = lines_sampler(2, self.epsilon, self._n_sweeps, rng)
         model.init = self._starts[data.tobytes()]
         bases = model.fit(data).subspaces_
         squares = (bases @ bases.transpose(0, 2, 1)).reshape(2, -1)
@@ -187,7 +185,7 @@ class MeanOfSamples(AuditCase):
 
     def __call__(self, data, rng):
         """Return the mean projection."""
-        model = _chain(1, self.epsilon, 100, rng)
+        model = lines_sampler(1, self.epsilon, 100, rng)
         model.n_kept = 100
         bases = model.fit(data).kept_subspaces_
         return (bases @ bases.swapaxes(-1, -2)).mean(axis=(0, 1))
@@ -245,7 +243,7 @@ class WholeSuLQ(AuditCase):
         return model.fit(data).subspaces_.ravel()
 
 
-def _chain(n_clusters, epsilon, n_sweeps, rng):
+def lines_sampler(n_clusters, epsilon, n_sweeps, rng):
     """A Gibbs sampler of lines."""
     return GibbsSubspaceClustering(
         n_clusters,
@@ -258,6 +256,6 @@ def _chain(n_clusters, epsilon, n_sweeps, rng):
     )
 
 
-def _rows(angles):
+def rows_at(angles):
     """Unit rows at angles; inside the ball whatever rounding does."""
     return (1.0 - 1e-12) * np.column_stack([np.cos(angles), np.sin(angles)])

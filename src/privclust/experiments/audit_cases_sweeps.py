@@ -9,9 +9,8 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 
 from privclust.experiments.audit_cases_base import AuditCase, vectorised
-from privclust.experiments.audit_cases_subspaces import _chain, _rows
-from privclust.subspaces import KPlanes
-from privclust.subspaces._exact_lines import ExactLines
+from privclust.experiments.audit_cases_subspaces import lines_sampler, rows_at
+from privclust.subspaces import ExactLines, KPlanes
 from privclust.validation import check_integer, check_option
 
 STARTS = ("random", "data")
@@ -57,7 +56,7 @@ class LinesAfterSweeps(AuditCase):
         self.claimant = "ours" if self.is_sound else "paper"
         self._n_sweeps = int(n_sweeps)
         directions, *sides = PAIRS[pair](int(n_rows))
-        self.data, self.neighbour = (_rows(np.repeat(directions, own)) for own in sides)
+        self.data, self.neighbour = (rows_at(np.repeat(directions, own)) for own in sides)
         self._starts = {}
         self._exact = []
         for rows, own in zip((self.data, self.neighbour), sides, strict=True):
@@ -71,7 +70,7 @@ class LinesAfterSweeps(AuditCase):
 
     def __call__(self, data, rng):
         """Return the angles of the two lines, in the order of the labels."""
-        model = _chain(2, self.epsilon, self._n_sweeps, rng)
+        model = lines_sampler(2, self.epsilon, self._n_sweeps, rng)
         model.init = self._starts[data.tobytes()]
         return _angles(model.fit(data).subspaces_[..., 0])
 

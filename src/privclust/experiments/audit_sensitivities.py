@@ -42,17 +42,11 @@ def sensitivity_trial(
     return replace(found, facts={"about": STATEMENTS[name][0]}, extra={**found.extra, **point})
 
 
-def fit_sensitivity(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
-) -> dict[str, np.ndarray]:
+def search_sensitivity(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
     """Search for neighbours that move a statistic further than is stated.
 
     Parameters
     ----------
-    estimator : type
-        Not used: it names what searches.
-    params : mapping
-        None.
     data, streams : object
         The statement and the cost, and the stream that the search draws from.
 
@@ -88,7 +82,7 @@ def fit_sensitivity(
 
 
 def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """As in `fit_sensitivity`, and ``ratio``, the largest change found over the bound.
+    """As in `search_sensitivity`, and ``ratio``, the largest change found over the bound.
 
     ``exceeds``: the ratio less 1; ``is_surprise``, 1 where a bound that is proved is exceeded by
     more than rounding, or one that is wrong is not.

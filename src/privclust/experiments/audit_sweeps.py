@@ -17,7 +17,7 @@ import numpy as np
 
 from privclust.experiments.audits import VERDICTS, evaluate_audit, fit_case
 from privclust.experiments.runner import TrialData, TrialStreams
-from privclust.subspaces._exact_lines import least_delta, worst_ratio
+from privclust.subspaces import least_delta, worst_ratio
 
 PER_SWEEP = 1.5
 """What a sweep costs at most, in units of epsilon, with two clusters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from collections.abc import Mapping
@@ -11,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from privclust.config import ConfigError
 from privclust.datasets import lifesci
 from privclust.datasets.clusters import MixtureRows, draw_mixture
+from privclust.dotted import construct, signature_of
+from privclust.experiments.rows import centers_of, random_subset
 from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
@@ -118,12 +118,9 @@ def gowalla_trial(
     dataset : mapping
         The prepared points, longitude and latitude in degrees.
     """
-    points, n = dataset["points"], point["n_samples"]
-    if n > len(points):
-        raise ConfigError(f"n_samples: got {n}; it may be at most {len(points)}")
-    chosen = streams.get("data").choice(len(points), size=n, replace=False)
+    points = random_subset(dataset["points"], point["n_samples"], streams)
     globe = np.array([180.0, 90.0])
-    return _real(points[chosen], dataset["source"], (-globe, globe), point["n_clusters"])
+    return _real(points, dataset["source"], (-globe, globe), point["n_clusters"])
 
 
 def lifesci_trial(
@@ -155,54 +152,40 @@ def _real(X: np.ndarray, source: str, bounds, n_clusters: int) -> TrialData:
 def fit_clusters(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Cluster a trial's rows by any method, which gets what its class accepts.
+    """Cluster a trial's rows by any class, which gets what it accepts.
 
     That is the number of clusters, the declared box (or, where rows are bounded by a norm, the ball
-    around it, with rows centered by the box's middle), the noise stream, and for methods of
-    `privclust.experiments.compression_methods` what they share.
+    around it, with rows centered by the box's middle) and the noise stream.
 
     Returns
     -------
     dict of str to ndarray
         ``centers`` (n_clusters, n_features), NaN where the method cannot be run; of a method that
         tells its own sum of squared errors ``sse``, and, if the mixture is known, ``sse_true`` of
-        the same method started at the true means; of a sketch its ``numbers_``.
+        the same method started at the true means.
     """
-    accepted = inspect.signature(estimator).parameters
+    accepted = signature_of(estimator).parameters
     low, high = data.extra["bounds"]
-    shared = data.extra.get("shared")
-    X = None if shared and "shared" in accepted else as_array(data.X)
-    offset = np.zeros(len(low))
+    k, X, offset = data.extra["n_clusters"], as_array(data.X), np.zeros(len(low))
     offered = {
-        "n_clusters": data.extra["n_clusters"],
-        "n_components": data.extra["n_clusters"],
+        "n_clusters": k,
+        "n_components": k,
         "bounds": (low, high),
         "random_state": random_state_for(estimator, streams.get("noise")),
-        "design": streams.get("init"),
-        "n_frequencies": data.extra["n_frequencies"],
-        "shared": shared,
     }
     if "norm_bound" in accepted and "bounds" not in accepted:
         offset = 0.5 * (low + high)
         X = X - offset
         offered["norm_bound"] = float(np.linalg.norm(0.5 * (high - low)))
-    settings = {
-        name: value
-        for name, value in offered.items()
-        if name in accepted and name not in params and value is not None
-    }
-    model = estimator(**{**settings, **params})
+    model = construct(estimator, params, **offered)
     if not _fitted(model, X):
-        return {"centers": np.full((data.extra["n_clusters"], len(low)), np.nan)}
-    centers = model.means_ if hasattr(model, "means_") else model.cluster_centers_
-    found = {"centers": np.asarray(centers) + offset}
-    for name, value in getattr(model, "numbers_", {}).items():
-        found[name] = np.float64(value)
+        return {"centers": np.full((k, len(low)), np.nan)}
+    found = {"centers": centers_of(model) + offset}
     if hasattr(model, "inertia_"):
         found["sse"] = np.float64(model.inertia_)
         if "means" in data.extra:
-            from_means = estimator(**{**settings, **params, "init": data.extra["means"]}).fit(X)
-            found["sse_true"] = np.float64(from_means.inertia_)
+            from_means = construct(estimator, {**params, "init": data.extra["means"]}, **offered)
+            found["sse_true"] = np.float64(from_means.fit(X).inertia_)
     return found
 
 

@@ -11,12 +11,21 @@ import numpy as np
 
 from privclust.datasets.clusters import MixtureRows, draw_mixture
 from privclust.experiments.compression import GENERATED
-from privclust.experiments.compression_methods import NORM2, VARIANCE, snr, trial_frequencies
+from privclust.experiments.compression_methods import (
+    NORM2,
+    VARIANCE,
+    attained_snr,
+    trial_frequencies,
+)
 from privclust.experiments.runner import TrialData, TrialStreams
-from privclust.kmeans._feature_sums import FeatureSums
-from privclust.kmeans._frequencies import estimate_variance
-from privclust.kmeans._release import printed_sigma_xi, scrambled, sound_sigma_xi
-from privclust.kmeans._sketch import Sketch
+from privclust.kmeans import (
+    FeatureSums,
+    Sketch,
+    estimate_variance,
+    printed_sigma_xi,
+    scrambled,
+    sound_sigma_xi,
+)
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.measurements import ComplexLaplace
 
@@ -63,17 +72,32 @@ def characteristic_function(means: np.ndarray, frequencies: np.ndarray) -> np.nd
     return np.exp(1j * (means @ frequencies)).mean(axis=0) * damping
 
 
-def measure_norm(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+def measure_sketch(
+    data: TrialData, streams: TrialStreams, *, scale: str = "fixed"
 ) -> dict[str, np.ndarray]:
+    """Measure the SNR of sketches where the trial has devices that merge them, else their norm.
+
+    Parameters
+    ----------
+    data, streams : object
+        Of `snr_trial`.
+    scale : {"fixed", "estimated"}
+        See `measure_norm`.
+    """
+    if "n_devices" in data.extra:
+        return measure_snr(data, streams)
+    return measure_norm(data, streams, scale)
+
+
+def measure_norm(data: TrialData, streams: TrialStreams, scale: str) -> dict[str, np.ndarray]:
     r"""Return ``norm2``, :math:`\|z\|^2` of the mixture's own sketch, in closed form.
 
-    With ``scale: estimated`` among the parameters, frequencies have the variance that
-    `privclust.kmeans._frequencies.estimate_variance` finds in rows of the mixture, as the law's
-    authors choose it; else the fixed one of all experiments here.
+    With the scale ``"estimated"`` frequencies have the variance that
+    `privclust.kmeans.estimate_variance` finds in rows of the mixture, as the law's authors choose
+    it; else the fixed one of all experiments here.
     """
     means, frequencies = data.extra["means"], data.extra["frequencies"]
-    if params.get("scale") == "estimated":
+    if scale == "estimated":
         rng = streams.get("noise")
         rows = MixtureRows(_PILOT_ROWS, means, int(rng.integers(2**63))).to_array()
         frequencies = frequencies * math.sqrt(VARIANCE / estimate_variance(rows, random_state=rng))
@@ -87,9 +111,7 @@ def evaluate_norm(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[st
     return {"norm2": norm2, "norm2_error": abs(norm2 - NORM2)}
 
 
-def measure_snr(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
-) -> dict[str, np.ndarray]:
+def measure_snr(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
     r"""Measure the SNR of the merged scrambled sketches of L devices, eqs. (4) and (5).
 
     :math:`\|z\|^2` over the mean of :math:`\|s_X - z\|^2` on independent data sets, masks and
@@ -141,8 +163,8 @@ def evaluate_snr(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
     setting = data.extra
     n = setting["device_size"] * setting["n_devices"]
     norm2, measured = float(outputs["norm2"]), float(outputs["snr_measured"])
-    eq6 = snr(setting["alpha_r"], setting["sigma_xi"], n, norm2)
-    eq7 = snr(setting["alpha_r"], setting["sigma_xi"], n)
+    eq6 = attained_snr(setting["alpha_r"], setting["sigma_xi"], n, norm2)
+    eq7 = attained_snr(setting["alpha_r"], setting["sigma_xi"], n)
     return {
         "snr_measured": measured,
         "snr_eq6": eq6,
@@ -170,7 +192,7 @@ def statement_trial(
     rng = streams.get("data")
     m = int(rng.choice([2, 3, 4]))
     extra = {
-        "statement": point["statement"],
+        "check": STATEMENTS[point["statement"]],
         "m": m,
         "r": int(rng.integers(1, m)),  # less than m
         "n0": int(rng.choice([1, 10, 1000])),
@@ -179,19 +201,6 @@ def statement_trial(
         "seed": int(rng.integers(2**63)),
     }
     return TrialData(np.zeros((1, 1)), None, "arithmetic", extra=extra)
-
-
-def check_statement(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
-) -> dict[str, np.ndarray]:
-    """Return ``excess``: by what part the statement is exceeded, at most 0 where it holds."""
-    found = STATEMENTS[data.extra["statement"]](data.extra, streams.get("init"))
-    return {"excess": np.float64(found)}
-
-
-def evaluate_statement(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The excess itself."""
-    return {"excess": float(outputs["excess"])}
 
 
 def _merging(is_masked: bool) -> Callable[[Mapping[str, Any], np.random.Generator], float]:

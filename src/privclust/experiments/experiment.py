@@ -31,7 +31,7 @@ Instance = tuple[dict[str, Any], int, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Method:
-    """A method in an experiment: an estimator class and its parameters.
+    """A method in an experiment: a class or a function, and its parameters.
 
     Attributes
     ----------
@@ -40,9 +40,10 @@ class Method:
     label : str
         Name printed in figures.
     estimator : str
-        Dotted path of the class.
+        Dotted path of the class, which the experiment's `fit` constructs and fits, or of a function
+        ``function(data, streams, **params)``, which returns what a fit does.
     params : dict
-        Keyword arguments of the class.
+        Keyword arguments of the class or function.
     transforms : tuple of (str, dict)
         Dotted paths and keyword arguments of the transformers that prepare the samples, in order.
     code : tuple of str
@@ -79,7 +80,8 @@ class Experiment:
     paper, name : str
         Where it belongs.
     data, fit, evaluate : str
-        Dotted paths of the three functions that make up a trial.
+        Dotted paths of the three functions that make up a trial; `fit` is None where all methods
+        are functions.
     dataset : str or None
         The prepared data set that `data` reads, if any.
     methods : dict of str to Method
@@ -112,7 +114,7 @@ class Experiment:
     paper: str
     name: str
     data: str
-    fit: str
+    fit: str | None
     evaluate: str
     dataset: str | None
     methods: dict[str, Method]
@@ -302,9 +304,9 @@ def experiments_of(
     Raises
     ------
     ConfigError
-        If an experiment names a method that the file does not define, has no task, sweeps along an
-        axis that its grid lacks, takes a reference that is none of its methods, or has shards of
-        nothing.
+        If an experiment names a method that the file does not define, has no task, has classes
+        among its methods and no `fit`, sweeps along an axis that its grid lacks, takes a reference
+        that is none of its methods, or has shards of nothing.
     """
     found = {}
     for name, entry in document["experiments"].items():
@@ -315,11 +317,17 @@ def experiments_of(
             method: _method(document["methods"], name, method, use or {}, where)
             for method, use in settings["methods"].items()
         }
+        classes = [method for method in methods if "class" in document["methods"][method]]
+        if classes and "fit" not in settings:
+            raise ConfigError(
+                f"{where}: experiments.{name}.fit: missing; it fits methods that are classes, such "
+                f"as {classes[0]}"
+            )
         found[name] = Experiment(
             paper=document["paper"],
             name=name,
             data=settings["data"],
-            fit=settings["fit"],
+            fit=settings.get("fit"),
             evaluate=settings["evaluate"],
             dataset=settings.get("dataset"),
             methods=methods,
@@ -338,6 +346,11 @@ def experiments_of(
         )
         _check(found[name], f"{where}: experiments.{name}")
     return found
+
+
+def class_or_function(method: Mapping[str, Any]) -> str:
+    """Return the dotted path of what a method of a paper's config is."""
+    return method["class"] if "class" in method else method["function"]
 
 
 def _check(experiment: Experiment, where: str) -> None:
@@ -376,7 +389,7 @@ def _method(
     return Method(
         name=name,
         label=defined[name]["label"],
-        estimator=defined[name]["class"],
+        estimator=class_or_function(defined[name]),
         params=dict(use.get("params", {})),
         transforms=tuple(
             (step["class"], dict(step.get("params", {}))) for step in use.get("transforms", [])

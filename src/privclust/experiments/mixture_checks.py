@@ -16,6 +16,7 @@ from privclust.privacy.accounting import advanced_composition, composed_epsilon
 from privclust.privacy.measurements import Gamma, Wishart, claimed_rho
 
 _DRAWS = 20_000  # neighbours tried at random in one search
+_RULE_DELTA = 0.01  # of advanced composition
 _DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
 
 
@@ -33,7 +34,7 @@ def statement_trial(
     """
     rng = streams.get("data")
     extra = {
-        "statement": point["statement"],
+        "check": STATEMENTS[point["statement"]],
         "n_features": int(rng.choice([1, 2, 3, 10])),
         "n_components": int(rng.choice([2, 3, 8])),
         "n_iter": int(rng.choice([1, 5, 10, 30])),
@@ -42,19 +43,6 @@ def statement_trial(
         "n_effective": float(rng.choice([5.0, 50.0, 500.0])),
     }
     return TrialData(np.zeros((1, 1)), None, "arithmetic", extra=extra)
-
-
-def check_statement(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
-) -> dict[str, np.ndarray]:
-    """Return ``excess``: by what part the statement is exceeded, at most 0 where it holds."""
-    found = STATEMENTS[data.extra["statement"]](data.extra, streams.get("init"))
-    return {"excess": np.float64(found)}
-
-
-def evaluate_statement(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The excess itself."""
-    return {"excess": float(outputs["excess"])}
 
 
 def _cdp_budget(mean_noise: str) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
@@ -241,9 +229,18 @@ def budget_trial(
 
 
 def compose_budget(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+    data: TrialData, streams: TrialStreams, *, accounting: str, mean_noise: str
 ) -> dict[str, np.ndarray]:
     """Return what a rule's noise costs, with Gamma and Wishart noise repaired.
+
+    Parameters
+    ----------
+    data : TrialData
+        Of `budget_trial`.
+    streams : object
+        Not used.
+    accounting, mean_noise : str
+        As of `privclust.mixtures.PrivateGaussianMixture`; `accounting` is "cdp" or "advanced".
 
     Returns
     -------
@@ -251,10 +248,8 @@ def compose_budget(
         ``claimed_rho`` by the paper's count of releases, ``rho`` by their joint sensitivity, and
         ``epsilon_<delta>`` at delta = 1e-4 and 1e-6, the least of addition, zCDP and PLD.
     """
-    options = {"delta": 0.01, "variant": "sound", **params}
-    setting = {**data.extra, **options}
-    sound = _settings(setting, params["mean_noise"])
-    share = budget_share(sound, setting["epsilon"], options["delta"], params["accounting"])
+    sound = _settings({**data.extra, "variant": "sound"}, mean_noise)
+    share = budget_share(sound, data.extra["epsilon"], _RULE_DELTA, accounting)
     found = {}
     for name, settings in (("claimed_rho", _claimed(sound)), ("rho", sound)):
         plan = perturbations(settings, share).values()
@@ -264,11 +259,6 @@ def compose_budget(
         losses = [noise.claimed for noise in plan]
         found[f"epsilon_{name}"] = np.float64(composed_epsilon(losses, delta))
     return found
-
-
-def evaluate_budget(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The numbers themselves."""
-    return {name: float(value) for name, value in outputs.items()}
 
 
 def _settings(setting: Mapping[str, Any], mean_noise: str) -> Settings:

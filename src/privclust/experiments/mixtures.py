@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from privclust.config import ConfigError
 from privclust.datasets import gowalla, lifesci
 from privclust.datasets.mixtures import (
     GEOMETRIES,
@@ -18,11 +16,12 @@ from privclust.datasets.mixtures import (
     three_gaussians,
     to_unit_ball,
 )
+from privclust.dotted import construct, signature_of
+from privclust.experiments.rows import TEST_PART, centers_of, random_split, random_subset
 from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 from privclust.privacy.bounds import uniform_in_ball
 
 GENERATED = "generated as the paper describes"
-_TEST_PART = 10  # a tenth of the training data's size, or of the data
 
 
 def gaussians_trial(
@@ -43,7 +42,7 @@ def gaussians_trial(
     n, geometry = point["n_samples"], point["geometry"]
     rng = streams.get("data")
     X, labels = three_gaussians(n, rng, geometry=geometry)
-    test, _ = three_gaussians(max(n // _TEST_PART, 1), rng, geometry=geometry)
+    test, _ = three_gaussians(max(n // TEST_PART, 1), rng, geometry=geometry)
     truth = GEOMETRIES[geometry]
     extra = {"test": test, "n_starts": point["n_starts"], "true_means": np.array(truth.means)}
     return TrialData(X, labels, GENERATED, extra=extra)
@@ -96,11 +95,8 @@ def gowalla_trial(
     dataset : mapping
         The prepared points.
     """
-    points, n = dataset["points"], point["n_samples"]
-    if n > len(points):
-        raise ConfigError(f"n_samples: got {n}; it may be at most {len(points)}")
-    chosen = streams.get("data").choice(len(points), size=n, replace=False)
-    X = to_unit_ball(points[chosen], (0.0, 0.0), gowalla.RADIUS)
+    points = random_subset(dataset["points"], point["n_samples"], streams)
+    X = to_unit_ball(points, (0.0, 0.0), gowalla.RADIUS)
     start = uniform_in_ball(point["n_clusters"], 2, streams.get("init"))
     return TrialData(X, None, dataset["source"], extra={"start": start, "pictured": trial == 0})
 
@@ -124,11 +120,9 @@ def lifesci_trial(
         The prepared records.
     """
     bound = np.linalg.norm(np.maximum(np.abs(lifesci.LOWER), np.abs(lifesci.UPPER)))
-    X = dataset["X"] / bound
-    order = streams.get("data").permutation(len(X))
-    n_test = len(X) // _TEST_PART
-    extra = {"test": X[order[:n_test]], "n_starts": point["n_starts"]}
-    return TrialData(X[order[n_test:]], None, dataset["source"], extra=extra)
+    X, test = random_split(dataset["X"] / bound, streams)
+    extra = {"test": test, "n_starts": point["n_starts"]}
+    return TrialData(X, None, dataset["source"], extra=extra)
 
 
 def fit_mixture(
@@ -151,7 +145,6 @@ def fit_mixture(
         the method tells, ``floors`` (starts, 3): rates of floored weights, means and covariances.
     """
     rng, noise = streams.get("init"), random_state_for(estimator, streams.get("noise"))
-    accepted = inspect.signature(estimator).parameters
     k, d = params.get("n_components", data.extra.get("n_clusters", 1)), data.X.shape[1]
     offered = _spherical_start(params.get("covariance_type", "full"), k, d)
     offered |= {"n_components": k, "norm_bound": 1.0, "random_state": noise}
@@ -160,9 +153,7 @@ def fit_mixture(
         means = data.extra.get("start")
         if means is None:
             means = uniform_in_ball(k, d, rng)
-        offered["means_init"] = means
-        settings = {name: value for name, value in offered.items() if name in accepted}
-        model = estimator(**{**settings, **params}).fit(data.X)
+        model = construct(estimator, params, means_init=means, **offered).fit(data.X)
         parts = {
             "weights": model.weights_,
             "means": model.means_,
@@ -199,7 +190,6 @@ def fit_centers(
     dict of str to ndarray
         ``centers`` (n_clusters, n_features).
     """
-    accepted = inspect.signature(estimator).parameters
     start = data.extra["start"]
     offered = {
         "n_components": len(start),
@@ -209,9 +199,6 @@ def fit_centers(
         "norm_bound": 1.0,
         "random_state": random_state_for(estimator, streams.get("noise")),
     }
-    if "n_components" in accepted:
+    if "n_components" in signature_of(estimator).parameters:
         del offered["init"]  # of a mixture the name of a way to start
-    settings = {name: value for name, value in offered.items() if name in accepted}
-    model = estimator(**{**settings, **params}).fit(data.X)
-    centers = model.means_ if hasattr(model, "means_") else model.cluster_centers_
-    return {"centers": np.asarray(centers)}
+    return {"centers": centers_of(construct(estimator, params, **offered).fit(data.X))}

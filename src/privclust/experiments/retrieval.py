@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from privclust.config import ConfigError
+from privclust.dotted import construct, signature_of
 from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 from privclust.metrics.retrieval import hit_ranks
 
 KINDS = ("deep", "pixels", "random")
 """Features: of a network, raw pixels, and ones that know nothing of the image."""
+UNIT = 1.0 + 1e-6
+"""The norm of features that are divided by theirs, with the rounding of float32."""
 _COMPONENTS = 50  # that t-SNE is given, as is usual
 _PERPLEXITY = 30
 
@@ -31,12 +33,19 @@ class RetrievalTask:
     y_public, y_gallery : ndarray of int64
         Labels, each numbered from 0. Where public and gallery classes differ, as they do in
         CUB-200-2011 and Cars196, equal labels are different classes: so it is in the released code.
+    tsne : ndarray of shape (n_public + n_gallery, 2) or None
+        All images as `share_tsne` embeds them.
+    n_queries, n_placed : int or None
+        How many gallery images query, and how many where each is placed by itself; None for all.
     """
 
     X_public: np.ndarray
     y_public: np.ndarray
     X_gallery: np.ndarray
     y_gallery: np.ndarray
+    tsne: np.ndarray | None = None
+    n_queries: int | None = None
+    n_placed: int | None = None
 
     def some(self, n_queries: int | None) -> np.ndarray:
         """Return gallery rows to query: all, or so many evenly spaced ones."""
@@ -122,7 +131,11 @@ def task_of(data: TrialData, kind: str, streams: TrialStreams) -> RetrievalTask:
         )
     else:
         X_public, X_gallery = data.extra[kind]
-    return RetrievalTask(X_public, y_public, X_gallery, y_gallery)
+    tsne, n_placed = (
+        data.extra.get("shared", {}).get("tsne"),
+        data.extra["settings"].get("n_placed"),
+    )
+    return RetrievalTask(X_public, y_public, X_gallery, y_gallery, tsne, n_placed=n_placed)
 
 
 def share_tsne(
@@ -166,7 +179,7 @@ def fit_retrieval(
     estimator : type
         Of `privclust.experiments.retrieval_methods`, or any class with its ``search(task)``.
     params : mapping
-        Its keyword arguments; and ``features``, one of `KINDS`.
+        Its keyword arguments; and ``features``, one of `KINDS`, and ``n_queries``.
 
     Returns
     -------
@@ -174,21 +187,36 @@ def fit_retrieval(
         ``ranks`` and ``queries``; ``claimed``, the (epsilon, delta) that the method is run at;
         ``guaranteed``, the epsilon that its guarantee states at that delta: infinite for none.
     """
-    params = dict(params)
-    task = task_of(data, params.pop("features", "deep"), streams)
+    task, params = task_for(params, data, streams)
     model = made(estimator, params, data, streams)
-    found = model.search(task)
-    claimed = (getattr(model, "epsilon", math.nan), getattr(model, "delta", math.nan))
-    return found | {"claimed": np.array(claimed, dtype=float)}
+    return model.search(task) | claimed(
+        getattr(model, "epsilon", math.nan), getattr(model, "delta", math.nan)
+    )
+
+
+def task_for(
+    params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> tuple[RetrievalTask, dict[str, Any]]:
+    """Return the task, and what is left of a method's parameters: those of its class."""
+    left = {name: value for name, value in params.items() if name not in ("features", "n_queries")}
+    task = task_of(data, params.get("features", "deep"), streams)
+    return replace(task, n_queries=params.get("n_queries")), left
+
+
+def claimed(epsilon: float = math.nan, delta: float = math.nan) -> dict[str, np.ndarray]:
+    """Return what is to be recorded of the budget that a method is run at."""
+    return {"claimed": np.array((epsilon, delta), dtype=float)}
 
 
 def made(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
     """Construct a method with what its class accepts of what the trial offers."""
-    accepted = inspect.signature(estimator).parameters
+    noise = random_state_for(estimator, streams.get("noise"))
     offered = {
         **data.extra["settings"],
         "shared": data.extra.get("shared", {}),
-        "random_state": random_state_for(estimator, streams.get("noise")),
+        "norm_bound": UNIT,
+        "random_state": noise,
     }
-    settings = {name: value for name, value in offered.items() if name in accepted}
-    return estimator(**(settings | dict(params)))
+    if "start_seed" in signature_of(estimator).parameters:
+        offered["start_seed"] = int(noise.integers(2**31))
+    return construct(estimator, params, **offered)

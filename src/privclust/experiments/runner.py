@@ -6,7 +6,6 @@ tasks. Every fit starts by importing this, so it imports little.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import logging
 import sys
@@ -21,7 +20,7 @@ import numpy as np
 from privclust import seeds
 from privclust.canonical import canonical_json
 from privclust.config import ConfigError
-from privclust.dotted import load_object
+from privclust.dotted import load_object, signature_of
 
 log = logging.getLogger("privclust")
 
@@ -195,7 +194,8 @@ def run_block(
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Fit a batch of methods on the tasks of one block.
 
-    A method is fitted once for all values of the swept axes that its class does not accept.
+    A method is fitted once for all values of the swept axes that its class or function does not
+    accept, or that its own `params` fix.
 
     Parameters
     ----------
@@ -266,30 +266,44 @@ def _fit_method(
 ) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
     """Fit one method on each task of an instance, and add up the time that this takes."""
     point, trial, sweep = instance
-    fit, estimator = load_object(spec["fit"]), load_object(method["estimator"])
-    accepted = inspect.signature(estimator).parameters
+    fit = load_object(spec["fit"]) if spec["fit"] else None
+    estimator = load_object(method["estimator"])
+    free = signature_of(estimator).parameters.keys() - method["params"]
     results: dict[str, Mapping[str, np.ndarray]] = {}
     start = time.process_time()
     data = replace(data, X=prepared(data.X, method["transforms"]))
     for swept in sweep:
-        known = {axis: value for axis, value in swept.items() if axis in accepted}
+        known = {axis: value for axis, value in swept.items() if axis in free}
         key = canonical_json(known)
         if key not in results:
             streams = TrialStreams({**spec, "method": method}, {**point, **known}, trial)
-            results[key] = _fitted(fit, estimator, {**method["params"], **known}, data, streams)
+            results[key] = run_method(fit, estimator, {**method["params"], **known}, data, streams)
         cpu_seconds[method["name"]] += time.process_time() - start
         yield method["name"], results[key]
         start = time.process_time()
 
 
-def _fitted(
-    fit: Callable[..., Mapping[str, np.ndarray]],
-    estimator: type,
+def run_method(
+    fit: Callable[..., Mapping[str, np.ndarray]] | None,
+    estimator: Callable[..., Any],
     params: Mapping[str, Any],
     data: TrialData,
     streams: TrialStreams,
 ) -> Mapping[str, np.ndarray]:
-    """Fit once; a method that lacks what its experiment reads of it is named."""
+    """Fit a class, or call a function; a class that lacks what is read of it is named.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(estimator, params, data, streams)``; a function needs none.
+    estimator : type or callable
+        A class, or a function ``function(data, streams, **params)``.
+    params : mapping
+    data : TrialData
+    streams : TrialStreams
+    """
+    if not isinstance(estimator, type):
+        return estimator(data, streams, **params)
     try:
         return fit(estimator, params, data, streams)
     except AttributeError as error:

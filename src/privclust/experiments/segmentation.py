@@ -10,6 +10,7 @@ import numpy as np
 from privclust.config import ConfigError
 from privclust.datasets.hopkins155 import Sequence, unpack
 from privclust.datasets.synthetic import random_subspaces
+from privclust.dotted import construct
 from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
@@ -120,11 +121,9 @@ def fit_segmentation(
     dict of str to ndarray
         ``labels``; and, where the estimator has them, ``coefficients`` (Z, in single precision).
     """
-    settings = dict(params)
-    accepted = estimator().get_params() if hasattr(estimator, "get_params") else {}
-    if "random_state" in accepted:
-        settings["random_state"] = random_state_for(estimator, streams.get("init"))
-    model = estimator(n_clusters=data.n_clusters, **settings).fit(data.X)
+    random_state = random_state_for(estimator, streams.get("init"))
+    offered = {"n_clusters": data.n_clusters, "random_state": random_state}
+    model = construct(estimator, params, **offered).fit(data.X)
     found = {"labels": np.asarray(model.labels_, dtype=np.int32)}
     if hasattr(model, "coefficients_"):
         found["coefficients"] = np.asarray(model.coefficients_, dtype=np.float32)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privclust.datasets.synthetic import random_subspaces
+from privclust.dotted import construct
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.experiments.segmentation import GENERATED
 from privclust.metrics.segmentation import l2_error
@@ -40,17 +41,12 @@ def fit_property(
 
     def fitted(X: np.ndarray) -> Any:
         """Fit the method to samples, from the same start each time."""
-        start = streams.get("init")
-        return estimator(n_clusters=data.n_clusters, random_state=start, **params).fit(X)
+        offered = {"n_clusters": data.n_clusters, "random_state": streams.get("init")}
+        return construct(estimator, params, **offered).fit(X)
 
     # drawn apart from the data, and the same for every method
     rng = np.random.default_rng(streams.get("data").integers(2**63, size=4))
     return {"deviation": np.float64(_PROPERTIES[data.facts["checked"]](fitted, data, rng))}
-
-
-def evaluate_property(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Return the deviation that the fit measured."""
-    return {"deviation": float(outputs["deviation"])}
 
 
 Fitter = Callable[[np.ndarray], Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from collections.abc import Mapping
@@ -12,7 +11,9 @@ import numpy as np
 
 from privclust.config import ConfigError
 from privclust.datasets.synthetic import subspace_mixture
+from privclust.dotted import construct
 from privclust.experiments.runner import TrialData, TrialStreams, random_state_for
+from privclust.subspaces import SuLQKPlanes
 
 GENERATED = "generated as the paper describes"
 STARTS = ("ssc", "lrr")
@@ -165,8 +166,10 @@ def fit_subspaces(
 ) -> dict[str, np.ndarray]:
     """Cluster a trial's rows by any method, which gets what its class accepts.
 
-    Private methods draw rows in to the unit ball, each by itself. ``init: ssc`` or ``lrr`` among
-    the parameters names shared labels to start from, found without privacy.
+    Private methods draw rows in to the unit ball, each by itself. Of the parameters ``base`` may be
+    the name of a solver (`privclust.experiments.subspaces_solvers.SOLVERS`); ``init: ssc`` or
+    ``lrr`` names shared labels to start from, found without privacy; ``init: sulq`` is a private
+    start, for which ``share`` of epsilon, a half unless given, is spent.
 
     Returns
     -------
@@ -200,24 +203,31 @@ def fit_chain(
     return {name: records[name] for name in _RECORDS}
 
 
+def made(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+    """Construct a method with what its class accepts of the trial; see `fit_subspaces`."""
+    from privclust.experiments.subspaces_solvers import solver
+
+    noise, params = streams.get("noise"), dict(params)
+    offered = {name: data.extra[name] for name in ("n_clusters", "dimension", "delta", "n_sweeps")}
+    if isinstance(params.get("base"), str):
+        seed = int(noise.integers(2**31))
+        params["base"] = solver(params["base"], data.extra["n_clusters"], seed)
+    init = params.get("init")
+    if isinstance(init, str) and init in STARTS:
+        params["init"] = data.extra["shared"][init]
+    elif isinstance(init, str) and init == "sulq":
+        epsilon, share = params["epsilon"], params.pop("share", 0.5)
+        start = {"epsilon": share * epsilon, "random_state": int(noise.integers(2**31))}
+        params["init"] = construct(SuLQKPlanes, start, norm_bound=1.0, **offered)
+        params["epsilon"] = (1.0 - share) * epsilon
+    random_state = random_state_for(estimator, noise)
+    return construct(estimator, params, norm_bound=1.0, random_state=random_state, **offered)
+
+
 def _fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
-    """Fit a method with what its class accepts of what the trial offers."""
-    accepted = inspect.signature(estimator).parameters
-    shared = data.extra.get("shared", {})
-    offered = {
-        "n_clusters": data.extra["n_clusters"],
-        "dimension": data.extra["dimension"],
-        "delta": data.extra["delta"],
-        "n_sweeps": data.extra["n_sweeps"],
-        "norm_bound": 1.0,
-        "shared": shared,
-        "random_state": random_state_for(estimator, streams.get("noise")),
-    }
-    settings = {name: value for name, value in offered.items() if name in accepted} | dict(params)
-    if isinstance(settings.get("init"), str) and settings["init"] in STARTS:
-        settings["init"] = shared[settings["init"]]
+    """Fit a method without warnings of what is known without a fit."""
     with warnings.catch_warnings():
-        # known without a fit: noise takes most rows out of the ball, starts without privacy leave
-        # no guarantee, and most of Figure 2 lies outside the condition of Theorem 3.1
+        # noise takes most rows out of the ball, starts without privacy leave no guarantee, and most
+        # of Figure 2 lies outside the condition of Theorem 3.1
         warnings.simplefilter("ignore", UserWarning)
-        return estimator(**settings).fit(data.X)
+        return made(estimator, params, data, streams).fit(data.X)

@@ -6,17 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from privclust.config import ConfigError
 from privclust.experiments.runner import TrialData, TrialStreams
-from privclust.grassmann import residuals
-from privclust.subspaces._circle import circle_instability, circle_optimum
-from privclust.subspaces._exact_chain import (
-    exact_chain,
-    labels_of_states,
-    total_variation_curve,
-)
+from privclust.subspaces import circle_instability, circle_optimum, total_variation_curve
 
 _ORDER_ONE = 1.0  # what the paper calls O(1): the distance of two random lines in square mean
 _SPREAD = 0.1  # of the angles of rows about a line, in radians
@@ -108,51 +101,30 @@ def chain_trial(
     return TrialData(X, None, "generated: not the paper's", extra={"n_sweeps": point["n_sweeps"]})
 
 
-def fit_exact_chain(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+def follow_exact_chain(
+    data: TrialData, streams: TrialStreams, *, epsilon: float, init: str
 ) -> dict[str, np.ndarray]:
     """Compute how far a Gibbs chain of k = 2, q = 1 is from its target, without sampling.
 
     Parameters
     ----------
-    estimator : type
-        Not used: it names the sampler whose chain this is.
-    params : mapping
-        ``epsilon``; ``init``: "random", or "optimum" for the best two lines in random order, a
-        start that is taken from the data as those of the paper are.
     data, streams : object
         The rows.
+    epsilon : float
+    init : {"random", "optimum"}
+        ``"optimum"``: the best two lines in random order, a start that is taken from the data as
+        those of the paper are.
 
     Returns
     -------
     dict of str to ndarray
         ``sweep`` and ``total_variation``, about ten a decade.
     """
-    epsilon, n_sweeps = params["epsilon"], data.extra["n_sweeps"]
-    if params["init"] == "optimum":
-        curve = _curve_from(circle_optimum(data.X)[0], data.X, epsilon, n_sweeps)
-    else:
-        curve = total_variation_curve(data.X, epsilon, n_sweeps, init=params["init"])
+    n_sweeps, is_best = data.extra["n_sweeps"], init == "optimum"
+    start = circle_optimum(data.X)[0] if is_best else init
+    curve = total_variation_curve(data.X, epsilon, n_sweeps, start, is_ordered=not is_best)
     sweeps = np.unique(np.geomspace(1, n_sweeps, 10 * len(str(n_sweeps))).round().astype(int))
     return {"sweep": sweeps, "total_variation": curve[sweeps - 1]}
-
-
-def _curve_from(bases: np.ndarray, X: np.ndarray, epsilon: float, n_sweeps: int) -> np.ndarray:
-    """Return total variation distances from the target after each sweep from a start.
-
-    The start's order is random. The target does not change if labels are exchanged, nor does the
-    chain; so this is the distance when the subspaces' names are forgotten.
-    """
-    logs = -0.5 * epsilon * residuals(X, bases)
-    chances = softmax(logs, axis=1)
-    law = chances[np.arange(len(X)), labels_of_states(len(X))].prod(axis=1)
-    law = 0.5 * (law + law[::-1])  # all labels exchanged: all bits of the index turned
-    transition, stationary = exact_chain(X, epsilon)
-    found = np.empty(n_sweeps)
-    for sweep in range(n_sweeps):
-        found[sweep] = 0.5 * np.abs(law - stationary).sum()
-        law = law @ transition
-    return found
 
 
 def evaluate_exact_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:

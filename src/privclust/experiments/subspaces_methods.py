@@ -1,145 +1,63 @@
-"""Private subspace clustering as the paper's experiments need it, composed of estimators."""
+"""Subspace clustering as the paper's experiments need it, composed of estimators."""
 
 from __future__ import annotations
 
-from privclust.experiments.subspaces_solvers import solver
-from privclust.subspaces import (
-    GibbsSubspaceClustering,
-    SampleAggregateSubspaceClustering,
-    SuLQKPlanes,
-)
-from privclust.subspaces._base import SubspaceClusterer
+import numpy as np
+
+from privclust.experiments.runner import TrialData, TrialStreams
+from privclust.grassmann import bases_of_labels
+from privclust.subspaces import GibbsSubspaceClustering
 from privclust.validation import as_generator
 
-
-class AggregatedSolver(SubspaceClusterer):
-    """Algorithm 1 with a solver by its name.
-
-    Parameters
-    ----------
-    n_clusters, dimension : int
-    by : {"ssc", "lrr", "tsc"}
-        The solver f.
-    epsilon, delta, variant, norm_bound, random_state
-        As of `privclust.subspaces.SampleAggregateSubspaceClustering`.
-
-    Attributes
-    ----------
-    subspaces_, labels_, guarantee_
-    """
-
-    def __init__(
-        self,
-        n_clusters,
-        dimension,
-        *,
-        by,
-        epsilon,
-        delta,
-        variant="sound",
-        norm_bound=None,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.by = by
-        self.epsilon = epsilon
-        self.delta = delta
-        self.variant = variant
-        self.norm_bound = norm_bound
-        self.random_state = random_state
-
-    def fit(self, X, y=None):
-        """Solve on subsets of X (n_samples, n_features), aggregate, and add noise."""
-        rng = as_generator(self.random_state)
-        model = SampleAggregateSubspaceClustering(
-            solver(self.by, self.n_clusters, int(rng.integers(2**31))),
-            self.dimension,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            variant=self.variant,
-            norm_bound=self.norm_bound,
-            random_state=rng,
-        ).fit(X)
-        self.n_features_in_ = model.n_features_in_
-        self.subspaces_, self.labels_ = model.subspaces_, model.labels_
-        self.guarantee_ = model.guarantee_
-        return self
+_STAGES = 20
+_PART = 0.5  # of the sweeps, before those at the budget itself
+_LOWEST = 10.0  # epsilon n_samples of the first stage, where the density of eq. (10) is nearly flat
 
 
-class GibbsAfterSuLQ(SubspaceClusterer):
-    """Gibbs sampling from a private start, at one budget for both.
+def subspaces_of_labels(
+    data: TrialData, streams: TrialStreams, *, by: str
+) -> dict[str, np.ndarray]:
+    """The subspaces that the clusters of shared labels are nearest to; no privacy.
 
     Parameters
     ----------
-    n_clusters, dimension : int
-    epsilon, delta : float
-        Of the whole: the start is (share epsilon, delta)-DP and the rest goes to the sampler.
-    share : float, default 0.5
-        Part of epsilon that the start gets, between 0 and 1.
-    n_iter : int, default 10
-        Rounds of the start.
-    n_sweeps, n_kept, record_every, norm_bound, random_state
-        As of `privclust.subspaces.GibbsSubspaceClustering`.
+    data, streams : object
+        The trial; the noise stream fills up subspaces of too few rows.
+    by : str
+        Whose labels, of `privclust.experiments.subspaces.share_labels`.
 
-    Attributes
-    ----------
-    subspaces_, labels_, guarantee_, kept_subspaces_, diagnostics_
+    Returns
+    -------
+    dict of str to ndarray
+        ``bases`` (k, d, q).
+    """
+    labels, (k, q) = data.extra["shared"][by], (data.extra["n_clusters"], data.extra["dimension"])
+    return {"bases": bases_of_labels(data.X, labels, k, q, streams.get("noise"))}
+
+
+class AnnealedGibbs(GibbsSubspaceClustering):
+    """Gibbs sampling with an epsilon that rises to the budget over the first half of the sweeps.
+
+    The chain is at its target's epsilon for the second half, so the target and the guarantee, which
+    is asymptotic, are those of a chain from a uniform start. At a lower epsilon subspaces move more
+    freely, so that the chain is less likely to stay where the start put it.
     """
 
-    def __init__(
-        self,
-        n_clusters,
-        dimension,
-        *,
-        epsilon,
-        delta,
-        share=0.5,
-        n_iter=10,
-        n_sweeps=10_000,
-        n_kept=0,
-        record_every=100,
-        norm_bound=None,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.epsilon = epsilon
-        self.delta = delta
-        self.share = share
-        self.n_iter = n_iter
-        self.n_sweeps = n_sweeps
-        self.n_kept = n_kept
-        self.record_every = record_every
-        self.norm_bound = norm_bound
-        self.random_state = random_state
-
     def fit(self, X, y=None):
-        """Release a start from X (n_samples, n_features), then sample."""
+        """Sample from X (n_samples, n_features)."""
         rng = as_generator(self.random_state)
-        start = SuLQKPlanes(
-            self.n_clusters,
-            self.dimension,
-            epsilon=self.share * self.epsilon,
-            delta=self.delta,
-            max_iter=self.n_iter,
-            norm_bound=self.norm_bound,
-            random_state=int(rng.integers(2**31)),
-        )
-        model = GibbsSubspaceClustering(
-            self.n_clusters,
-            self.dimension,
-            epsilon=(1.0 - self.share) * self.epsilon,
-            init=start,
-            n_sweeps=self.n_sweeps,
-            n_kept=self.n_kept,
-            record_every=self.record_every,
-            norm_bound=self.norm_bound,
-            random_state=rng,
-        ).fit(X)
-        self.n_features_in_ = model.n_features_in_
-        self.subspaces_, self.labels_ = model.subspaces_, model.labels_
-        self.guarantee_, self.diagnostics_ = model.guarantee_, model.diagnostics_
-        if self.n_kept:
-            self.kept_subspaces_ = model.kept_subspaces_
+        lowest = min(_LOWEST / len(X), self.epsilon)
+        of_a_stage = max(1, int(_PART * self.n_sweeps / _STAGES))
+        init = "random"
+        for epsilon in np.geomspace(lowest, self.epsilon, _STAGES):
+            stage = {"epsilon": float(epsilon), "n_sweeps": of_a_stage, "n_kept": 0, "init": init}
+            init = self._chain(stage, rng).fit(X).subspaces_
+        left = max(self.n_kept, 1, self.n_sweeps - _STAGES * of_a_stage)
+        model = self._chain({"n_sweeps": left, "init": init}, rng).fit(X)
+        vars(self).update({name: value for name, value in vars(model).items() if name[-1] == "_"})
         return self
+
+    def _chain(self, stage, rng):
+        """Go on with the chain; its state is the subspaces alone, which decide the labels."""
+        settings = {**self.get_params(), **stage, "random_state": rng}
+        return GibbsSubspaceClustering(**{**settings, "record_every": settings["n_sweeps"]})

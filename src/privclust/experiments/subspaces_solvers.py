@@ -1,13 +1,9 @@
-"""Segmentation methods by name, and the subspaces of the clusters that they find."""
+"""Segmentation methods by name."""
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.utils.validation import validate_data
-
 from privclust.segmentation import LRR, SSC, TSC
-from privclust.subspaces._base import SubspaceClusterer, bases_of_labels
-from privclust.validation import as_generator, check_option
+from privclust.validation import check_option
 
 SOLVERS = ("ssc", "lrr", "tsc")
 SSC_ALPHA = 20.0
@@ -41,39 +37,3 @@ def solver(name: str, n_clusters: int, random_state=None):
     if name == "lrr":
         return LRR(n_clusters, random_state=random_state)
     return TSC(n_clusters, random_state=random_state)
-
-
-class SubspacesOfLabels(SubspaceClusterer):
-    """The subspaces that the clusters of shared labels are nearest to; no privacy.
-
-    Parameters
-    ----------
-    n_clusters, dimension : int
-    by : {"ssc", "lrr", "tsc"}
-        Whose labels.
-    shared : mapping of str to ndarray
-        The labels, (n_samples,).
-    random_state : None, int or numpy.random.Generator
-        Fills up subspaces of too few rows.
-
-    Attributes
-    ----------
-    subspaces_, labels_
-    """
-
-    def __init__(self, n_clusters, dimension, *, by, shared, random_state=None):
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.by = by
-        self.shared = shared
-        self.random_state = random_state
-
-    def fit(self, X, y=None):
-        """Find the subspaces of the clusters of X (n_samples, n_features)."""
-        check_option("by", self.by, SOLVERS)
-        X = validate_data(self, X, dtype=np.float64)
-        self.labels_ = self.shared[self.by]
-        self.subspaces_ = bases_of_labels(
-            X, self.labels_, self.n_clusters, self.dimension, as_generator(self.random_state)
-        )
-        return self

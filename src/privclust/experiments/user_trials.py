@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from privclust.config import ConfigError
+from privclust.experiments.rows import TEST_PART, random_split
 from privclust.experiments.runner import TrialData, TrialStreams
-
-_TEST_PART = 10  # one row in so many is for testing
 
 
 def clusters_trial(
@@ -63,16 +62,15 @@ def mixture_trial(
     extra = _extra(point, dataset)
     low, high = extra["bounds"]
     n_samples = len(dataset["X"])
-    if n_samples < _TEST_PART:
+    if n_samples < TEST_PART:
         raise ConfigError(
-            f"{dataset['source']}: got {n_samples} rows; a mixture may have {_TEST_PART} or more"
+            f"{dataset['source']}: got {n_samples} rows; a mixture may have {TEST_PART} or more"
         )
     X = np.clip(dataset["X"], low, high) - 0.5 * (low + high)
     X /= np.linalg.norm(0.5 * (high - low))
-    order = streams.get("data").permutation(n_samples)
-    n_test = n_samples // _TEST_PART
-    extra |= {"test": X[order[:n_test]], "n_starts": point["n_starts"]}
-    return TrialData(X[order[n_test:]], None, dataset["source"], extra=extra)
+    X, test = random_split(X, streams)
+    extra |= {"test": test, "n_starts": point["n_starts"]}
+    return TrialData(X, None, dataset["source"], extra=extra)
 
 
 def _extra(point: Mapping[str, Any], dataset: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,19 @@
+from ._circle import CircleInstability as CircleInstability
+from ._circle import circle_instability as circle_instability
+from ._circle import circle_optimum as circle_optimum
+from ._exact_chain import exact_chain as exact_chain
+from ._exact_chain import total_variation_curve as total_variation_curve
+from ._exact_lines import ExactLines as ExactLines
+from ._exact_lines import least_delta as least_delta
+from ._exact_lines import worst_ratio as worst_ratio
 from ._gibbs import GibbsSubspaceClustering as GibbsSubspaceClustering
 from ._kplanes import KPlanes as KPlanes
 from ._sample_aggregate import (
     SampleAggregateSubspaceClustering as SampleAggregateSubspaceClustering,
 )
+from ._sample_aggregate import result_distances as result_distances
+from ._smooth_sensitivity import most_central as most_central
+from ._smooth_sensitivity import neighbour_radii as neighbour_radii
+from ._smooth_sensitivity import printed_sensitivity as printed_sensitivity
+from ._smooth_sensitivity import smooth_sensitivity as smooth_sensitivity
 from ._sulq import SuLQKPlanes as SuLQKPlanes

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.metrics.subspaces import wasserstein_distance
 from privclust.validation import check_integer
@@ -46,7 +47,7 @@ class CircleInstability:
     distance: float
 
 
-def circle_optimum(X) -> tuple[np.ndarray, float]:
+def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
     r"""Return the best two lines through the origin for rows in the plane, and their cost.
 
     The global minimum of eq. (3) with d = 2, k = 2, q = 1, found by comparing all

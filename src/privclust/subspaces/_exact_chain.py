@@ -12,10 +12,13 @@ So the total variation distance of a state (z, S) from the target is that of its
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
-from scipy.special import expit, ive, logsumexp
+from numpy.typing import ArrayLike
+from scipy.special import expit, ive, logsumexp, softmax
 
+from privclust.grassmann import residuals
 from privclust.privacy.accounting import check_epsilon
 from privclust.validation import check_integer
 
@@ -24,7 +27,9 @@ _ROUNDING = 1e-9
 _BLOCK = 1 << 14  # pairs of angles whose label probabilities are found together
 
 
-def exact_chain(X, epsilon: float, n_angles: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def exact_chain(
+    X: ArrayLike, epsilon: float, n_angles: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the transition matrix of the chain on labels and its stationary distribution.
 
     Both are found independently: the matrix by quadrature over pairs of angles, the distribution
@@ -77,7 +82,13 @@ def exact_chain(X, epsilon: float, n_angles: int | None = None) -> tuple[np.ndar
 
 
 def total_variation_curve(
-    X, epsilon: float, n_sweeps: int, init="random", n_angles: int | None = None
+    X: ArrayLike,
+    epsilon: float,
+    n_sweeps: int,
+    init: Literal["random"] | ArrayLike = "random",
+    n_angles: int | None = None,
+    *,
+    is_ordered: bool = True,
 ) -> np.ndarray:
     r"""Return the distance of the chain's state from its target after each sweep.
 
@@ -92,6 +103,9 @@ def total_variation_curve(
     init : "random" or array-like of shape (2, 2, 1)
         Where the chain starts: two uniform subspaces, or given bases, as in
         `GibbsSubspaceClustering`.
+    is_ordered : bool
+        With False given bases are in random order. The target does not change if labels are
+        exchanged, nor does the chain; so this is the distance when subspaces' names are forgotten.
 
     Returns
     -------
@@ -114,6 +128,8 @@ def total_variation_curve(
     check_integer("n_sweeps", n_sweeps, minimum=1)
     transition, stationary = exact_chain(X, epsilon, n_angles)
     law = _first_labels(X, epsilon, init, n_angles)
+    if not is_ordered:
+        law = 0.5 * (law + law[::-1])  # all labels exchanged: all bits of the index turned
     distances = np.empty(n_sweeps)
     for t in range(n_sweeps):
         distances[t] = 0.5 * np.abs(law - stationary).sum()
@@ -139,8 +155,8 @@ def _first_labels(X, epsilon, init, n_angles):
     bases = np.asarray(init, dtype=np.float64)
     if bases.shape != (2, 2, 1) or not np.abs((bases**2).sum(axis=1) - 1.0).max() <= _ROUNDING:
         raise ValueError(f"init must be bases of shape (2, 2, 1), got shape {bases.shape}")
-    first, second = 0.5 * epsilon * (X @ bases[:, :, 0].T).T[:, :, None] ** 2
-    return _products(first, second)[0]
+    chances = softmax(-0.5 * epsilon * residuals(X, bases), axis=1)
+    return chances[np.arange(len(X)), labels_of_states(len(X))].prod(axis=1)
 
 
 def _exponents(X, epsilon, n_angles):

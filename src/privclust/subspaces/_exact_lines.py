@@ -12,6 +12,8 @@ so that densities are right in relative terms far out in the tails.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -68,7 +70,14 @@ class ExactLines:
     True
     """
 
-    def __init__(self, angles, counts, epsilon, start="random", n_angles=None) -> None:
+    def __init__(
+        self,
+        angles: Sequence[float],
+        counts: Sequence[int],
+        epsilon: float,
+        start: Literal["random"] | tuple[float, float] = "random",
+        n_angles: int | None = None,
+    ) -> None:
         directions, counts = _checked(angles, counts, epsilon)
         if n_angles is None:
             n_angles = math.ceil(16 + 10 * math.sqrt(epsilon * counts.sum()))
@@ -139,12 +148,36 @@ class ExactLines:
 
 
 def worst_ratio(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the least epsilon of two laws at delta = 0: the largest log-ratio, either way."""
+    """Return the least epsilon of two laws at delta = 0: the largest log-ratio, either way.
+
+    Parameters
+    ----------
+    first, second : ndarray of one shape
+        Probabilities, positive.
+
+    Examples
+    --------
+    >>> round(worst_ratio(np.array([0.5, 0.5]), np.array([0.25, 0.75])), 3)
+    0.693
+    """
     return float(np.abs(np.log(first) - np.log(second)).max())
 
 
 def least_delta(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
-    """Return the least delta of two laws at an epsilon, either way."""
+    """Return the least delta of two laws at an epsilon, either way.
+
+    Parameters
+    ----------
+    first, second : ndarray of one shape
+        Probabilities.
+    epsilon : float
+        In nats.
+
+    Examples
+    --------
+    >>> least_delta(np.array([0.5, 0.5]), np.array([0.25, 0.75]), 0.0)
+    0.25
+    """
     factor = math.exp(epsilon)
     pairs = ((first, second), (second, first))
     return float(max(np.maximum(one - factor * other, 0.0).sum() for one, other in pairs))
