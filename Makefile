@@ -28,7 +28,7 @@ lint: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/snakefmt --check workflow
+	.venv/bin/snakefmt --check Snakefile workflow
 	.venv/bin/snakemake --lint
 
 setup: .venv/ready
@@ -43,4 +43,4 @@ setup: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf results logs benchmarks/out docs/_build .snakemake
+	rm -rf results/*/ logs benchmarks/out docs/_build .snakemake

@@ -1,6 +1,8 @@
 """CITATION.cff, CHANGELOG.md, CONTRIBUTING.md and the catalog's files are true to the project."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -91,7 +93,30 @@ def test_the_catalog_offers_what_there_is():
 
 def test_the_workflow_is_where_the_catalog_looks():
     assert (ROOT / "workflow/Snakefile").is_file()
-    assert not (ROOT / "Snakefile").exists()  # Snakemake would take it first
+
+
+def test_the_snakefile_at_the_top_only_leads_to_the_workflow():
+    lines = (ROOT / "Snakefile").read_text().splitlines()  # Snakemake takes it first
+    code = [line.partition("#")[0].strip() for line in lines]
+    only = ['include: "workflow/Snakefile"', 'workflow.default_target = "all"']
+    assert list(filter(None, code)) == only
+
+
+def test_folders_that_a_run_fills_say_what_will_lie_there(tmp_path):
+    """What a run makes is ignored, and `make clean` keeps what is not."""
+    for folder in ("data", "results"):
+        assert (ROOT / folder / "README.md").is_file()
+        (tmp_path / folder / "quick").mkdir(parents=True)
+        (tmp_path / folder / "README.md").touch()
+        (tmp_path / folder / "quick/index.html").touch()
+    for name in (".gitignore", "Makefile"):
+        shutil.copy(ROOT / name, tmp_path)
+    for command in (["git", "init", "-q"], ["git", "add", "."], ["make", "-s", "clean"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    listed = subprocess.run(["git", "ls-files"], cwd=tmp_path, check=True, capture_output=True)
+    names = set(listed.stdout.decode().split())
+    assert names == {".gitignore", "Makefile", "data/README.md", "results/README.md"}
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["README.md"]
 
 
 def test_the_readme_of_the_config_names_every_file_and_key():

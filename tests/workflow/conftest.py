@@ -23,7 +23,8 @@ class Project:
         self.folder = Path(folder)
         for name in ("config", "workflow", "src"):  # with the caches of compiled kernels
             shutil.copytree(ROOT / name, self.folder / name, ignore=HALF_WRITTEN)
-        shutil.copy(ROOT / "environment.yml", self.folder)
+        for name in ("Snakefile", "environment.yml"):
+            shutil.copy(ROOT / name, self.folder)
         self.mirror = self.folder / "mirror"
         self.mirror.mkdir()
         if small:
