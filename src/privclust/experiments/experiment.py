@@ -1,4 +1,4 @@
-"""The plan of an experiment: its grid, its trials, and how they are cut into blocks.
+"""An experiment: its grid, its trials, and how they are cut into blocks.
 
 An experiment is a set of fits that one or more targets draw from. Its *tasks* are all pairs of a
 grid point and a trial. Tasks that differ in swept axes only form an *instance*: they share their
