@@ -51,8 +51,8 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
         seen.add(module)
         if module.split(".")[0] == _PACKAGE:
             pending.extend(_imports(module))
-    files = {_file(module) for module in seen}
-    return sorted(_relative(file) for file in files)
+    folder = Path.cwd()
+    return sorted({_relative(_file(module), folder) for module in seen})
 
 
 def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
@@ -236,9 +236,10 @@ def _file(module: str) -> Path:
     return file
 
 
-def _relative(file: Path) -> str:
+@functools.cache
+def _relative(file: Path, folder: Path) -> str:
     """Return a path relative to the working folder where that is possible."""
     try:
-        return str(file.resolve().relative_to(Path.cwd().resolve()))
+        return str(file.resolve().relative_to(folder.resolve()))
     except ValueError:
         return str(file)
