@@ -24,7 +24,33 @@ _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
 
 class _EvidenceClusterer(SelfExpressiveClusterer):
-    """What SBL and MTSC have in common: units, restarts, fitted attributes."""
+    """What SBL and MTSC have in common: parameters, units, restarts, fitted attributes."""
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        noise_start: float = 3e-2,
+        noise_variance: float = 1e-6,
+        prior_variance: float = 1.0,
+        n_restarts: int = 0,
+        restart_floor: float = 0.2,
+        components_per_cluster: int | None = None,
+        n_annealing: int = 100,
+        tol: float = 1e-2,
+        max_iter: int = 150,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(n_clusters, random_state=random_state)
+        self.noise_start = noise_start
+        self.noise_variance = noise_variance
+        self.prior_variance = prior_variance
+        self.n_restarts = n_restarts
+        self.restart_floor = restart_floor
+        self.components_per_cluster = components_per_cluster
+        self.n_annealing = n_annealing
+        self.tol = tol
+        self.max_iter = max_iter
 
     _constraints: ClassVar = {
         "n_restarts": Integer(0),
@@ -168,32 +194,6 @@ class SBL(_EvidenceClusterer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        noise_start: float = 3e-2,
-        noise_variance: float = 1e-6,
-        prior_variance: float = 1.0,
-        n_restarts: int = 0,
-        restart_floor: float = 0.2,
-        components_per_cluster: int | None = None,
-        n_annealing: int = 100,
-        tol: float = 1e-2,
-        max_iter: int = 150,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
-        self.noise_start = noise_start
-        self.noise_variance = noise_variance
-        self.prior_variance = prior_variance
-        self.n_restarts = n_restarts
-        self.restart_floor = restart_floor
-        self.components_per_cluster = components_per_cluster
-        self.n_annealing = n_annealing
-        self.tol = tol
-        self.max_iter = max_iter
-
 
 class MTSC(_EvidenceClusterer):
     r"""Multi-task subspace clustering (Wang, Wipf, Ling, Chen and Wassell).
@@ -281,19 +281,22 @@ class MTSC(_EvidenceClusterer):
         max_iter: int = 150,
         random_state: RandomState = None,
     ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
+        super().__init__(
+            n_clusters,
+            noise_start=noise_start,
+            noise_variance=noise_variance,
+            prior_variance=prior_variance,
+            n_restarts=n_restarts,
+            restart_floor=restart_floor,
+            components_per_cluster=components_per_cluster,
+            n_annealing=n_annealing,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+        )
         self.weight_penalty = weight_penalty
         self.weight_penalty_start = weight_penalty_start
         self.n_warmup = n_warmup
-        self.noise_start = noise_start
-        self.noise_variance = noise_variance
-        self.prior_variance = prior_variance
-        self.n_restarts = n_restarts
-        self.restart_floor = restart_floor
-        self.components_per_cluster = components_per_cluster
-        self.n_annealing = n_annealing
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _schedule(self, noise_unit):
         start = self.weight_penalty_start or self.weight_penalty

@@ -199,18 +199,21 @@ def audit_mechanism(
         raise ValueError(f"mechanism must be callable as mechanism(data, rng), got {mechanism!r}")
     start = time.process_time()
     runs, learning = as_generator(random_state).spawn(2)
-    given = None if statistic is None else _statistics.prepared(statistic, data, neighbour)
+    statistics = _statistics.prepared(statistic, data, neighbour)
     outputs = draw(mechanism, data, neighbour, n_trials, runs, progress or _ignore)
     half = n_trials // 2
     first_choosing = 0
-    if given is None:
+    if statistics is None:
         first_choosing = half // 2
-        given = _statistics.learn(_part(outputs, 0, first_choosing), learning)
+        statistics = _statistics.learn(_part(outputs, 0, first_choosing), learning)
     choosing = _part(outputs, first_choosing, half)
     certifying = _part(outputs, half, n_trials)
-    events = _chosen_and_certified(given, choosing, certifying, epsilon, delta, 1.0 - confidence)
+    alpha = 1.0 - confidence
+    events = _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alpha)
     bounds = _events.certified(events, epsilon, delta)
     verdict = _verdict(*bounds, epsilon, delta)
+    is_weak = verdict == VERDICTS[2]
+    advice = _advice(n_trials - half, epsilon, delta, confidence) if is_weak else ""
     return AuditResult(
         verdict=verdict,
         epsilon=float(epsilon),
@@ -222,32 +225,23 @@ def audit_mechanism(
         delta_event=events[1],
         n_trials=int(n_trials),
         cpu_seconds=time.process_time() - start,
-        advice=_advice(n_trials - half, epsilon, delta, confidence)
-        if verdict == VERDICTS[2]
-        else "",
+        advice=advice,
     )
 
 
 def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alpha):
     """Choose an event for epsilon and one for delta on one half, count them on the other."""
     names = _statistics.names(statistics)
-    scores = [[_statistics.score(one, half) for half in choosing] for one in statistics]
+    scores = [[_statistics.score(s, outputs) for outputs in choosing] for s in statistics]
     roundings = [_events.Rounding.of(np.concatenate(pair)) for pair in scores]
-    choices = _events.choose(_rounded(roundings, scores), epsilon, delta, alpha / 4)
+    scores = [[rounded(k) for k in pair] for rounded, pair in zip(roundings, scores, strict=True)]
+    choices = _events.choose(scores, epsilon, delta, alpha / 4)
     share = alpha / 2 if choices[0] == choices[1] else alpha / 4
-    needed = sorted({choice.statistic for choice in choices})
-    scores = {
-        k: [roundings[k](_statistics.score(statistics[k], half)) for half in certifying]
-        for k in needed
+    certified = {
+        k: [roundings[k](_statistics.score(statistics[k], outputs)) for outputs in certifying]
+        for k in sorted({choice.statistic for choice in choices})
     }
-    return tuple(_events.certify(choice, names, roundings, scores, share) for choice in choices)
-
-
-def _rounded(roundings, scores):
-    """Scores of all statistics without their floating-point noise."""
-    return [
-        [rounding(half) for half in pair] for rounding, pair in zip(roundings, scores, strict=True)
-    ]
+    return tuple(_events.certify(choice, names, roundings, certified, share) for choice in choices)
 
 
 def _part(outputs, start: int, stop: int):

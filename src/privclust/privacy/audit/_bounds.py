@@ -176,8 +176,8 @@ def renyi_bound_from_counts(
     --------
     Randomised response with epsilon = ln 9 has a divergence of ln(0.9^2 / 0.1 + 0.1^2 / 0.9), 2.10:
 
-    >>> found = renyi_bound_from_counts(90_000, 100_000, 10_000, 100_000, order=2.0)
-    >>> round(found, 2)
+    >>> bound = renyi_bound_from_counts(90_000, 100_000, 10_000, 100_000, order=2.0)
+    >>> round(bound, 2)
     2.07
     """
     check_order(order)

@@ -96,10 +96,10 @@ def search_pair(
     >>> def mechanism(data, rng):
     ...     return data + rng.laplace()
     >>> mechanism.many = lambda data, rng, n: data + rng.laplace(size=n)
-    >>> found = search_pair(
+    >>> search = search_pair(
     ...     mechanism, lambda rng: rng.uniform(0, 3, 2), 1.0, 0.0, 16, 4000, float, random_state=0
     ... )
-    >>> found.audit.verdict, bool(abs(found.data - found.neighbour) > 1.5)
+    >>> search.audit.verdict, bool(abs(search.data - search.neighbour) > 1.5)
     ('violated', True)
     """
     check_integer("n_pairs", n_pairs, minimum=1)
@@ -108,17 +108,10 @@ def search_pair(
     pairs = [_checked("propose(rng)", propose(proposing)) for _ in range(n_pairs)]
     n_compared = len(pairs)
 
-    def audit(pair, trials: int) -> AuditResult:
+    def audit(pair: tuple[Any, Any], trials: int) -> AuditResult:
+        claim = (epsilon, delta)
         return audit_mechanism(
-            mechanism,
-            pair[0],
-            pair[1],
-            epsilon,
-            delta,
-            trials,
-            statistic,
-            running,
-            confidence=confidence,
+            mechanism, *pair, *claim, trials, statistic, running, confidence=confidence
         )
 
     screened = 0.0
@@ -127,22 +120,23 @@ def search_pair(
         results = [audit(pair, trials) for pair in pairs]
         order = sorted(range(len(pairs)), key=lambda k: _leak(results[k]), reverse=True)
         screened = results[order[0]].epsilon_lower_bound
-        kept = [pairs[k] for k in order[: -(-len(pairs) // (_KEPT_MOVED if move else _KEPT))]]
+        survivors = [pairs[k] for k in order[: -(-len(pairs) // (_KEPT_MOVED if move else _KEPT))]]
         offspring = []
         if move is not None:
-            moved = (move(pair, proposing) for pair in kept for _ in range(_OFFSPRING))
-            room = len(pairs) - 1 - len(kept)
+            moved = (move(pair, proposing) for pair in survivors for _ in range(_OFFSPRING))
+            room = len(pairs) - 1 - len(survivors)
             offspring = [_checked("move(pair, rng)", pair) for pair in islice(moved, room)]
         n_compared += len(offspring)
-        pairs = kept + offspring
-    return PairSearch(pairs[0][0], pairs[0][1], audit(pairs[0], n_trials), n_compared, screened)
+        pairs = survivors + offspring
+    return PairSearch(*pairs[0], audit(pairs[0], n_trials), n_compared, screened)
 
 
-def _checked(call: str, pair) -> tuple:
+def _checked(call: str, pair) -> tuple[Any, Any]:
     """Two data sets, or an error that names who returned something else."""
     if not hasattr(pair, "__len__") or len(pair) != 2:
         raise ValueError(f"{call} must return two data sets, got {pair!r}")
-    return tuple(pair)
+    data, neighbour = pair
+    return data, neighbour
 
 
 def _leak(result: AuditResult) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import heapq
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -113,13 +114,13 @@ def numerical_sensitivity(
     >>> from privclust.privacy.audit import replace_one
     >>> def ball(rows):
     ...     return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1.0)
-    >>> found = numerical_sensitivity(
+    >>> search = numerical_sensitivity(
     ...     lambda X: X.mean(axis=0),
     ...     lambda rng: ball(rng.normal(size=(5, 3))),
     ...     replace_one(lambda rng: ball(rng.normal(size=3))),
     ...     "l2", 2000, 0.2, project=ball, random_state=0,
     ... )
-    >>> found.exceeded, 0.39 < found.largest < 0.4 * (1 + 1e-9)
+    >>> search.exceeded, 0.39 < search.largest < 0.4 * (1 + 1e-9)
     (True, True)
     """
     check_option("norm", norm, NORMS)
@@ -134,7 +135,7 @@ def numerical_sensitivity(
         return _distance(function, pair, norm), pair
 
     n_random = n_trials - n_trials // 2
-    starts = heapq.nlargest(_STARTS, (evaluated() for _ in range(n_random)), key=_first)
+    starts = heapq.nlargest(_STARTS, (evaluated() for _ in range(n_random)), key=itemgetter(0))
     climb = _Climb(lambda pair: _distance(function, pair, norm), draw, change, project, starts)
     largest, pair = climb.run(evaluated, n_trials // 2, rng)
     return SensitivitySearch(
@@ -219,16 +220,11 @@ class _Climb:
 
 def _extent(pairs):
     """How far the rows of these pairs reach, by column; None where they are no rows."""
-    understood = [rows for rows in map(Rows.of, pairs) if rows is not None]
-    if not understood:
+    tables = [rows.rows for rows in map(Rows.of, pairs) if rows is not None]
+    if not tables:
         return None
-    extent = np.ptp(np.concatenate([rows.rows for rows in understood]), axis=0)
+    extent = np.ptp(np.concatenate(tables), axis=0)
     return np.where(extent > 0, extent, extent.max(initial=0.0) or 1.0)
-
-
-def _first(evaluated) -> float:
-    """What pairs are ordered by."""
-    return evaluated[0]
 
 
 def _distance(function, pair, norm: str) -> float:

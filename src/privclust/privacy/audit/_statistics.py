@@ -68,26 +68,28 @@ def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:
     return LikelihoodRatio(log_density)
 
 
-def prepared(statistic, data, neighbour) -> list[Callable]:
-    """Return the given statistics as callables on an output.
+def prepared(statistic, data, neighbour) -> list[Callable] | None:
+    """Return one statistic or several as callables on an output; None for None.
 
     Raises
     ------
     ValueError
         If one is neither callable nor a `LikelihoodRatio`.
     """
-    given = statistic if isinstance(statistic, Sequence) else [statistic]
-    if len(given) == 0:
+    if statistic is None:
+        return None
+    statistics = list(statistic) if isinstance(statistic, Sequence) else [statistic]
+    if not statistics:
         raise ValueError("statistic must hold at least one statistic, got none")
-    for one in given:
-        if not callable(one) and not isinstance(one, LikelihoodRatio):
+    for k, entry in enumerate(statistics):
+        if isinstance(entry, LikelihoodRatio):
+            statistics[k] = entry.between(data, neighbour)
+        elif not callable(entry):
             raise ValueError(
                 "statistic must be None, a callable that maps an output to a number, "
-                f"likelihood_ratio(log_density), or a list of these, got {one!r}"
+                f"likelihood_ratio(log_density), or a list of these, got {entry!r}"
             )
-    return [
-        one.between(data, neighbour) if isinstance(one, LikelihoodRatio) else one for one in given
-    ]
+    return statistics
 
 
 def names(statistics: Sequence[Callable]) -> list[str]:
