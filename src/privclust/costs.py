@@ -241,10 +241,6 @@ def cost_table(costs: Costs) -> pd.DataFrame:
     Rules, and likewise papers, add up to the total; targets do not, since each has all that it
     rests on, data included, which it may share with others.
 
-    Parameters
-    ----------
-    costs : Costs
-
     Returns
     -------
     DataFrame
@@ -399,10 +395,6 @@ def predict(costs: Costs, cores: Iterable[int]) -> pd.DataFrame:
 
 def compare_runs(costs: Costs) -> pd.DataFrame:
     """Predict the time of each run from the jobs that it did, beside what it took.
-
-    Parameters
-    ----------
-    costs : Costs
 
     Returns
     -------

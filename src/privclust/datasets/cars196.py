@@ -58,11 +58,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and ``files``
         as `privclust.datasets.images` describes; 8,144 training images, then 8,041 test images.
 
-    Raises
-    ------
-    DataError
-        If the archive is damaged, incomplete or holds something else.
-
     Examples
     --------
     >>> read("cars196.tar")["y"].max()  # doctest: +SKIP

@@ -46,11 +46,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and ``files``
         as `privclust.datasets.images` describes; 11,788 images in the order of ``images.txt``.
 
-    Raises
-    ------
-    DataError
-        If the archive is damaged, incomplete or holds something else.
-
     Examples
     --------
     >>> read("CUB_200_2011.tgz")["y"].max()  # doctest: +SKIP
@@ -84,7 +79,7 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     Raises
     ------
     DataError
-        As `read`, and if an image cannot be opened.
+        As of `read`, and if an image cannot be opened.
     ImportError
         If Pillow is missing.
 

@@ -35,11 +35,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         `privclust.datasets.images` describes, in the order of ``labels.csv``. The set's own splits
         are not in it: the first half of each class is called training.
 
-    Raises
-    ------
-    DataError
-        If the archive is damaged, incomplete or holds something else.
-
     Examples
     --------
     >>> read("flowers17.tar")["y"].shape  # doctest: +SKIP

@@ -14,6 +14,8 @@ Readers of image sets return, in one dictionary,
 ``files``    (n,), bytes             a name for each image, for messages; may be left out
 ===========  ======================  ============================================================
 
+and raise a `DataError` if an archive is damaged, incomplete or holds something else.
+
 `ImageList` gives the images of such a dictionary, or of a user's own files, one by one.
 """
 

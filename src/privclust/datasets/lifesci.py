@@ -79,20 +79,8 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     Gaussian groups and have scales that decrease as those of principal components do. All keep
     to the published ranges.
 
-    Parameters
-    ----------
-    seed : int
-        Decides everything that is drawn, >= 0.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As of `read`; 804 records are labelled 1.
-
-    Raises
-    ------
-    ValueError
-        If `seed` is no integer >= 0.
+    The arrays are those of `read`; 804 records are labelled 1. `seed`, at least 0, decides all that
+    is drawn.
 
     Examples
     --------

@@ -98,7 +98,8 @@ class Substitute:
     Attributes
     ----------
     generator : str
-        Dotted path of a function that returns arrays in the reader's layout.
+        Dotted path of a function that returns arrays in the reader's layout, all drawn from its
+        ``seed``.
     parameters : mapping
         Its keyword arguments.
     description : str

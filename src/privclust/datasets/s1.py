@@ -65,20 +65,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     Centres are uniform in [-0.8, 0.8]^2, at least 0.3 from each other; each has the same number of
     points, with a standard deviation of 0.06 along both axes.
 
-    Parameters
-    ----------
-    seed : int
-        Decides everything that is drawn, >= 0.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As of `read`.
-
-    Raises
-    ------
-    ValueError
-        If `seed` is no integer >= 0.
+    The arrays are those of `read`. `seed`, at least 0, decides all that is drawn.
 
     Examples
     --------

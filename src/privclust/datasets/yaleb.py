@@ -100,20 +100,8 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     with the spherical harmonics :math:`Y_j` of order at most 2, scaled to at most 255, with noise
     of 2 grey levels, and cut to 0 .. 255.
 
-    Parameters
-    ----------
-    seed : int
-        Decides everything that is drawn, >= 0.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As of `read`; each person has as many images as in the published set.
-
-    Raises
-    ------
-    ValueError
-        If `seed` is no integer >= 0.
+    The arrays are those of `read`; each person has as many images as in the published set. `seed`,
+    at least 0, decides all that is drawn.
 
     Examples
     --------
