@@ -25,7 +25,7 @@ RUNS = "snakemake.jsonl"  # beside an effort's logs: one line a run of Snakemake
 LIMITS = {"quick": 600.0, "paper": 4 * 3600.0}  # seconds of wall time on 2 cores
 OVERHEAD_LIMIT = 0.10
 CORES = (1, 2, 4, 8, 16, 32, 64)  # for which times are predicted
-_MADE_HERE = ("results/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
+_WORKFLOW_OUTPUTS = ("results/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
 _RUN_COLUMNS = (
     "started",
     "ended",
@@ -197,7 +197,7 @@ def _behind(page: str, records: dict[str, dict]) -> tuple[list[dict], list[str]]
         for path in record["inputs"]:
             if path in records:
                 stack.append((records[path], False))
-            elif path.startswith(_MADE_HERE):
+            elif path.startswith(_WORKFLOW_OUTPUTS):
                 unrecorded.add(path)
     return list(order.values()), sorted(unrecorded)
 

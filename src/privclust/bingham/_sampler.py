@@ -16,8 +16,8 @@ from privclust.validation import as_generator, check_integer
 LARGEST_CONCENTRATION = 1e12
 """Of entries of A: up to here rounding changes the density by less than about a thousandth."""
 
-_NOT_SYMMETRIC = 1e-8  # part of the largest entry by which A and A' may differ
-_NOT_ORTHONORMAL = 1e-6
+_SYMMETRY_TOLERANCE = 1e-8  # part of the largest entry by which A and A' may differ
+_ORTHONORMALITY_TOLERANCE = 1e-6
 
 
 def sample_vector_bingham(
@@ -176,7 +176,7 @@ def _checked_matrix(A):
     if not np.isfinite(A).all():
         raise ValueError("A must be finite, got NaN or inf")
     largest = np.abs(A).max()
-    if np.abs(A - A.T).max() > _NOT_SYMMETRIC * largest:
+    if np.abs(A - A.T).max() > _SYMMETRY_TOLERANCE * largest:
         raise ValueError(f"A must be symmetric, got A - A' up to {np.abs(A - A.T).max():g}")
     if largest > LARGEST_CONCENTRATION:
         raise ValueError(
@@ -193,6 +193,6 @@ def _checked_frame(init, A, q):
     frame = np.array(init, dtype=np.float64)
     if frame.shape != (len(A), q):
         raise ValueError(f"init must have shape {(len(A), q)}, got {frame.shape}")
-    if not np.abs(frame.T @ frame - np.eye(q)).max() <= _NOT_ORTHONORMAL:
+    if not np.abs(frame.T @ frame - np.eye(q)).max() <= _ORTHONORMALITY_TOLERANCE:
         raise ValueError("init must have orthonormal columns")
     return frame

@@ -33,7 +33,7 @@ from privclust.packages import require
 RECEIPT = "receipt.json"
 MIRROR_VARIABLE = "PRIVCLUST_DATA_MIRROR"
 
-_NOTES = frozenset({"README.md", "SOURCE.md", "SHA256SUMS"})  # of a mirror's folder, not packed
+_NOT_PACKED = frozenset({"README.md", "SOURCE.md", "SHA256SUMS"})  # of a mirror's folder
 
 log = logging.getLogger(__name__)
 
@@ -342,7 +342,7 @@ def _pack(folder: Path, path: Path) -> None:
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
         for name in sorted(files):
             file = files[name]
-            if not file.is_file() or file.name in _NOTES or file.name.startswith("."):
+            if not file.is_file() or file.name in _NOT_PACKED or file.name.startswith("."):
                 continue
             member = tarfile.TarInfo(name)  # no date, no owner
             member.size = file.stat().st_size

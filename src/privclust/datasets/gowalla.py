@@ -30,7 +30,7 @@ from privclust.validation import check_integer
 RADIUS = math.hypot(180.0, 90.0)
 """Largest norm of a (longitude, latitude), in degrees: a fact of the globe, not of the data."""
 
-_PARTS = 3  # bits of `source` that sample users world-wide; the others over-represent some places
+_SAMPLE_BITS = 3  # of `source`: users world-wide; the others over-represent some places
 _BLOCK = 1 << 19  # check-ins held before duplicates are dropped
 _READ_AHEAD = 1 << 20
 _DECIMALS = 10  # as in the official file
@@ -137,7 +137,7 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             longitude, latitude, source = (archive[name] for name in ("lon", "lat", "source"))
-        is_sampled = (source & _PARTS) > 0
+        is_sampled = (source & _SAMPLE_BITS) > 0
         points = longitude[is_sampled] + 1j * latitude[is_sampled]
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise damaged(path, f"not a whole npz archive ({error})") from error

@@ -42,7 +42,7 @@ from privclust.validation import check_integer
 Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
 """Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""
 
-_NAMED = 5  # unreadable images that a message names
+_MOST_NAMED = 5  # unreadable images that a message names
 
 
 class UnreadableImagesError(ValueError):
@@ -63,8 +63,8 @@ class UnreadableImagesError(ValueError):
 
     def __init__(self, failures: Sequence[tuple[int, str, str]], n_images: int) -> None:
         self.failures = tuple(failures)
-        named = "; ".join(f"{name} ({reason})" for _, name, reason in self.failures[:_NAMED])
-        more = len(self.failures) - _NAMED
+        named = "; ".join(f"{name} ({reason})" for _, name, reason in self.failures[:_MOST_NAMED])
+        more = len(self.failures) - _MOST_NAMED
         super().__init__(
             f"{len(self.failures)} of {n_images} images cannot be read: {named}"
             + (f"; and {more} more" if more > 0 else "")

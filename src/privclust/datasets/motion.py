@@ -25,10 +25,10 @@ from privclust.validation import check_real
 WIDTH, HEIGHT = 640, 480
 """Size of the image in pixels."""
 
-_HALF = np.array([WIDTH / 2, HEIGHT / 2])
+_HALF_SIZE = np.array([WIDTH / 2, HEIGHT / 2])
 _MARGIN = 0.97  # part of the image that noise-free points stay in
 _FEWEST_POINTS = 14  # of one motion
-_FRAMES = (15, 100)
+_FRAME_RANGE = (15, 100)
 _OTHER_SHARE = {2: (0.15, 0.45), 3: (0.35, 0.55)}  # of the points, not on the background
 
 
@@ -133,7 +133,8 @@ def _sizes(kind: _Kind, rng: np.random.Generator) -> list[tuple[int, int]]:
         values = np.exp(spread * z)
         columns.append(np.rint(rng.permutation(mean * values / values.mean())).astype(int))
     return [
-        (int(p), int(f)) for p, f in zip(columns[0], np.clip(columns[1], *_FRAMES), strict=True)
+        (int(p), int(f))
+        for p, f in zip(columns[0], np.clip(columns[1], *_FRAME_RANGE), strict=True)
     ]
 
 
@@ -146,10 +147,10 @@ def _scene(
     bodies, camera = make[kind.family](counts, n_frames, rng)
     pixels = np.concatenate([_project(body, camera) for body in bodies], axis=2)
     pixels -= (pixels.max(axis=(0, 2), keepdims=True) + pixels.min(axis=(0, 2), keepdims=True)) / 2
-    excess = (np.abs(pixels) / _HALF[:, None]).max() / _MARGIN
+    excess = (np.abs(pixels) / _HALF_SIZE[:, None]).max() / _MARGIN
     pixels /= max(excess, 1.0)
     pixels += rng.normal(scale=noise, size=pixels.shape)
-    x = (pixels / _HALF[:, None]).reshape(2 * n_frames, -1)
+    x = (pixels / _HALF_SIZE[:, None]).reshape(2 * n_frames, -1)
     order = rng.permutation(x.shape[1])
     return np.ascontiguousarray(x[:, order]), np.repeat(np.arange(kind.n_motions), counts)[order]
 

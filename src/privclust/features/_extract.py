@@ -19,7 +19,7 @@ from privclust.validation import check_integer, check_option
 CROP = 0.875
 """Side of the square that is kept, as a share of an image's shorter side."""
 
-_SMALLEST = 32  # the network halves an image five times
+_SMALLEST_SIZE = 32  # the network halves an image five times
 
 
 class Settings(NamedTuple):
@@ -119,7 +119,7 @@ def prepare(image: np.ndarray, size: int) -> np.ndarray:
 def check_settings(model: str, size: int, batch: int, threads: int | None) -> Settings:
     """Check the parameters that `extract_features` describes, and fill in the threads."""
     check_option("model", model, MODELS)
-    check_integer("size", size, minimum=_SMALLEST)
+    check_integer("size", size, minimum=_SMALLEST_SIZE)
     check_integer("batch", batch, minimum=1)
     if threads is None:
         threads = _default_threads()

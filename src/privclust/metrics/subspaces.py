@@ -9,7 +9,7 @@ from privclust.grassmann import residuals
 
 __all__ = ["principal_angles", "subspace_cost", "subspace_distance", "wasserstein_distance"]
 
-_NOT_ORTHONORMAL = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
+_ORTHONORMALITY_TOLERANCE = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
 
 
 def subspace_cost(X: np.ndarray, bases: np.ndarray) -> float:
@@ -199,7 +199,7 @@ def _checked(name, bases, n_axes):
             f"{name} must have shape ({shape}), no more dimensions than features, got {bases.shape}"
         )
     errors = np.abs(np.swapaxes(bases, -1, -2) @ bases - np.eye(bases.shape[-1]))
-    if not (errors <= _NOT_ORTHONORMAL).all():
+    if not (errors <= _ORTHONORMALITY_TOLERANCE).all():
         raise ValueError(
             f"{name} must have orthonormal columns, got U'U - I up to {errors.max():g}"
         )

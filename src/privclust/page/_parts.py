@@ -12,7 +12,7 @@ import pandas as pd
 from privclust.verdicts import VERDICTS
 
 PREVIEW_ROWS = 40
-_VARYING = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
+_VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
 _CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
 _OUTCOMES = {"holds": "reproduced", "violated": "not reproduced", "cannot tell": "not run"}
 _ALT_CLAIMS = 3  # of which an alternative text tells
@@ -60,7 +60,7 @@ def alternative_text(target: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
 
 def preview(table: pd.DataFrame) -> dict[str, Any]:
     """Return the head of a table with its numbers shortened, without what varies between runs."""
-    varying = [name for name in _VARYING if name in table]
+    varying = [name for name in _VARYING_COLUMNS if name in table]
     fixed = table.drop(columns=varying)
     numeric = [all(map(_is_numeric, fixed[name])) for name in fixed]
     return {

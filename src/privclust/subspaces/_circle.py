@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from privclust.metrics.subspaces import wasserstein_distance
 from privclust.validation import check_integer
 
-_LARGEST = 1e100
+_LARGEST_COORDINATE = 1e100
 _BLOCK_ENTRIES = 1 << 20  # arcs compared at once
 
 
@@ -179,6 +179,6 @@ def _checked(X):
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != 2 or not len(X):
         raise ValueError(f"X must have shape (n_samples > 0, 2), got {X.shape}")
-    if not (np.abs(X) <= _LARGEST).all():
-        raise ValueError(f"X must be finite and of magnitude up to {_LARGEST:g}")
+    if not (np.abs(X) <= _LARGEST_COORDINATE).all():
+        raise ValueError(f"X must be finite and of magnitude up to {_LARGEST_COORDINATE:g}")
     return X

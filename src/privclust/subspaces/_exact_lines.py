@@ -22,7 +22,7 @@ from privclust.privacy.accounting import check_epsilon
 from privclust.validation import check_integer
 
 MOST_STATES = 200_000
-_MULTIPLE = 6  # of the grid's size: 30 degrees are on it
+_GRID_MULTIPLE = 6  # of the grid's size: 30 degrees are on it
 _BLOCK = 2048  # pairs of angles whose counts are found together
 
 
@@ -81,7 +81,7 @@ class ExactLines:
         directions, counts = _checked(angles, counts, epsilon)
         if n_angles is None:
             n_angles = math.ceil(16 + 10 * math.sqrt(epsilon * counts.sum()))
-            n_angles += -n_angles % _MULTIPLE
+            n_angles += -n_angles % _GRID_MULTIPLE
         check_integer("n_angles", n_angles, minimum=8)
         self.angles = np.pi * np.arange(n_angles) / n_angles
         self._shape = tuple(counts + 1)

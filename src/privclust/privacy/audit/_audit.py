@@ -20,7 +20,7 @@ from privclust.validation import as_generator, check_integer
 __all__ = ["AuditResult", "Event", "audit_mechanism"]
 
 VERDICTS = ("violated", "consistent", "cannot tell")
-_CLOSE = 0.5  # of the claim, that an attack must reach before its failure says something
+_TELLING_SHARE = 0.5  # of the claim, that an attack must reach before its failure says something
 _FEWEST_TRIALS = 16
 
 
@@ -253,8 +253,8 @@ def _verdict(epsilon_bound: float, delta_bound: float, epsilon: float, delta: fl
     """Compare bounds with the claim; see `AuditResult`."""
     if epsilon_bound > epsilon or delta_bound > delta:
         return VERDICTS[0]
-    close = epsilon > 0 and epsilon_bound >= _CLOSE * epsilon
-    close_delta = delta > 0 and delta_bound >= _CLOSE * delta
+    close = epsilon > 0 and epsilon_bound >= _TELLING_SHARE * epsilon
+    close_delta = delta > 0 and delta_bound >= _TELLING_SHARE * delta
     return VERDICTS[1] if close or close_delta else VERDICTS[2]
 
 

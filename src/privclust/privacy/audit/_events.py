@@ -16,8 +16,8 @@ from privclust.privacy.audit._bounds import (
 
 SIDES = (">=", "<=")
 LIKELIER = ("data", "neighbour")
-_RELATIVE = 1e-6  # scores closer than this part of their spread count as equal
-_FLOATING = 1e-12  # and than this part of their magnitude, where the spread is but rounding
+_RELATIVE_RESOLUTION = 1e-6  # scores closer than this part of their spread count as equal
+_FLOATING_RESOLUTION = 1e-12  # the same of their magnitude, where the spread is but rounding
 _THRESHOLDS = 256  # that are compared for one statistic
 _LARGEST_EXPONENT = 700.0  # whose exponential is a float
 
@@ -89,7 +89,7 @@ class Rounding:
         with np.errstate(over="ignore"):
             distances = np.abs(finite - centre)
             spread = float(np.median(distances)) or float(distances.mean())
-        floor = abs(centre) * _FLOATING / _RELATIVE
+        floor = abs(centre) * _FLOATING_RESOLUTION / _RELATIVE_RESOLUTION
         return cls(centre, min(max(spread, floor), float(np.finfo(float).max)))
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ class Rounding:
             shifted = scores - self.centre
         finite = np.isfinite(shifted)
         size = np.maximum(np.abs(shifted[finite]), self.spread)
-        _, exponent = np.frexp(size * _RELATIVE)
+        _, exponent = np.frexp(size * _RELATIVE_RESOLUTION)
         quantum = np.ldexp(1.0, exponent)
         rounded = shifted.copy()
         rounded[finite] = np.round(shifted[finite] / quantum) * quantum

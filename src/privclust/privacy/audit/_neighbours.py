@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-_AT_DIFFERENCE = 0.4  # how often a change is one of the record, or row, in which the two differ
-_ONE_COORDINATE = 0.5  # how often a row is moved along one axis
-_EXCHANGED = 0.1  # how often a row is exchanged for a fresh one, though it could be moved
-_SHORTEST = 1e-3  # move, relative to how far two fresh records are apart
+_DIFFERENCE_PROBABILITY = 0.4  # that the record, or row, in which the two differ is changed
+_ONE_AXIS_PROBABILITY = 0.5  # that a row is moved along one axis
+_EXCHANGE_PROBABILITY = 0.1  # that a row is replaced by a fresh one, though it could be moved
+_SHORTEST_MOVE = 1e-3  # move, relative to how far two fresh records are apart
 
 
 def replace_one(draw_record: Callable) -> Callable:
@@ -97,11 +97,11 @@ def move_one(draw_record: Callable, project: Callable | None = None) -> Callable
             )
         where = rows.pick(rng)
         fresh = np.asarray(draw_record(rng), dtype=float)
-        if project is None or rng.random() < _EXCHANGED:
+        if project is None or rng.random() < _EXCHANGE_PROBABILITY:
             return rows.with_row(where, fresh).pair()
-        length = _SHORTEST ** rng.random() * np.abs(fresh - draw_record(rng))
+        length = _SHORTEST_MOVE ** rng.random() * np.abs(fresh - draw_record(rng))
         step = length * rng.normal(size=fresh.shape)
-        if rng.random() < _ONE_COORDINATE:
+        if rng.random() < _ONE_AXIS_PROBABILITY:
             step = along_one_axis(step, rng)
         return rows.with_row(where, project(rows.row(where) + step)).pair()
 
@@ -159,9 +159,11 @@ class Rows:
 
     def pick(self, rng) -> int:
         """Number of a row to change; one past the last is the other data set's record."""
-        if self.record is not None and rng.random() < _AT_DIFFERENCE:
+        if self.record is not None and rng.random() < _DIFFERENCE_PROBABILITY:
             return len(self.rows)
-        return self.index if rng.random() < _AT_DIFFERENCE else int(rng.integers(len(self.rows)))
+        if rng.random() < _DIFFERENCE_PROBABILITY:
+            return self.index
+        return int(rng.integers(len(self.rows)))
 
     def row(self, where: int) -> np.ndarray:
         """The row, or record, of that number."""

@@ -12,9 +12,9 @@ from privclust.privacy.audit._audit import AuditResult, audit_mechanism
 from privclust.privacy.audit._statistics import Statistic
 from privclust.validation import as_generator, check_integer
 
-_KEPT = 4  # one pair in so many goes on to the next round
-_KEPT_MOVED = 8  # the same where pairs can be moved
-_OFFSPRING = 6  # of each that goes on then: seven eighths as many are compared again
+_SELECTION_RATIO = 4  # one pair in so many goes on to the next round
+_GUIDED_SELECTION_RATIO = 8  # the same where pairs can be moved
+_N_OFFSPRING = 6  # of each that goes on then: seven eighths as many are compared again
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,15 @@ def search_pair(
         results = [audit(pair, trials) for pair in pairs]
         order = sorted(range(len(pairs)), key=lambda k: _leak(results[k]), reverse=True)
         screened = results[order[0]].epsilon_lower_bound
-        survivors = [pairs[k] for k in order[: -(-len(pairs) // (_KEPT_MOVED if move else _KEPT))]]
+        survivors = [
+            pairs[k]
+            for k in order[
+                : -(-len(pairs) // (_GUIDED_SELECTION_RATIO if move else _SELECTION_RATIO))
+            ]
+        ]
         offspring = []
         if move is not None:
-            moved = (move(pair, proposing) for pair in survivors for _ in range(_OFFSPRING))
+            moved = (move(pair, proposing) for pair in survivors for _ in range(_N_OFFSPRING))
             room = len(pairs) - 1 - len(survivors)
             offspring = [_checked("move(pair, rng)", pair) for pair in islice(moved, room)]
         n_compared += len(offspring)

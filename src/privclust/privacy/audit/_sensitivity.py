@@ -18,12 +18,12 @@ from privclust.validation import as_generator, check_integer, check_option, chec
 NORMS = ("l1", "l2", "linf")
 _ROUNDING = 1e-9  # a change may exceed the bound by this part of it
 _GROWTH, _SHRINKAGE = 1.5, 0.9  # of the climb's steps: one gain in about four keeps them
-_FIRST, _LONGEST, _SHORTEST = 0.3, 1.0, 1e-5  # steps, in units of the domain's extent
-_WORTHWHILE = 1e-4  # gain, relative, since steps were long that lets them start long again
+_FIRST_STEP, _LONGEST_STEP, _SHORTEST_STEP = 0.3, 1.0, 1e-5  # in units of the domain's extent
+_LEAST_GAIN = 1e-4  # gain, relative, since steps were long that lets them start long again
 _PATIENCE = 200  # tries without a gain, after which a climb is over
-_MOVED = 0.8  # how often a row is moved, where it can be, rather than exchanged
-_ONE_COORDINATE = 0.5  # how often a row is moved along one axis, by any length from the step up
-_STARTS = 8  # of the climbs: the best pairs drawn at random; later ones start anywhere
+_MOVE_PROBABILITY = 0.8  # that a row is moved, where it can be, rather than exchanged
+_ONE_AXIS_PROBABILITY = 0.5  # that a row is moved along one axis, by any length from the step up
+_N_STARTS = 8  # of the climbs: the best pairs drawn at random; later ones start anywhere
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def numerical_sensitivity(
         return _distance(function, pair, norm), pair
 
     n_random = n_trials - n_trials // 2
-    starts = heapq.nlargest(_STARTS, (evaluated() for _ in range(n_random)), key=itemgetter(0))
+    starts = heapq.nlargest(_N_STARTS, (evaluated() for _ in range(n_random)), key=itemgetter(0))
     climb = _Climb(lambda pair: _distance(function, pair, norm), draw, change, project, starts)
     largest, pair = climb.run(evaluated, n_trials // 2, rng)
     return SensitivitySearch(
@@ -179,7 +179,7 @@ class _Climb:
 
     def _ascend(self, level: float, pair, most: int, rng):
         """One climb of at most so many tries: where it ended, and how many it took."""
-        step, idle, used, before = _FIRST, 0, 0, level
+        step, idle, used, before = _FIRST_STEP, 0, 0, level
         while used < most and idle < _PATIENCE:
             candidate, is_step = self._varied(pair, step, rng)
             moved = self._distance(candidate)
@@ -189,13 +189,13 @@ class _Climb:
                 level, pair = moved, candidate
             idle = 0 if gain > least else idle + 1
             if is_step and gain > least:
-                step = min(step * _GROWTH, _LONGEST)
+                step = min(step * _GROWTH, _LONGEST_STEP)
             elif is_step and gain < -least:
                 step *= _SHRINKAGE
-            if step < _SHORTEST:
-                if level - before <= _WORTHWHILE * level:
+            if step < _SHORTEST_STEP:
+                if level - before <= _LEAST_GAIN * level:
                     break
-                step, before = _FIRST, level
+                step, before = _FIRST_STEP, level
         return level, pair, used
 
     def _varied(self, pair, step: float, rng):
@@ -208,9 +208,9 @@ class _Climb:
             data = pair[int(rng.random() < 0.5)]
             return (data, self._change(data, rng)), False
         where = rows.pick(rng)
-        if self._project is not None and rng.random() < _MOVED:
+        if self._project is not None and rng.random() < _MOVE_PROBABILITY:
             move = self._extent * rng.normal(size=self._extent.shape)
-            is_step = rng.random() >= _ONE_COORDINATE
+            is_step = rng.random() >= _ONE_AXIS_PROBABILITY
             move = step * move if is_step else step ** rng.random() * along_one_axis(move, rng)
             new = self._project(rows.row(where) + move)
             return rows.with_row(where, new).pair(), is_step

@@ -12,7 +12,7 @@ from privclust.privacy.audit._runs import as_arrays
 _LEARNING_RUNS = 20_000  # of each data set, more make the classifiers slower, hardly better
 _LEARNING_NUMBERS = 4_000_000  # of all runs' outputs together
 _FISHER_FEATURES = 500  # up to which the covariance is solved for
-_FARTHEST = 1e3  # in units of the spread; outliers beyond would dominate linear classifiers
+_LARGEST_SCALED = 1e3  # in units of the spread; outliers beyond would dominate linear classifiers
 _RIDGE = 1e-10  # of the largest variance: keeps directions without noise, which tell most
 
 
@@ -179,7 +179,7 @@ class _Scaling:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
-            Z = np.clip((X - self._centre) / self._spread, -_FARTHEST, _FARTHEST)
+            Z = np.clip((X - self._centre) / self._spread, -_LARGEST_SCALED, _LARGEST_SCALED)
         missing = np.isnan(X[:, self._odd]).astype(float)
         return np.hstack([np.nan_to_num(Z), missing])
 
