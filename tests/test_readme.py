@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from privclust.metrics import segmentation_error, wasserstein_distance
+from privclust.verdicts import NOT_RUN, VERDICTS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -80,7 +81,7 @@ def test_python_of_the_readme_does_what_it_says(name):
 
 
 def test_the_readme_counts_verdicts_as_the_results_have_them():
-    verdicts = ("reproduced", "partly", "not reproduced", "not comparable")
+    verdicts = [verdict for verdict in VERDICTS if verdict != NOT_RUN]
     assert "| " + " | ".join(verdicts) + " |" in TEXT
     rows = re.findall(r"^\| \[.*?\]\(docs/results/(\w+)[.]md\).*? \|((?: \d+ \|){4})$", TEXT, re.M)
     told = {paper: [int(n) for n in re.findall(r"\d+", counts)] for paper, counts in rows}

@@ -16,6 +16,7 @@ from typing import Any
 
 from privclust.config import ConfigError, load_validated, load_yaml, validate
 from privclust.dotted import load_object
+from privclust.words import OWN_CLAIM
 
 OPEN_FITS = {
     "privclust.experiments.segmentation.fit_segmentation": "labels_",
@@ -31,7 +32,6 @@ _SEARCHES = "privclust.experiments.retrieval.fit_retrieval"
 _AUDIT, _AUDITED = "audit", "audit_mechanisms"
 _CASE = "privclust.experiments.audit_cases_own.OwnMethod"
 _LARGEST = 1e100  # of a bound
-_MARK = "{} (own claim)"  # captions speak of the privacy of the other methods
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> d
 
 def _add_method(document: dict[str, Any], name: str, method: Mapping[str, Any], where: str) -> None:
     """Define a method in a paper, which must have no other of its name."""
-    entry = {"label": _MARK.format(method["label"]), "class": method["class"]}
+    entry = {"label": f"{method['label']} {OWN_CLAIM}", "class": method["class"]}
     for other, known in document["methods"].items():
         if other == name and known != entry:
             raise ConfigError(f"{where}: {document['paper']} has a method of that name")
@@ -268,7 +268,7 @@ def _add_to_audit(
             load_object(claim["pair"])
         except ConfigError as error:
             raise ConfigError(f"{where}.audit.pair: {error}") from error
-        case = {"label": _MARK.format(method["label"]), "class": _CASE}
+        case = {"label": f"{method['label']} {OWN_CLAIM}", "class": _CASE}
         if name in document["methods"]:
             raise ConfigError(f"{where}: the audit has a case of that name; take another")
         document["methods"] = {**document["methods"], name: case}

@@ -1,20 +1,7 @@
 """Claims of the papers, judged by our results.
 
 A claim's check names an experiment, a metric and a comparison; the tolerance of each comparison
-is its own standard error (95 %), never a number picked to pass. Verdicts:
-
-``reproduced``
-    every comparison of the claim holds.
-``partly``
-    some hold, and more than are contradicted; or a printed number agrees, but with ours over a part
-    of the paper's trials.
-``not reproduced``
-    no comparison holds (it is contradicted, or the trials cannot tell), or at least as many are
-    contradicted as hold; or a printed number lies outside our 95 % interval.
-``not comparable``
-    a substitute stood in for the paper's data.
-``not run``
-    no result for it.
+is its own standard error (95 %), never a number picked to pass. `MEANINGS` tells the verdicts.
 """
 
 from __future__ import annotations
@@ -29,7 +16,29 @@ import pandas as pd
 
 from privclust.comparison import Z95, compare, select
 
-VERDICTS = ("reproduced", "partly", "not reproduced", "not comparable", "not run")
+REPRODUCED = "reproduced"
+PARTLY = "partly"
+NOT_REPRODUCED = "not reproduced"
+NOT_COMPARABLE = "not comparable"
+NOT_RUN = "not run"
+MEANINGS = {
+    REPRODUCED: "Every comparison that the claim makes holds in our results.",
+    PARTLY: (
+        "Some comparisons hold, and more than are contradicted; or a printed number agrees, but "
+        "with only a part of the paper's trials."
+    ),
+    NOT_REPRODUCED: (
+        "No comparison holds, as where the trials cannot tell, or at least as many are "
+        "contradicted as hold; or a printed number lies outside the 95 % interval of ours."
+    ),
+    NOT_COMPARABLE: (
+        "The paper's data could not be had, and a declared substitute stood in for them."
+    ),
+    NOT_RUN: "Nothing was run that could decide it, as for what paper effort alone has.",
+}
+"""The verdicts, and what each means."""
+
+VERDICTS = tuple(MEANINGS)
 COLUMNS = ("id", "paper", "target", "where", "claim", "verdict", "decided_by", "tolerance", "data")
 
 
@@ -85,14 +94,14 @@ def _judge_printed(
             "tolerance": "",
         }
         if not entry["n"]:
-            row["verdict"] = "not run"
+            row["verdict"] = NOT_RUN
         else:
             row["decided_by"] = f"ours {entry['ours']:.3g} on {entry['n']} of {entry['trials']}"
             row["tolerance"] = f"{entry['low']:.3g} to {entry['high']:.3g} (95 % of ours)"
             whole = entry["n"] >= entry["trials"]
-            agreed = "reproduced" if whole else "partly"
-            verdict = agreed if entry["agrees"] else "not reproduced"
-            row["verdict"] = "not comparable" if _substituted(entry["source"]) else verdict
+            agreed = REPRODUCED if whole else PARTLY
+            verdict = agreed if entry["agrees"] else NOT_REPRODUCED
+            row["verdict"] = NOT_COMPARABLE if _substituted(entry["source"]) else verdict
         rows.append(row)
     return rows
 
@@ -101,20 +110,20 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
     """Judge a claim that is a set of comparisons, each of which holds, fails or stays open."""
     methods = {check["method"], *check.get("against", [])}
     if table is None or not methods <= set(table["method"]):
-        return {"verdict": "not run", "decided_by": "", "tolerance": "", "data": ""}
+        return {"verdict": NOT_RUN, "decided_by": "", "tolerance": "", "data": ""}
     results, decided_by = _CHECKS[check["kind"]](check, table)
     held, failed = results.count("holds"), results.count("fails")
     if not results:
-        return {"verdict": "not run", "decided_by": "no value", "tolerance": "", "data": ""}
+        return {"verdict": NOT_RUN, "decided_by": "no value", "tolerance": "", "data": ""}
     if held == len(results):
-        verdict = "reproduced"
+        verdict = REPRODUCED
     elif held > failed:
-        verdict = "partly"
+        verdict = PARTLY
     else:
-        verdict = "not reproduced"
+        verdict = NOT_REPRODUCED
     sources = sorted(set(table["source"]))
     if any(map(_substituted, sources)):
-        verdict = "not comparable"
+        verdict = NOT_COMPARABLE
     counts = f"{held} of {len(results)} comparisons hold, {failed} are contradicted; "
     return {
         "verdict": verdict,

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privclust import words
 from privclust.config import load_yaml
-from privclust.experiments import audit_cases_base, audit_cases_sweeps, audits
+from privclust.experiments import audit_cases_sweeps
 from privclust.figures import audit
 from privclust.figures.style import Results, save, styles_of
 from privclust.plan import styles_in
-from privclust.user_config import _MARK
 
 CONFIG = load_yaml("config/papers/audit/paper.yaml")
 FOUND = {
@@ -54,9 +54,9 @@ def results(table, name="audit_mechanisms"):
     return Results("t", {name: table}, {}, {}, pd.DataFrame(), {name: costs(table)})
 
 
-def test_numbers_stand_for_what_the_experiment_means():
-    assert audit.VERDICTS == audits.VERDICTS
-    assert audit.CLAIMANTS == audit_cases_base.CLAIMANTS
+def test_numbers_of_the_metrics_stand_for_what_they_did_when_results_were_written():
+    assert words.AUDIT_VERDICTS == ("holds", "violated", "cannot tell")
+    assert words.CLAIMANTS == ("ours", "paper", "code")
 
 
 def test_no_probability_is_rounded_to_1():
@@ -71,7 +71,7 @@ def test_all_cases_have_a_family():
 @pytest.mark.parametrize("name", ["mine", "ckm_mine"])
 def test_a_case_of_ones_own_stands_by_itself_whatever_its_name(name):
     table = trials()
-    mine = table.iloc[[0]].assign(method=name, label=_MARK.format("mine"))
+    mine = table.iloc[[0]].assign(method=name, label=f"mine {words.OWN_CLAIM}")
     table = pd.concat([table, mine], ignore_index=True)
     found = audit.mechanisms_table(table, costs(table)).set_index("method")
     assert found.loc[name, "paper"] == "of your own"

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 import pytest
 
 from privclust.page import costs_script, render
+from privclust.verdicts import VERDICTS
 
 pytestmark = pytest.mark.slow
 
@@ -176,8 +177,7 @@ def test_verdicts_sort_by_rank(page):
     find(page, "#claims thead th:nth-child(2) button").click()
     script = "return [...document.querySelectorAll('#claims tbody .verdict')].map(v => v.innerText)"
     found = list(dict.fromkeys(page.execute_script(script)))
-    names = ["reproduced", "partly", "not reproduced", "not comparable", "not run"]
-    assert found == names
+    assert found == list(VERDICTS)
 
 
 def test_figures_open_zoom_and_close_by_keyboard(page):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-CLAIMANTS = ("ours", "paper", "code")
 N_PUBLIC = 20
 """Public images of PrivateMail's cases."""
 

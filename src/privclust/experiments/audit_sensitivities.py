@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from privclust.experiments.audit_cases_base import CLAIMANTS
 from privclust.experiments.audit_cases_sensitivities import STATEMENTS
 from privclust.experiments.audits import audit_trial
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.privacy.audit import numerical_sensitivity
 from privclust.validation import check_option
+from privclust.words import CLAIMANTS
 
 _ROUNDING = 1e-9  # a change may exceed its bound by this part of it
 

@@ -15,9 +15,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privclust.experiments.audits import VERDICTS, evaluate_audit, fit_case
+from privclust.experiments.audits import evaluate_audit, fit_case
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.subspaces import least_delta, worst_ratio
+from privclust.subspaces._exact_lines import least_delta, worst_ratio
+from privclust.words import AUDIT_VERDICTS, VIOLATED
 
 PER_SWEEP = 1.5
 """What a sweep costs at most, in units of epsilon, with two clusters."""
@@ -71,7 +73,7 @@ def evaluate_sweeps(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[
     found = evaluate_audit(data, numbers)
     del found["is_surprise"]  # what is to be expected depends on the sweeps: see exact_excess
     exact, claim = float(path[-1]), found["claimed_epsilon"]
-    is_convicted = found["verdict"] == VERDICTS.index("violated")
+    is_convicted = found["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
     beyond = (found["epsilon_bound"] - exact, found["delta_bound"] - found["exact_delta"])
     return found | {
         "exact_epsilon": exact,

@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from privclust.experiments.audit_cases_base import CLAIMANTS, AuditCase
+from privclust.experiments.audit_cases_base import AuditCase
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.privacy.audit import audit_mechanism
 from privclust.validation import check_real
+from privclust.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, HOLDS, VIOLATED
 
-VERDICTS = ("holds", "violated", "cannot tell")
-"""What numbers 0, 1, 2 of the metric ``verdict`` stand for: no violation although the attack came
-near to the claim, a violation, and neither."""
-
-_OF_AUDIT = {"consistent": 0, "violated": 1, "cannot tell": 2}
+_OF_AUDIT = {"consistent": HOLDS, "violated": VIOLATED, "cannot tell": CANNOT_TELL}
 SOURCE = "worst pairs"
 
 
@@ -85,7 +82,7 @@ def fit_case(case: AuditCase, data: TrialData, streams: TrialStreams) -> dict[st
         "claimed_delta": result.delta,
         "epsilon_bound": result.epsilon_lower_bound,
         "delta_bound": result.delta_lower_bound,
-        "verdict": _OF_AUDIT[result.verdict],
+        "verdict": AUDIT_VERDICTS.index(_OF_AUDIT[result.verdict]),
         "claimant": CLAIMANTS.index(case.claimant),
         "is_sound": case.is_sound,
         "hits": event.hits,
@@ -105,7 +102,7 @@ def evaluate_audit(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
     """
     found = {name: float(value) for name, value in outputs.items()}
     gap = found["epsilon_bound"] - found["claimed_epsilon"]
-    is_convicted = found["verdict"] == VERDICTS.index("violated")
+    is_convicted = found["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
     found["excess"], found["shortfall"] = max(gap, 0.0), max(-gap, 0.0)
     found["is_surprise"] = float(is_convicted == bool(found["is_sound"]))
     return found

@@ -21,10 +21,15 @@ from privclust.figures.style import (
     new_figure,
     note_sources,
 )
+from privclust.words import (
+    AUDIT_VERDICTS,
+    CANNOT_TELL,
+    CLAIMANTS,
+    HOLDS,
+    OWN_CLAIM,
+    VIOLATED,
+)
 
-# What the metrics' numbers stand for, in the order of privclust.experiments.audits.
-VERDICTS = ("holds", "violated", "cannot tell")
-CLAIMANTS = ("ours", "paper", "code")
 FAMILIES = {
     "control": "controls",
     "dpem": "DP-EM",
@@ -33,8 +38,7 @@ FAMILIES = {
     "privatemail": "PrivateMail",
 }
 _OWN = "of your own"
-_OWN_LABEL = "(own claim)"  # at the end of labels from config/my_methods.yaml
-_COLORS = {"holds": PALETTE[2], "violated": PALETTE[0], "cannot tell": "#999999"}
+_COLORS = {HOLDS: PALETTE[2], VIOLATED: PALETTE[0], CANNOT_TELL: "#999999"}
 _WIDTH, _ROW = 10.5, 0.215  # inches
 _SIZES = (9.0, 5.0)  # of the starts' markers, so that one shows about the next
 _PAIRS = {
@@ -75,7 +79,7 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     cpu_seconds = dict(zip(costs["method"], costs["cpu_seconds"], strict=True))
     rows = []
     for trial in trials.to_dict("records"):
-        verdict = VERDICTS[int(trial["verdict"])]
+        verdict = AUDIT_VERDICTS[int(trial["verdict"])]
         group = _group(trial["method"], trial["label"])
         claimant = "you" if group == _OWN else CLAIMANTS[int(trial["claimant"])]
         rows.append(
@@ -101,13 +105,13 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
 
 def _group(method: str, label: str) -> str:
     """Say what a case stands among; a case of a user's own may have any name."""
-    is_own = label.endswith(_OWN_LABEL)
+    is_own = label.endswith(OWN_CLAIM)
     return _OWN if is_own else FAMILIES.get(method.split("_")[0], _OWN)
 
 
 def _in_words(verdict: str, trial: dict) -> str:
     """Say by how much a claim is violated: in epsilon if that was shown, else in delta."""
-    if verdict != "violated":
+    if verdict != VIOLATED:
         return verdict
     if trial["excess"] > 0:
         return f"violated by at least {trial['excess']:.2g}"
@@ -125,7 +129,7 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
         verdict = row["verdict"].split(" by ")[0].split(":")[0]
         color, found = _COLORS[verdict], row["epsilon_at_least"]
         axis.plot([0.0, found], [place, place], color=color, linewidth=1.2)
-        axis.plot(found, place, ">" if verdict == "violated" else "o", color=color)
+        axis.plot(found, place, ">" if verdict == VIOLATED else "o", color=color)
         axis.plot(row["claimed_epsilon"], place, "|", color="#000000", markersize=9)
         axis.annotate(
             f"{row['cpu_seconds']:.1f} s",
@@ -136,7 +140,7 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
             va="center",
             fontsize=7.5,
         )
-        if verdict == "violated":
+        if verdict == VIOLATED:
             delta = _lower(row["delta_at_least"])
             text = f"δ at least {delta}, claimed {row['claimed_delta']:g}"
             right = max(found, row["claimed_epsilon"])
@@ -154,7 +158,7 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
 
 def _handles() -> list[Line2D]:
     """Entries of the legend."""
-    marks = {"violated": ">"}
+    marks = {VIOLATED: ">"}
     handles = [
         Line2D([], [], color=color, marker=marks.get(verdict, "o"), label=f"at least: {verdict}")
         for verdict, color in _COLORS.items()
@@ -257,7 +261,7 @@ def sweeps_table(
                     "limit_epsilon": trial["limit_loss"],
                     "epsilon_at_least": trial["epsilon_bound"],
                     "delta_at_least": trial["delta_bound"],
-                    "verdict": _in_words(VERDICTS[int(trial["verdict"])], trial),
+                    "verdict": _in_words(AUDIT_VERDICTS[int(trial["verdict"])], trial),
                     "hits": int(trial["hits"]),
                     "other_hits": int(trial["other_hits"]),
                     "certifying": int(trial["certifying"]),

@@ -9,12 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from privclust.verdicts import VERDICTS
+from privclust.verdicts import NOT_REPRODUCED, NOT_RUN, REPRODUCED, VERDICTS
+from privclust.words import CANNOT_TELL, HOLDS, VIOLATED
 
 PREVIEW_ROWS = 40
 _VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
 _CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
-_OUTCOMES = {"holds": "reproduced", "violated": "not reproduced", "cannot tell": "not run"}
+_OUTCOMES = {HOLDS: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
 _ALT_CLAIMS = 3  # of which an alternative text tells
 
 
@@ -80,7 +81,7 @@ def cases(table: pd.DataFrame) -> list[dict[str, Any]]:
         return []
     rows = []
     for row in table.to_dict("records"):
-        outcome = next((o for o in _OUTCOMES if row["verdict"].startswith(o)), "cannot tell")
+        outcome = next((o for o in _OUTCOMES if row["verdict"].startswith(o)), CANNOT_TELL)
         bound = {"epsilon_at_least": _short(row["epsilon_at_least"])}
         rows.append(row | bound | {"outcome": outcome, "class": _OUTCOMES[outcome]})
     return rows

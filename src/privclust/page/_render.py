@@ -11,7 +11,7 @@ import pandas as pd
 
 from privclust.page import _parts
 from privclust.page._fit_costs import NAME as COSTS
-from privclust.verdicts import VERDICTS
+from privclust.verdicts import MEANINGS, REPRODUCED
 
 AUDIT = "audit"  # the paper whose section is the audit
 _SVG = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', re.DOTALL)
@@ -68,7 +68,7 @@ def render(
         targets=targets,
         claims=_parts.claims(verdicts),
         cases=[case for target in targets for case in target["cases"]],
-        verdicts=VERDICTS,
+        verdicts={name: Markup(meaning) for name, meaning in MEANINGS.items()},
         counts=_parts.counts(verdicts),
         audit=AUDIT,
         names=[target["name"] for target in targets],
@@ -154,7 +154,7 @@ def _papers(
             "targets": own,
             "n_ours": sum(target["ours"] for target in own),
             "counts": _parts.counts(rows),
-            "share": f"{(rows['verdict'] == 'reproduced').mean():.4f}" if len(rows) else "",
+            "share": f"{(rows['verdict'] == REPRODUCED).mean():.4f}" if len(rows) else "",
             "command": _parts.command(spec["changed"], name),
         }
         papers.append(about | parts)

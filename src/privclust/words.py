@@ -1,0 +1,16 @@
+"""Words that code far apart has to spell alike."""
+
+from __future__ import annotations
+
+OWN_CLAIM = "(own claim)"
+"""Ends the labels of a user's own methods: captions speak of the privacy of the others."""
+
+CLAIMANTS = ("ours", "paper", "code")
+"""Who claims what the audit attacks; the metric ``claimant`` is the place here."""
+
+HOLDS = "holds"
+VIOLATED = "violated"
+CANNOT_TELL = "cannot tell"
+AUDIT_VERDICTS = (HOLDS, VIOLATED, CANNOT_TELL)
+"""What the audit says of a claim: no violation although the attack came near to it, a violation,
+and neither. The metric ``verdict`` is the place here."""
