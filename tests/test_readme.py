@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from privclust.metrics import segmentation_error, wasserstein_distance
 from privclust.verdicts import NOT_RUN, VERDICTS
@@ -93,6 +94,25 @@ def test_the_readme_counts_verdicts_as_the_results_have_them():
         counted[file.parent.name] = [int((own["verdict"] == name).sum()) for name in verdicts]
     del counted["audit"]  # ours; docs/privacy.md tells of it
     assert told == counted
+
+
+def test_the_readme_alone_counts_the_papers():
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    files = [ROOT / folder / "paper.yaml" for folder in config["papers"] if "audit" not in folder]
+    papers = [yaml.safe_load(file.read_text()) for file in files]
+    promises = [[m.get("promise") for m in paper["methods"].values()] for paper in papers]
+    n_private = sum("private" in found for found in promises)
+    numbers = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    first = TEXT.split("\n\n")[1].replace("\n", " ")
+    assert first.startswith(f"{numbers[len(papers)].capitalize()} papers on ")
+    assert f" {numbers[n_private]} of them under differential privacy" in first
+    counted = re.compile(rf"\b({'|'.join(numbers[2:])})\s+papers\b", re.IGNORECASE)
+    elsewhere = ["pyproject.toml", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md"]
+    files = [ROOT / name for name in elsewhere]
+    for folder, suffix in (("docs", "md"), ("src", "py"), ("src", "j2"), ("config", "md")):
+        files += (ROOT / folder).rglob(f"*.{suffix}")
+    assert [file for file in files if counted.search(file.read_text())] == []
+    assert len(counted.findall(TEXT)) == 1
 
 
 def test_what_the_readme_links_to_is_there():

@@ -6,6 +6,7 @@ from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 from sklearn.base import BaseEstimator
@@ -115,3 +116,13 @@ def test_the_chooser_leaves_out_what_is_not_private():
                 assert params.get("neighbours") != "attribute", method
                 seen += 1
     assert seen > 40
+
+
+def test_the_table_of_attacks_is_that_of_the_results(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(DOCS.parent / "benchmarks")
+    attacks, scratch = import_module("attacks"), import_module("scratch")
+    page = tmp_path / "privacy.md"
+    page.write_text(attacks.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    scratch.write_into(page, "attacks", attacks.attacks())
+    assert page.read_text(encoding="utf-8") == attacks.PAGE.read_text(encoding="utf-8")
+    assert attacks.attacks().count("\n") == 1 + len(pd.read_csv(attacks.RESULTS))
