@@ -1,6 +1,7 @@
 """The workflow as a whole: reruns, cores, blocks, bad configs."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -87,8 +88,8 @@ def test_an_edit_reruns_what_depends_on_it(finished_copy, path, pattern, new, ru
 
 
 def test_a_comment_in_a_figure_redraws_that_figure_alone(finished_copy):
-    size = r"figure = new_figure\(9.5, 5.8\)"
-    finished_copy.edit("src/privclust/figures/mtsc.py", size, "figure = new_figure(9.5, 5.8)  # in")
+    begin = "with canvas(9.5, 5.8, results.trials) as figure:"
+    finished_copy.edit("src/privclust/figures/mtsc.py", re.escape(begin), f"{begin}  # inches")
     assert finished_copy.planned() == {"draw": 1, "index": 1, "all": 1}
 
 

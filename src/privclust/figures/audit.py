@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from privclust.figures.panels import caption, put_table
-from privclust.figures.style import (
-    BELOW,
-    PALETTE,
-    RC,
-    Drawing,
-    MethodStyle,
-    Results,
-    new_figure,
-    note_sources,
-)
-from privclust.words import (
-    AUDIT_VERDICTS,
-    CANNOT_TELL,
-    CLAIMANTS,
-    HOLDS,
-    OWN_CLAIM,
-    VIOLATED,
-)
+from privclust.figures.style import BELOW, PALETTE, Drawing, MethodStyle, Results, canvas
+from privclust.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, HOLDS, OWN_CLAIM, VIOLATED
 
 FAMILIES = {
     "control": "controls",
@@ -53,8 +36,7 @@ def mechanisms(results: Results) -> Drawing:
     table = mechanisms_table(trials, costs)
     shown = [name for name in (*FAMILIES.values(), _OWN) if name in set(table["paper"])]
     sizes = [int((table["paper"] == name).sum()) for name in shown]
-    figure = new_figure(_WIDTH, _ROW * (sum(sizes) + 2 * len(sizes)) + 1.3)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, _ROW * (sum(sizes) + 2 * len(sizes)) + 1.3, results.trials) as figure:
         axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False, height_ratios=sizes)
         for axis, name in zip(axes[:, 0], shown, strict=True):
             _rows(axis, table[table["paper"] == name])
@@ -70,7 +52,6 @@ def mechanisms(results: Results) -> Drawing:
             "violation although the attack came to half of the claim. An audit proves no privacy. "
             "On the right: seconds of CPU time.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -170,9 +151,8 @@ def _handles() -> list[Line2D]:
 def sweeps(results: Results) -> Drawing:
     """What an attack proves of the Gibbs sampler after sweeps, beside its exact loss."""
     ((experiment, trials),) = results.trials.items()
-    figure = new_figure(_WIDTH, 4.6)
     shown = [pair for pair in _PAIRS if pair in set(trials["pair"])]
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 4.6, results.trials) as figure:
         axes = figure.subplots(1, len(shown), squeeze=False)[0]
         for axis, pair in zip(axes, shown, strict=True):
             for (method, style), size in zip(results.styles.items(), _SIZES, strict=False):
@@ -197,7 +177,6 @@ def sweeps(results: Results) -> Drawing:
             "neighbours a panel. Lines: the exact loss, by quadrature. Marks: what an attack "
             "proves at 95 % confidence; filled where it convicts, by ε or by δ.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, sweeps_table(trials, results.arrays))
 
 
@@ -275,15 +254,13 @@ def sensitivities(results: Results) -> Drawing:
     """The largest change of a statistic found beside its stated sensitivity."""
     (trials,) = results.trials.values()
     table = sensitivities_table(trials)
-    figure = new_figure(_WIDTH, 0.19 * len(table) + 1.0)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 0.19 * len(table) + 1.0, results.trials) as figure:
         put_table(figure.subplots(), table, _WIDTH)
         caption(
             figure,
             "The furthest that a search found neighbours to move a statistic, beside what is "
             "stated. A ratio of 1 is a bound that cannot be improved.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 

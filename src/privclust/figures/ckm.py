@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -28,13 +27,7 @@ from privclust.figures.ckm_panels import (
     strip,
 )
 from privclust.figures.panels import caption, cell, counted, put_table
-from privclust.figures.style import (
-    RC,
-    Drawing,
-    Results,
-    new_figure,
-    note_sources,
-)
+from privclust.figures.style import Drawing, Results, canvas
 
 _WIDTH = 9.5
 _COLUMNS = 4  # of panels in a row
@@ -67,8 +60,7 @@ def fig2(results: Results) -> Drawing:
     by_size = in_order(by_size, styles)
     shown = by_snr[(by_snr["metric"] == "relative_sse") & (by_snr["method"] != REFERENCE)]
     ours = shown["method"].str.endswith(_OURS)
-    figure = new_figure(_WIDTH, 8.4)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 8.4, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.15, 1])
         axes = top.subplots(1, 2, sharey=True)
         names = ("CL-OMPR, as published", "our decoder")
@@ -85,7 +77,6 @@ def fig2(results: Results) -> Drawing:
             f"SSE relative to Lloyd's k-means, 3 replicates; dotted: 1.2.{cut_note(shown)}",
         )
         _heat_maps(bottom, by_size, results.trials["ckm_grid"])
-        note_sources(figure, results.trials)
     parts = {"ckm_snr": by_snr, "ckm_grid": by_size}
     return Drawing(figure, _joined(parts))
 
@@ -117,8 +108,7 @@ def fig3(results: Results) -> Drawing:
     shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
     published = shown["method"].isin(_PUBLISHED)
     added = shown["method"].isin(results.own)
-    figure = new_figure(_WIDTH, 6.6)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 6.6, results.trials) as figure:
         axes = figure.subplots(1, 2, sharex=True, sharey=True)
         titles = ("as published: CL-OMPR", "our decoder; all for replaced rows")
         for axis, part, title in zip(
@@ -136,7 +126,6 @@ def fig3(results: Results) -> Drawing:
             f"k-means, 3 replicates; dotted: 1.2.{cut_note(shown)} "
             "Dashed: neighbours by addition or removal, a weaker guarantee than replacement.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -151,8 +140,8 @@ def tab_snr(results: Results) -> Drawing:
     norms = norms[norms["metric"] == "norm2"]
     laws = list(norms.groupby("label", sort=False))
     wide = _wide(rows, axes["ckm_tab_snr"])
-    figure = new_figure(_WIDTH, max(1.0 + 2.7 * len(laws), 1.5 + 0.22 * len(wide)))
-    with mpl.rc_context(RC):
+    height = max(1.0 + 2.7 * len(laws), 1.5 + 0.22 * len(wide))
+    with canvas(_WIDTH, height, results.trials) as figure:
         left, right = figure.subfigures(1, 2, width_ratios=[1.45, 1])
         put_table(left.subplots(), wide, 0.57 * _WIDTH)
         same = [f"{_spaced(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])]
@@ -165,7 +154,6 @@ def tab_snr(results: Results) -> Drawing:
             low, high = part["min"].min(), part["max"].max()
             axis.set_title(f"{label}: {low:.3f} to {high:.3f}", fontsize=8)
         caption(right, f"||z||²: mean and range of {counted(results.trials['ckm_norm'])}")
-        note_sources(figure, results.trials)
     return Drawing(figure, _joined(tables))
 
 
@@ -222,12 +210,10 @@ def _listed(results: Results) -> Drawing:
     table = table[table["n"] > 0]
     same = [name for name in ("method", "label", "metric") if table[name].nunique() == 1]
     shown = table.drop(columns=[*{"method", "std", "q25", "q75", *same}])
-    figure = new_figure(_WIDTH, 0.9 + 0.24 * max(len(shown), 2))
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 0.9 + 0.24 * max(len(shown), 2), results.trials) as figure:
         put_table(figure.subplots(), shown, _WIDTH)
         metric = f"{_spaced(table['metric'].iloc[0])}: " if "metric" in same else ""
         caption(figure, f"{metric}statistics over {counted(trials)}")
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -237,8 +223,7 @@ def decoders(results: Results) -> Drawing:
     trials = in_order(results.trials[experiment], results.styles)
     metrics = metrics_of(trials)
     table = statistics(trials, [])
-    figure = new_figure(_WIDTH, 1.9 + 0.75 * trials["method"].nunique())
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 1.9 + 0.75 * trials["method"].nunique(), results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.8, 1])
         axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
         for axis, metric in zip(axes, metrics, strict=True):
@@ -246,7 +231,6 @@ def decoders(results: Results) -> Drawing:
             axis.set_xlabel(_AGAINST[metric])
         caption(top, f"A point a trial, bar: median of {counted_on(trials)}; no noise, m = 10kd")
         put_table(bottom.subplots(), _by_decoder(table), _WIDTH)
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -273,8 +257,7 @@ def beyond(results: Results) -> Drawing:
     n_rows = -(-len(panels) // columns)
     every = pd.concat([part for _, part in panels])
     full = len(panels) == n_rows * columns  # then the names have a row of their own
-    figure = new_figure(_WIDTH, 1.3 + 2.55 * n_rows + 0.6 * full)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 1.3 + 2.55 * n_rows + 0.6 * full, results.trials) as figure:
         grid = figure.add_gridspec(
             n_rows + full, columns, height_ratios=[1.0] * n_rows + [0.2] * full
         )
@@ -300,7 +283,6 @@ def beyond(results: Results) -> Drawing:
             f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
             "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, _joined(tables))
 
 
@@ -338,8 +320,7 @@ def goal(results: Results) -> Drawing:
     trials = in_order(results.trials[experiment], results.styles)
     table = statistics(trials, ["epsilon"])
     metrics = metrics_of(trials)[::-1]
-    figure = new_figure(_WIDTH, 5.6 + 0.2 * trials["method"].nunique())
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 5.6 + 0.2 * trials["method"].nunique(), results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[2.6, 1])
         axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
         for axis, metric in zip(axes, metrics, strict=True):
@@ -358,7 +339,6 @@ def goal(results: Results) -> Drawing:
             "neighbours by addition or removal, delta = 1e-6",
         )
         put_table(bottom.subplots(), _medians_and_worst(table, metrics[0]), _WIDTH)
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -373,15 +353,13 @@ def many_sizes(results: Results) -> Drawing:
     wide = shown.pivot(index=keys, columns="label", values="cell").fillna("n/a")
     wide = wide[list(dict.fromkeys(shown["label"]))].reset_index()
     names = {"n_clusters": "k", "n_features": "d"}
-    figure = new_figure(_WIDTH, 1.0 + 0.22 * len(wide))
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 1.0 + 0.22 * len(wide), results.trials) as figure:
         put_table(figure.subplots(), wide.rename(columns=names), _WIDTH)
         caption(
             figure,
             f"SSE relative to Lloyd from the true means, median (worst) of {counted_on(trials)}; "
             "neighbours by addition or removal, delta = 1e-6",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 

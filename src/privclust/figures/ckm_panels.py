@@ -132,9 +132,7 @@ def curves(
         axis.plot(
             own[x],
             own["median"],
-            color=style.color,
-            marker=style.marker or None,
-            linestyle=style.dash,
+            **style.line,
             label=label,
         )
     axis.set_xscale("log")

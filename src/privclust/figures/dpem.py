@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
-from privclust.figures.panels import put_table
-from privclust.figures.style import (
-    MARKERS,
-    RC,
-    Drawing,
-    MethodStyle,
-    Results,
-    new_figure,
-    note_sources,
-)
+from privclust.figures.panels import arrays_of, put_table
+from privclust.figures.style import MARKERS, Drawing, MethodStyle, Results, canvas
 
 _WIDTH = 9.5  # inches, of a table
 _MOST_NATS = 12.0  # below the best that a panel shows
@@ -38,8 +29,7 @@ def fig1(results: Results) -> Drawing:
         ("B  private, 104 people", [("cdp", 1), ("adaptive_cdp", 1), *own[0]]),
         ("C  private, 5,200 people", [("cdp", 50), ("adaptive_cdp", 50), *own[1], ("em", 50)]),
     ]
-    figure = new_figure(9.5, 4.0)
-    with mpl.rc_context(RC):
+    with canvas(9.5, 4.0, results.trials) as figure:
         axes = figure.subplots(1, 3, sharex=True, sharey=True)
         for axis, (title, shown) in zip(axes, panels, strict=True):
             _draw_map(axis, results, experiment, shown)
@@ -48,7 +38,6 @@ def fig1(results: Results) -> Drawing:
         axes[1].set_xlabel("east (unit ball)")
         handles, names = axes[2].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=len(names))
-        note_sources(figure, results.trials)
     columns = [
         "exposure",
         "hidden",
@@ -69,7 +58,7 @@ def _draw_map(
     for number, (method, copies) in enumerate(shown):
         own = trials[trials["method"] == method].reset_index(drop=True)
         row = own.index[(own["n_copies"] == copies) & (own["trial"] == own["trial"].min())][0]
-        arrays = _arrays_of(results, experiment, method, row)
+        arrays = arrays_of(results, experiment, method, row)
         if number == 0:
             points, categories = arrays["points"], arrays["categories"]
             for category, color in enumerate(("#999999", "#d00000", "#bbbbbb")):
@@ -97,10 +86,9 @@ def fig2(results: Results) -> Drawing:
     """Figure 2: test log-likelihood against N at nominal and at equal privacy, and fits."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 8.0)
     nominal = ["em", "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
     equal = ["em", "dp_sound", "zcdp", "joint", "adaptive"]
-    with mpl.rc_context(RC):
+    with canvas(9.5, 8.0, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
         axes = top.subplots(1, 2, sharey=True)
         titles = (
@@ -116,7 +104,6 @@ def fig2(results: Results) -> Drawing:
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axes[0].set_ylim(best - 3.0, best + 0.2)
         _fits(bottom, results, experiment, trials)
-        note_sources(figure, results.trials)
     return Drawing(figure, _with_crossings(_curves_table(trials, "n_samples"), trials))
 
 
@@ -128,7 +115,7 @@ def _fits(figure, results: Results, experiment: str, trials: pd.DataFrame) -> No
     for axis, method in zip(axes, methods, strict=True):
         own = trials[trials["method"] == method].reset_index(drop=True)
         row = own.index[(own["n_samples"] == 8000) & (own["trial"] == own["trial"].min())][0]
-        fitted, em = (_arrays_of(results, experiment, name, row) for name in (method, "em"))
+        fitted, em = (arrays_of(results, experiment, name, row) for name in (method, "em"))
         _circles(axis, fitted, results.styles[method], "fitted")
         _circles(axis, em, MethodStyle("#999999", "", ":"), "EM")
         axis.set_title(f"B  {own['label'].iloc[0]}, N = 8,000", fontsize=8)
@@ -163,10 +150,9 @@ def geometry(results: Results) -> Drawing:
     """How the crossing points of Figure 2 move with what the paper does not say."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 5.2)
     kinds = sorted(trials["geometry"].unique())
     tables = []
-    with mpl.rc_context(RC):
+    with canvas(9.5, 5.2, results.trials) as figure:
         axes = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
         for axis, kind in zip(axes, kinds, strict=True):
             part = trials[trials["geometry"] == kind]
@@ -185,7 +171,6 @@ def geometry(results: Results) -> Drawing:
         axes[0].set_ylabel("test log-likelihood below EM, nats")
         _legend_below(axes[0])
         _legend_below(axes[-1])
-        note_sources(figure, results.trials)
     return Drawing(figure, pd.DataFrame(tables))
 
 
@@ -193,10 +178,9 @@ def fig3(results: Results) -> Drawing:
     """Figure 3: NICV against epsilon at nominal and at equal privacy, and clusterings."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 8.0)
     nominal = ["cdplap", "cdplap_sound", "cdpgau", "cdpgau_sound", "dplloyd", "dplloyd_cdp"]
     equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_sound", "dplloyd_pld"]
-    with mpl.rc_context(RC):
+    with canvas(9.5, 8.0, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
         axes = top.subplots(1, 2, sharey=True)
         titles = (
@@ -211,7 +195,6 @@ def fig3(results: Results) -> Drawing:
             _legend_below(axis)
         axes[0].set_ylabel("NICV (median, band: quartiles)")
         _clusterings(bottom, results, experiment, trials)
-        note_sources(figure, results.trials)
     return Drawing(figure, _quartile_table(trials, "epsilon", "nicv"))
 
 
@@ -222,7 +205,7 @@ def _clusterings(figure, results: Results, experiment: str, trials: pd.DataFrame
     for axis, method in zip(axes, methods, strict=True):
         own = trials[trials["method"] == method].reset_index(drop=True)
         row = own.index[(own["epsilon"] == 0.01) & (own["trial"] == own["trial"].min())][0]
-        arrays = _arrays_of(results, experiment, method, row)
+        arrays = arrays_of(results, experiment, method, row)
         axis.plot(*arrays["points"].T, ",", color="#666666")
         inside = np.linalg.norm(arrays["centers"], axis=1) <= 1.0
         axis.plot(*arrays["centers"][inside].T, "*", color="#d00000", markersize=9)
@@ -241,11 +224,10 @@ def fig4(results: Results) -> Drawing:
     """Figure 4: test log-likelihood against the privacy loss, at nominal and equal privacy."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
-    figure = new_figure(9.5, 5.4)
     lines = ["em", "gaussian"]
     nominal = [*lines, "cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
     equal = [*lines, "dp_sound", "zcdp", "joint", "adaptive"]
-    with mpl.rc_context(RC):
+    with canvas(9.5, 5.4, results.trials) as figure:
         axes = figure.subplots(1, 2, sharey=True)
         titles = (
             "at the paper's nominal epsilon",
@@ -259,15 +241,13 @@ def fig4(results: Results) -> Drawing:
         axes[0].set_ylabel("test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axes[0].set_ylim(best - 12.0, best + 0.5)
-        note_sources(figure, results.trials)
     return Drawing(figure, _curves_table(trials, "epsilon"))
 
 
 def likelihoods(results: Results) -> Drawing:
     """Test log-likelihood of all methods against epsilon."""
     (trials,) = results.trials.values()
-    figure = new_figure(6.5, 5.0)
-    with mpl.rc_context(RC):
+    with canvas(6.5, 5.0, results.trials) as figure:
         axis = figure.subplots()
         _likelihoods(axis, results, "epsilon", list(results.styles))
         best, lowest = trials["upper_quartile"].max(), trials["lower_quartile"].min()
@@ -276,7 +256,6 @@ def likelihoods(results: Results) -> Drawing:
         axis.set_xlabel("privacy budget, epsilon")
         axis.set_ylabel("test log-likelihood per point, median of the starts")
         _legend_below(axis)
-        note_sources(figure, results.trials)
     return Drawing(figure, _curves_table(trials, "epsilon"))
 
 
@@ -290,23 +269,12 @@ def table(results: Results) -> Drawing:
         values="mean",
         sort=False,
     ).reset_index()
-    figure = new_figure(_WIDTH, 0.6 + 0.24 * len(wide))
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 0.6 + 0.24 * len(wide), results.trials) as figure:
         put_table(figure.subplots(), wide.drop(columns="method"), _WIDTH)
-        note_sources(figure, results.trials)
     return Drawing(figure, wide)
 
 
 _SUMMARY = ("metric", "n", "mean", "median", "std", "se", "min", "max")
-
-
-def _arrays_of(
-    results: Results, experiment: str, method: str, row: int
-) -> Mapping[str, np.ndarray]:
-    """Return the arrays of one trial, by its row among a method's."""
-    prefix = f"array/{row:05d}/"
-    arrays = results.arrays[experiment, method]
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _shown(results: Results, methods: Sequence[str]):
@@ -325,9 +293,7 @@ def _likelihoods(axis: Axes, results: Results, x: str, methods: Sequence[str]) -
         axis.plot(
             means.index,
             -means["loss"],
-            color=style.color,
-            marker=style.marker or None,
-            linestyle=style.dash,
+            **style.line,
             label=label,
             **({"linewidth": 4.0, "alpha": 0.5} if own["method"].iloc[0] == "em" else {}),
         )
@@ -349,9 +315,7 @@ def _quartiles(axis: Axes, results: Results, x: str, metric: str, methods: Seque
         axis.plot(
             values.index,
             values[0.5],
-            color=style.color,
-            marker=style.marker or None,
-            linestyle=style.dash,
+            **style.line,
             label=label,
         )
         axis.fill_between(

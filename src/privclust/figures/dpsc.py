@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from privclust.figures.dpsc_panels import (
+    METRICS,
+    QUARTILES,
     by_epsilon,
     chain_lines,
     circle_panel,
-    curves_table,
     epsilon_colors,
     exact_lines,
 )
-from privclust.figures.panels import BAND, caption, counted, mean_curves
-from privclust.figures.style import (
-    BELOW,
-    PALETTE,
-    RC,
-    Drawing,
-    Results,
-    new_figure,
-    note_sources,
-)
+from privclust.figures.panels import BAND, caption, counted, mean_curves, statistics
+from privclust.figures.style import BELOW, PALETTE, Drawing, Results, canvas
 
 _WIDTH = 10.5
 _LETTER = 0.065  # inches of a letter in a legend
@@ -86,8 +78,7 @@ def fig1(results: Results) -> Drawing:
     arrays = results.arrays[experiment, method]
     points, added, lines = (arrays[f"array/{row:05d}/{n}"] for n in ("points", "added", "lines"))
     distance = trials["distance"].iloc[row]
-    figure = new_figure(_WIDTH, 3.9)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 3.9, results.trials) as figure:
         axes = figure.subplots(1, 3)
         for number, axis in enumerate(axes[:2]):
             circle_panel(axis, points, added[number], lines[number], lines[:number])
@@ -101,7 +92,6 @@ def fig1(results: Results) -> Drawing:
         axes[2].set_xlabel("evenly spaced points")
         axes[2].set_ylabel("Wasserstein distance of the optima")
         axes[2].set_title("C  what one point moves (grey: the diameter)")
-        note_sources(figure, results.trials)
     return Drawing(figure, trials[["n_points", "distance", "gap"]])
 
 
@@ -139,10 +129,9 @@ def _utility(
     results: Results, methods: Sequence[str], text: str, released: bool = False
 ) -> Drawing:
     """Draw both metrics on all data sets."""
-    table = curves_table(results)
+    table = statistics(results.trials, ["epsilon"], METRICS, QUARTILES)
     names = [name for name in _DATA_SETS if name in results.trials]
-    figure = new_figure(_WIDTH, 7.6)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 7.6, results.trials) as figure:
         axes = figure.subplots(2, len(names), squeeze=False, sharex="col")
         for column, name in enumerate(names):
             trials = results.trials[name]
@@ -172,7 +161,6 @@ def _utility(
         ).set_gid(BELOW)
         counts = sorted({counted(results.trials[name]) for name in names})
         caption(figure, text.format(trials=" or ".join(counts), band=BAND))
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -213,8 +201,7 @@ def fig3(results: Results) -> Drawing:
     trials = results.trials[experiment]
     colors = epsilon_colors(trials["epsilon"].unique())
     others = [method for method in results.styles if method != "gibbs_random"]
-    figure = new_figure(_WIDTH, 7.4)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 7.4, results.trials) as figure:
         axes = figure.subplots(2, 3)
         panels = (
             (axes[0, 0], "exp_ssc", "statistic", "A  as printed: start by SSC", "test statistic"),
@@ -246,7 +233,6 @@ def fig3(results: Results) -> Drawing:
             "sweeps so far; D is 1 where nothing moves and comes to √(q/d), dotted, where "
             "subspaces move freely. F: second halves of two chains on the same rows, dotted: 1.1.",
         )
-        note_sources(figure, results.trials)
     metrics = ["final_statistic", "final_aligned", "rhat", "separation"]
     table = trials.groupby(["method", "label", "epsilon"], sort=False)[metrics]
     table = table.agg(["mean", "min", "max"])
@@ -263,8 +249,7 @@ def scaling(results: Results) -> Drawing:
     groups = trials.groupby(keys, sort=False)["relative_distance"]
     table = groups.agg(["mean", "std", "count"]).rename(columns={"count": "n"}).reset_index()
     table["se"] = table["std"] / np.sqrt(table["n"])
-    figure = new_figure(_WIDTH, 4.2)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 4.2, results.trials) as figure:
         axes = figure.subplots(1, len(epsilons), squeeze=False, sharey=True)[0]
         for axis, epsilon in zip(axes, epsilons, strict=True):
             part = table[table["epsilon"] == epsilon]
@@ -287,7 +272,6 @@ def scaling(results: Results) -> Drawing:
             f"Mean of {counted(trials)}{BAND}; n = {n}, k = {k}, q = {q}, "
             f"σ = {trials['noise'].iloc[0]:g}. Dashed: starts taken from the data.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -297,8 +281,7 @@ def chain(results: Results) -> Drawing:
     trials = results.trials[experiment]
     shapes = list(trials["shape"].unique())
     colors = epsilon_colors(trials["epsilon"].unique())
-    figure = new_figure(_WIDTH, 4.4)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 4.4, results.trials) as figure:
         axes = figure.subplots(1, len(shapes), squeeze=False, sharey=True)[0]
         for axis, shape in zip(axes, shapes, strict=True):
             for method in results.styles:
@@ -317,6 +300,5 @@ def chain(results: Results) -> Drawing:
             "plane, two lines. A chain that is g from the target on all data is "
             "(ε, (1 + e^ε) g)-DP. Dashed: the start is the best two lines, in random order.",
         )
-        note_sources(figure, results.trials)
     groups = trials.groupby(["method", "label", "shape", "epsilon"], sort=False)
     return Drawing(figure, groups["final_distance"].agg(["mean", "max"]).reset_index())

@@ -19,27 +19,8 @@ METRICS = (
     "relative_cost",
     "relative_distance",
 )
+QUARTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 _TRIAL_LINE = 0.9  # points
-
-
-def curves_table(results: Results) -> pd.DataFrame:
-    """Return mean, standard deviation, and quartiles of each metric at each epsilon.
-
-    Columns: experiment, method, label, epsilon, metric, n, mean, std, se, q25, median, q75.
-    """
-    parts = []
-    for name, trials in results.trials.items():
-        keys = ["method", "label", "epsilon"]
-        long = trials[[*keys, *METRICS]].melt(keys, METRICS, "metric", "value")
-        groups = long.groupby([*keys, "metric"], sort=False)["value"]
-        table = groups.agg(["count", "mean", "std"]).rename(columns={"count": "n"})
-        table["se"] = table["std"] / np.sqrt(table["n"])
-        for label, share in (("q25", 0.25), ("median", 0.5), ("q75", 0.75)):
-            table[label] = groups.quantile(share)
-        table = table.reset_index()
-        table.insert(0, "experiment", name)
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)
 
 
 def epsilon_colors(epsilons: Sequence[float]) -> dict[float, object]:

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
 from privclust.comparison import Z95, bootstrap_interval, compare, select
-from privclust.figures.style import (
-    RC,
-    Drawing,
-    MethodStyle,
-    Results,
-    new_figure,
-    note_sources,
-)
+from privclust.figures.style import Drawing, MethodStyle, Results, canvas
 
 _ABOVE = "mtsc"  # the method whose curve lies above the others
 _SWEEPS = (
@@ -42,9 +34,8 @@ def fig1(results: Results) -> Drawing:
     """Figure 1: l2 and segmentation error as n, d and K vary, with 95 % bands."""
     (experiment,) = results.summaries
     summary = results.summaries[experiment]
-    figure = new_figure(9.5, 5.8)
     tables = []
-    with mpl.rc_context(RC):
+    with canvas(9.5, 5.8, results.trials) as figure:
         axes = figure.subplots(2, 3, sharey="row")
         for row, (metric, metric_name) in enumerate(_METRICS):
             for column, (axis, values, fixed) in enumerate(_SWEEPS):
@@ -69,7 +60,6 @@ def fig1(results: Results) -> Drawing:
             ncols=len(names),
             title=f"mean of {trials} trials, band: 95 %",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
@@ -78,9 +68,8 @@ def fig2(results: Results) -> Drawing:
     (experiment,) = results.trials
     trials = results.trials[experiment]
     labels = _labels(results, trials)
-    figure = new_figure(9.2, 4.4)
     tables = []
-    with mpl.rc_context(RC):
+    with canvas(9.2, 4.4, results.trials) as figure:
         axes = figure.subplots(1, len(labels), squeeze=False)[0]
         for axis, label in zip(axes, labels, strict=True):
             row = trials[trials["label"] == label].iloc[0]
@@ -99,7 +88,6 @@ def fig2(results: Results) -> Drawing:
         axes[0].set_xlabel(
             f"represented point ({row['sequence']}: {len(magnitudes)} points sorted by motion)"
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
@@ -123,8 +111,7 @@ def printed_table(results: Results) -> Drawing:
         table = table.assign(ours_l1_norms=l1_form["ours"])
     panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
     order = _labels(results, table)
-    figure = new_figure(3.1 * len(panels) + 0.6, 2.9)
-    with mpl.rc_context(RC):
+    with canvas(3.1 * len(panels) + 0.6, 2.9, results.trials) as figure:
         axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axis, (statistic, condition) in zip(axes, panels, strict=True):
             part = table[(table["statistic"] == statistic) & (table["select"] == condition)]
@@ -135,7 +122,6 @@ def printed_table(results: Results) -> Drawing:
             axis.set_xlabel(f"{table['metric'].iloc[0].replace('_', ' ')} x 100")
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=2)
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -148,9 +134,8 @@ def settings(results: Results) -> Drawing:
     else:
         panels = [("l2_error", ""), ("segmentation_error", "")]
     labels = list(dict.fromkeys(trials["label"]))
-    figure = new_figure(7.6, 0.3 * len(labels) + 1.1)
     tables = []
-    with mpl.rc_context(RC):
+    with canvas(7.6, 0.3 * len(labels) + 1.1, results.trials) as figure:
         axes = figure.subplots(1, len(panels), sharey=True)
         for axis, (metric, condition) in zip(axes, panels, strict=True):
             part = _means(select(trials, condition), metric).loc[labels]
@@ -163,7 +148,6 @@ def settings(results: Results) -> Drawing:
             what = condition.replace("n_motions=", "motions: ") or "all points"
             axis.set_title(f"{what} ({part['n'].iloc[0]} trials)")
             axis.set_xlabel(f"mean {metric.replace('_', ' ')} x 100, 95 %")
-        note_sources(figure, results.trials)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
@@ -176,8 +160,7 @@ def properties(results: Results) -> Drawing:
         index="property", columns="label", values="max", aggfunc="max", dropna=False
     )
     table = table.reindex(columns=_labels(results, summary))
-    figure = new_figure(8.6, 0.42 * len(table) + 1.4)
-    with mpl.rc_context(RC):
+    with canvas(8.6, 0.42 * len(table) + 1.4, {}) as figure:
         axis = figure.subplots()
         axis.grid(False)
         values = np.log10(np.clip(table.to_numpy(dtype=float), 1e-16, None))
@@ -217,9 +200,7 @@ def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodS
         axis.plot(
             position,
             mean,
-            color=style.color,
-            marker=style.marker,
-            ls=style.dash,
+            **style.line,
             label=line["label"].iloc[0],
             zorder=3 if method == _ABOVE else 2,
         )

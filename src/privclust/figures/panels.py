@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import textwrap
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from privclust.comparison import Z95
-from privclust.figures.style import MethodStyle
+from privclust.figures.style import MethodStyle, Results
 
 _TABLE_SIZE = 8.0
 _FEWEST_TRIALS = 5  # with a band
@@ -30,6 +31,51 @@ def counted(trials: pd.DataFrame) -> str:
     """Write how many trials there are."""
     number = trials["trial"].nunique()
     return "1 trial" if number == 1 else f"{number} trials"
+
+
+def arrays_of(results: Results, experiment: str, method: str, row: int) -> dict[str, np.ndarray]:
+    """Return the arrays of one trial by their names, by its row among a method's."""
+    prefix = f"array/{row:05d}/"
+    arrays = results.arrays[experiment, method]
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def statistics(
+    tables: Mapping[str, pd.DataFrame],
+    axes: Sequence[str],
+    metrics: Sequence[str],
+    quantiles: Mapping[str, float] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Sum metrics up over trials: one row an experiment, method, point and metric.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Trials by experiment.
+    axes, metrics : sequence of str
+        Columns of the trials.
+    quantiles : mapping of str to float
+        Further columns, each with the share of trials that lie below.
+
+    Returns
+    -------
+    DataFrame
+        Columns: experiment, method, label, the axes, metric, n, mean, std, se = std / sqrt(n), the
+        quantiles.
+    """
+    parts = []
+    for name, trials in tables.items():
+        keys = ["method", "label", *axes]
+        long = trials[[*keys, *metrics]].melt(keys, list(metrics), "metric", "value")
+        groups = long.groupby([*keys, "metric"], sort=False)["value"]
+        table = groups.agg(["count", "mean", "std"]).rename(columns={"count": "n"})
+        table["se"] = table["std"] / np.sqrt(table["n"])
+        for column, share in quantiles.items():
+            table[column] = groups.quantile(share)
+        table = table.reset_index()
+        table.insert(0, "experiment", name)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
 
 
 def put_table(axis: Axes, table: pd.DataFrame, width: float) -> None:
@@ -90,9 +136,7 @@ def mean_curves(
         axis.plot(
             own[x],
             own["mean"],
-            color=style.color,
-            marker=style.marker or None,
-            linestyle=style.dash,
+            **style.line,
             label=own["label"].iloc[0],
         )
     axis.set_xscale("log")

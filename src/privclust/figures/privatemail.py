@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from privclust.figures.panels import BAND, caption, cell, counted, mean_curves, put_table
+from privclust.figures.panels import (
+    BAND,
+    caption,
+    cell,
+    counted,
+    mean_curves,
+    put_table,
+    statistics,
+)
 from privclust.figures.privatemail_panels import (
     VARIED,
     along_iterates,
@@ -28,19 +35,10 @@ from privclust.figures.privatemail_panels import (
     recall_scale,
     rows_of,
     scaled,
-    statistics,
     weaker,
     without_infinite_guarantees,
 )
-from privclust.figures.style import (
-    PALETTE,
-    RC,
-    Drawing,
-    MethodStyle,
-    Results,
-    new_figure,
-    note_sources,
-)
+from privclust.figures.style import PALETTE, Drawing, MethodStyle, Results, canvas
 
 _WIDTH = 10.5
 _DATA_SETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "cars196": "Cars196"}
@@ -93,9 +91,8 @@ def _data_set(experiment: str) -> str:
 def fig2(results: Results) -> Drawing:
     """Figure 2: gallery images by class at three iterates of SMLQ, and without class features."""
     (experiment,) = results.trials
-    figure = new_figure(_WIDTH * 0.8, 8.6)
     parts = []
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH * 0.8, 8.6, results.trials) as figure:
         axes = figure.subplots(len(_CLOUDS), len(_SHOWN_ITERATES), squeeze=False)
         for panels, (method, name) in zip(axes, _CLOUDS.items(), strict=True):
             trial, arrays = next(rows_of(results, experiment, method))
@@ -118,7 +115,6 @@ def fig2(results: Results) -> Drawing:
             "spread, far points left out. Class-free features know nothing of the image, so that "
             "what order there is comes from the labels.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, pd.concat(parts, ignore_index=True))
 
 
@@ -126,8 +122,7 @@ def fig3(results: Results) -> Drawing:
     """Figure 3: Recall@8 against iterations of SMLQ; below, the objective of Theorem 1."""
     table = along_iterates(results)
     names = list(results.trials)
-    figure = new_figure(_WIDTH, 6.6)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 6.6, results.trials) as figure:
         axes = figure.subplots(2, len(names), squeeze=False, sharex=True)
         for column, name in enumerate(names):
             own = table[table["experiment"] == name]
@@ -154,7 +149,6 @@ def fig3(results: Results) -> Drawing:
             "recall has converged. All methods know every gallery image's label, but for SMLQ "
             "without labels.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -166,8 +160,7 @@ def _counts(results: Results) -> str:
 def fig5(results: Results) -> Drawing:
     """Figure 5: Recall@8 against k, alpha and sigma, one at a time about Table 2."""
     parts, names = [], list(results.trials)
-    figure = new_figure(_WIDTH, 1.6 + 2.5 * len(names))
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 1.6 + 2.5 * len(names), results.trials) as figure:
         axes = figure.subplots(len(names), len(VARIED), squeeze=False, sharey="row", sharex="col")
         for panels, name in zip(axes, names, strict=True):
             trials = results.trials[name]
@@ -195,7 +188,6 @@ def fig5(results: Results) -> Drawing:
             f"ε = {epsilon:g}. Dashed: the query's label is used after the noise, without a "
             "guarantee. Dotted: no noise.",
         )
-        note_sources(figure, results.trials)
     table = pd.concat(parts, ignore_index=True)
     order = ["experiment", "method", "label", "axis", "value", "metric", "n", "mean", "std", "se"]
     return Drawing(figure, table[order])
@@ -212,8 +204,7 @@ def fig6(results: Results) -> Drawing:
     tables = {name: t for name, t in results.trials.items() if "features" in set(t["method"])}
     metrics = ["recall_8", "chance_8", "ceiling_8", "guaranteed_epsilon"]
     table = statistics(without_infinite_guarantees(tables), ["epsilon"], metrics)
-    figure = new_figure(_WIDTH, 9.4)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 9.4, tables) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.12, 1.0])
         styles = _lines_as_measured(results.styles, tables)
         published = _recall_row(top, tables, table, styles, _AS_PUBLISHED, _WITHOUT_PRIVACY)
@@ -236,7 +227,6 @@ def fig6(results: Results) -> Drawing:
             bottom,
             "Without the query's label after the noise, and what has a guarantee; lines as above.",
         )
-        note_sources(figure, tables)
     return Drawing(figure, table)
 
 
@@ -278,9 +268,8 @@ def fig7(results: Results) -> Drawing:
     epsilons = sorted(first)
     places = np.linspace(0, len(epsilons) - 1, min(_MOST_EPSILONS, len(epsilons)))
     picked = [epsilons[place] for place in np.unique(places.round().astype(int))]
-    figure = new_figure(_WIDTH, 5.4)
     parts = []
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 5.4, results.trials) as figure:
         axes = figure.subplots(2, len(picked), squeeze=False)
         for column, epsilon in enumerate(picked):
             trial, arrays = first[epsilon]
@@ -298,7 +287,6 @@ def fig7(results: Results) -> Drawing:
             "coordinates; residual: what is left after alignment in parts of the server's spread, "
             "mean over queries, 1 where nothing is left in common.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, pd.concat(parts, ignore_index=True))
 
 
@@ -337,13 +325,11 @@ def tab2(results: Results) -> Drawing:
         used = {sign: _range(own[key]) for key, sign in (_PRINTED | _USED).items()}
         rows.append(head | {"settings": "here"} | used | {"data": _source(own["source"].iloc[0])})
     table = pd.DataFrame(rows)
-    figure = new_figure(_WIDTH, 1.0 + 0.26 * len(table))
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 1.0 + 0.26 * len(table), results.trials) as figure:
         put_table(figure.subplots(), table, _WIDTH)
         caption(
             figure, f"Settings of PrivateMail as printed in Table 2 and here: {_counts(results)}"
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)
 
 
@@ -364,8 +350,7 @@ def leak(results: Results) -> Drawing:
     experiments = {name: name == control for name in results.trials}
     metrics = ["recall_8", "chance_8", "ceiling_8"]
     table = statistics(results.trials, ["epsilon"], metrics)
-    figure = new_figure(_WIDTH * 0.85, 4.6)
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH * 0.85, 4.6, results.trials) as figure:
         axes = figure.subplots(1, len(_LEAKS), sharey=True)
         for axis, (method, title) in zip(axes, _LEAKS.items(), strict=True):
             methods = {method: "label after the noise", f"{method}_unlabelled": "no such label"}
@@ -394,7 +379,6 @@ def leak(results: Results) -> Drawing:
             "Dashed: iterates after the noise use the query's true label. Shaded: above what any "
             "(ε, δ)-private query can have.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table[shown])
 
 
@@ -417,8 +401,7 @@ def sensitivity(results: Results) -> Drawing:
     ).reset_index()
     shown = table.drop(columns=["method", "label"]).rename(columns={"n_classes": "classes"})
     shown.insert(0, "kernel", table["method"].map(_KERNELS).fillna(table["label"]))
-    figure = new_figure(_WIDTH, 1.1 + 0.26 * len(shown))
-    with mpl.rc_context(RC):
+    with canvas(_WIDTH, 1.1 + 0.26 * len(shown), results.trials) as figure:
         put_table(figure.subplots(), shown, _WIDTH)
         caption(
             figure,
@@ -426,5 +409,4 @@ def sensitivity(results: Results) -> Drawing:
             f"that a search found: over {counted(trials)}, each with a start of its own. A ratio "
             "below 1 breaks the bound.",
         )
-        note_sources(figure, results.trials)
     return Drawing(figure, table)

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
+from privclust.figures.panels import arrays_of, statistics
 from privclust.figures.style import BELOW, MethodStyle, Results
 from privclust.metrics.retrieval import recall_ceiling
 
@@ -26,49 +27,14 @@ VARIED = {"n_components": "embedding's dimension, k", "alpha": "Î±", "sigma": "Ï
 _LEAST_OBJECTIVE = 1e-3  # in parts of the start's: what is nearer to 0 is drawn linearly
 
 
-def statistics(
-    tables: Mapping[str, pd.DataFrame], axes: Sequence[str], metrics: Sequence[str]
-) -> pd.DataFrame:
-    """Sum metrics up over trials: one row an experiment, method, point and metric.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Trials by experiment.
-    axes, metrics : sequence of str
-        Columns of the trials.
-
-    Returns
-    -------
-    DataFrame
-        Columns: experiment, method, label, the axes, metric, n, mean, std, se = std / sqrt(n).
-    """
-    parts = []
-    for name, trials in tables.items():
-        keys = ["method", "label", *axes]
-        long = trials[[*keys, *metrics]].melt(keys, list(metrics), "metric", "value")
-        groups = long.groupby([*keys, "metric"], sort=False)["value"]
-        table = groups.agg(["count", "mean", "std"]).rename(columns={"count": "n"})
-        table["se"] = table["std"] / np.sqrt(table["n"])
-        table = table.reset_index()
-        table.insert(0, "experiment", name)
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)
-
-
 def rows_of(
     results: Results, experiment: str, method: str
 ) -> Iterator[tuple[pd.Series, dict[str, np.ndarray]]]:
     """Yield each trial of a method with the arrays that it recorded, by their names."""
     own = results.trials[experiment]
     own = own[own["method"] == method].reset_index(drop=True)
-    arrays = results.arrays[experiment, method]
     for row, trial in own.iterrows():
-        prefix = f"array/{row:05d}/"
-        yield (
-            trial,
-            {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
-        )
+        yield trial, arrays_of(results, experiment, method, row)
 
 
 def levels(

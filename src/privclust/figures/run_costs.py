@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust.costs import LIMITS
-from privclust.figures.style import PALETTE, RC, Drawing, new_figure
+from privclust.figures.style import PALETTE, Drawing, canvas
 
 
 def draw_costs(
@@ -32,8 +31,7 @@ def draw_costs(
     Drawing
         Its table is `model`.
     """
-    figure = new_figure(9.0, 3.4)
-    with mpl.rc_context(RC):
+    with canvas(9.0, 3.4, {}) as figure:
         by_rule, by_paper, by_cores = figure.subplots(1, 3)
         _bars(by_rule, table[table.level == "rule"], "CPU time by rule")
         _bars(by_paper, table[table.level == "paper"], "CPU time by paper")

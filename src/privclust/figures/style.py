@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,11 @@ class MethodStyle:
     color: str
     marker: str
     dash: object
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """A curve's keywords for Matplotlib."""
+        return {"color": self.color, "marker": self.marker or None, "linestyle": self.dash}
 
 
 _OTHER = MethodStyle("#56B4E9", "X", ":")  # of which its paper says nothing
@@ -150,6 +156,23 @@ def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure in the house style; sizes in inches."""
     with mpl.rc_context(RC):
         return Figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> Iterator[Figure]:
+    """Give an empty figure to draw on in the house style, and note its sources when it is done.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+    tables : mapping of str to DataFrame
+        The trials whose sources are noted.
+    """
+    with mpl.rc_context(RC):
+        figure = new_figure(width, height)
+        yield figure
+        note_sources(figure, tables)
 
 
 def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
