@@ -18,7 +18,6 @@ import numpy as np
 from privclust.experiments.audits import evaluate_audit, fit_case
 from privclust.experiments.runner import TrialData, TrialStreams
 from privclust.subspaces import least_delta, worst_ratio
-from privclust.subspaces._exact_lines import least_delta, worst_ratio
 from privclust.words import AUDIT_VERDICTS, VIOLATED
 
 PER_SWEEP = 1.5
