@@ -24,8 +24,8 @@ import time
 
 import numpy as np
 
+from privclust.core.lloyd import nearest_center_statistics
 from privclust.kmeans import LloydKMeans, Sketch, decode, draw_frequencies
-from privclust.lloyd import nearest_center_statistics
 
 N_CLUSTERS = N_FEATURES = 10
 N_FREQUENCIES = 1000

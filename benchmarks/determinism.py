@@ -33,7 +33,7 @@ from pathlib import Path
 import pandas as pd
 from scratch import ROOT, copy_project, markdown, run_workflow, write_into
 
-from privclust import artefacts
+from privclust.pipeline import artefacts
 
 COMPARED = {".h5", ".csv", ".svg", ".png", ".html"}
 TIMED = "audit_epsilon"  # the target that shows CPU seconds

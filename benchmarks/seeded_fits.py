@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/seeded_fits.py
 
 One line for each estimator and setting, a digest of all fitted attributes and of what the guarantee
-states, but for the names of its releases. unchanged.py runs this in two checkouts of the project: public names alone are
-used. Digests are compared on one machine; they are not constants.
+states, but for the names of its releases. unchanged.py runs this in two checkouts of the project:
+public names alone are used. Digests are compared on one machine; they are not constants.
 """
 
 from __future__ import annotations

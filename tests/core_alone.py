@@ -15,7 +15,7 @@ from importlib import import_module, metadata
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba", "lazy-loader")
 # the pipeline: it reads tables and draws
-PIPELINE = re.compile(r"privclust\.(experiments|figures|comparison|costs|crate|page|verdicts)\b")
+PIPELINE = re.compile(r"privclust\.(papers|pipeline|report)\b")
 
 
 def normal(name):

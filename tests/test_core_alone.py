@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from privclust.packages import require
+from privclust.core.packages import require
 
 SCRIPT = Path(__file__).with_name("core_alone.py")
 PACKAGES = {

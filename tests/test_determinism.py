@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privclust import artefacts
+from privclust.pipeline import artefacts
 
 ROOT = Path(__file__).parents[1]
 N_TASKS = 7

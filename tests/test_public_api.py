@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privclust
+from privclust.core.validation import Integer, Real, Unless, constraints
 from privclust.embedding import SMLQ, DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, LloydKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, GaussianMixtureEM, PrivateGaussianMixture
@@ -28,12 +29,11 @@ from privclust.subspaces import (
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
-from privclust.validation import Integer, Real, Unless, constraints
 
 MODULES = [
     info.name
     for info in pkgutil.walk_packages(privclust.__path__, "privclust.")
-    if not re.search(r"\._|\.experiments|\.figures", info.name)
+    if not re.search(r"\._|\.papers|\.report\.drawing", info.name)
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from privclust.metrics import segmentation_error, wasserstein_distance
-from privclust.verdicts import NOT_RUN, VERDICTS
+from privclust.report.verdicts import NOT_RUN, VERDICTS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -54,7 +54,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {
         "privclust/py.typed",
         "privclust/kmeans/__init__.pyi",
-        "privclust/page/page.js",
+        "privclust/report/page/page.js",
     } <= found
     assert any(name.endswith("licenses/LICENSE") for name in found)
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from privclust.command import _output, _sketch, main
-from privclust.hdf5 import FileError
+from privclust.core.hdf5 import FileError
 from privclust.kmeans import _frequencies, _release
 from privclust.kmeans._sketch import Sketch
 from privclust.privacy import Neighbours

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from privclust.config import ConfigError
+from privclust.core.config import ConfigError
 from privclust.datasets import fetch as fetching
 from privclust.datasets import network
 from privclust.datasets.fetch import fetch, load, read_receipt, resolve_mirror

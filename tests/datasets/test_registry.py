@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from privclust.config import ConfigError
+from privclust.core.config import ConfigError
+from privclust.core.dotted import load_object
 from privclust.datasets.registry import DataError, load_datasets
-from privclust.dotted import load_object
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "config" / "datasets.yaml"

@@ -5,10 +5,10 @@ import logging
 import numpy as np
 import pytest
 
-from privclust import artefacts
+from privclust.core.hdf5 import FileError
 from privclust.datasets.images import UnreadableImagesError, join_files
 from privclust.features import _cache, cache_features, extract_features
-from privclust.hdf5 import FileError
+from privclust.pipeline import artefacts
 
 SIZE = 40
 

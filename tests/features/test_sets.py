@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
-from privclust import artefacts
-from privclust.config import ConfigError, load_yaml
+from privclust.core.config import ConfigError, load_yaml
 from privclust.datasets.images import UnreadableImagesError, generate, join_files
 from privclust.datasets.registry import DataError
-from privclust.feature_extraction import extract_set, select_images, take_given
-from privclust.feature_sets import FeatureEntry, GivenFeatures, load_feature_sets
 from privclust.features import pixel_features, save_features
+from privclust.pipeline import artefacts
+from privclust.pipeline.feature_extraction import extract_set, select_images, take_given
+from privclust.pipeline.feature_sets import FeatureEntry, GivenFeatures, load_feature_sets
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow" / "schemas" / "features.schema.yaml"

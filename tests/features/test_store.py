@@ -4,9 +4,9 @@ import h5py
 import numpy as np
 import pytest
 
-from privclust import artefacts
+from privclust.core.hdf5 import FileError
 from privclust.features import load_features, save_features
-from privclust.hdf5 import FileError
+from privclust.pipeline import artefacts
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y = np.array([5, -1, 5, 7])

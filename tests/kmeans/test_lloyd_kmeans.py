@@ -4,8 +4,8 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
+from privclust.core.lloyd import _farthest, plus_plus
 from privclust.kmeans._lloyd import LloydKMeans
-from privclust.lloyd import _farthest, plus_plus
 
 
 def mixture(n=2000, k=5, d=3, seed=0):

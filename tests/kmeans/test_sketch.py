@@ -10,11 +10,11 @@ import h5py
 import numpy as np
 import pytest
 
-from privclust import artefacts
-from privclust.hdf5 import FileError
+from privclust.core.hdf5 import FileError
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._release import release, scrambled
 from privclust.kmeans._sketch import Sketch, SketchNoise
+from privclust.pipeline import artefacts
 
 D, M = 3, 40
 

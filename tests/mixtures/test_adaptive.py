@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.hdf5 import FileError
+from privclust.core.hdf5 import FileError
 from privclust.mixtures import (
     AdaptiveGaussianMixture,
     GaussianMixtureEM,

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from privclust.hdf5 import FileError
+from privclust.core.hdf5 import FileError
 from privclust.mixtures import (
     GaussianMixtureEM,
     MixtureParameters,

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.lloyd import nearest_center_statistics
+from privclust.core.lloyd import nearest_center_statistics
 from privclust.mixtures import (
     GaussianMixtureEM,
     PrivateGaussianMixture,
 )
-from privclust.mixtures._noise_plan import Settings, perturbations
+from privclust.mixtures._perturbations import Settings, perturbations
 from privclust.privacy import PrivacyLeakWarning
 
 TYPES = ("spherical", "diag", "full")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.grassmann import nearest_subspaces, orthonormal, principal_bases
+from privclust.core.grassmann import nearest_subspaces, orthonormal, principal_bases
 from privclust.kmeans import DPLloyd
 from privclust.metrics import principal_angles, subspace_distance
 from privclust.privacy import PrivacyLeakWarning

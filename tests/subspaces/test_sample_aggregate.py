@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.linalg import orthogonal_procrustes
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from privclust.grassmann import random_bases
+from privclust.core.grassmann import random_bases
 from privclust.metrics.subspaces import subspace_distance, wasserstein_distance
 from privclust.segmentation import LSR, SSC
 from privclust.subspaces import KPlanes, SampleAggregateSubspaceClustering

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from privclust.grassmann import nearest_subspaces
+from privclust.core.grassmann import nearest_subspaces
 from privclust.metrics import subspace_cost, wasserstein_distance
 from privclust.privacy import PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss

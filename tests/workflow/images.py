@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privclust.experiments.runner import TrialData
+from privclust.pipeline.runner import TrialData
 
 
 class Mean:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from privclust.experiments.runner import TrialData
-from privclust.figures.style import Drawing, new_figure
+from privclust.pipeline.runner import TrialData
+from privclust.report.drawing.style import Drawing, new_figure
 
 
 class Mean:

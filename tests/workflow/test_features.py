@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from privclust import artefacts
+from privclust.pipeline import artefacts
 
 pytestmark = pytest.mark.slow
 

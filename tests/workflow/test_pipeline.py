@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from privclust.config import load_yaml
-from privclust.plan import load_plan
+from privclust.core.config import load_yaml
+from privclust.pipeline.plan import load_plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,14 +65,14 @@ def test_named_target_alone(new_project):
 @pytest.mark.parametrize(
     ("path", "pattern", "new", "rules"),
     [
-        ("src/privclust/figures/mtsc.py", "mean of", "average of", {"draw", "index", "all"}),
+        ("src/privclust/papers/mtsc/figures.py", "mean of", "average of", {"draw", "index", "all"}),
         (
             "src/privclust/metrics/segmentation.py",
             "return float\\(\\(y.size",
             "return float(1.0 * (y.size",
             {"evaluate", "summarise", "draw", "verdicts", "index", "all"},
         ),
-        ("src/privclust/page/index.html.j2", "<h1>", "<h1 >", {"index", "all"}),
+        ("src/privclust/report/page/index.html.j2", "<h1>", "<h1 >", {"index", "all"}),
         ("config/papers/mtsc/paper.yaml", "colour: sky", "colour: green", {"draw", "index", "all"}),
         (
             "config/papers/mtsc/claims.yaml",
@@ -89,7 +89,9 @@ def test_an_edit_reruns_what_depends_on_it(finished_copy, path, pattern, new, ru
 
 def test_a_comment_in_a_figure_redraws_that_figure_alone(finished_copy):
     begin = "with canvas(9.5, 5.8, results.trials) as figure:"
-    finished_copy.edit("src/privclust/figures/mtsc.py", re.escape(begin), f"{begin}  # inches")
+    finished_copy.edit(
+        "src/privclust/papers/mtsc/figures.py", re.escape(begin), f"{begin}  # inches"
+    )
     assert finished_copy.planned() == {"draw": 1, "index": 1, "all": 1}
 
 

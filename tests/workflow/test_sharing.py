@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from privclust import artefacts
+from privclust.pipeline import artefacts
 
 pytestmark = pytest.mark.slow
 

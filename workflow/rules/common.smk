@@ -1,11 +1,17 @@
 import os
 
-from privclust import layout
-from privclust.config import ConfigError
-from privclust.disk import DiskError, check_room, check_writable
-from privclust.jobs import Jobs
-from privclust.plan import CLAIMS, PRINTED, changed_settings, load_plan, normalise
-from privclust.sources import source_files
+from privclust.pipeline import layout
+from privclust.core.config import ConfigError
+from privclust.pipeline.disk import DiskError, check_room, check_writable
+from privclust.pipeline.jobs import Jobs
+from privclust.pipeline.plan import (
+    CLAIMS,
+    PRINTED,
+    changed_settings,
+    load_plan,
+    normalise,
+)
+from privclust.pipeline.sources import source_files
 
 # Numerical libraries use one thread in each job, whatever the shell says.
 for variable in (

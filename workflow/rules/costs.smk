@@ -4,7 +4,9 @@ include: "clock.smk"
 rule costs:
     input:
         page=JOBS.page,
-        code=source_files(["privclust.costs", "privclust.figures.run_costs"]),
+        code=source_files(
+            ["privclust.report.costs", "privclust.report.drawing.run_costs"]
+        ),
     output:
         table=f"{JOBS.results}/costs.csv",
         runs=f"{JOBS.results}/costs_runs.csv",

@@ -46,7 +46,7 @@ rule prepare:
 rule features:
     input:
         images=JOBS.images,
-        code=source_files(["privclust.feature_extraction.extract_set"]),
+        code=source_files(["privclust.pipeline.feature_extraction.extract_set"]),
     output:
         features=layout.FEATURES,
     log:
@@ -70,7 +70,7 @@ rule features:
 rule read_own:
     input:
         file=JOBS.own_file,
-        code=source_files(["privclust.datasets.user_table"]),
+        code=source_files(["privclust.pipeline.user_table"]),
     output:
         dataset=layout.OWN,
     log:

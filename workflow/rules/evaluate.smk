@@ -28,7 +28,7 @@ rule evaluate:
 rule summarise:
     input:
         metrics=layout.METRICS,
-        code=source_files(["privclust.experiments.tables"]),
+        code=source_files(["privclust.pipeline.tables"]),
     output:
         trials=layout.TRIALS,
         summary=layout.SUMMARY,

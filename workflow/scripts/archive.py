@@ -4,9 +4,9 @@ import os
 
 import job
 
-from privclust.archive import write_archive
-from privclust.plan import load_plan
-from privclust.run_records import read_jobs
+from privclust.pipeline.plan import load_plan
+from privclust.report.archive import write_archive
+from privclust.report.run_records import read_jobs
 
 log = job.start(snakemake)
 plan = load_plan(snakemake.config, "workflow/schemas", os.environ)

@@ -2,8 +2,8 @@
 
 import job
 
-from privclust.artefacts import write_table
-from privclust.costs import (
+from privclust.pipeline.artefacts import write_table
+from privclust.report.costs import (
     CORES,
     CostError,
     compare_runs,
@@ -12,8 +12,8 @@ from privclust.costs import (
     read_costs,
     verdict_lines,
 )
-from privclust.figures.run_costs import draw_costs
-from privclust.figures.style import save
+from privclust.report.drawing.run_costs import draw_costs
+from privclust.report.drawing.style import save
 
 log = job.start(snakemake)
 try:

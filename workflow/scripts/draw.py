@@ -5,10 +5,10 @@ import json
 import job
 import pandas as pd
 
-from privclust import artefacts
-from privclust.dotted import load_object
-from privclust.experiments.tables import columns_of
-from privclust.figures.style import Results, save, styles_of
+from privclust.core.dotted import load_object
+from privclust.pipeline import artefacts
+from privclust.pipeline.tables import columns_of
+from privclust.report.drawing.style import Results, save, styles_of
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -5,9 +5,9 @@ import json
 import job
 import pandas as pd
 
-from privclust import artefacts
-from privclust.experiments.experiment import block_spec
-from privclust.experiments.runner import arrays_of, evaluate_fits
+from privclust.pipeline import artefacts
+from privclust.pipeline.experiment import block_spec
+from privclust.pipeline.runner import arrays_of, evaluate_fits
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

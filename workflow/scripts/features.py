@@ -4,9 +4,9 @@ import json
 
 import job
 
-from privclust import artefacts
-from privclust.feature_extraction import extract_set, take_given
-from privclust.feature_sets import FeatureEntry, GivenFeatures
+from privclust.pipeline import artefacts
+from privclust.pipeline.feature_extraction import extract_set, take_given
+from privclust.pipeline.feature_sets import FeatureEntry, GivenFeatures
 
 log = job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -6,7 +6,7 @@ import job
 
 from privclust.datasets.fetch import fetch, resolve_mirror
 from privclust.datasets.registry import load_datasets
-from privclust.plan import DEFAULT_MIRROR
+from privclust.pipeline.plan import DEFAULT_MIRROR
 
 job.start(snakemake)
 config = snakemake.config

@@ -4,9 +4,9 @@ import json
 
 import job
 
-from privclust import artefacts
-from privclust.experiments.experiment import shard_spec
-from privclust.experiments.runner import merge_shards, run_block
+from privclust.pipeline import artefacts
+from privclust.pipeline.experiment import shard_spec
+from privclust.pipeline.runner import merge_shards, run_block
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

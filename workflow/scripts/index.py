@@ -6,9 +6,9 @@ from pathlib import Path
 import job
 import pandas as pd
 
-from privclust import artefacts
-from privclust.files import write_text
-from privclust.page import costs_script, render, svg_size
+from privclust.core.files import write_text
+from privclust.pipeline import artefacts
+from privclust.report.page import costs_script, render, svg_size
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

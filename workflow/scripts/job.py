@@ -16,11 +16,11 @@ from pathlib import Path
 # In a conda environment of Snakemake's own making, the package is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from privclust.config import ConfigError
+from privclust.core.config import ConfigError
+from privclust.core.hdf5 import FileError
 from privclust.datasets.images import UnreadableImagesError
 from privclust.datasets.registry import DataError
 from privclust.features._weights import WeightsError
-from privclust.hdf5 import FileError
 
 EXPECTED = (FileError, ConfigError, DataError, UnreadableImagesError, WeightsError)
 
@@ -112,7 +112,7 @@ def _record_cost(snakemake, startup_cpu_s):
 
 def prepared(snakemake):
     """Read the data set or the features of a job: arrays and digest, or nothing where none is."""
-    from privclust import artefacts
+    from privclust.pipeline import artefacts
 
     path = snakemake.input.get("dataset")
     if not path:

@@ -4,8 +4,8 @@ import json
 
 import job
 
-from privclust import artefacts
-from privclust.datasets.user_table import SOURCE, prepared
+from privclust.pipeline import artefacts
+from privclust.pipeline.user_table import SOURCE, prepared
 
 log = job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -4,8 +4,8 @@ import json
 
 import job
 
-from privclust import artefacts
-from privclust.experiments.runner import run_shard
+from privclust.pipeline import artefacts
+from privclust.pipeline.runner import run_shard
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

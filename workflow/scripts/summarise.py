@@ -5,8 +5,8 @@ import json
 import job
 import pandas as pd
 
-from privclust import artefacts
-from privclust.experiments.tables import (
+from privclust.pipeline import artefacts
+from privclust.pipeline.tables import (
     columns_of,
     metric_names,
     summary_table,

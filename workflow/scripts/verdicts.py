@@ -5,10 +5,10 @@ import json
 import job
 import pandas as pd
 
-from privclust import artefacts
-from privclust.comparison import PRINTED_COLUMNS
-from privclust.config import load_validated
-from privclust.verdicts import judge
+from privclust.core.config import load_validated
+from privclust.pipeline import artefacts
+from privclust.report.comparison import PRINTED_COLUMNS
+from privclust.report.verdicts import judge
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

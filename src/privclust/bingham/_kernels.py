@@ -24,7 +24,7 @@ and r = d - q it samples its complement, since tr(U' M U) + tr(V' M V) is consta
 
 import numpy as np
 
-from privclust.compiled import REORDER, kernel, part
+from privclust.core.compiled import REORDER, kernel, part
 
 _LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # of Omega^-1, about the best value 2
 _ATTEMPTS = 12  # at kappa by Newton's method before eigenvalues are asked for

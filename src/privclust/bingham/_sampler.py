@@ -11,7 +11,7 @@ from privclust.bingham._kernels import (
     haar_rows,
     is_subspace_first,
 )
-from privclust.validation import as_generator, check_integer
+from privclust.core.validation import as_generator, check_integer
 
 LARGEST_CONCENTRATION = 1e12
 """Of entries of A: up to here rounding changes the density by less than about a thousandth."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from privclust.command._arguments import add_command, number, positive_integer, probability, seed
 from privclust.command._output import progress
-from privclust.dotted import signature_of
+from privclust.core.dotted import signature_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +101,7 @@ def _file(path: str) -> np.ndarray:
     """All records of a file (n, d)."""
     import numpy as np
 
-    from privclust.streams import chunks
+    from privclust.core.streams import chunks
 
     stream = chunks(path)
     records = list(stream)

@@ -40,7 +40,7 @@ def _run(args) -> None:
     from functools import reduce
     from operator import add
 
-    from privclust.files import write_text
+    from privclust.core.files import write_text
     from privclust.kmeans import decode
     from privclust.kmeans._sketch import Sketch
 

@@ -78,11 +78,11 @@ def _run(args) -> None:
 
     import numpy as np
 
+    from privclust.core.streams import chunks
     from privclust.kmeans._feature_sums import FeatureSums
     from privclust.kmeans._release import release
     from privclust.kmeans._sketch import Sketch, secret_mask_seed
     from privclust.privacy import noise_source
-    from privclust.streams import chunks
 
     if args.epsilon is not None and args.seed_noise is None:
         noise_source(None)  # says now, not after hours, what is not installed
@@ -179,7 +179,7 @@ def _public_sample(path: str, n_features: int):
     """Return the first records of a file (n, n_features)."""
     import numpy as np
 
-    from privclust.streams import chunks
+    from privclust.core.streams import chunks
 
     stream = chunks(path, chunk_size=_SAMPLE_ROWS)
     if stream.n_features != n_features:

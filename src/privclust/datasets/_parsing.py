@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from privclust.core.packages import require
 from privclust.datasets.registry import DataError, damaged
-from privclust.packages import require
 
 
 def wrong_line(where: object, number: int, line: bytes, expected: str) -> DataError:

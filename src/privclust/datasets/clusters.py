@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from privclust.compiled import kernel
-from privclust.validation import check_integer, check_option
+from privclust.core.compiled import kernel
+from privclust.core.validation import check_integer, check_option
 
 SHAPES = ("paper", "unequal", "elongated", "unbalanced")
 _LEAST_VARIANCE, _LARGEST_VARIANCE = 0.25, 4.0  # of "unequal"

@@ -24,11 +24,11 @@ from typing import BinaryIO
 
 import numpy as np
 
+from privclust.core.dotted import load_object
+from privclust.core.files import atomic_path, write_text
+from privclust.core.packages import require
 from privclust.datasets.network import CHUNK, download, unreachable, why_failed, worth_retrying
 from privclust.datasets.registry import DataError, Dataset, Part, Source, Substitute
-from privclust.dotted import load_object
-from privclust.files import atomic_path, write_text
-from privclust.packages import require
 
 RECEIPT = "receipt.json"
 MIRROR_VARIABLE = "PRIVCLUST_DATA_MIRROR"

@@ -23,9 +23,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from privclust.core.validation import check_integer
 from privclust.datasets._parsing import wrong_line
 from privclust.datasets.registry import damaged
-from privclust.validation import check_integer
 
 RADIUS = math.hypot(180.0, 90.0)
 """Largest norm of a (longitude, latitude), in degrees: a fact of the globe, not of the data."""

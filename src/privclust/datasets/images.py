@@ -35,9 +35,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.packages import require
+from privclust.core.validation import check_integer
 from privclust.datasets.registry import damaged
-from privclust.packages import require
-from privclust.validation import check_integer
 
 Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
 """Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""

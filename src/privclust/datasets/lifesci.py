@@ -13,9 +13,9 @@ import os
 
 import numpy as np
 
+from privclust.core.validation import check_integer
 from privclust.datasets._parsing import rows_of_numbers
 from privclust.datasets.registry import damaged
-from privclust.validation import check_integer
 
 N_RECORDS, N_COMPONENTS = 26_733, 10
 N_ACTIVE = 804

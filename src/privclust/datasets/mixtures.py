@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.validation import check_integer, check_option, check_real
+from privclust.core.validation import check_integer, check_option, check_real
 
 CATEGORIES = ("single", "married", "divorced or widowed")
 """Marital status by the label that `map_points` gives."""

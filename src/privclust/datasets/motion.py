@@ -19,8 +19,8 @@ from itertools import combinations
 
 import numpy as np
 
+from privclust.core.validation import check_real
 from privclust.datasets.hopkins155 import Sequence, make_sequences, pack
-from privclust.validation import check_real
 
 WIDTH, HEIGHT = 640, 480
 """Size of the image in pixels."""

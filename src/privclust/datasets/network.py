@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from privclust.packages import require
+from privclust.core.packages import require
 
 CHUNK = 1 << 17
 """Bytes that are read at once."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from privclust.config import load_validated
+from privclust.core.config import load_validated
 
 
 class DataError(Exception):

@@ -12,9 +12,9 @@ import os
 
 import numpy as np
 
+from privclust.core.validation import check_integer
 from privclust.datasets._parsing import rows_of_numbers
 from privclust.datasets.registry import damaged
-from privclust.validation import check_integer
 
 N_POINTS, N_CLUSTERS = 5_000, 15
 BEST_NICV = 0.00822959028045

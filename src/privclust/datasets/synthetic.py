@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.validation import check_integer, check_real
+from privclust.core.validation import check_integer, check_real
 
 
 def random_subspaces(

@@ -13,9 +13,9 @@ import os
 
 import numpy as np
 
+from privclust.core.validation import check_integer
 from privclust.datasets._parsing import matlab_variables
 from privclust.datasets.registry import damaged
-from privclust.validation import check_integer
 
 HEIGHT, WIDTH = 48, 42
 """Size of an image in pixels."""

@@ -10,18 +10,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.embedding._dpdsne_kernels import affinities, forces
-from privclust.hints import RandomState
-from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.measurements import Gaussian, gaussian_share
-from privclust.privacy.noise import is_seeded, noise_source
-from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import (
+from privclust.core.hints import RandomState
+from privclust.core.validation import (
     DELTA,
     Real,
     check_integer,
     check_parameters,
 )
+from privclust.embedding._dpdsne_kernels import affinities, forces
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.measurements import Gaussian, gaussian_share
+from privclust.privacy.noise import is_seeded, noise_source
+from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK = 1024  # private rows that are embedded together: what does not depend on one another
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the number of terms: of two means' difference

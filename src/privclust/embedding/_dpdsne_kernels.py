@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from privclust.compiled import REORDER, kernel, part
-from privclust.vectormath import exp_nonpositive
+from privclust.core.compiled import REORDER, kernel, part
+from privclust.core.vectormath import exp_nonpositive
 
 _STEPS = 60  # bisections of a bandwidth: down to rounding
 _TOLERANCE = 1e-6  # of the entropy, in nats

@@ -11,7 +11,8 @@ from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import (
@@ -22,7 +23,6 @@ from privclust.privacy.measurements import (
 )
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
-from privclust.validation import DELTA, Integer, check_parameters
 
 _CHUNK = 4096  # rows whose products are summed up at once, as float64
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.core.hints import RandomState
+from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.embedding._discriminants import discriminants
 from privclust.embedding._smlq import (
     FLOORS,
@@ -30,12 +32,10 @@ from privclust.embedding._smlq_sensitivity import (
     sensitivity_bound,
     weighted_mean_diameter,
 )
-from privclust.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import DELTA, Integer, check_parameters
 
 _BLOCK = 64  # queries whose kernels with the public set are made together
 _LEAST, _LARGEST = 1e-150, 1e150  # of noise whose squares are ordinary numbers

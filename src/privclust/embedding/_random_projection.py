@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import DELTA, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import pld_epsilon
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import DELTA, check_parameters
 
 _ONCE = "for one transform of each row: a row that is transformed m times is released m times"
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from privclust.core.validation import check_integer
 from privclust.embedding._alignment import align
 from privclust.embedding._privatemail import PrivateMail
 from privclust.embedding._smlq import SMLQ, checked_labels
 from privclust.metrics.retrieval import nearest
 from privclust.privacy.noise import is_seeded
-from privclust.validation import check_integer
 
 _GALLERY_STREAM = 1  # of the server's own start, beside the public one
 

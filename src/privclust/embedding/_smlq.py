@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from privclust.core.hints import RandomState
+from privclust.core.validation import Real, as_generator, check_parameters
 from privclust.embedding._smlq_kernels import add_stripe, label_product
-from privclust.hints import RandomState
-from privclust.validation import Real, as_generator, check_parameters
 
 WIDTHS = {
     "sigma": lambda sigma: sigma,

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from privclust.compiled import REORDER, kernel, part
-from privclust.vectormath import exp_nonpositive
+from privclust.core.compiled import REORDER, kernel, part
+from privclust.core.vectormath import exp_nonpositive
 
 _ROUNDING = 2.0**-53
 _MOST_DEGREES = 24

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator, check_integer, check_option, check_real
 from privclust.embedding._smlq import checked_labels, kernel_width, label_matrix, unit_rows
 from privclust.embedding._smlq_kernels import first_iterate, label_product
-from privclust.hints import RandomState
 from privclust.privacy.sensitivity import Neighbours
-from privclust.validation import as_generator, check_integer, check_option, check_real
 
 _RECORDS = 24  # directions of the changed record that the search tries with each arrangement
 _DIMENSIONS = 3  # of the features that the search arranges

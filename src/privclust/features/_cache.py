@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from privclust import hdf5
+from privclust.core import hdf5
+from privclust.core.validation import check_integer
 from privclust.datasets.images import ImageList, UnreadableImagesError
 from privclust.features._controls import small_pixels
 from privclust.features._extract import CROP, Settings, check_settings, run_network
@@ -26,7 +27,6 @@ from privclust.features._store import (
     whole_labels,
 )
 from privclust.features._weights import weights_sha256
-from privclust.validation import check_integer
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.validation import check_integer
 from privclust.datasets.images import Image, ImageList
 from privclust.features._extract import prepare, readable
-from privclust.validation import check_integer
 
 
 def pixel_features(

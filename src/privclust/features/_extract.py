@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from privclust.core.packages import require
+from privclust.core.validation import check_integer, check_option
 from privclust.datasets.images import Image, ImageList, UnreadableImagesError
 from privclust.features._graph import build_graph
 from privclust.features._progress import progress_over
 from privclust.features._weights import MODELS, read_weights
-from privclust.packages import require
-from privclust.validation import check_integer, check_option
 
 CROP = 0.875
 """Side of the square that is kept, as a share of an image's shorter side."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust import hdf5
+from privclust.core import hdf5
+from privclust.core.packages import require
 from privclust.datasets.images import encode_text
-from privclust.packages import require
 
 KIND = "features"
 """Kind of the artefacts that hold features."""

@@ -30,9 +30,9 @@ import math
 
 import numpy as np
 
-from privclust.compiled import kernel, part
+from privclust.core.compiled import kernel, part
+from privclust.core.vectormath import exp_nonpositive
 from privclust.kmeans._sketch_kernels import _COSINE, _SINE
-from privclust.vectormath import exp_nonpositive
 
 LOGISTIC_EDGE = 1e-3  # logistic values are started so far from 0 and 1
 _TILE = 128  # frequencies whose atoms stay in the first-level cache

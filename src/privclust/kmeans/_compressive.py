@@ -13,7 +13,9 @@ from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from privclust.hints import Bounds, RandomState
+from privclust.core.hints import Bounds, RandomState
+from privclust.core.lloyd import nearest_center
+from privclust.core.validation import GROUPS, Real, as_generator, check_parameters
 from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._mixture_decoder import cell_variance
@@ -21,12 +23,10 @@ from privclust.kmeans._moments import Moments, estimate_moments
 from privclust.kmeans._release import release, smaller_noise
 from privclust.kmeans._sketch import Sketch
 from privclust.kmeans._sketch_decoding import count_noise, decode, mean_features
-from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
 from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
-from privclust.validation import GROUPS, Real, as_generator, check_parameters
 
 _PER_UNKNOWN, _FEWEST = 10, 500  # frequencies: m = 10 k d, as the paper recommends, while
 _MANY, _PER_UNKNOWN_IF_MANY = 5000, 3  # these are few; noise that is normal grows with sqrt(m) only

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from privclust.hints import Bounds, RandomState
+from privclust.core.hints import Bounds, RandomState
+from privclust.core.lloyd import nearest_center, nearest_center_statistics
+from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
-from privclust.lloyd import nearest_center, nearest_center_statistics
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import (
@@ -26,7 +27,6 @@ from privclust.privacy.bounds import (
 from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
-from privclust.validation import DELTA, GROUPS, Unless, check_parameters
 
 
 @dataclass(frozen=True)

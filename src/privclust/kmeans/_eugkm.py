@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from privclust.hints import Bounds, RandomState
+from privclust.core.hints import Bounds, RandomState
+from privclust.core.lloyd import nearest_center
+from privclust.core.validation import GROUPS, Real, check_parameters
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
-from privclust.lloyd import nearest_center
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import declared_box, separated_points
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
-from privclust.validation import GROUPS, Real, check_parameters
 
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
 

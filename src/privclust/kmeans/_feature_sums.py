@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.validation import check_integer
 from privclust.kmeans._sketch_kernels import (
     BLOCK,
     FRACTION_BITS,
@@ -16,7 +17,6 @@ from privclust.kmeans._sketch_kernels import (
     add_features,
     add_masked_features,
 )
-from privclust.validation import check_integer
 
 # No record adds an entry of larger modulus to the sums, nor a real or imaginary part: features in
 # float32 are rounded to multiples of 2^-22, those in float64 to multiples of 2^-40.

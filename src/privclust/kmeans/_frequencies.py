@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator, check_integer, check_option, check_real
 from privclust.kmeans._feature_sums import sketch
-from privclust.validation import as_generator, check_integer, check_option, check_real
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
 _SMALLEST_RADIUS, _LARGEST_RADIUS = 0.1, 7.0  # of "log_uniform"

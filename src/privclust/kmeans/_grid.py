@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from privclust.compiled import kernel, part
-from privclust.lloyd import BLOCK, find_nearest
+from privclust.core.compiled import kernel, part
+from privclust.core.lloyd import BLOCK, find_nearest
 from privclust.privacy.bounds import Box
 
 _CELL_BYTES = 24  # counts, noise and their sum
@@ -144,8 +144,8 @@ def _count(X, low, inverse_steps, shape, counts):
 def _assign_cells(counts, middles, shape, centers, totals, n_cells, sums):
     """Add to totals, n_cells and sums, in the order of the cells; return the error.
 
-    One loop adds up, not `privclust.lloyd.add_to_clusters`: weights and numbers of cells in a loop
-    each would take half as long again.
+    One loop adds up, not `privclust.core.lloyd.add_to_clusters`: weights and numbers of cells in
+    a loop each would take half as long again.
     """
     d = shape.size
     place = np.zeros(d, dtype=np.int64)

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.hints import RandomState
-from privclust.lloyd import lloyd, nearest_center, plus_plus
-from privclust.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
+from privclust.core.hints import RandomState
+from privclust.core.lloyd import lloyd, nearest_center, plus_plus
+from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
 
 _LARGEST = 1e100  # coordinates whose squares can be summed up
 

@@ -44,9 +44,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
+from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust.kmeans._atoms import LOGISTIC_EDGE, fill_many_atoms, minimise, unpacked
 from privclust.kmeans._ellipsoids import fit_ellipsoids, n_numbers
-from privclust.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust.privacy.bounds import Box
 
 _ATOMS_PER_CLUSTER, _EXTRA_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least

@@ -30,12 +30,12 @@ from typing import Literal
 
 import numpy as np
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import check_integer, check_option, check_real
 from privclust.kmeans._feature_sums import MODULUS_BOUND
 from privclust.kmeans._sketch import Sketch, SketchNoise
 from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
-from privclust.validation import check_integer, check_option, check_real
 
 NOISES = ("auto", "laplace", "gaussian")
 ROUNDING = 2.0 * (MODULUS_BOUND - 1.0)

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust import hdf5
+from privclust.core import hdf5
+from privclust.core.streams import Source, chunks
+from privclust.core.validation import check_integer, check_option
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.privacy import Guarantee
-from privclust.streams import Source, chunks
-from privclust.validation import check_integer, check_option
 
 KIND = "sketch"
 MECHANISMS = ("laplace", "gaussian")
@@ -160,7 +160,7 @@ class Sketch:
         Parameters
         ----------
         source : array_like, path or iterable of chunks
-            What `privclust.streams.chunks` reads.
+            What `privclust.core.streams.chunks` reads.
         frequencies : array_like of shape (n_features, m)
         n_measurements : int or None
             r: how many features each record takes part in; None for all.
@@ -312,7 +312,7 @@ class Sketch:
         ------
         FileNotFoundError
             If there is no such file.
-        privclust.hdf5.FileError
+        privclust.core.hdf5.FileError
             If the file is damaged or holds something else.
         """
         if not os.path.exists(path):

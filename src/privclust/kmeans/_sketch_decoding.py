@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from privclust.hints import Bounds, RandomState
+from privclust.core.hints import Bounds, RandomState
+from privclust.core.validation import as_generator, check_integer, check_option
 from privclust.kmeans._clompr import decode_diracs
 from privclust.kmeans._mixture_decoder import Decoded, decode_mixture, expected_residual
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
 from privclust.kmeans._sketch import Sketch
 from privclust.privacy.bounds import checked_box
-from privclust.validation import as_generator, check_integer, check_option
 
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")

@@ -31,7 +31,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from privclust.compiled import kernel, part
+from privclust.core.compiled import kernel, part
 
 BLOCK = 256  # records added up before a carry; their features come to at most 2^30 in 32 bits
 LANES = 4  # columns of X and of the frequencies are padded with zeros to a multiple of this

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from privclust.lloyd import nearest_center_statistics
+from privclust.core.lloyd import nearest_center_statistics
 
 
 def mean_error(means: np.ndarray, true_means: np.ndarray) -> float:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.compiled import kernel
-from privclust.validation import check_integer, check_real
+from privclust.core.compiled import kernel
+from privclust.core.validation import check_integer, check_real
 
 _FEW_DIMENSIONS = 8  # up to which distances are sums of squared differences rather than products
 _BLOCK = 256  # queries whose distances to the whole gallery are held at once

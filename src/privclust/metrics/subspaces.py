@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from privclust.grassmann import residuals
+from privclust.core.grassmann import residuals
 
 __all__ = ["principal_angles", "subspace_cost", "subspace_distance", "wasserstein_distance"]
 

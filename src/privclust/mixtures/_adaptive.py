@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._frames import (
     chi_radius,
@@ -37,15 +38,14 @@ from privclust.mixtures._frames import (
     release_moments,
     statistic_weights,
 )
-from privclust.mixtures._noise_plan import RELATION
 from privclust.mixtures._parameters import MixtureParameters, sample
+from privclust.mixtures._perturbations import RELATION
 from privclust.mixtures._private_base import PrivateMixture
 from privclust.privacy import Guarantee
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.validation import DELTA, GROUPS, Unless, check_parameters
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust import hdf5
-from privclust.hints import RandomState
+from privclust.core import hdf5
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
-from privclust.validation import as_generator, check_integer
 
 _KIND = "mixture"
 _CHUNK = 4096  # points whose responsibilities are held at a time
@@ -173,7 +173,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
         Raises
         ------
-        privclust.hdf5.FileError
+        privclust.core.hdf5.FileError
             If the file is missing, damaged, or of another class.
         """
         found = hdf5.read(path, _KIND, {"estimator": cls.__name__})

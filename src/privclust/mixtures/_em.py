@@ -10,13 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from privclust.hints import RandomState
-from privclust.lloyd import nearest_center_statistics
-from privclust.mixtures._base import FittedMixture
-from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
-from privclust.mixtures._parameters import MixtureParameters, covariance_shape
-from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
-from privclust.validation import (
+from privclust.core.hints import RandomState
+from privclust.core.lloyd import nearest_center_statistics
+from privclust.core.validation import (
     GROUPS,
     NOT_NEGATIVE,
     Real,
@@ -24,6 +20,10 @@ from privclust.validation import (
     check_parameters,
     check_real,
 )
+from privclust.mixtures._base import FittedMixture
+from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
+from privclust.mixtures._parameters import MixtureParameters, covariance_shape
+from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
 
 
 class GaussianMixtureEM(FittedMixture):

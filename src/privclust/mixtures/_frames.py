@@ -28,9 +28,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from privclust.mixtures import _kernels
-from privclust.mixtures._noise_plan import joint_noise
-from privclust.mixtures._noised import add_noise
+from privclust.mixtures._noised_statistics import add_noise
 from privclust.mixtures._parameters import MixtureParameters
+from privclust.mixtures._perturbations import joint_noise
 from privclust.privacy.measurements import Gaussian
 
 

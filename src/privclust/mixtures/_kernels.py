@@ -12,8 +12,8 @@ type enters as a stack of whitening factors ``W`` (see `MixtureParameters.whiten
 
 import numpy as np
 
-from privclust.compiled import REORDER, kernel, part
-from privclust.vectormath import exp_nonpositive
+from privclust.core.compiled import REORDER, kernel, part
+from privclust.core.vectormath import exp_nonpositive
 
 _BLOCK = 1024  # points of a block, fewer where there are many features or components
 _LEAST_BLOCK = 64

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privclust.validation import check_integer
+from privclust.core.validation import check_integer
 
 COVARIANCE_TYPES = ("spherical", "diag", "full")
 _WEIGHT_TOLERANCE = 1e-8  # of the sum of the weights

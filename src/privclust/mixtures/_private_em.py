@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from privclust.hints import RandomState
-from privclust.lloyd import nearest_center, nearest_center_statistics
-from privclust.mixtures._noise_plan import Settings, budget_share, guarantee, perturbations
-from privclust.mixtures._noised import Estimate, FloorRates, add_noise, parameters_from
+from privclust.core.hints import RandomState
+from privclust.core.lloyd import nearest_center, nearest_center_statistics
+from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.mixtures._noised_statistics import Estimate, FloorRates, add_noise, parameters_from
 from privclust.mixtures._parameters import MixtureParameters
+from privclust.mixtures._perturbations import Settings, budget_share, guarantee, perturbations
 from privclust.mixtures._private_base import PrivateMixture
 from privclust.mixtures._statistics import expected_statistics
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.validation import DELTA, GROUPS, Unless, check_parameters
 
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
 

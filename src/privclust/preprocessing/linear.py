@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.validation import check_parameters
+from privclust.core.validation import check_parameters
 
 
 class PrincipalCoordinates(TransformerMixin, BaseEstimator):

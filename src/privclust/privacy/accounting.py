@@ -23,8 +23,8 @@ from functools import lru_cache, reduce
 import numpy as np
 from scipy.optimize import brentq
 
-from privclust.packages import require
-from privclust.validation import check_real
+from privclust.core.packages import require
+from privclust.core.validation import check_real
 
 _WHAT = "privacy budgets"  # need dp-accounting, which is slow to import
 # Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.

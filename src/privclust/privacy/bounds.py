@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privclust.hints import Bounds
+from privclust.core.hints import Bounds
+from privclust.core.validation import check_option, check_real
 from privclust.privacy.guarantee import PrivacyLeakWarning
-from privclust.validation import check_option, check_real
 
 OUT_OF_BOUNDS = ("clip", "error")
 _ROUNDING = 1e-12  # a norm may exceed the bound by this part of it

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from privclust.core.validation import check_option
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon
 from privclust.privacy.sensitivity import Neighbours
-from privclust.validation import check_option
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
 _STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition

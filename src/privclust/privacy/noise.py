@@ -25,8 +25,8 @@ from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
-from privclust.hints import RandomState
-from privclust.validation import as_generator
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator
 
 _MISSING = (
     "noise that may be released is drawn by OpenDP, which is not installed: "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from privclust.validation import check_real
+from privclust.core.validation import check_real
 
 NORMS = ("l1", "l2", "trace", "range")
 

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from privclust.hints import RandomState
-from privclust.spectral import estimate_n_clusters, spectral_clustering
-from privclust.validation import GROUPS, Constraint, as_generator, check_parameters
+from privclust.core.hints import RandomState
+from privclust.core.spectral import estimate_n_clusters, spectral_clustering
+from privclust.core.validation import GROUPS, Constraint, as_generator, check_parameters
 
 _MAX_ESTIMATED_CLUSTERS = 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import (
     largest_magnitude,

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import largest_magnitude, row_space
 

@@ -12,11 +12,11 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import NOT_NEGATIVE, Integer, Real, check_integer
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
-from privclust.validation import NOT_NEGATIVE, Integer, Real, check_integer
 
 __all__ = ["MTSC", "SBL"]
 

@@ -8,7 +8,7 @@ and all the Sigma_j of a fit come from one matrix product with :func:`packed_out
 
 import numpy as np
 
-from privclust.compiled import kernel, part
+from privclust.core.compiled import kernel, part
 
 LANES = 32  # tasks eliminated together: wide enough for vector registers, small enough for cache
 

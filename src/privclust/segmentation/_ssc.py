@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.compiled import REORDER, kernel
-from privclust.hints import RandomState
+from privclust.core.compiled import REORDER, kernel
+from privclust.core.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import (
     largest_magnitude,

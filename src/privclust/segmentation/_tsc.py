@@ -12,10 +12,10 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from privclust._spectral_kmeans import best_of_starts
-from privclust.hints import RandomState
-from privclust.spectral import spectral_clustering
-from privclust.validation import GROUPS, Integer, as_generator, check_parameters
+from privclust.core._spectral_kmeans import best_of_starts
+from privclust.core.hints import RandomState
+from privclust.core.spectral import spectral_clustering
+from privclust.core.validation import GROUPS, Integer, as_generator, check_parameters
 
 _BLOCK_ENTRIES = 1 << 21  # inner products found together: 16 MiB
 _DENSE = 1000  # vertices up to which eigenvectors are found from a full matrix

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.validation import check_integer
 from privclust.metrics.subspaces import wasserstein_distance
-from privclust.validation import check_integer
 
 _LARGEST_COORDINATE = 1e100
 _BLOCK_ENTRIES = 1 << 20  # arcs compared at once

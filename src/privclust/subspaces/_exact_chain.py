@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, ive, logsumexp, softmax
 
-from privclust.grassmann import residuals
+from privclust.core.grassmann import residuals
+from privclust.core.validation import check_integer
 from privclust.privacy.accounting import check_epsilon
-from privclust.validation import check_integer
 
 MOST_ROWS = 7
 _ROUNDING = 1e-9

@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from privclust.core.validation import check_integer
 from privclust.privacy.accounting import check_epsilon
-from privclust.validation import check_integer
 
 MOST_STATES = 200_000
 _GRID_MULTIPLE = 6  # of the grid's size: 30 degrees are on it

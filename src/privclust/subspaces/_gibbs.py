@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from privclust.bingham import LARGEST_CONCENTRATION, full_basis
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import GROUPS, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Exponential
@@ -24,7 +25,6 @@ from privclust.subspaces._base import (
     starting_bases,
 )
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
-from privclust.validation import GROUPS, Integer, check_parameters
 
 _IN_THE_LIMIT = (
     "a Gibbs sampler has its distribution in the limit of many sweeps only; where it is within g "

@@ -18,8 +18,8 @@ from privclust.bingham._kernels import (
     rotated_frame,
     subspace_rows,
 )
-from privclust.compiled import REORDER, kernel, part
-from privclust.vectormath import exp_nonpositive
+from privclust.core.compiled import REORDER, kernel, part
+from privclust.core.vectormath import exp_nonpositive
 
 BLOCK = 64
 """Rows whose labels are drawn together: with 50 features they stay in the first-level cache."""

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from privclust.grassmann import basis_of_rows, nearest_subspaces, principal_bases
-from privclust.hints import RandomState
+from privclust.core.grassmann import basis_of_rows, nearest_subspaces, principal_bases
+from privclust.core.hints import RandomState
+from privclust.core.validation import GROUPS, as_generator, check_parameters
 from privclust.subspaces._base import DIMENSION, SubspaceClusterer, check_magnitude, starting_bases
-from privclust.validation import GROUPS, as_generator, check_parameters
 
 
 class KPlanes(SubspaceClusterer):

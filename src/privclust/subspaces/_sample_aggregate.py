@@ -13,8 +13,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from privclust.grassmann import bases_of_labels, orthonormal, random_bases, residuals
-from privclust.hints import RandomState
+from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases, residuals
+from privclust.core.hints import RandomState
+from privclust.core.validation import DELTA, GROUPS, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import SmoothGaussian
@@ -29,7 +30,6 @@ from privclust.subspaces._smooth_sensitivity import (
     smooth_sensitivity,
     worst_delta,
 )
-from privclust.validation import DELTA, GROUPS, check_parameters
 
 _DRAWS = 200  # of all subsets, before the condition on them counts as out of reach
 _BLOCK_ENTRIES = 1 << 22  # inner products of bases held at once

@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from privclust.grassmann import nearest_subspaces, principal_bases, residuals
-from privclust.hints import RandomState
+from privclust.core.grassmann import nearest_subspaces, principal_bases, residuals
+from privclust.core.hints import RandomState
+from privclust.core.validation import DELTA, GROUPS, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import SymmetricGaussian, gaussian_share, mod_sulq_scale
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 from privclust.subspaces._base import DIMENSION, SubspaceClusterer, start_guarantee, starting_bases
-from privclust.validation import DELTA, GROUPS, check_parameters
 
 
 class SuLQKPlanes(SubspaceClusterer):

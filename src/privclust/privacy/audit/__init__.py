@@ -11,7 +11,7 @@ from privclust.privacy.audit._bounds import (
 )
 from privclust.privacy.audit._neighbours import add_remove, move_one, replace_one
 from privclust.privacy.audit._search import PairSearch, search_pair
-from privclust.privacy.audit._sensitivity import SensitivitySearch, numerical_sensitivity
+from privclust.privacy.audit._sensitivity_search import SensitivitySearch, numerical_sensitivity
 from privclust.privacy.audit._statistics import likelihood_ratio
 
 __all__ = [

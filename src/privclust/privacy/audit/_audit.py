@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator, check_integer
 from privclust.privacy.audit import _events, _statistics
 from privclust.privacy.audit._bounds import check_claim, check_order, draws_needed, renyi_bound
 from privclust.privacy.audit._events import Event
 from privclust.privacy.audit._runs import draw
 from privclust.privacy.audit._statistics import Statistic
-from privclust.validation import as_generator, check_integer
 
 __all__ = ["AuditResult", "Event", "audit_mechanism"]
 

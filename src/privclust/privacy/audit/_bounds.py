@@ -14,7 +14,7 @@ import math
 import numpy as np
 from scipy.special import betainccinv, betaincinv
 
-from privclust.validation import check_integer, check_real
+from privclust.core.validation import check_integer, check_real
 
 _MOST_DRAWS = 2**60
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from privclust.hints import RandomState
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator, check_integer
 from privclust.privacy.audit._audit import AuditResult, audit_mechanism
 from privclust.privacy.audit._statistics import Statistic
-from privclust.validation import as_generator, check_integer
 
 _SELECTION_RATIO = 4  # one pair in so many goes on to the next round
 _GUIDED_SELECTION_RATIO = 8  # the same where pairs can be moved

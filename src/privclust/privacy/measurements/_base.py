@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from privclust.core.validation import check_integer, check_real
 from privclust.privacy.accounting import Loss
 from privclust.privacy.guarantee import Release
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_real
 
 PRICE_TOLERANCE = 1e-9  # relative, between a price that is given and that of the noise
 

@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from privclust.packages import require
+from privclust.core.packages import require
+from privclust.core.validation import check_integer
 from privclust.privacy.accounting import calibrated, check_budget
 from privclust.privacy.measurements._base import Measurement
 from privclust.privacy.measurements._gaussian import Gaussian
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
-from privclust.validation import check_integer
 
 _ROOT_TOLERANCE = 1e-12  # the calibration's root finder stops this close to the root
 _ROUNDING_MARGIN = 1e-9  # more noise by this part outweighs cancellation in the function's values

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.validation import check_integer, check_real
 from privclust.privacy import noise
 from privclust.privacy.accounting import Loss, check_budget, gaussian_constant
 from privclust.privacy.measurements._base import (
@@ -19,7 +20,6 @@ from privclust.privacy.measurements._base import (
 )
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
-from privclust.validation import check_integer, check_real
 
 
 @dataclass(frozen=True)

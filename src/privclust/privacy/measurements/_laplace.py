@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.validation import check_real
 from privclust.privacy import noise
 from privclust.privacy.accounting import Loss
 from privclust.privacy.measurements._base import (
@@ -17,7 +18,6 @@ from privclust.privacy.measurements._base import (
     real_array,
 )
 from privclust.privacy.noise import NoiseSource
-from privclust.validation import check_real
 
 
 @dataclass(frozen=True)

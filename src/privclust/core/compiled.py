@@ -1,0 +1,147 @@
+"""How loops are compiled, so that the same call gives the same bits in every process.
+
+Sums in most loops may be reordered and contracted, so their last bits depend on how a function was
+optimised, and by default that depends on history: Numba links a copy of each called function into
+the machine code of its caller and optimises it again, but a process that compiles calls the one
+copy it had before, one that loads code from the cache the other; and a function that does not
+state its floating-point flags has those of whichever caller is compiled first. Hence two kinds:
+
+- a *kernel* is called from Python, and is cached on disk;
+- a *part* is called from kernels and parts. It is always inlined, thus optimised as its caller is,
+  and never cached: no machine code of its own is ever run for a kernel.
+
+Both state all their flags. Numba renews a cached function when its own file changes; a kernel is
+renewed as well when anything else changes that it is made of: the files of functions it calls, and
+constants.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Set
+from pathlib import Path
+
+from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
+
+REORDER = frozenset({"reassoc", "contract", "nsz"})
+"""Sums may be reordered so that they vectorise; NaN and inf keep their meaning."""
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, tuple)
+
+
+def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable:
+    """Return a decorator that compiles a function which Python calls, and caches it.
+
+    It must not be called by other compiled functions of the package: see `part`.
+
+    Parameters
+    ----------
+    fastmath : bool or set of str
+        What the compiler may do to floating-point numbers, by the names of LLVM's flags, such as
+        ``{"reassoc", "contract", "nsz"}``; by default it does nothing but what is written.
+    error_model : {"numpy", "python"}
+        What division by zero does: give inf or NaN, or raise ZeroDivisionError.
+
+    Returns
+    -------
+    callable
+        Takes the function and returns it compiled, without the global interpreter lock.
+
+    Raises
+    ------
+    RuntimeError
+        If the function has no file, beside which or for which its machine code could be cached.
+
+    Examples
+    --------
+    A function typed at a prompt has none; in a module, the decorator is used as that of `part` is.
+
+    >>> import numpy as np
+    >>> from privclust.core.lloyd import _lower_distances
+    >>> X, least = np.array([[3.0, 4.0]]), np.array([np.inf])
+    >>> float(_lower_distances(X, np.zeros(2), least)), least
+    (25.0, array([25.]))
+    """
+
+    def decorate(function):
+        compiled = njit(forceinline=False, **_options(fastmath, error_model))(function)
+        if isinstance(compiled, Dispatcher):  # not with NUMBA_DISABLE_JIT
+            compiled._cache = _Cache(function)
+        return compiled
+
+    return decorate
+
+
+def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable:
+    """Return a decorator that compiles a function to be inlined in those that call it.
+
+    Python can call it too, as tests do, but it is compiled anew in each process, and its last bits
+    may differ from those it has inside a kernel.
+
+    Parameters
+    ----------
+    fastmath, error_model
+        See `kernel`. They hold for what is written in this function, wherever it is inlined.
+
+    Returns
+    -------
+    callable
+        Takes the function and returns it compiled.
+
+    Examples
+    --------
+    >>> @part()
+    ... def square(x):
+    ...     return x * x
+    >>> square(3.0)
+    9.0
+    """
+    return njit(forceinline=True, **_options(fastmath, error_model))
+
+
+def _options(fastmath, error_model):
+    """Numba's options of both kinds; one that is not given would be the first caller's."""
+    flags = fastmath if isinstance(fastmath, bool) else set(fastmath)
+    return {"nogil": True, "error_model": error_model, "fastmath": flags}
+
+
+class _Cache(FunctionCache):
+    """Numba's cache, whose entries are also keyed by what else a function is made of."""
+
+    def _index_key(self, sig, codegen):
+        return (*super()._index_key(sig, codegen), _ingredients(self._py_func))
+
+
+def _ingredients(function) -> str:
+    """Return a digest of the files and the constants that a function is compiled from.
+
+    Constants are those its body and the functions it calls have from their modules.
+    """
+    files, constants = {__file__}, set()
+    seen, waiting = set(), [function]
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        files.add(inspect.getfile(current))
+        for name in _names(current.__code__):
+            value = current.__globals__.get(name)
+            if isinstance(value, _CONSTANTS):
+                constants.add(f"{current.__module__}.{name} = {value!r}")
+            called = getattr(value, "py_func", None) or getattr(value, "_defn", None)
+            if called is not None:  # compiled, or an intrinsic
+                waiting.append(called)
+    digest = hashlib.sha256("\n".join(sorted(constants)).encode())
+    for file in sorted(files):
+        digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _names(code) -> set[str]:
+    """Return the global names in a function and in the functions within it."""
+    inner = (_names(constant) for constant in code.co_consts if inspect.iscode(constant))
+    return set(code.co_names).union(*inner)

@@ -1,0 +1,134 @@
+"""Config files: reading them, and saying in one line what is wrong with one.
+
+The schemas stand in workflow/schemas. A message names the file, the key, what it got and what it
+may be.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privclust.core.packages import require
+
+
+class ConfigError(Exception):
+    """A config file cannot be used; the message is one line."""
+
+
+def load_yaml(path: str | os.PathLike[str]) -> Any:
+    """Read a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing or is not YAML.
+    """
+    yaml = require("yaml", "config files")
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{path}: not YAML ({reason})") from None
+
+
+def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
+    """Check a document against a JSON schema.
+
+    Parameters
+    ----------
+    document : object
+        The config.
+    schema : mapping
+        The JSON schema (draft 2020-12).
+    where : str
+        The name of the document, for the message.
+
+    Raises
+    ------
+    ConfigError
+        Naming the first wrong key in the document's order, what it got and what it may be.
+    """
+    jsonschema = require("jsonschema", "config files")
+
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))
+    if errors:
+        error = jsonschema.exceptions.best_match(errors)
+        raise ConfigError(f"{where}: {_explain(error)}")
+
+
+def load_validated(path: str | os.PathLike[str], schema_path: str | os.PathLike[str]) -> Any:
+    """Read a YAML file and check it against the schema in another YAML file."""
+    document = load_yaml(path)
+    validate(document, load_yaml(schema_path), str(path))
+    return document
+
+
+def load_table(path: str | os.PathLike[str], columns: tuple[str, ...]) -> list[dict[str, str]]:
+    """Read a CSV table that must have the given columns.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing or lacks a column.
+    """
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    missing = [name for name in columns if name not in (reader.fieldnames or [])]
+    if missing:
+        raise ConfigError(
+            f"{path}: lacks the column {missing[0]!r}; it must have {', '.join(columns)}"
+        )
+    return rows
+
+
+def _explain(error: Any) -> str:
+    """Say what a jsonschema error means: the key, what it got, what it may be."""
+    key = ""
+    for part in error.absolute_path:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}"
+    key = key.lstrip(".") or "(top level)"
+    rule, value = error.validator, error.validator_value
+    if rule == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))
+        unknown = sorted(set(error.instance) - set(allowed))
+        return f"{key}: unknown key {unknown[0]!r}; it may have {', '.join(allowed)}"
+    if rule == "required":
+        missing = next(name for name in value if name not in error.instance)
+        return f"{key}: the key {missing!r} is missing; it needs {', '.join(value)}"
+    if rule == "dependentRequired":
+        return f"{key}: {error.message}; give both or neither"
+    choices = ", ".join(map(_short, value)) if rule == "enum" else ""
+    kinds = [value] if isinstance(value, str) else value if rule == "type" else []
+    may_be = {
+        "enum": f"one of {choices}",
+        "type": f"of type {' or '.join(kinds)}",
+        "minimum": f"at least {value}",
+        "exclusiveMinimum": f"more than {value}",
+        "maximum": f"at most {value}",
+        "minItems": f"a list of at least {value} entries",
+        "minProperties": f"a mapping of at least {value} entries",
+        "minLength": f"a text of at least {value} characters",
+    }.get(rule, error.message)
+    may_be = error.schema.get("description", may_be)
+    return f"{key}: got {_short(error.instance)}; it may be {may_be}"
+
+
+def _short(value: Any) -> str:
+    """Print a value in at most 60 characters."""
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,279 @@
+"""The only reader and writer of HDF5 files with a digest: saved estimators, features, artefacts.
+
+The bytes of a file depend on nothing but its content: no clock, no host name and no path is
+stored, and the library versions are those of the environment that wrote it. It is written under a
+temporary name, flushed to the disk and renamed, so a killed process leaves no file under its name;
+and it carries a digest of its header and arrays, so a file that was truncated, edited or mixed up
+with another one is refused on reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privclust import __version__
+from privclust.core.canonical import canonical_json
+from privclust.core.files import atomic_path
+from privclust.core.packages import require
+
+if TYPE_CHECKING:
+    import h5py
+
+RUN_AGAIN = "; delete it and run again"
+"""What a reader may advise where a run makes the file again."""
+
+_SCHEMA_VERSION = 1
+_HEADER = "header"
+_DIGEST = "digest"
+_WHAT = "artefacts and saved estimators"  # need HDF5
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "h5py")
+
+
+class FileError(Exception):
+    """A file is not what its reader asked for; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds.
+
+    Attributes
+    ----------
+    kind : str
+        What sort of file this is, such as ``"sketch"``, ``"features"`` or ``"fit"``.
+    parameters : dict
+        Everything that decided the content, as JSON values.
+    inputs : dict of str to str
+        Digest of each file that was read to make this one, by its role.
+    versions : dict of str to str
+        Versions of the packages that computed the content.
+    arrays : dict of str to ndarray
+        The content; a name may contain ``/`` for groups.
+    digest : str
+        SHA-256 over header and arrays.
+    """
+
+    kind: str
+    parameters: dict[str, Any]
+    inputs: dict[str, str]
+    versions: dict[str, str]
+    arrays: dict[str, np.ndarray] = field(repr=False)
+    digest: str
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages whose code decides numerical results."""
+    return {"privclust": __version__} | {name: metadata.version(name) for name in _PACKAGES}
+
+
+def write(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, np.ndarray],
+    parameters: Mapping[str, Any],
+    inputs: Mapping[str, str] | None = None,
+) -> str:
+    """Write a file atomically and return its digest.
+
+    Parameters
+    ----------
+    path : path-like
+        Where it shall be; its folder is made if needed.
+    kind : str
+        What sort of file this is.
+    arrays : mapping of str to array-like
+        Numbers, booleans or byte strings; text is stored as UTF-8 bytes of fixed length.
+    parameters : mapping
+        JSON values that decided the content.
+    inputs : mapping of str to str, optional
+        Digest of each file read, by role.
+
+    Returns
+    -------
+    str
+        The digest, which files made from this one record as their input.
+
+    Raises
+    ------
+    TypeError
+        If an array holds Python objects.
+    OSError
+        If the disk does not take the file; then there is none.
+    ImportError
+        If h5py is not installed.
+    """
+    hdf5 = require("h5py", _WHAT)
+    header = {
+        "schema": _SCHEMA_VERSION,
+        "kind": kind,
+        "parameters": dict(parameters),
+        "inputs": dict(inputs or {}),
+        "versions": package_versions(),
+    }
+    header_text = canonical_json(header)
+    storable = {name: _storable(name, arrays[name]) for name in sorted(arrays)}
+    digest = _digest(header_text, storable)
+    with atomic_path(path) as temporary, _DiskFile(temporary, "w+b") as disk:
+        with hdf5.File(disk, "w", libver="latest") as file:
+            file.attrs[_HEADER] = np.bytes_(header_text.encode())
+            file.attrs[_DIGEST] = np.bytes_(digest.encode())
+            for name, array in storable.items():
+                chunked = {} if array.ndim == 0 or array.size == 0 else _FILTERS
+                file.create_dataset(name, data=array, track_times=False, **chunked)
+        disk.raise_failure()
+    return digest
+
+
+_FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
+
+
+class _DiskFile(io.FileIO):
+    """A file that HDF5 can write to on a full disk, where it would end the process by SIGSEGV."""
+
+    _failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Take all of the data, whether or not the disk does."""
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while left and self._failure is None:
+            try:
+                left = left[super().write(left) :]
+            except OSError as error:
+                self._failure = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, if the disk does."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self._failure = self._failure or error
+            return self.tell() if size is None else size
+
+    def raise_failure(self) -> None:
+        """Raise the first error of the disk, if there was one."""
+        if self._failure is not None:
+            raise self._failure
+
+
+def read(
+    path: str | os.PathLike[str],
+    kind: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    remedy: str = "",
+) -> Contents:
+    """Read a file of `write` and check that it is whole and the one that was asked for.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    kind : str
+        The kind it must have.
+    parameters : mapping, optional
+        Parameters that its header must hold, key by key; others are not looked at.
+    remedy : str
+        What messages advise at the end; `RUN_AGAIN` where a run makes the file again.
+
+    Returns
+    -------
+    Contents
+
+    Raises
+    ------
+    FileError
+        If the file is missing, truncated, altered, of another schema or kind, or was made with
+        other parameters.
+    ImportError
+        If h5py is not installed.
+    """
+    hdf5 = require("h5py", _WHAT)
+    if_damaged = remedy or "; take another copy of it"
+    try:
+        with hdf5.File(path, "r", locking=False) as file:
+            header_text = bytes(file.attrs[_HEADER]).decode()
+            digest = bytes(file.attrs[_DIGEST]).decode()
+            arrays = dict(_datasets(file))
+    except FileNotFoundError:
+        raise FileError(f"{path}: there is no such artefact") from None
+    except Exception as error:  # a damaged file makes HDF5 fail in any way
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise FileError(f"{path}: not a whole artefact ({reason}){if_damaged}") from None
+    if _digest(header_text, arrays) != digest:
+        raise FileError(f"{path}: its content does not fit its digest{if_damaged}")
+    header = json.loads(header_text)
+    _check_header(path, header, kind, parameters, remedy)
+    return Contents(
+        kind=header["kind"],
+        parameters=header["parameters"],
+        inputs=header["inputs"],
+        versions=header["versions"],
+        arrays=arrays,
+        digest=digest,
+    )
+
+
+def _storable(name: str, value: Any) -> np.ndarray:
+    """Bring a value to a type whose stored bytes are determined by its content."""
+    array = np.asarray(value)
+    if array.dtype.kind == "U":
+        array = np.char.encode(array, "utf-8")
+    if array.dtype.kind not in "biufcS":
+        raise TypeError(
+            f"array {name!r}: cannot be stored as dtype {array.dtype}; give numbers or text"
+        )
+    return np.asarray(array, order="C")
+
+
+def _digest(header_text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 over the header and every array's name, type, shape and bytes."""
+    sha = hashlib.sha256(header_text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        sha.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        sha.update(np.ascontiguousarray(array).data if array.size else b"")
+    return sha.hexdigest()
+
+
+def _datasets(group: h5py.Group, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Walk through all datasets below a group."""
+    for key, item in group.items():
+        if isinstance(item, Mapping):  # a group
+            yield from _datasets(item, f"{prefix}{key}/")
+        else:
+            yield f"{prefix}{key}", np.asarray(item[()])
+
+
+def _check_header(
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    kind: str,
+    parameters: Mapping[str, Any] | None,
+    remedy: str,
+) -> None:
+    """Refuse a header of another schema, kind or parameter."""
+    if header["schema"] != _SCHEMA_VERSION:
+        raise FileError(
+            f"{path}: written with schema {header['schema']}, this version reads {_SCHEMA_VERSION}"
+            f"{remedy}"
+        )
+    if header["kind"] != kind:
+        raise FileError(f"{path}: holds a {header['kind']!r} artefact, not a {kind!r}")
+    for key, wanted in (parameters or {}).items():
+        found = header["parameters"].get(key)
+        if canonical_json(found) != canonical_json(wanted):
+            raise FileError(
+                f"{path}: was made with {key} = {canonical_json(found)}, "
+                f"not {canonical_json(wanted)}{remedy}"
+            )

@@ -1,0 +1,266 @@
+"""Lloyd's algorithm, which several packages need: one pass, a run, and a start.
+
+The parts that are compiled into other passes, of spectral embeddings and of the cells of a grid,
+stand here too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust.core.compiled import kernel, part
+
+BLOCK = 128
+"""Samples whose distances are found together: they stay in the first-level cache."""
+
+
+def nearest_center_statistics(
+    X: np.ndarray, centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Assign each sample to its nearest center and sum up what was assigned, in one pass.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float64 or float32
+        float32 samples are not copied; all arithmetic is in float64.
+    centers : ndarray of shape (n_clusters, n_features), float64
+
+    Returns
+    -------
+    counts : ndarray of shape (n_clusters,)
+        Numbers of samples; ties go to the first center.
+    sums : ndarray of shape (n_clusters, n_features)
+        Their sums.
+    inertia : float
+        Sum of the squared distances to the nearest center.
+
+    Raises
+    ------
+    ValueError
+        If samples and centers differ in their number of features.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [9.0]])
+    >>> counts, sums, inertia = nearest_center_statistics(X, np.array([[0.0], [10.0]]))
+    >>> counts.tolist(), sums.ravel().tolist(), inertia
+    ([2.0, 1.0], [1.0, 9.0], 2.0)
+    """
+    counts = np.zeros(len(centers))
+    sums = np.zeros(centers.shape)
+    no_labels = np.empty(0, dtype=np.int64)
+    inertia = _assign(*_in_order(X, centers), counts, sums, no_labels)
+    return counts, sums, float(inertia)
+
+
+def nearest_center(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the index of the nearest center of each sample; ties go to the first.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float64 or float32
+    centers : ndarray of shape (n_clusters, n_features), float64
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int64
+
+    Raises
+    ------
+    ValueError
+        If samples and centers differ in their number of features.
+    """
+    labels = np.empty(len(X), dtype=np.int64)
+    counts, sums = np.zeros(len(centers)), np.zeros(centers.shape)
+    _assign(*_in_order(X, centers), counts, sums, labels)
+    return labels
+
+
+def _in_order(X, centers):
+    """Return both in C order, so that the kernel is compiled once; check that they fit."""
+    if X.shape[1] != centers.shape[1]:
+        raise ValueError(
+            f"centers must have {X.shape[1]} features, as X has, got shape {centers.shape}"
+        )
+    return np.ascontiguousarray(X), np.ascontiguousarray(centers)
+
+
+@kernel()
+def _assign(X, centers, counts, sums, labels):
+    """Add to counts and sums, write labels unless they are empty; return the inertia.
+
+    Samples are taken in blocks that are transposed, so that the loops over a block vectorise;
+    what is summed up is summed in the order of the samples.
+    """
+    block = np.zeros((X.shape[1], BLOCK))
+    distances, least = np.empty(BLOCK), np.empty(BLOCK)
+    nearest = np.empty(BLOCK, dtype=np.int64)
+    inertia = 0.0
+    for start in range(0, X.shape[0], BLOCK):
+        samples = X[start : start + BLOCK]
+        for i in range(samples.shape[0]):
+            for j in range(samples.shape[1]):
+                block[j, i] = samples[i, j]
+        find_nearest(block, BLOCK, centers, distances, least, nearest)
+        add_to_clusters(samples, nearest, counts, sums)
+        for i in range(len(samples)):
+            inertia += least[i]
+        if labels.size:
+            labels[start : start + len(samples)] = nearest[: len(samples)]
+    return inertia
+
+
+@part()
+def squared_distances(columns, n_samples, center, distances):
+    """Write the squared distance of each column to one center; compiled.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_features, n_samples), float64
+        Samples as columns, so that the loop over them vectorises.
+    n_samples : int
+        The number of columns; loops are quickest where it is a constant.
+    center : ndarray of shape (n_features,), float64
+    distances : ndarray of shape (n_samples,), float64
+        Out: summed up in the order of the features.
+    """
+    distances[:] = 0.0
+    for j in range(columns.shape[0]):
+        row, coordinate = columns[j], center[j]
+        for i in range(n_samples):
+            difference = row[i] - coordinate
+            distances[i] += difference * difference
+
+
+@part()
+def find_nearest(columns, n_samples, centers, distances, least, nearest):
+    """Write the nearest center of each column, and its squared distance; compiled.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_features, n_samples), float64
+        Samples as columns. What fills up the last block is computed like the rest.
+    n_samples : int
+        The number of columns; of many samples, blocks of `BLOCK` are quickest.
+    centers : ndarray of shape (n_clusters, n_features), float64
+    distances : ndarray of shape (n_samples,), float64
+        Work space.
+    least : ndarray of shape (n_samples,), float64
+        Out: squared distance to the nearest center.
+    nearest : ndarray of shape (n_samples,), int64
+        Out: its index; ties go to the first.
+    """
+    least[:] = np.inf
+    nearest[:] = 0
+    for k in range(centers.shape[0]):
+        squared_distances(columns, n_samples, centers[k], distances)
+        for i in range(n_samples):
+            is_nearer = distances[i] < least[i]
+            least[i] = distances[i] if is_nearer else least[i]
+            nearest[i] = k if is_nearer else nearest[i]
+
+
+@part()
+def add_to_clusters(samples, labels, counts, sums):
+    """Add samples to the counts and sums of the clusters of their labels, in order; compiled.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    labels : ndarray of at least n_samples entries, int64
+        The cluster of each sample.
+    counts : ndarray of shape (n_clusters,), float64
+        In and out.
+    sums : ndarray of shape (n_clusters, n_features), float64
+        In and out.
+    """
+    for i in range(samples.shape[0]):
+        k = labels[i]
+        counts[k] += 1.0
+        for j in range(samples.shape[1]):
+            sums[k, j] += samples[i, j]
+
+
+def lloyd(
+    X: np.ndarray, centers: np.ndarray, max_iter: int, tol: float
+) -> tuple[np.ndarray, float, int]:
+    """Iterate from one start; return centers, their inertia and the number of updates.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float64 or float32
+    centers : ndarray of shape (n_clusters, n_features), float64
+        A cluster that loses its samples takes the sample farthest from its center.
+    max_iter : int
+        Most updates.
+    tol : float
+        Ends when an update lowers the inertia by this part of it or less.
+    """
+    counts, sums, inertia = nearest_center_statistics(X, centers)
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
+        moved = sums / np.maximum(counts, 1.0)[:, None]
+        empty = np.flatnonzero(counts == 0)
+        if len(empty):
+            moved[empty] = X[_farthest(X, centers, len(empty))]
+        if np.array_equal(moved, centers):
+            break
+        centers, before = moved, inertia
+        counts, sums, inertia = nearest_center_statistics(X, centers)
+        if before - inertia <= tol * inertia:  # with tol = 0: rounding is all that is left
+            break
+    return centers, inertia, n_iter
+
+
+def _farthest(X, centers, n_rows):
+    """Return the rows farthest from their nearest center, the farthest first."""
+    least = np.full(len(X), np.inf)
+    for center in centers:
+        _lower_distances(X, center, least)
+    return np.argsort(-least, kind="stable")[:n_rows]
+
+
+def plus_plus(X: np.ndarray, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw centers among samples by k-means++; uniformly where all coincide with a center."""
+    least = np.full(len(X), np.inf)
+    centers = np.empty((n_clusters, X.shape[1]))
+    row = int(rng.integers(len(X)))
+    for k in range(n_clusters):
+        centers[k] = X[row]
+        total = _lower_distances(X, centers[k], least)
+        threshold = rng.random()
+        row = _row_at(least, threshold * total) if total > 0 else int(threshold * len(X))
+    return centers
+
+
+@kernel()
+def _lower_distances(X, center, least):
+    """Lower each row's squared distance to that to a new center; return their sum.
+
+    Row by row: to transpose blocks for one center, as `_assign` does for all, takes up to 8 times
+    as long.
+    """
+    total = 0.0
+    for i in range(X.shape[0]):
+        distance = 0.0
+        for j in range(X.shape[1]):
+            difference = X[i, j] - center[j]
+            distance += difference * difference
+        least[i] = min(least[i], distance)
+        total += least[i]
+    return total
+
+
+@kernel()
+def _row_at(least, threshold):
+    """Return the first row at which the running sum exceeds the threshold."""
+    total = 0.0
+    last = 0
+    for i in range(least.size):
+        if least[i] > 0.0:
+            total += least[i]
+            last = i
+            if total > threshold:
+                break
+    return last

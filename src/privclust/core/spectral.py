@@ -1,0 +1,145 @@
+"""Spectral clustering on the normalised Laplacian, shared by the packages that end in it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+
+from privclust.core._spectral_kmeans import best_of_starts
+
+__all__ = ["estimate_n_clusters", "spectral_clustering"]
+
+
+def spectral_clustering(
+    affinity: np.ndarray, n_clusters: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Cluster the vertices of a weighted graph (Ng, Jordan and Weiss).
+
+    The eigenvectors of the ``n_clusters`` largest eigenvalues of ``D^-1/2 A D^-1/2`` (the smallest
+    of the normalised Laplacian ``I - D^-1/2 A D^-1/2``) are put side by side, their rows scaled to
+    unit length, and the rows clustered by k-means (k-means++, 20 starts, the best is kept).
+
+    A vertex without edges has a zero row in the normalised affinity: it adds no component to the
+    Laplacian's null space, and k-means puts it with one of the clusters found.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_samples, n_samples)
+        Symmetric, non-negative, finite edge weights.
+    n_clusters : int
+        Number of clusters K, between 1 and ``n_samples``.
+    rng : numpy.random.Generator
+        Draws the seed of the k-means starts, one integer a call.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), dtype int64
+        Labels ``0 .. n_clusters - 1``. For one BLAS thread a function of the inputs and the state
+        of `rng` only.
+
+    Raises
+    ------
+    ValueError
+        If `affinity` is not square, finite, non-negative and symmetric, or `n_clusters` is out of
+        range.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If there are fewer clusters than asked for, since fewer rows differ.
+
+    References
+    ----------
+    A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001.
+    E. Elhamifar and R. Vidal, "Sparse subspace clustering", TPAMI 35(11), 2013, Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.core.spectral import spectral_clustering
+    >>> affinity = np.kron(np.eye(2), np.ones((3, 3)))
+    >>> labels = spectral_clustering(affinity, 2, np.random.default_rng(0))
+    >>> bool(np.ptp(labels[:3]) == 0 and np.ptp(labels[3:]) == 0 and labels[0] != labels[3])
+    True
+    """
+    normalised = _normalised_affinity(affinity)
+    n_samples = normalised.shape[0]
+    if not 1 <= n_clusters <= n_samples:
+        raise ValueError(
+            f"n_clusters must be between 1 and the number of samples {n_samples}, got {n_clusters}"
+        )
+    seed = int(rng.integers(2**31 - 1))
+    if n_clusters == 1:
+        return np.zeros(n_samples, dtype=np.int64)
+    _, vectors = eigh(normalised, subset_by_index=[n_samples - n_clusters, n_samples - 1])
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    embedding = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
+    return best_of_starts(embedding, n_clusters, seed)
+
+
+def estimate_n_clusters(affinity: np.ndarray, max_clusters: int) -> int:
+    """Estimate the number of clusters by the largest eigengap of the normalised Laplacian.
+
+    With ``0 = l_1 <= l_2 <= ...`` the Laplacian's eigenvalues, the estimate is the ``k`` in
+    ``1 .. max_clusters`` that maximises ``l_{k+1} - l_k``; the smaller of two equal ones.
+    Vertices without edges do not count as components.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_samples, n_samples)
+        Symmetric, non-negative, finite edge weights.
+    max_clusters : int
+        Largest number considered, at least 1; values above ``n_samples - 1`` are cut to that.
+
+    Returns
+    -------
+    n_clusters : int
+
+    Raises
+    ------
+    ValueError
+        If `affinity` is not square, finite, non-negative and symmetric, or ``max_clusters < 1``.
+
+    References
+    ----------
+    U. von Luxburg, "A tutorial on spectral clustering", Statistics and Computing 17, 2007,
+    section 8.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.core.spectral import estimate_n_clusters
+    >>> estimate_n_clusters(np.kron(np.eye(3), np.ones((4, 4))), max_clusters=6)
+    3
+    """
+    normalised = _normalised_affinity(affinity)
+    n_samples = normalised.shape[0]
+    if max_clusters < 1:
+        raise ValueError(f"max_clusters must be at least 1, got {max_clusters}")
+    max_clusters = min(max_clusters, n_samples - 1)
+    if max_clusters < 1:
+        return 1
+    first = n_samples - 1 - max_clusters
+    values = eigh(normalised, subset_by_index=[first, n_samples - 1], eigvals_only=True)
+    gaps = np.diff(1.0 - values[::-1])
+    return int(np.flatnonzero(gaps >= gaps.max() - 1e-10)[0]) + 1
+
+
+def _normalised_affinity(affinity: np.ndarray) -> np.ndarray:
+    """Return D^-1/2 A D^-1/2, with zero rows where a vertex has no edges."""
+    affinity = np.asarray(affinity, dtype=np.float64)
+    if affinity.ndim != 2 or affinity.shape[0] != affinity.shape[1] or affinity.size == 0:
+        raise ValueError(f"affinity must be a square matrix, got shape {affinity.shape}")
+    largest = affinity.max()
+    if not np.isfinite(largest) or not affinity.min() >= 0.0:
+        raise ValueError(
+            "affinity must be finite and non-negative, got NaN, inf or negative weights"
+        )
+    if largest == 0.0:
+        return np.zeros_like(affinity)
+    affinity = affinity / largest
+    if np.abs(affinity - affinity.T).max() > 1e-8:
+        raise ValueError("affinity must be symmetric: A and A.T differ by more than 1e-8 of max(A)")
+    degrees = affinity.sum(axis=1)
+    scale = np.where(degrees > 0.0, 1.0 / np.sqrt(np.where(degrees > 0.0, degrees, 1.0)), 0.0)
+    return affinity * scale[:, None] * scale

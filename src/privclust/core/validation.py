@@ -1,0 +1,172 @@
+"""Checks of parameters that all estimators share; every message names what it got."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from privclust.core.hints import RandomState
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a Generator for None, an int, a Generator (itself) or a RandomState (one draw)."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is None or isinstance(random_state, numbers.Integral | np.random.Generator):
+        return np.random.default_rng(random_state)
+    raise ValueError(
+        "random_state must be None, an int, a numpy.random.Generator or a RandomState, "
+        f"got {random_state!r}"
+    )
+
+
+def check_integer(name: str, value: Any, *, minimum: int) -> None:
+    """Raise a ValueError unless `value` is an integer of at least `minimum`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum:
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
+
+
+def check_real(name: str, value: Any, *, above: float = 0.0, inclusive: bool = False) -> None:
+    """Raise a ValueError unless `value` is finite and above `above` (or equal, if inclusive)."""
+    is_number = (
+        isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    )
+    if not is_number or value < above or (value == above and not inclusive):
+        bound = "at least" if inclusive else "greater than"
+        raise ValueError(f"{name} must be a finite number {bound} {above:g}, got {value!r}")
+
+
+def check_option(name: str, value: Any, options: Collection[str]) -> None:
+    """Raise a ValueError unless `value` is one of the options."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}")
+
+
+# --- parameters of estimators ------------------------------------------------------------------
+
+# checks a parameter of a name and value; it is told the others, and the sizes of X by name
+Constraint = Callable[[str, Any, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An integer of at least `minimum`; also at most, or below, ``n_samples`` or ``n_features``."""
+
+    minimum: int = 1
+    at_most: str = ""
+    below: str = ""
+
+    def __call__(self, name, value, known):
+        check_integer(name, value, minimum=self.minimum)
+        size = self.at_most or self.below
+        most = known.get(size, math.inf)
+        if value > most or (value == most and self.below):
+            raise ValueError(
+                f"{name} must be {'less than' if self.below else 'at most'} the number of "
+                f"{size.removeprefix('n_')}, got {name}={value} for {size}={most}"
+            )
+
+
+@dataclass(frozen=True)
+class Real:
+    """A finite number above `above` (or equal, if inclusive), and below or at most another."""
+
+    above: float = 0.0
+    inclusive: bool = False
+    below: float = math.inf
+    at_most: float = math.inf
+
+    def __call__(self, name, value, known):
+        check_real(name, value, above=self.above, inclusive=self.inclusive)
+        if value > self.at_most:
+            raise ValueError(f"{name} must be at most {self.at_most:g}, got {value!r}")
+        if value >= self.below:
+            less, within = (
+                f"be less than {self.below:g}",
+                f"lie in ({self.above:g}, {self.below:g})",
+            )
+            raise ValueError(f"{name} must {less if self.inclusive else within}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of the options; with `or_other`, what is no string is checked where it is used."""
+
+    options: Collection[str]
+    or_other: bool = False
+
+    def __call__(self, name, value, known):
+        if isinstance(value, str) or not self.or_other:
+            check_option(name, value, self.options)
+
+
+@dataclass(frozen=True)
+class Unless:
+    """Of no matter where another parameter has one of these values."""
+
+    parameter: str
+    values: Collection[str]
+    constraint: Constraint
+
+    def __call__(self, name, value, known):
+        if known[self.parameter] not in self.values:
+            self.constraint(name, value, known)
+
+
+_PACKAGE = __name__.partition(".")[0] + "."
+GROUPS = Integer(at_most="n_samples")
+NOT_NEGATIVE = Real(inclusive=True)
+DELTA = Real(below=1.0)
+_OF_TYPES: dict[type, Constraint] = {int: Integer(), float: Real()}
+
+
+@functools.cache
+def constraints(cls: type) -> Mapping[str, tuple[Constraint, bool]]:
+    """Return what the parameters of an estimator may be, and whether they may be None.
+
+    A class has a table `_constraints`, which its subclasses inherit, of what the types of its
+    ``__init__`` do not say. Without a line there an int is at least 1, a float is greater than 0,
+    and a `Literal` is one of its options. Other types, and those of a user's subclass, say nothing.
+    """
+    table: dict[str, Constraint] = {}
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        table |= vars(base).get("_constraints", {})
+        if "__init__" in vars(base) and base.__module__.startswith(_PACKAGE):
+            hints |= get_type_hints(base.__init__)  # type: ignore[misc]
+    known = {}
+    for name, hint in hints.items():
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        constraint = table.get(name) or _of_type([part for part in parts if part is not NoneType])
+        if constraint is not None:
+            known[name] = constraint, NoneType in parts
+    return known
+
+
+def _of_type(parts: list[Any]) -> Constraint | None:
+    """Return what the types in a union allow."""
+    literals = [part for part in parts if get_origin(part) is Literal]
+    if literals:
+        options = [option for part in literals for option in get_args(part)]
+        return Option(options, or_other=len(parts) > len(literals))
+    return _OF_TYPES.get(parts[0]) if len(parts) == 1 else None
+
+
+def check_parameters(estimator: object, X: np.ndarray | None = None) -> None:
+    """Raise a ValueError unless the parameters of an estimator are within their `constraints`.
+
+    The message names one, what it got and what it may be. Without X its sizes do not count.
+    """
+    cls: Any = type(estimator)
+    parameters = vars(estimator)
+    sizes = {} if X is None else {"n_samples": X.shape[0], "n_features": X.shape[1]}
+    for name, (constraint, or_none) in constraints(cls).items():
+        if name in parameters and not (or_none and parameters[name] is None):
+            constraint(name, parameters[name], {**parameters, **sizes})

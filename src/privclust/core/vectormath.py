@@ -1,0 +1,93 @@
+"""Elementary functions for compiled loops that the compiler can turn into vector instructions.
+
+A call of the C library's ``exp`` keeps a loop scalar. The function here is plain arithmetic and
+selects, without a branch, a table or a call, so a loop around it vectorises on any processor.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from privclust.core.compiled import part
+
+LEAST_EXPONENT = -708.0  # exp below this is set to 0; exp(-708) is still a normal number
+_INVERSE_LN2 = 1.4426950408889634
+# ln 2 in two parts: the first has 33 bits after the point, so n times it is exact for |n| < 2^20.
+_LN2_HIGH = 0.6931471806019545
+_LN2_LOW = -4.2009150726810846e-11
+_ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
+# Interpolant of (exp(r) - 1 - r) / r^2 in the 10 Chebyshev nodes of |r| <= ln(2)/2: exp(r) comes
+# out within 2e-17 of its value before rounding.
+_C0 = 0.5000000000000001
+_C1 = 0.16666666666666669
+_C2 = 0.041666666666624164
+_C3 = 0.008333333333330065
+_C4 = 0.0013888888917196736
+_C5 = 0.00019841269863040559
+_C6 = 2.480152132234228e-05
+_C7 = 2.7557268480289716e-06
+_C8 = 2.7620075892548164e-07
+_C9 = 2.51003758422237e-08
+
+
+@intrinsic
+def _bits(typing_context, value):
+    """The 64 bits of a float as an integer."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _from_bits(typing_context, value):
+    """The float of 64 bits."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+# Sums must not be reordered here: the rounding by _ROUNDER and the two-part ln 2 rely on it.
+@part(fastmath={"contract"})
+def exp_nonpositive(x):
+    """Exponential of a number that is not positive, for use in compiled loops.
+
+    With ``n`` the integer nearest to ``x / ln 2`` and ``r = x - n ln 2``, ``exp(x)`` is
+    ``2^n (1 + r + r^2 P(r))``; 2^n is made by an integer shift into the exponent's bits.
+
+    Parameters
+    ----------
+    x : float
+        At most 0 (values up to 0.3 are right as well); -inf and NaN are allowed.
+
+    Returns
+    -------
+    float
+        exp(x) with a relative error below 3e-16; exactly 1 at 0; 0 below -708, where exp(x) is less
+        than 3.4e-308; NaN at NaN.
+
+    Examples
+    --------
+    >>> from privclust.core.vectormath import exp_nonpositive
+    >>> exp_nonpositive(0.0), exp_nonpositive(-1e9)
+    (1.0, 0.0)
+    """
+    y = LEAST_EXPONENT if x < LEAST_EXPONENT else x
+    shifted = y * _INVERSE_LN2 + _ROUNDER
+    n = shifted - _ROUNDER
+    r = (y - n * _LN2_HIGH) - n * _LN2_LOW
+    p = _C8 + r * _C9
+    p = _C7 + r * p
+    p = _C6 + r * p
+    p = _C5 + r * p
+    p = _C4 + r * p
+    p = _C3 + r * p
+    p = _C2 + r * p
+    p = _C1 + r * p
+    p = _C0 + r * p
+    p = 1.0 + (r + r * r * p)
+    scale = _from_bits((_bits(shifted) + 1023) << 52)
+    return 0.0 if x < LEAST_EXPONENT else p * scale

@@ -1,1 +1,0 @@
-"""One module per paper, one function per target: tables in, a drawing out."""

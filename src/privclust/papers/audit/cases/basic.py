@@ -1,0 +1,72 @@
+"""Controls of the audit: mechanisms that are exactly as private as they claim to be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust.papers.audit.cases.base import (
+    AuditCase,
+    along,
+    laplace_ratio,
+    repeated,
+    vectorised,
+)
+from privclust.privacy import Neighbours, Sensitivity, measurements
+
+_UNIT_L1 = Sensitivity(1.0, "l1", Neighbours.ADD_REMOVE, "one row is one count")
+_UNIT_L2 = Sensitivity(1.0, "l2", Neighbours.ADD_REMOVE, "one row is one count")
+_VOTE = Sensitivity(1.0, "range", Neighbours.REPLACE_ONE, "one row moves each score by 1 at most")
+
+
+class Laplace(AuditCase):
+    """A count with Laplace noise, against one more."""
+
+    data, neighbour = 0.0, 1.0
+    statistic = staticmethod(laplace_ratio(0.0, 1.0, 1.0))
+
+    def many(self, data, rng, n):
+        """Return n noised counts."""
+        return measurements.Laplace(_UNIT_L1, self.epsilon).release(repeated(data, n), rng)
+
+
+class Gaussian(AuditCase):
+    """A count with normal noise by the analytic calibration, against one more."""
+
+    delta = 0.01
+    data, neighbour = 0.0, 1.0
+    statistic = staticmethod(along(1.0))
+
+    def many(self, data, rng, n):
+        """Return n noised counts."""
+        sigma = measurements.analytic_gaussian_sigma(_UNIT_L2, self.epsilon, self.delta)
+        return measurements.Gaussian(_UNIT_L2, sigma).release(repeated(data, n), rng)
+
+
+class Exponential(AuditCase):
+    """One of twenty candidates, of which a row raises one and lowers all others."""
+
+    draws, least_draws = 400_000, 20_000
+    data = np.array([1.0] + [0.0] * 19)
+    neighbour = 1.0 - data
+    statistic = staticmethod(vectorised("is_first", lambda outputs: outputs == 0))
+
+    def __call__(self, data, rng):
+        """Return the candidate's number."""
+        return measurements.Exponential(_VOTE, self.epsilon).release(data, rng)
+
+
+class RandomisedResponse(AuditCase):
+    """The truth or its opposite: the exponential mechanism on two candidates.
+
+    A row moves the score of either by 1, in opposite directions: log-probabilities change by all
+    of epsilon.
+    """
+
+    draws, least_draws = 400_000, 20_000
+    data, neighbour = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    statistic = staticmethod(vectorised("is_first", lambda outputs: outputs == 0))
+
+    def __call__(self, data, rng):
+        """Return the answer, 0 or 1."""
+        # probability e^epsilon / (1 + e^epsilon) of the truth: scores apart by epsilon
+        return measurements.Exponential(_VOTE, 2.0 * self.epsilon).release(data, rng)

@@ -1,0 +1,240 @@
+"""Cases of the privacy audit: PrivateMail's releases and the private projections beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection, unit_rows
+from privclust.papers.audit.cases.base import (
+    N_PUBLIC,
+    AuditCase,
+    along,
+    public_features,
+    vectorised,
+)
+
+_AXES = np.eye(2)
+_LABELS = 10, 80  # each of half of the public images
+_SMALL_DELTA = 1e-5
+
+
+def _public_set():
+    """Public features of norm 1, the same for all cases, and their labels."""
+    return public_features(), np.repeat(_LABELS, N_PUBLIC // 2)
+
+
+class PrintedMail(AuditCase):
+    """PrivateMail as printed or as released by its authors: one query.
+
+    With the label in the iterates after the noise, two queries of the same features and labels 10
+    and 80 are told apart by where the query lies between the public images of either label.
+    Without it the queries have opposite features too.
+
+    Parameters
+    ----------
+    variant : {"paper", "code"}
+    label_after_noise : bool
+        False is the same algorithm without that leak.
+    """
+
+    delta = _SMALL_DELTA
+    draws, least_draws = 60_000, 3_000
+
+    def __init__(self, variant: str = "paper", label_after_noise: bool = True) -> None:
+        self.claimant = variant
+        # the code's noise is the square of what is needed, which is far below 1
+        self.is_sound = variant == "paper" and not label_after_noise
+        self._settings = {
+            "n_components": 10,
+            "variant": variant,
+            "label_after_noise": label_after_noise,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
+        self._public, self._labels = _public_set()
+        x = self._public[2]
+        self.data = x, _LABELS[0]
+        self.neighbour = (x if label_after_noise else -x), _LABELS[1]
+        self.statistic = vectorised("between_labels", self._between_labels)
+
+    def many(self, data, rng, n):
+        """Return n released embeddings of the query and the public images."""
+        model = PrivateMail(random_state=rng, **self._settings).fit(self._public, self._labels)
+        x, label = data
+        return model.release(np.repeat(x[None], n, axis=0), np.full(n, label))
+
+    def _between_labels(self, outputs):
+        """Where the query lies on the way from one label's images to the other's: 0 to 1."""
+        first, second = (
+            outputs[:, :-1][:, self._labels == label].mean(axis=1) for label in _LABELS
+        )
+        way = second - first
+        along_way = np.einsum("ij,ij->i", outputs[:, -1] - first, way)
+        return along_way / np.einsum("ij,ij->i", way, way)
+
+
+class SoundMail(AuditCase):
+    """`PrivateMail` as it is by default: a query and its opposite.
+
+    Parameters
+    ----------
+    released : {"feature", "embedding"}
+    """
+
+    delta = 0.01
+    draws, least_draws = 1_000_000, 50_000
+
+    def __init__(self, released: str = "feature") -> None:
+        self._settings = {"released": released, "epsilon": self.epsilon, "delta": self.delta}
+        model, (X, _) = self._fitted(0), _public_set()
+        X = unit_rows(X)
+        images = model.public_map(X)
+        gaps = ((images[:, None] - model.public_map(-X)) ** 2).sum(axis=2)
+        i, j = np.unravel_index(gaps.argmax(), gaps.shape)
+        self.data, self.neighbour = X[i], -X[j]
+        first, second = (model.public_map(x[None]) for x in (self.data, self.neighbour))
+        self.statistic = along(first - second)
+
+    def many(self, data, rng, n):
+        """Return n releases."""
+        return self._fitted(rng).release(np.repeat(data[None], n, axis=0))
+
+    def _fitted(self, random_state):
+        """The estimator on the public set."""
+        return PrivateMail(random_state=random_state, **self._settings).fit(*_public_set())
+
+
+class WholePCA(AuditCase):
+    """`PrivatePCA` end to end: one record at 0 or 90 degrees, all components and eigenvalues.
+
+    Parameters
+    ----------
+    mechanism : {"gaussian", "mod_sulq"}
+    """
+
+    delta = 0.01
+    draws, least_draws = 60_000, 4_000
+    data, neighbour = _AXES[:1], _AXES[1:]
+
+    def __init__(self, mechanism: str = "gaussian") -> None:
+        self._mechanism = mechanism
+        self.statistic = along(np.diag([1.0, -1.0]))
+
+    def __call__(self, data, rng):
+        """Return the noised second moments, put together again."""
+        model = PrivatePCA(
+            2,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            mechanism=self._mechanism,
+            norm_bound=1.0,
+            random_state=rng,
+        ).fit(data)
+        return model.components_.T * model.explained_ @ model.components_
+
+
+class ExponentialPCA(AuditCase):
+    """`PrivatePCA` by the exponential mechanism: two records at 0 degrees, or one at 90."""
+
+    epsilon = 4.0
+    draws, least_draws = 100_000, 4_000
+    data, neighbour = _AXES[[0, 0]], _AXES[[0, 1]]
+    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
+
+    def __call__(self, data, rng):
+        """Return the component."""
+        model = PrivatePCA(
+            1, epsilon=self.epsilon, mechanism="exponential", norm_bound=1.0, random_state=rng
+        )
+        return model.fit(data).components_[0]
+
+
+class RandomProjection(AuditCase):
+    """`PrivateRandomProjection`: the row, or the attribute, that moves furthest under it.
+
+    Parameters
+    ----------
+    neighbours : {"row", "attribute"}
+    """
+
+    delta = 0.01
+    draws, least_draws = 1_000_000, 50_000
+
+    def __init__(self, neighbours: str = "row") -> None:
+        self._model = PrivateRandomProjection(
+            2,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighbours=neighbours,
+            norm_bound=1.0,
+            random_state=0,
+        ).fit(np.zeros((1, 4)))
+        P = self._model.components_.T
+        if neighbours == "row":
+            self.data = np.linalg.svd(P)[0][:, 0] * (1.0 - 1e-12)
+            self.neighbour = -self.data
+        else:
+            self.data = np.eye(4)[(P**2).sum(axis=1).argmax()]
+            self.neighbour = np.zeros(4)
+        self.statistic = along((self.data - self.neighbour) @ P)
+
+    def many(self, data, rng, n):
+        """Return n projections of the row, under the same public matrix."""
+        self._model._source = rng
+        return self._model.transform(np.repeat(data[None], n, axis=0))
+
+
+class PrintedTSNE(AuditCase):
+    """DP-dSNE's noise for one clipped gradient, with two rows in a call and one step.
+
+    Of the anchors one lies near the rows, and near the middle of the embedding. Where the record is
+    next to the other row, either is the other's nearest and pulls it nowhere, so that both are
+    driven from the anchor; where it is not, the anchor draws both: two gradients turn round.
+    """
+
+    claimant, is_sound = "paper", False
+    epsilon, delta = 2.0, 0.01
+    draws, least_draws = 100_000, 16_000
+    _ANCHORS = np.array([[0.0], [100.0], [200.0]])
+    _EMBEDDING = np.array([[-1.0], [-5e4], [5e4 + 1.0]])
+    data, neighbour = np.array([[0.8], [1.0]]), np.array([[-5.0], [1.0]])
+    statistic = staticmethod(along([1.0, 1.0]))
+
+    def __init__(self) -> None:
+        model = DPdSNE(
+            variant="paper",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perplexity=1.01,
+            max_iter=1,
+            learning_rate=1.0,
+            clip=1e-3,
+            random_state=0,
+        )
+        self._model = model.fit(self._ANCHORS, self._EMBEDDING)
+
+    def __call__(self, data, rng):
+        """Return the two rows' embedding."""
+        self._model._source = rng
+        return self._model.transform(data)
+
+
+class SoundTSNE(AuditCase):
+    """`DPdSNE` as it is by default: a row by one of two anchors."""
+
+    delta = 0.01
+    draws, least_draws = 400_000, 20_000
+    data, neighbour = np.array([-1.0]), np.array([1.0])
+    statistic = staticmethod(along(1.0))
+
+    def many(self, data, rng, n):
+        """Return n embeddings; rows of one call do not see one another."""
+        model = DPdSNE(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perplexity=1.01,
+            max_iter=1,
+            learning_rate=0.5,
+            random_state=rng,
+        ).fit(np.array([[-1.0], [1.0], [50.0], [-50.0]]), np.array([[-1.0], [1.0], [9.0], [-9.0]]))
+        return model.transform(np.repeat(data[None], n, axis=0))

@@ -1,0 +1,208 @@
+"""Cases of the privacy audit: what the DP-EM paper noises, and private mixtures end to end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust.mixtures import (
+    AdaptiveGaussianMixture,
+    MixtureParameters,
+    PrivateGaussianMixture,
+    expected_statistics,
+)
+from privclust.mixtures._noised_statistics import add_noise
+from privclust.mixtures._perturbations import Settings, budget_share, perturbations
+from privclust.papers.audit.cases.base import AuditCase, along, repeated, vectorised
+from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma
+
+_ROWS = 100  # of an end-to-end fit: its mean is then known well enough to undo the plug-in
+_NARROW = 1e-4  # variances so small that responsibilities are 0 or 1
+
+
+class PrintedGamma(AuditCase):
+    """Eq. (16): Gamma noise on the variance of a cluster with one record at 0, or at norm 1."""
+
+    claimant, is_sound = "paper", False
+    least_draws = 200_000
+    data, neighbour = 0.0, 1.0
+    statistic = staticmethod(vectorised("below_support", lambda outputs: outputs < 1.0))
+
+    def many(self, data, rng, n):
+        """Return n noised sums of squares."""
+        bound = Sensitivity(1.0, "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)")
+        return Gamma(bound, self.epsilon).release(repeated(data, n), rng)
+
+
+class PrintedWishart(AuditCase):
+    """Eqs. (17), (18): Wishart noise on the covariance of a cluster with one record at 0, or e1."""
+
+    claimant, is_sound = "paper", False
+    draws, least_draws = 1_000_000, 50_000
+    data, neighbour = np.zeros((2, 2)), np.diag([1.0, 0.0])
+
+    def __init__(self) -> None:
+        self.statistic = vectorised(
+            "smallest_eigenvalue",
+            lambda outputs: np.linalg.eigvalsh(outputs - self.neighbour)[:, 0] < 0.0,
+        )
+
+    def many(self, data, rng, n):
+        """Return n noised sums of x x'."""
+        bound = Sensitivity(1.0, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
+        return Wishart(bound, self.epsilon).release(repeated(data, n), rng)
+
+
+class RawCountInScale(AuditCase):
+    """The released code's noise on a mean: its scale is that of the exact N_k, here 1 or 2.
+
+    All records of the cluster lie at 0, so that the scale alone tells. Ten features.
+    """
+
+    claimant, is_sound = "code", False
+    delta = 1e-3
+    least_draws = 100_000
+    data, neighbour = 2, 1
+    statistic = staticmethod(
+        vectorised("likelihood_ratio", lambda outputs: -np.einsum("ij,ij->i", outputs, outputs))
+    )
+
+    def many(self, data, rng, n):
+        """Return n noised means."""
+        moved = Sensitivity(2.0 / data, "l2", Neighbours.REPLACE_ONE, "DP-EM, eq. (22)")
+        sigma = classical_gaussian_sigma(moved, self.epsilon, self.delta)
+        return Gaussian(moved, sigma).release(np.zeros((n, 10)), rng)
+
+
+class WholeEM(AuditCase):
+    """`PrivateGaussianMixture` with separate noise, end to end: a record at 0, or at norm 1.
+
+    The statistic undoes the plug-in of the noised mean: with one component
+    N~ = N, so that N (Sigma~ + mu~ mu~') is the noised second moment, or more where a floor acted.
+
+    Parameters
+    ----------
+    variant : {"paper", "sound"}
+    covariance_type : {"spherical", "full"}
+    """
+
+    epsilon, delta = 1.0, 1e-6
+    draws, least_draws = 40_000, 3_000
+
+    def __init__(self, variant: str = "paper", covariance_type: str = "spherical") -> None:
+        self.is_sound = variant == "sound"
+        self.claimant = "ours" if self.is_sound else "paper"
+        self.variant, self.covariance_type = variant, covariance_type
+        d = 1 if covariance_type == "spherical" else 2
+        self.data = np.zeros((_ROWS, d))
+        self.neighbour = self.data.copy()
+        self.neighbour[0, 0] = 1.0
+        self.statistic = vectorised("below_support", self._gap)
+
+    def __call__(self, data, rng):
+        """Return the second moment that the fitted mixture has, in one array."""
+        mixture = PrivateGaussianMixture(
+            1,
+            covariance_type=self.covariance_type,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            mean_noise="laplace",
+            variant=self.variant,
+            max_iter=1,
+            norm_bound=1.0,
+            random_state=rng,
+        ).fit(data)
+        d = data.shape[1]
+        covariance = mixture.covariances_.reshape(-1)
+        if self.covariance_type == "spherical":
+            covariance = covariance * np.eye(d)
+        return _ROWS * (covariance.reshape(d, d) + np.outer(mixture.means_, mixture.means_))
+
+    def _gap(self, outputs):
+        """How far the moment is above the neighbour's: never below 0 with one-sided noise."""
+        moved = np.zeros(outputs.shape[1:])
+        moved[0, 0] = 1.0
+        return np.linalg.eigvalsh(outputs - moved)[:, 0]
+
+
+class JointRelease(AuditCase):
+    """One round of the sound EM: one normal draw on counts, sums and second moments.
+
+    The record that is exchanged is a unit vector in one component, and another in the other: the
+    change of sqrt 6 that the noise is for.
+    """
+
+    delta = 0.01
+    draws, least_draws = 400_000, 50_000
+    data, neighbour = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 0.0]])
+
+    def __init__(self) -> None:
+        settings = Settings(2, 2, 1, "full", "joint", "sound", 1e-3)
+        self._plan = perturbations(
+            settings, budget_share(settings, self.epsilon, self.delta, "pld")
+        )
+        first, second = (self._moments(rows) for rows in (self.data, self.neighbour))
+        self.statistic = along(_flat(*first, 1) - _flat(*second, 1))
+
+    def many(self, data, rng, n):
+        """Return n noised rounds, flat."""
+        stacked = (np.concatenate([part] * n) for part in self._moments(data))
+        noised = add_noise(self._plan, *stacked, rng)
+        return _flat(noised.counts, noised.sums, noised.second_moments, n)
+
+    @staticmethod
+    def _moments(rows):
+        """Statistics at a start whose two components tell the records apart."""
+        start = MixtureParameters(
+            np.full(2, 0.5), np.eye(2), np.tile(_NARROW * np.eye(2), (2, 1, 1)), "full"
+        )
+        found = expected_statistics(rows, start)
+        return found.counts, found.sums, found.second_moments
+
+
+def _flat(counts, sums, moments, n):
+    """Statistics of n rounds, one row each."""
+    parts = (counts[:, None], sums, moments.reshape(len(counts), -1))
+    return np.hstack(parts).reshape(n, -1)
+
+
+class SoundMixture(AuditCase):
+    """`PrivateGaussianMixture` as it is by default, end to end, on two records."""
+
+    epsilon, delta = 1.0, 0.01
+    draws, least_draws = 40_000, 1_500
+    data, neighbour = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
+
+    def __call__(self, data, rng):
+        """Return weights, means and covariances."""
+        mixture = PrivateGaussianMixture(
+            2,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            max_iter=2,
+            norm_bound=1.0,
+            means_init=[[0.9], [-0.9]],
+            covariances_init=[[[_NARROW]], [[_NARROW]]],
+            random_state=rng,
+        ).fit(data)
+        return np.concatenate([mixture.weights_, *mixture.means_, mixture.covariances_.ravel()])
+
+
+class AdaptiveMixture(AuditCase):
+    """`AdaptiveGaussianMixture` end to end, on one record."""
+
+    epsilon, delta = 1.0, 0.01
+    draws, least_draws = 5_000, 150
+    data, neighbour = np.array([[1.0]]), np.array([[-1.0]])
+
+    def __call__(self, data, rng):
+        """Return mean and variance."""
+        mixture = AdaptiveGaussianMixture(
+            1,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            max_iter=2,
+            norm_bound=1.0,
+            random_state=rng,
+        ).fit(data)
+        return np.concatenate([mixture.means_.ravel(), mixture.covariances_.ravel()])

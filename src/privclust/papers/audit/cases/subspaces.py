@@ -1,0 +1,261 @@
+"""Cases of the privacy audit: sample and aggregate, Gibbs samplers and SuLQ."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from privclust.core.grassmann import orthonormal
+from privclust.papers.audit.cases.base import AuditCase, along, repeated, vectorised
+from privclust.privacy.noise import add_gaussian
+from privclust.subspaces import (
+    GibbsSubspaceClustering,
+    KPlanes,
+    SampleAggregateSubspaceClustering,
+    SuLQKPlanes,
+    most_central,
+    neighbour_radii,
+    result_distances,
+)
+from privclust.subspaces._sample_aggregate import canonical_subspaces
+
+_AXES = np.eye(2)
+_SPREAD = 1e-3  # of results about the one that a record makes most central, in radians
+
+
+class OrderOfSubspaces(AuditCase):
+    """Algorithm 1 where a record turns the order of the subspaces that its subset gives.
+
+    The base clusterer, which may be any, finds the two axes of the plane, a little turned to one
+    side or the other; a subset that holds the record gets them straight, and so is the most
+    central, and in the other order if the record says so. The distance that the noise is scaled to
+    does not see an order. Results are made for each number of subsets that hold the record, and
+    that number is drawn: binomial as printed, one in a partition.
+
+    Parameters
+    ----------
+    variant : {"paper", "sound"}
+    n_subsets : int
+        m.
+    """
+
+    epsilon, delta = 8.0, 0.01
+    data, neighbour = False, True  # whether the record turns the order
+
+    def __init__(self, variant: str = "paper", n_subsets: int = 1600) -> None:
+        self.is_sound = variant == "sound"
+        self.claimant = "ours" if self.is_sound else "paper"
+        self.draws, self.least_draws = (40_000, 2_000) if self.is_sound else (1_000_000, 100_000)
+        self._variant, self._m = variant, n_subsets
+        self._releases: dict = {}
+        self.statistic = vectorised("first_axis", lambda outputs: outputs[:, 0, 0, 0] ** 2)
+
+    def many(self, data, rng, n):
+        """Return n released lists of bases."""
+        if self.is_sound:
+            winner, scale = self._release(data, 1)
+            noised = add_gaussian(repeated(winner, n), scale, rng)
+            return np.stack([canonical_subspaces(one, 1) for one in noised])
+        holding = np.minimum(rng.binomial(self._m, 1.0 / self._m, n), math.isqrt(self._m))
+        outputs = np.empty((n, 2, 2, 1))
+        for count in np.unique(holding):
+            winner, scale = self._release(data, int(count))
+            at = np.flatnonzero(holding == count)
+            outputs[at] = orthonormal(add_gaussian(repeated(winner, at.size), scale, rng))
+        return outputs
+
+    def _release(self, is_turned, count):
+        """Return the winning bases and the noise that the estimator gives them."""
+        if (is_turned, count) not in self._releases:
+            results = self._results(is_turned, count)
+            model = SampleAggregateSubspaceClustering(
+                KPlanes(2), epsilon=self.epsilon, delta=self.delta, variant=self._variant
+            )
+            model.n_subsets_ = self._m
+            run, metric, s = (
+                (model._release, "procrustes", 1)
+                if self.is_sound
+                else (model._release_as_printed, "projection", math.isqrt(self._m))
+            )
+            run(results, np.random.default_rng(0))  # only for the scale that it sets
+            radii = neighbour_radii(result_distances(results, metric))
+            found = results[most_central(radii, s)], model.noise_scale_
+            self._releases[is_turned, count] = found
+        return self._releases[is_turned, count]
+
+    def _results(self, is_turned, count):
+        """Return what all subsets give, those that hold the record first."""
+        angles = np.where(np.arange(self._m) % 2 == 0, _SPREAD, -_SPREAD)
+        angles[:count] = 0.0
+        lines = np.stack([angles, angles + math.pi / 2.0], axis=1)
+        if is_turned:
+            lines[:count] = lines[:count, ::-1]
+        return np.stack([np.cos(lines), np.sin(lines)], axis=2)[..., None]
+
+
+class WholeSampleAggregate(AuditCase):
+    """`SampleAggregateSubspaceClustering` end to end: a line by one record, at 0 or 90 degrees."""
+
+    epsilon, delta = 4.0, 0.01
+    draws, least_draws = 20_000, 1_000
+    data, neighbour = _AXES[:1], _AXES[1:]
+    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
+
+    def __call__(self, data, rng):
+        """Return the line."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that the noise may drown the result
+            model = SampleAggregateSubspaceClustering(
+                KPlanes(1, n_init=1),
+                epsilon=self.epsilon,
+                delta=self.delta,
+                n_subsets=1,
+                random_state=rng,
+            ).fit(data)
+        return model.subspaces_.ravel()
+
+
+class ExactExponential(AuditCase):
+    """The exponential mechanism for one line, where a sweep is an exact draw.
+
+    Beside the record, at 0 or 90 degrees, there is one at 0.
+    """
+
+    epsilon = 4.0
+    draws, least_draws = 100_000, 4_000
+    data, neighbour = _AXES[[0, 0]], _AXES[[0, 1]]
+    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
+
+    def __call__(self, data, rng):
+        """Return the line."""
+        return lines_sampler(1, self.epsilon, 1, rng).fit(data).subspaces_.ravel()
+
+
+class GibbsChain(AuditCase):
+    """The Gibbs sampler, two lines, after few sweeps: one record decides which two are best.
+
+    Rows lie at 0, 60 and 120 degrees. The best two lines are one of these and the one halfway
+    between the others, and all labels of a start at the best lines tell which.
+
+    Parameters
+    ----------
+    start : {"random", "data"}
+        From uniform lines, or from the best ones, as the paper's starts are taken from the data.
+    n_sweeps : int
+    n_rows : int
+        Rows in each direction.
+    """
+
+    epsilon = 2.0
+    draws, least_draws = 20_000, 1_000
+
+    def __init__(self, start: str = "random", n_sweeps: int = 2, n_rows: int = 100) -> None:
+        self.is_sound = start == "random"
+        self.claimant = "ours" if self.is_sound else "paper"
+        self._n_sweeps = int(n_sweeps)
+        angles = np.repeat([0.0, math.pi / 3.0, 2.0 * math.pi / 3.0], int(n_rows))
+        self.data, self.neighbour = (
+            rows_at(np.append(angles, last)) for last in (0.0, math.pi / 3.0)
+        )
+        self._starts = {}
+        for rows in (self.data, self.neighbour):
+            labels = KPlanes(2, n_init=20, random_state=0).fit(rows).labels_
+            self._starts[rows.tobytes()] = "random" if self.is_sound else labels
+
+    def __call__(self, data, rng):
+        """Return the projections on the lines, the one nearer to 0 degrees first."""
+        model = lines_sampler(2, self.epsilon, self._n_sweeps, rng)
+        model.init = self._starts[data.tobytes()]
+        bases = model.fit(data).subspaces_
+        squares = (bases @ bases.transpose(0, 2, 1)).reshape(2, -1)
+        return squares[np.argsort(-squares[:, 0])].ravel()
+
+
+class MeanOfSamples(AuditCase):
+    """What the paper's figures show: a mean over the last 100 samples, at the price of one."""
+
+    claimant, is_sound = "paper", False
+    draws, least_draws = 50_000, 1_500
+    data, neighbour = _AXES[:1], _AXES[1:]
+
+    def __init__(self) -> None:
+        self.statistic = along(np.diag([1.0, -1.0]))
+
+    def __call__(self, data, rng):
+        """Return the mean projection."""
+        model = lines_sampler(1, self.epsilon, 100, rng)
+        model.n_kept = 100
+        bases = model.fit(data).kept_subspaces_
+        return (bases @ bases.swapaxes(-1, -2)).mean(axis=(0, 1))
+
+
+class SuLQRounds(AuditCase):
+    """All rounds of `SuLQKPlanes`, noised second moments of a record at 0 or 90 degrees.
+
+    Parameters
+    ----------
+    calibration : {"zcdp", "mod_sulq"}
+    neighbours : {"replace_one", "add_remove"}
+    """
+
+    delta = 0.01
+    draws, least_draws = 400_000, 30_000
+    _ROUNDS = 3
+
+    def __init__(self, calibration: str = "zcdp", neighbours: str = "replace_one") -> None:
+        self.data = np.diag([1.0, 0.0])
+        self.neighbour = np.diag([0.0, 1.0 if neighbours == "replace_one" else 0.0])
+        model = SuLQKPlanes(
+            1,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            calibration=calibration,
+            neighbours=neighbours,
+        )
+        self._noise = model._noise(2, self._ROUNDS)
+        self.statistic = along(np.tile(np.ravel(self.data - self.neighbour), self._ROUNDS))
+
+    def many(self, data, rng, n):
+        """Return the rounds' matrices, flat."""
+        return self._noise.release(repeated(data, n * self._ROUNDS), rng).reshape(n, -1)
+
+
+class WholeSuLQ(AuditCase):
+    """`SuLQKPlanes` end to end: the line that follows from two rounds on one record."""
+
+    delta = 0.01
+    draws, least_draws = 60_000, 3_000
+    data, neighbour = _AXES[:1], _AXES[1:]
+    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
+
+    def __call__(self, data, rng):
+        """Return the line."""
+        model = SuLQKPlanes(
+            1,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            max_iter=2,
+            norm_bound=1.0,
+            random_state=rng,
+        )
+        return model.fit(data).subspaces_.ravel()
+
+
+def lines_sampler(n_clusters, epsilon, n_sweeps, rng):
+    """A Gibbs sampler of lines."""
+    return GibbsSubspaceClustering(
+        n_clusters,
+        1,
+        epsilon=epsilon,
+        n_sweeps=n_sweeps,
+        record_every=n_sweeps,
+        norm_bound=1.0,
+        random_state=rng,
+    )
+
+
+def rows_at(angles):
+    """Unit rows at angles; inside the ball whatever rounding does."""
+    return (1.0 - 1e-12) * np.column_stack([np.cos(angles), np.sin(angles)])

@@ -1,0 +1,58 @@
+"""A case of the privacy audit for any class that says of itself that it is private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.core.config import ConfigError
+from privclust.core.dotted import construct, load_object
+from privclust.papers.audit.cases.base import AuditCase
+from privclust.pipeline.runner import random_state_for
+
+
+class OwnMethod(AuditCase):
+    """A class of a user's own, end to end: what it publishes after a fit.
+
+    The attack is learned on half of the runs, since nothing is known of the noise.
+
+    Parameters
+    ----------
+    estimator : str
+        Dotted path of the class.
+    pair : str
+        Dotted path of a function without arguments that returns two neighbouring data sets.
+    read : str
+        Name of the fitted attribute that is published.
+    epsilon : float
+        The claim.
+    delta : float, default=0.0
+    params : mapping, default=None
+        Keyword arguments of the class.
+    """
+
+    draws, least_draws = 60_000, 4_000
+
+    def __init__(
+        self,
+        estimator: str,
+        pair: str,
+        read: str,
+        epsilon: float,
+        delta: float = 0.0,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._estimator, self._read, self._params = load_object(estimator), read, dict(params or {})
+        self.epsilon, self.delta = float(epsilon), float(delta)
+        found = load_object(pair)()
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise ConfigError(f"{pair}: got {type(found).__name__}; it may return two data sets")
+        self.data, self.neighbour = found
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> np.ndarray:
+        """Fit once and return what is published."""
+        random_state = random_state_for(self._estimator, rng)
+        model = construct(self._estimator, self._params, random_state=random_state).fit(data)
+        return np.asarray(getattr(model, self._read), dtype=float)

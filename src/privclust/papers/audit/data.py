@@ -1,0 +1,108 @@
+"""The privacy audit as an experiment: every private mechanism attacked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.core.validation import check_real
+from privclust.papers.audit.cases.base import AuditCase
+from privclust.pipeline.runner import TrialData, TrialStreams
+from privclust.pipeline.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, HOLDS, VIOLATED
+from privclust.privacy.audit import audit_mechanism
+
+_OF_AUDIT = {"consistent": HOLDS, "violated": VIOLATED, "cannot tell": CANNOT_TELL}
+SOURCE = "worst pairs"
+
+
+def audit_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
+) -> TrialData:
+    """Return no data: a case brings its own pair.
+
+    Parameters
+    ----------
+    point : mapping
+        ``cost``: part of the runs (or of the tries of a search) that each case asks for, above 0
+        and at most 1.
+    trial, streams, dataset : object
+        Not used.
+
+    Raises
+    ------
+    ValueError
+        If the cost is out of its range.
+    """
+    check_real("cost", point["cost"])
+    if point["cost"] > 1:
+        raise ValueError(f"cost must be at most 1, got {point['cost']!r}")
+    return TrialData(np.zeros((1, 1)), None, SOURCE, extra={"cost": float(point["cost"])})
+
+
+def fit_audit(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Attack one case with the trial's noise stream.
+
+    Parameters
+    ----------
+    estimator : type
+        A class of `AuditCase`.
+    params : mapping
+        For its constructor.
+    data, streams : object
+        The cost, and the noise.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The claim, the bounds, the counts of the event behind the bound on epsilon, and numbers for
+        the verdict, the claimant and what was expected.
+    """
+    return fit_case(estimator(**params), data, streams)
+
+
+def fit_case(case: AuditCase, data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
+    """Attack a case that was made already; see `fit_audit`."""
+    result = audit_mechanism(
+        case,
+        case.data,
+        case.neighbour,
+        case.epsilon,
+        case.delta,
+        case.n_trials(data.extra["cost"]),
+        case.statistic,
+        streams.get("noise"),
+    )
+    event = result.epsilon_event
+    found = {
+        "claimed_epsilon": result.epsilon,
+        "claimed_delta": result.delta,
+        "epsilon_bound": result.epsilon_lower_bound,
+        "delta_bound": result.delta_lower_bound,
+        "verdict": AUDIT_VERDICTS.index(_OF_AUDIT[result.verdict]),
+        "claimant": CLAIMANTS.index(case.claimant),
+        "is_sound": case.is_sound,
+        "hits": event.hits,
+        "other_hits": event.other_hits,
+        "certifying": event.draws,
+        "draws": result.n_trials,
+    }
+    return {name: np.float64(value) for name, value in found.items()}
+
+
+def evaluate_audit(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """What was found, as numbers.
+
+    As in `fit_audit`, and ``excess``, by how much epsilon is above its claim at least;
+    ``shortfall``, by how much the bound stays below the claim; ``is_surprise``, 1 where a claim
+    that is right was convicted or one that is wrong was not.
+    """
+    found = {name: float(value) for name, value in outputs.items()}
+    gap = found["epsilon_bound"] - found["claimed_epsilon"]
+    is_convicted = found["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
+    found["excess"], found["shortfall"] = max(gap, 0.0), max(-gap, 0.0)
+    found["is_surprise"] = float(is_convicted == bool(found["is_sound"]))
+    return found

@@ -1,0 +1,1 @@
+"""Differentially Private Compressive k-Means (ICASSP 2019)."""

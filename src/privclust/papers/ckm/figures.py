@@ -1,0 +1,386 @@
+"""The figures and tables of "Differentially Private Compressive k-Means" (ICASSP 2019)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from privclust.papers.ckm.panels import (
+    REFERENCE,
+    axes_of,
+    counted_on,
+    curves,
+    cut_note,
+    excess,
+    excess_scale,
+    heat_bar,
+    heat_map,
+    in_order,
+    legend_below,
+    legend_of_all,
+    metrics_of,
+    named_cells,
+    sizes,
+    sse_scale,
+    statistics,
+    strip,
+)
+from privclust.report.drawing.panels import caption, cell, counted, put_table
+from privclust.report.drawing.style import Drawing, Results, canvas
+
+_WIDTH = 9.5
+_COLUMNS = 4  # of panels in a row
+_OURS = "_gaussian"  # ends the names of methods that take our decoder in place of CL-OMPR
+_PUBLISHED = (
+    "ckm_l1_m10",
+    "ckm_l1_m10_a10",
+    "ckm_l1_m5",
+    "ckm_l1_m20",
+    "ckm_l10_m10",
+    "ckm_l100_m10",
+    "ckm_l1000_m10",
+    "dplloyd_uniform",
+    "dplloyd_separated",
+    "eugkm_addremove",
+)
+_SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
+_DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
+_AGAINST = {
+    "relative_sse": "SSE relative to Lloyd's k-means",
+    "relative_sse_true": "SSE relative to Lloyd from the true means",
+}
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: relative SSE against SNR, and over SNR and m/(kd), for both decoders."""
+    styles = results.styles
+    by_snr = in_order(statistics(results.trials["ckm_snr"], ["snr"]), styles)
+    by_size = statistics(results.trials["ckm_grid"], ["snr", "m_factor"])
+    by_size = in_order(by_size, styles)
+    shown = by_snr[(by_snr["metric"] == "relative_sse") & (by_snr["method"] != REFERENCE)]
+    ours = shown["method"].str.endswith(_OURS)
+    with canvas(_WIDTH, 8.4, results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.15, 1])
+        axes = top.subplots(1, 2, sharey=True)
+        names = ("CL-OMPR, as published", "our decoder")
+        for axis, part, name in zip(axes, (shown[~ours], shown[ours]), names, strict=True):
+            curves(axis, part, "snr", styles, band="std")
+            sse_scale(axis, shown)
+            axis.set_title(f"m = 10kd: {name}")
+            axis.set_xlabel("signal-to-noise ratio, eq. (6)")
+            legend_below(axis, _WIDTH / 2.2)
+        axes[0].set_ylabel("relative SSE")
+        caption(
+            top,
+            f"Above: median of {counted_on(results.trials['ckm_snr'])}, band: standard deviation. "
+            f"SSE relative to Lloyd's k-means, 3 replicates; dotted: 1.2.{cut_note(shown)}",
+        )
+        _heat_maps(bottom, by_size, results.trials["ckm_grid"])
+    parts = {"ckm_snr": by_snr, "ckm_grid": by_size}
+    return Drawing(figure, _joined(parts))
+
+
+def _heat_maps(figure, table: pd.DataFrame, trials: pd.DataFrame) -> None:
+    """The lower half of Figure 2: a map per decoder."""
+    kept = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
+    methods = list(dict.fromkeys(kept["method"]))
+    if not methods:
+        return
+    axes = figure.subplots(1, len(methods), sharey=True, squeeze=False)[0]
+    for axis, method in zip(axes, methods, strict=True):
+        part = kept[kept["method"] == method]
+        image = heat_map(axis, part)
+        axis.set_title(f"r = m, noise only: {part['label'].iloc[0]}")
+        axis.set_xlabel("signal-to-noise ratio, eq. (6)")
+        legend_below(axis, _WIDTH / 2.4)
+    axes[0].set_ylabel("m / (kd)")
+    heat_bar(figure, image, list(axes))
+    caption(figure, f"Below: mean of {counted_on(trials)}.")
+
+
+def fig3(results: Results) -> Drawing:
+    """Figure 3: relative SSE against epsilon, as published and with our decoder."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    styles = results.styles
+    table = in_order(statistics(trials, ["epsilon"]), styles)
+    shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
+    published = shown["method"].isin(_PUBLISHED)
+    added = shown["method"].isin(results.own)
+    with canvas(_WIDTH, 6.6, results.trials) as figure:
+        axes = figure.subplots(1, 2, sharex=True, sharey=True)
+        titles = ("as published: CL-OMPR", "our decoder; all for replaced rows")
+        for axis, part, title in zip(
+            axes, (shown[published | added], shown[~published]), titles, strict=True
+        ):
+            curves(axis, part, "epsilon", styles, ends=True)
+            sse_scale(axis, shown)
+            axis.set_title(title)
+            axis.set_xlabel("privacy budget, epsilon")
+            legend_below(axis, _WIDTH / 2.2)
+        axes[0].set_ylabel("relative SSE")
+        caption(
+            figure,
+            f"Median of {counted_on(trials)}. SSE relative to Lloyd's "
+            f"k-means, 3 replicates; dotted: 1.2.{cut_note(shown)} "
+            "Dashed: neighbours by addition or removal, a weaker guarantee than replacement.",
+        )
+    return Drawing(figure, table)
+
+
+def tab_snr(results: Results) -> Drawing:
+    """Eqs. (6) and (7) beside the measured SNR, and ||z||^2 over sizes of mixtures."""
+    axes = {name: axes_of(summary) for name, summary in results.summaries.items()}
+    tables = {
+        name: statistics(results.trials[name], axes[name], summary["metric"].unique())
+        for name, summary in results.summaries.items()
+    }
+    rows, norms = tables["ckm_tab_snr"], tables["ckm_norm"]
+    norms = norms[norms["metric"] == "norm2"]
+    laws = list(norms.groupby("label", sort=False))
+    wide = _wide(rows, axes["ckm_tab_snr"])
+    height = max(1.0 + 2.7 * len(laws), 1.5 + 0.22 * len(wide))
+    with canvas(_WIDTH, height, results.trials) as figure:
+        left, right = figure.subfigures(1, 2, width_ratios=[1.45, 1])
+        put_table(left.subplots(), wide, 0.57 * _WIDTH)
+        same = [f"{_spaced(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])]
+        told = f" ({', '.join(same)})" if same else ""
+        measured = counted(results.trials["ckm_tab_snr"])
+        caption(left, f"SNR of merged scrambled sketches: means over {measured}{told}")
+        panels = right.subplots(len(laws), 1, squeeze=False)[:, 0]
+        for axis, (label, part) in zip(panels, laws, strict=True):
+            _norms(axis, part, axes["ckm_norm"])
+            low, high = part["min"].min(), part["max"].max()
+            axis.set_title(f"{label}: {low:.3f} to {high:.3f}", fontsize=8)
+        caption(right, f"||z||²: mean and range of {counted(results.trials['ckm_norm'])}")
+    return Drawing(figure, _joined(tables))
+
+
+def _wide(table: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
+    """Turn statistics into a table of means: a column a metric, a row a setting that varies."""
+    varied = [name for name in axes if name not in _same(table, axes)]
+    heads = [*(["label"] if table["method"].nunique() > 1 else []), *(varied or axes)]
+    # by a row's number, since a setting that a method has not is NaN, which an index drops
+    setting = table.groupby(heads, sort=False, dropna=False).ngroup().to_numpy()
+    means = table.assign(setting=setting).pivot_table("mean", "setting", "metric", dropna=False)
+    settings = table[heads].groupby(setting).first()
+    shown = [name for name in _SNR_METRICS if name in means]
+    return settings.join(means[shown]).reset_index(drop=True)
+
+
+def _same(table: pd.DataFrame, axes: list[str]) -> list[str]:
+    """Return the axes along which a table has one value only."""
+    return [name for name in axes if table[name].nunique(dropna=False) == 1]
+
+
+def _spaced(name: str) -> str:
+    """Write a column's name in words."""
+    return name.replace("_", " ")
+
+
+def _norms(axis: Axes, table: pd.DataFrame, axes: list[str]) -> None:
+    """Draw ||z||^2 over the numbers of clusters and of features."""
+    named = [name for name in ("n_clusters", "k", "n_features", "d") if name in axes]
+    first, second = named if len(named) == 2 else axes[:2]
+    values = [
+        table.pivot_table(name, first, second, dropna=False).sort_index()
+        for name in ("mean", "min", "max")
+    ]
+    named_cells(axis, *values)
+    axis.set_ylabel(_spaced(first))
+    axis.set_xlabel(_spaced(second))
+
+
+def statements(results: Results) -> Drawing:
+    """By what part the paper's statements are exceeded: one row a statement."""
+    return _listed(results)
+
+
+def scale(results: Results) -> Drawing:
+    """What a data set too large for memory came to: one row a method, point and metric."""
+    return _listed(results)
+
+
+def _listed(results: Results) -> Drawing:
+    """Write the statistics of all metrics of an experiment as a table."""
+    (experiment,) = results.summaries
+    summary, trials = results.summaries[experiment], results.trials[experiment]
+    table = statistics(trials, axes_of(summary), summary["metric"].unique())
+    table = table[table["n"] > 0]
+    same = [name for name in ("method", "label", "metric") if table[name].nunique() == 1]
+    shown = table.drop(columns=[*{"method", "std", "q25", "q75", *same}])
+    with canvas(_WIDTH, 0.9 + 0.24 * max(len(shown), 2), results.trials) as figure:
+        put_table(figure.subplots(), shown, _WIDTH)
+        metric = f"{_spaced(table['metric'].iloc[0])}: " if "metric" in same else ""
+        caption(figure, f"{metric}statistics over {counted(trials)}")
+    return Drawing(figure, table)
+
+
+def decoders(results: Results) -> Drawing:
+    """Relative SSE of every trial by decoder, without noise, and its medians and worst."""
+    (experiment,) = results.trials
+    trials = in_order(results.trials[experiment], results.styles)
+    metrics = metrics_of(trials)
+    table = statistics(trials, [])
+    with canvas(_WIDTH, 1.9 + 0.75 * trials["method"].nunique(), results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.8, 1])
+        axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+        for axis, metric in zip(axes, metrics, strict=True):
+            strip(axis, trials, metric, results.styles)
+            axis.set_xlabel(_AGAINST[metric])
+        caption(top, f"A point a trial, bar: median of {counted_on(trials)}; no noise, m = 10kd")
+        put_table(bottom.subplots(), _by_decoder(table), _WIDTH)
+    return Drawing(figure, table)
+
+
+def _by_decoder(table: pd.DataFrame) -> pd.DataFrame:
+    """Write a row a decoder: median, mean and worst of each relative error, and trials."""
+    rows = []
+    for label, own in table.groupby("label", sort=False):
+        row = {"decoder": label}
+        for part in own.itertuples():
+            found = {"median": part.median, "mean": part.mean, "worst": part.max}
+            row |= {f"{part.metric}: {name}": f"{v:.3f}" for name, v in found.items()}
+        rows.append({**row, "trials": int(own["n"].max())})
+    return pd.DataFrame(rows)
+
+
+def beyond(results: Results) -> Drawing:
+    """Relative SSE - 1 against epsilon on several data sets, all methods at equal privacy."""
+    tables = {
+        name: statistics(trials, ["shape", "epsilon"] if "shape" in trials else ["epsilon"])
+        for name, trials in results.trials.items()
+    }
+    panels = _beyond_panels(results, tables)
+    columns = min(_COLUMNS, len(panels) + 1)  # one panel shares the width with the names
+    n_rows = -(-len(panels) // columns)
+    every = pd.concat([part for _, part in panels])
+    full = len(panels) == n_rows * columns  # then the names have a row of their own
+    with canvas(_WIDTH, 1.3 + 2.55 * n_rows + 0.6 * full, results.trials) as figure:
+        grid = figure.add_gridspec(
+            n_rows + full, columns, height_ratios=[1.0] * n_rows + [0.2] * full
+        )
+        axes: list[Axes] = []
+        for number, (title, part) in enumerate(panels):
+            first = axes[0] if axes else None
+            axis = figure.add_subplot(grid[divmod(number, columns)], sharex=first, sharey=first)
+            axes.append(axis)
+            curves(axis, part, "epsilon", results.styles)
+            excess_scale(axis, every)
+            axis.set_title(title, fontsize=8)
+            axis.set_xlabel("epsilon")
+            if number % columns:
+                axis.tick_params(labelleft=False)
+            else:
+                axis.set_ylabel("relative SSE (log of its excess over 1)")
+        free = figure.add_subplot(grid[-1, :] if full else grid[-1, len(panels) % columns :])
+        free.axis("off")
+        share = 1.0 if full else 1.0 - len(panels) % columns / columns
+        legend_of_all(axes, free, share * _WIDTH)
+        caption(
+            figure,
+            f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
+            "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds.",
+        )
+    return Drawing(figure, _joined(tables))
+
+
+def _beyond_panels(
+    results: Results, tables: dict[str, pd.DataFrame]
+) -> list[tuple[str, pd.DataFrame]]:
+    """Return titles and curves: the paper's mixture, the real data, then the other shapes."""
+    panels = {}
+    for name, table in tables.items():
+        trials = results.trials[name]
+        shapes = list(dict.fromkeys(trials["shape"])) if "shape" in trials else [None]
+        for shape in shapes:
+            mine = trials if shape is None else trials[trials["shape"] == shape]
+            part = table if shape is None else table[table["shape"] == shape]
+            key = "mixture" if shape == "paper" else shape or _DATA_SETS.get(name, name)
+            substitute = mine["source"].str.startswith("substitute").any()
+            title = f"{key}{' (substitute)' if substitute else ''}\n{sizes(mine)}"
+            kept = (part["metric"] == "relative_sse") & (part["method"] != REFERENCE)
+            panels[key] = (title, in_order(excess(part[kept]), results.styles))
+    first = [key for key in ("mixture", *_DATA_SETS.values()) if key in panels]
+    return [panels[key] for key in (*first, *(key for key in panels if key not in first))]
+
+
+def _numbers_of_trials(results: Results) -> str:
+    """Write how many trials the experiments of a figure have."""
+    found = sorted({trials["trial"].nunique() for trials in results.trials.values()})
+    if len(found) == 1:
+        return counted(next(iter(results.trials.values())))
+    return f"{found[0]} to {found[-1]} trials"
+
+
+def goal(results: Results) -> Drawing:
+    """Relative SSE on the paper's mixture against epsilon, with medians and worst as a table."""
+    (experiment,) = results.trials
+    trials = in_order(results.trials[experiment], results.styles)
+    table = statistics(trials, ["epsilon"])
+    metrics = metrics_of(trials)[::-1]
+    with canvas(_WIDTH, 5.6 + 0.2 * trials["method"].nunique(), results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[2.6, 1])
+        axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+        for axis, metric in zip(axes, metrics, strict=True):
+            part = table[table["metric"] == metric]
+            if metric == "relative_sse":
+                part = part[part["method"] != REFERENCE]
+            curves(axis, excess(part), "epsilon", results.styles, band="range")
+            excess_scale(axis, excess(table[table["method"] != REFERENCE]))
+            axis.set_title(_AGAINST[metric])
+            axis.set_xlabel("epsilon")
+            legend_below(axis, _WIDTH / 2.2)
+        axes[0].set_ylabel("relative SSE (log of its excess over 1)")
+        caption(
+            top,
+            f"Median of {counted_on(trials)}, band: best to worst; "
+            "neighbours by addition or removal, delta = 1e-6",
+        )
+        put_table(bottom.subplots(), _medians_and_worst(table, metrics[0]), _WIDTH)
+    return Drawing(figure, table)
+
+
+def many_sizes(results: Results) -> Drawing:
+    """Relative SSE over numbers of clusters and features: medians and worst trials as a table."""
+    (experiment,) = results.trials
+    trials = in_order(results.trials[experiment], results.styles)
+    keys = ["n_clusters", "n_features", "epsilon"]
+    table = statistics(trials, keys)
+    shown = table[table["metric"] == "relative_sse_true"].copy()
+    shown["cell"] = _median_and_worst(shown)
+    wide = shown.pivot(index=keys, columns="label", values="cell").fillna("n/a")
+    wide = wide[list(dict.fromkeys(shown["label"]))].reset_index()
+    names = {"n_clusters": "k", "n_features": "d"}
+    with canvas(_WIDTH, 1.0 + 0.22 * len(wide), results.trials) as figure:
+        put_table(figure.subplots(), wide.rename(columns=names), _WIDTH)
+        caption(
+            figure,
+            f"SSE relative to Lloyd from the true means, median (worst) of {counted_on(trials)}; "
+            "neighbours by addition or removal, delta = 1e-6",
+        )
+    return Drawing(figure, table)
+
+
+def _median_and_worst(table: pd.DataFrame) -> np.ndarray:
+    """Write the median and the worst trial of each row, ``"n/a"`` where there is none."""
+    written = [f"{m:.3f} ({w:.3f})" for m, w in zip(table["median"], table["max"], strict=True)]
+    return np.where(table["n"] > 0, written, "n/a")
+
+
+def _medians_and_worst(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Write a row a method and a column a value of epsilon: median and worst trial."""
+    part = table[table["metric"] == metric]
+    wide = part.assign(cell=_median_and_worst(part)).pivot(
+        index="label", columns="epsilon", values="cell"
+    )
+    wide = wide.loc[list(dict.fromkeys(part["label"]))].fillna("n/a").reset_index()
+    names = {value: f"epsilon = {value:g}" for value in wide.columns[1:]}
+    return wide.rename(columns={**names, "label": f"{_spaced(metric)}: median (worst)"})
+
+
+def _joined(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put the tables of several experiments into one."""
+    named = [table.assign(experiment=name) for name, table in tables.items()]
+    return pd.concat(named, ignore_index=True)

@@ -1,0 +1,1 @@
+"""Practical Privacy for Expectation Maximization (2016; DP-EM)."""

@@ -1,0 +1,279 @@
+"""What the DP-EM paper says of budgets and sensitivities, tried by arithmetic and by search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privclust.mixtures._perturbations import Settings, budget_share, perturbations
+from privclust.pipeline.runner import TrialData, TrialStreams
+from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.accounting import advanced_composition, composed_epsilon
+from privclust.privacy.measurements import Gamma, Wishart, claimed_rho
+
+_DRAWS = 20_000  # neighbours tried at random in one search
+_RULE_DELTA = 0.01  # of advanced composition
+_DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
+
+
+def statement_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
+) -> TrialData:
+    """Draw the sizes for which a statement of the paper is tried.
+
+    Parameters
+    ----------
+    point : mapping
+        ``statement``: a key of `STATEMENTS`.
+    trial, streams, dataset : object
+        The data stream is used.
+    """
+    rng = streams.get("data")
+    extra = {
+        "check": STATEMENTS[point["statement"]],
+        "n_features": int(rng.choice([1, 2, 3, 10])),
+        "n_components": int(rng.choice([2, 3, 8])),
+        "n_iter": int(rng.choice([1, 5, 10, 30])),
+        "epsilon": float(10.0 ** rng.uniform(-2.0, 0.0)),
+        "delta": float(10.0 ** rng.uniform(-6.0, -2.0)),
+        "n_effective": float(rng.choice([5.0, 50.0, 500.0])),
+    }
+    return TrialData(np.zeros((1, 1)), None, "arithmetic", extra=extra)
+
+
+def _cdp_budget(mean_noise: str) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
+    """Section 5: shares compose to a mean loss of epsilon."""
+
+    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+        settings = _settings(setting, mean_noise)
+        share = budget_share(settings, setting["epsilon"], 0.5, "cdp")
+        mean = claimed_rho(perturbations(settings, share).values())
+        return abs(mean / setting["epsilon"] - 1.0)
+
+    return excess
+
+
+def _advanced_budget(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+    """Eq. (31): shares compose to epsilon by advanced composition."""
+    settings = _settings(setting, "laplace")
+    share = budget_share(settings, setting["epsilon"], setting["delta"], "advanced")
+    n = settings.n_iter * (2 * settings.n_components + 1)
+    return advanced_composition(share, setting["delta"], n) / setting["epsilon"] - 1.0
+
+
+def _failure_by_count(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+    """Appendix C's failure probability J delta' + delta_1 against that of its own 2 K + 1 count."""
+    mean_delta, delta = 0.001, setting["delta"]
+    n_iter, k = setting["n_iter"], setting["n_components"]
+    return (n_iter * k * mean_delta + delta) / (n_iter * mean_delta + delta) - 1.0
+
+
+def _failure_jointly(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+    """The same where the K means of an iteration are one release, as their joint change allows."""
+    k, d = setting["n_components"], setting["n_features"]
+    rows, weights = _neighbours(rng, d, k)
+    change = weights[0][..., None] * rows[0][:, None] - weights[1][..., None] * rows[1][:, None]
+    return float(np.sqrt((change**2).sum(axis=(1, 2))).max()) / 2.0 - 1.0
+
+
+def _mean_loss(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+    """Footnote 6: the mean loss of eps'-DP is at most eps'^2 / 2; randomised response is worst."""
+    epsilon = setting["epsilon"]
+    return epsilon * math.tanh(epsilon / 2.0) / (epsilon**2 / 2.0) - 1.0
+
+
+def _largest_change(
+    statistic: Callable[..., np.ndarray], bound: Callable[[Mapping[str, Any]], float]
+) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
+    """Search neighbours for the largest change of one component's statistic."""
+
+    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+        rows, weights = _neighbours(rng, setting["n_features"], setting["n_components"])
+        changes = statistic(setting, rows, weights, rng)
+        return float(changes.max()) / bound(setting) - 1.0
+
+    return excess
+
+
+def _neighbours(
+    rng: np.random.Generator, d: int, k: int
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Draw pairs of rows in the unit ball and of responsibilities, extreme ones among them."""
+
+    def rows() -> np.ndarray:
+        signs = rng.choice([-1.0, 1.0], size=(_DRAWS, d)) / math.sqrt(d)
+        axes = np.eye(d)[rng.integers(d, size=_DRAWS)] * rng.choice([-1.0, 1.0], size=(_DRAWS, 1))
+        free = rng.normal(size=(_DRAWS, d))
+        free /= np.linalg.norm(free, axis=1, keepdims=True)
+        free *= rng.random((_DRAWS, 1))
+        kind = rng.integers(4, size=_DRAWS)[:, None]
+        return np.select([kind == 0, kind == 1, kind == 2], [signs, axes, 0.0 * free], free)
+
+    def weights() -> np.ndarray:
+        hard = np.eye(k)[rng.integers(k, size=_DRAWS)]
+        soft = rng.dirichlet(np.full(k, 0.5), size=_DRAWS)
+        return np.where(rng.random((_DRAWS, 1)) < 0.5, hard, soft)
+
+    return (rows(), rows()), (weights(), weights())
+
+
+def _weights_change(setting, rows, weights, rng) -> np.ndarray:
+    """l1 change of all mixing weights at N rows, eq. (13)."""
+    return np.abs(weights[0] - weights[1]).sum(axis=1) / setting["n_effective"]
+
+
+def _means_change(norm: int, prior: float) -> Callable[..., np.ndarray]:
+    """Change of one mean at a given N_k, eqs. (14), (20), (22), with kappa_0 in (23), (24)."""
+
+    def change(setting, rows, weights, rng) -> np.ndarray:
+        moved = weights[0][:, :1] * rows[0] - weights[1][:, :1] * rows[1]
+        return np.linalg.norm(moved, ord=norm, axis=1) / (setting["n_effective"] + prior)
+
+    return change
+
+
+def _trace_change(setting, rows, weights, rng) -> np.ndarray:
+    """Change of the trace of one covariance at given N_k and mean, eqs. (16), (26), (27)."""
+    squared = [(r**2).sum(axis=1) * w[:, 0] for r, w in zip(rows, weights, strict=True)]
+    return (squared[0] - squared[1]) / setting["n_effective"]
+
+
+def _map_trace_change(setting, rows, weights, rng) -> np.ndarray:
+    """Change of the trace in eq. (28), whose means are those of each data set.
+
+    The other rows' sum runs along an axis, up to the length that N_k - 1 rows in the ball allow.
+    """
+    n, d = setting["n_effective"], setting["n_features"]
+    others = np.zeros(d)
+    others[0] = rng.uniform(-1.0, 1.0) * (n - 1.0)
+    traces = []
+    for r, w in zip(rows, weights, strict=True):
+        mean = (others + w[:, :1] * r) / n
+        pull = n - n / (1.0 + n)  # N_k mu'mu leaves, kappa_0 N_k / (N_k + kappa_0) mu'mu returns
+        second = (r**2).sum(axis=1) * w[:, 0]
+        traces.append((second - pull * (mean**2).sum(axis=1)) / (n + 2.0 * (d + 2.0)))
+    return traces[0] - traces[1]
+
+
+def _map_trace_bound(setting: Mapping[str, Any]) -> float:
+    """Eq. (29): 1 / (N_k + c), c = nu_0 + d + 2 with nu_0 = d + 2."""
+    return 1.0 / (setting["n_effective"] + 2.0 * (setting["n_features"] + 2.0))
+
+
+def _excluded(mechanism: str) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
+    """Part of outputs that a neighbour cannot give; pure privacy allows none.
+
+    A cluster of N_k rows at 0, against one of them at norm 1.
+    """
+
+    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+        d, n, epsilon = setting["n_features"], setting["n_effective"], setting["epsilon"]
+        if mechanism == "gamma":
+            bound = Sensitivity(
+                1.0 / (d * n), "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)"
+            )
+            outputs = Gamma(bound, epsilon).release(np.zeros(_DRAWS), rng)
+            return float((outputs < bound.value).mean())
+        bound = Sensitivity(1.0 / n, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
+        outputs = Wishart(bound, epsilon).release(np.zeros((_DRAWS // 10, d, d)), rng)
+        neighbour = np.zeros((d, d))
+        neighbour[0, 0] = bound.value
+        return float((np.linalg.eigvalsh(outputs - neighbour)[:, 0] < 0.0).mean())
+
+    return excess
+
+
+STATEMENTS: dict[str, Callable[[Mapping[str, Any], np.random.Generator], float]] = {
+    "budget_cdp_laplace": _cdp_budget("laplace"),
+    "budget_cdp_gaussian": _cdp_budget("gaussian"),
+    "budget_advanced": _advanced_budget,
+    "failure_by_count": _failure_by_count,
+    "failure_jointly": _failure_jointly,
+    "mean_loss": _mean_loss,
+    "weights": _largest_change(_weights_change, lambda s: 2.0 / s["n_effective"]),
+    "means_l1": _largest_change(
+        _means_change(1, 0.0), lambda s: 2.0 * math.sqrt(s["n_features"]) / s["n_effective"]
+    ),
+    "means_l2": _largest_change(_means_change(2, 0.0), lambda s: 2.0 / s["n_effective"]),
+    "means_l1_map": _largest_change(
+        _means_change(1, 1.0),
+        lambda s: 2.0 * math.sqrt(s["n_features"]) / (s["n_effective"] + 1.0),
+    ),
+    "means_l2_map": _largest_change(
+        _means_change(2, 1.0), lambda s: 2.0 / (s["n_effective"] + 1.0)
+    ),
+    "trace": _largest_change(_trace_change, lambda s: 1.0 / s["n_effective"]),
+    "trace_map": _largest_change(_map_trace_change, _map_trace_bound),
+    "gamma_private": _excluded("gamma"),
+    "wishart_private": _excluded("wishart"),
+}
+
+
+def budget_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
+) -> TrialData:
+    """Return no data: what a budget buys depends on the rule and the sizes alone.
+
+    Parameters
+    ----------
+    point : mapping
+        ``epsilon``, and the sizes ``n_components``, ``n_features``, ``n_iter``.
+    trial, streams, dataset : object
+        Not used.
+    """
+    return TrialData(np.zeros((1, 1)), None, "arithmetic", extra=dict(point))
+
+
+def compose_budget(
+    data: TrialData, streams: TrialStreams, *, accounting: str, mean_noise: str
+) -> dict[str, np.ndarray]:
+    """Return what a rule's noise costs, with Gamma and Wishart noise repaired.
+
+    Parameters
+    ----------
+    data : TrialData
+        Of `budget_trial`.
+    streams : object
+        Not used.
+    accounting, mean_noise : str
+        As of `privclust.mixtures.PrivateGaussianMixture`; `accounting` is "cdp" or "advanced".
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``claimed_rho`` by the paper's count of releases, ``rho`` by their joint sensitivity, and
+        ``epsilon_<delta>`` at delta = 1e-4 and 1e-6, the least of addition, zCDP and PLD.
+    """
+    sound = _settings({**data.extra, "variant": "sound"}, mean_noise)
+    share = budget_share(sound, data.extra["epsilon"], _RULE_DELTA, accounting)
+    found = {}
+    for name, settings in (("claimed_rho", _claimed(sound)), ("rho", sound)):
+        plan = perturbations(settings, share).values()
+        found[name] = np.float64(claimed_rho(plan))
+    # the last are those of the joint sensitivity
+    for name, delta in _DELTAS.items():
+        losses = [noise.claimed for noise in plan]
+        found[f"epsilon_{name}"] = np.float64(composed_epsilon(losses, delta))
+    return found
+
+
+def _settings(setting: Mapping[str, Any], mean_noise: str) -> Settings:
+    """Return the noise plan's settings for a trial's sizes."""
+    return Settings(
+        n_features=int(setting["n_features"]),
+        n_components=int(setting["n_components"]),
+        n_iter=int(setting["n_iter"]),
+        covariance_type=setting.get("covariance_type", "spherical"),
+        mean_noise=mean_noise,
+        variant=setting.get("variant", "paper" if mean_noise != "joint" else "sound"),
+        mean_delta=setting.get("mean_delta", 1e-3),
+    )
+
+
+def _claimed(settings: Settings) -> Settings:
+    """The same settings as the paper counts them; the joint release is not the paper's."""
+    return settings if settings.mean_noise == "joint" else replace(settings, variant="paper")

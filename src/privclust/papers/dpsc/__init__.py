@@ -1,0 +1,1 @@
+"""Differentially Private Subspace Clustering (NIPS 2015)."""

@@ -1,0 +1,233 @@
+"""Trials of private subspace clustering: generated subspaces, and faces."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.core.config import ConfigError
+from privclust.core.dotted import construct
+from privclust.datasets.synthetic import subspace_mixture
+from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
+from privclust.subspaces import SuLQKPlanes
+
+GENERATED = "generated as the paper describes"
+STARTS = ("ssc", "lrr")
+"""Labels that `share_labels` finds and that a Gibbs sampler may start from."""
+_RECORDS = ("sweep", "statistic", "aligned_statistic", "subspaces")
+_N_RECORDS = 100  # of a chain, as in Figure 3
+
+
+def mixture_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
+) -> TrialData:
+    """Points near random subspaces (Section 5). The truth is the subspaces they were drawn from.
+
+    Parameters
+    ----------
+    point : mapping
+        ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``, ``noise``; ``n_sweeps`` of
+        Gibbs samplers.
+    trial : int
+        Not used beyond the stream's key.
+    streams : TrialStreams
+        The data stream is used.
+    dataset : None
+    """
+    X, labels, truth = subspace_mixture(
+        point["n_samples"],
+        point["n_clusters"],
+        point["n_features"],
+        point["dimension"],
+        streams.get("data"),
+        point["noise"],
+    )
+    return TrialData(X, labels, GENERATED, extra=_extra(point, truth))
+
+
+def yale_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
+) -> TrialData:
+    """Images of random people (Section 5), prepared as the paper does, with labels.
+
+    People are drawn from those of whom no image is missing. The images of each are projected onto
+    the affine subspace of their largest principal components, which uses the labels and is not
+    private; then a Gaussian matrix maps all into fewer dimensions, and rows are scaled to norm 1.
+    The paper names no true subspaces: the truth here is, of each person, the linear subspace that
+    the prepared rows are nearest to.
+
+    Parameters
+    ----------
+    point : mapping
+        ``n_samples``, spread evenly over ``n_clusters`` people; ``dimension`` of the affine and the
+        linear subspaces, ``n_features``, ``n_sweeps``.
+    trial : int
+        Not used beyond the stream's key.
+    streams : TrialStreams
+        The data stream draws people, images where not all are asked for, and the projection.
+    dataset : mapping
+        The prepared images and labels.
+    """
+    rng = streams.get("data")
+    n_people, q = point["n_clusters"], point["dimension"]
+    counts = np.bincount(dataset["labels"])
+    complete = np.flatnonzero(counts == counts.max())
+    n_each, left = divmod(point["n_samples"], n_people)
+    if left or not q < n_each <= counts.max():
+        raise ConfigError(
+            f"n_samples: got {point['n_samples']}; it may be {n_people} times a number from "
+            f"{q + 1} to {counts.max()}"
+        )
+    people = rng.choice(complete, size=n_people, replace=False)
+    faces = [
+        _affine(_some(dataset["images"][dataset["labels"] == p], n_each, rng), q) for p in people
+    ]
+    n_pixels = dataset["images"].shape[1]
+    X = np.concatenate(faces) @ rng.normal(size=(n_pixels, point["n_features"]))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    persons = X.reshape(n_people, n_each, -1)
+    truth = np.linalg.svd(persons, full_matrices=False)[2][:, :q].transpose(0, 2, 1).copy()
+    labels = np.repeat(np.arange(n_people), n_each)
+    return TrialData(X, labels, dataset["source"], extra=_extra(point, truth))
+
+
+def _some(images: np.ndarray, n_images: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw some of a person's images."""
+    return images[rng.permutation(len(images))[:n_images]].astype(np.float64)
+
+
+def _affine(images: np.ndarray, dimension: int) -> np.ndarray:
+    """Project images onto their mean and principal components."""
+    mean = images.mean(axis=0)
+    components = np.linalg.svd(images - mean, full_matrices=False)[2][:dimension]
+    return mean + (images - mean) @ components.T @ components
+
+
+def _extra(point: Mapping[str, Any], truth: np.ndarray) -> dict[str, Any]:
+    """Return what methods and metrics need beside the rows; delta is 1/(n ln n), as in Figure 2."""
+    n = point["n_samples"]
+    return {
+        "n_clusters": point["n_clusters"],
+        "dimension": point["dimension"],
+        "n_sweeps": point["n_sweeps"],
+        "delta": 1.0 / (n * math.log(n)),
+        "truth": truth,
+    }
+
+
+def share_labels(
+    point: Mapping[str, Any],
+    trial: int,
+    streams: TrialStreams,
+    dataset: Mapping[str, Any] | None,
+    shard: int,
+    n_shards: int,
+) -> dict[str, np.ndarray]:
+    """Find the labels by SSC, LRR and TSC of an instance's rows, once for all methods.
+
+    They do not depend on epsilon. Gibbs samplers start from some, and the clusterings without
+    privacy are made of them.
+
+    Parameters
+    ----------
+    point, trial, streams, dataset : object
+        As of the trial: faces where there is a data set.
+    shard, n_shards : int
+        0 and 1: labels are no sums.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``ssc``, ``lrr``, ``tsc``, shape (n,), int64.
+    """
+    from privclust.papers.dpsc.solvers import SOLVERS, solver
+
+    if n_shards != 1:
+        raise ConfigError(f"shards: got {n_shards}; it may be 1: labels are no sums")
+    make = mixture_trial if dataset is None else yale_trial
+    data = make(point, trial, streams, dataset)
+    rng = streams.get("init")
+    found = {}
+    with warnings.catch_warnings():
+        # a column of SSC that has not quite converged is part of the method
+        warnings.filterwarnings("ignore", message=".*did not reach tol")
+        for name in SOLVERS:
+            model = solver(name, data.extra["n_clusters"], rng)
+            found[name] = np.asarray(model.fit(data.X).labels_, dtype=np.int64)
+    return found
+
+
+def fit_subspaces(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Cluster a trial's rows by any method, which gets what its class accepts.
+
+    Private methods draw rows in to the unit ball, each by itself. Of the parameters ``base`` may be
+    the name of a solver (`privclust.papers.dpsc.solvers.SOLVERS`); ``init: ssc`` or
+    ``lrr`` names shared labels to start from, found without privacy; ``init: sulq`` is a private
+    start, for which ``share`` of epsilon, a half unless given, is spent.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``bases`` (k, d, q); of a sampler that keeps samples ``kept`` (n_kept, k, d, q), float32; of
+        a method with a budget its ``epsilon``.
+    """
+    model = _fitted(estimator, params, data, streams)
+    found = {"bases": model.subspaces_}
+    if len(getattr(model, "kept_subspaces_", ())):
+        found["kept"] = model.kept_subspaces_.astype(np.float32)
+    if "epsilon" in params:
+        found["epsilon"] = np.float64(params["epsilon"])
+    return found
+
+
+def fit_chain(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Run a Gibbs sampler and return what it recorded, about a hundred times.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``sweep``, ``statistic`` and ``aligned_statistic`` (n_records,); ``subspaces``
+        (n_records, k, d, q).
+    """
+    every = max(data.extra["n_sweeps"] // _N_RECORDS, 1)
+    model = _fitted(estimator, {**params, "record_every": every}, data, streams)
+    records = model.diagnostics_
+    return {name: records[name] for name in _RECORDS}
+
+
+def made(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+    """Construct a method with what its class accepts of the trial; see `fit_subspaces`."""
+    from privclust.papers.dpsc.solvers import solver
+
+    noise, params = streams.get("noise"), dict(params)
+    offered = {name: data.extra[name] for name in ("n_clusters", "dimension", "delta", "n_sweeps")}
+    if isinstance(params.get("base"), str):
+        seed = int(noise.integers(2**31))
+        params["base"] = solver(params["base"], data.extra["n_clusters"], seed)
+    init = params.get("init")
+    if isinstance(init, str) and init in STARTS:
+        params["init"] = data.extra["shared"][init]
+    elif isinstance(init, str) and init == "sulq":
+        epsilon, share = params["epsilon"], params.pop("share", 0.5)
+        start = {"epsilon": share * epsilon, "random_state": int(noise.integers(2**31))}
+        params["init"] = construct(SuLQKPlanes, start, norm_bound=1.0, **offered)
+        params["epsilon"] = (1.0 - share) * epsilon
+    random_state = random_state_for(estimator, noise)
+    return construct(estimator, params, norm_bound=1.0, random_state=random_state, **offered)
+
+
+def _fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+    """Fit a method without warnings of what is known without a fit."""
+    with warnings.catch_warnings():
+        # noise takes most rows out of the ball, starts without privacy leave no guarantee, and most
+        # of Figure 2 lies outside the condition of Theorem 3.1
+        warnings.simplefilter("ignore", UserWarning)
+        return made(estimator, params, data, streams).fit(data.X)

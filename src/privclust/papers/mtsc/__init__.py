@@ -1,0 +1,1 @@
+"""Multi-Task Learning for Subspace Segmentation (ICML 2015)."""

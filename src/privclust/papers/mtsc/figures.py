@@ -1,0 +1,267 @@
+"""The figures and tables of "Multi-Task Learning for Subspace Segmentation" (ICML 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+
+from privclust.report.comparison import Z95, bootstrap_interval, compare, select
+from privclust.report.drawing.style import Drawing, MethodStyle, Results, canvas
+
+_ABOVE = "mtsc"  # the method whose curve lies above the others
+_SWEEPS = (
+    ("n_per_subspace", (15, 20, 25, 30), {"dimension": 13, "n_subspaces": 4}),
+    ("dimension", (9, 10, 11, 12, 13), {"n_per_subspace": 16, "n_subspaces": 4}),
+    ("n_subspaces", (3, 4, 5, 6), {"dimension": 11, "n_per_subspace": 16}),
+)
+_AXIS_NAMES = {
+    "n_per_subspace": ("n", "points per subspace, n"),
+    "dimension": ("d", "subspace dimension, d"),
+    "n_subspaces": ("K", "number of subspaces, K"),
+}
+_METRICS = (
+    ("l2_error", "l2 error (eq. 19)"),
+    ("segmentation_error", "segmentation error"),
+)
+_SMALLEST_SHOWN = 1e-4
+
+
+def fig1(results: Results) -> Drawing:
+    """Figure 1: l2 and segmentation error as n, d and K vary, with 95 % bands."""
+    (experiment,) = results.summaries
+    summary = results.summaries[experiment]
+    tables = []
+    with canvas(9.5, 5.8, results.trials) as figure:
+        axes = figure.subplots(2, 3, sharey="row")
+        for row, (metric, metric_name) in enumerate(_METRICS):
+            for column, (axis, values, fixed) in enumerate(_SWEEPS):
+                panel = "abcdef"[3 * row + column]
+                part = summary[(summary["metric"] == metric) & summary[axis].isin(values)]
+                for name, value in fixed.items():
+                    part = part[part[name] == value]
+                part = part.sort_values(axis, kind="stable").assign(panel=panel)
+                tables.append(part)
+                _curves(axes[row, column], part, axis, results.styles)
+                held = ", ".join(f"{_AXIS_NAMES[name][0]}={fixed[name]}" for name in fixed)
+                axes[row, column].set_title(f"({panel})  {held}")
+                axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row else "")
+            axes[row, 0].set_ylabel(metric_name)
+            axes[row, 0].set_ylim(bottom=0.0)
+        handles, names = axes[0, 0].get_legend_handles_labels()
+        trials = int(summary["n"].max())
+        figure.legend(
+            handles,
+            names,
+            loc="outside upper center",
+            ncols=len(names),
+            title=f"mean of {trials} trials, band: 95 %",
+        )
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: magnitudes of the estimated Z, MTSC beside SSC, points sorted by motion."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    labels = _labels(results, trials)
+    tables = []
+    with canvas(9.2, 4.4, results.trials) as figure:
+        axes = figure.subplots(1, len(labels), squeeze=False)[0]
+        for axis, label in zip(axes, labels, strict=True):
+            row = trials[trials["label"] == label].iloc[0]
+            arrays = results.arrays[experiment, row["method"]]
+            magnitudes = arrays["array/00000/sorted_magnitudes"]
+            sizes = arrays["array/00000/motion_sizes"]
+            image = _heat_map(axis, magnitudes, sizes)
+            axis.set_title(
+                f"{label}: l2 error {100 * row['l2_error']:.2f} %, "
+                f"segmentation error {100 * row['segmentation_error']:.2f} %"
+            )
+            tables.append(_entries(label, magnitudes))
+        axes[0].set_ylabel("coefficient of point")
+        bar = figure.colorbar(image, ax=axes, shrink=0.85)
+        bar.set_label("|z| / largest |z| (square-root scale)")
+        axes[0].set_xlabel(
+            f"represented point ({row['sequence']}: {len(magnitudes)} points sorted by motion)"
+        )
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def printed_table(results: Results) -> Drawing:
+    """Tables 1 to 3: the printed numbers beside ours, with 95 % intervals of ours."""
+    printed = results.printed[results.printed["target"] == results.target]
+    head = printed[printed["method"] == printed["method"].iloc[0]]
+    unprinted = [head.assign(method=method, value="nan") for method in results.own]
+    printed = pd.concat([printed, *unprinted], ignore_index=True)
+    table = compare(printed, dict(results.trials))
+    is_printed = table["printed"].notna()
+    for column, blank in (("agrees", np.nan), ("value", ""), ("trials", "")):
+        table[column] = table[column].astype(object).where(is_printed, blank)
+    held_out = {
+        name: trials[trials["split"] == "report"] for name, trials in results.trials.items()
+    }
+    report = compare(printed, held_out)
+    table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
+    if (printed["metric"] == "l2_error").all():
+        l1_form = compare(printed.assign(metric="l1_error"), dict(results.trials))
+        table = table.assign(ours_l1_norms=l1_form["ours"])
+    panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
+    order = _labels(results, table)
+    with canvas(3.1 * len(panels) + 0.6, 2.9, results.trials) as figure:
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axis, (statistic, condition) in zip(axes, panels, strict=True):
+            part = table[(table["statistic"] == statistic) & (table["select"] == condition)]
+            _dots(axis, part, order)
+            motions = condition.partition("=")[2]
+            count = int(part["n"].max())
+            axis.set_title(f"{statistic}, {motions} motions ({count} sequences)")
+            axis.set_xlabel(f"{table['metric'].iloc[0].replace('_', ' ')} x 100")
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
+    return Drawing(figure, table)
+
+
+def settings(results: Results) -> Drawing:
+    """Settings of a method beside one another: means with 95 % intervals over trials."""
+    (experiment,) = results.trials
+    trials = results.trials[experiment]
+    if "n_motions" in trials:
+        panels = [("segmentation_error", "n_motions=2"), ("segmentation_error", "n_motions=3")]
+    else:
+        panels = [("l2_error", ""), ("segmentation_error", "")]
+    labels = list(dict.fromkeys(trials["label"]))
+    tables = []
+    with canvas(7.6, 0.3 * len(labels) + 1.1, results.trials) as figure:
+        axes = figure.subplots(1, len(panels), sharey=True)
+        for axis, (metric, condition) in zip(axes, panels, strict=True):
+            part = _means(select(trials, condition), metric).loc[labels]
+            tables.append(part.reset_index().assign(metric=metric, select=condition))
+            places = np.arange(len(labels))[::-1]
+            spread = [part["mean"] - part["low"], part["high"] - part["mean"]]
+            axis.errorbar(part["mean"], places, xerr=spread, fmt="o", color="#0072B2", capsize=2.5)
+            axis.set_yticks(places, labels)
+            axis.set_xlim(left=0.0)
+            what = condition.replace("n_motions=", "motions: ") or "all points"
+            axis.set_title(f"{what} ({part['n'].iloc[0]} trials)")
+            axis.set_xlabel(f"mean {metric.replace('_', ' ')} x 100, 95 %")
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def properties(results: Results) -> Drawing:
+    """Measured deviations behind the claims of Sections 2 to 4, per property and method."""
+    (experiment,) = results.summaries
+    summary = results.summaries[experiment]
+    summary = summary[summary["n"] > 0]
+    table = summary.pivot_table(
+        index="property", columns="label", values="max", aggfunc="max", dropna=False
+    )
+    table = table.reindex(columns=_labels(results, summary))
+    with canvas(8.6, 0.42 * len(table) + 1.4, {}) as figure:
+        axis = figure.subplots()
+        axis.grid(False)
+        values = np.log10(np.clip(table.to_numpy(dtype=float), 1e-16, None))
+        image = axis.imshow(values, cmap="cividis", vmin=-16, vmax=1, aspect="auto")
+        axis.set_xticks(range(len(table.columns)), list(table.columns))
+        axis.set_yticks(range(len(table)), [name.replace("_", " ") for name in table.index])
+        for (row, column), value in np.ndenumerate(table.to_numpy(dtype=float)):
+            text = "n/a" if np.isnan(value) else f"{value:.1e}"
+            color = "white" if values[row, column] < -6 else "black"
+            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+        figure.colorbar(image, ax=axis, label="log10 of the largest deviation")
+    return Drawing(figure, summary)
+
+
+def _means(trials: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return each label's mean in per cent with its bootstrap interval."""
+    rows = []
+    for label, part in trials.groupby("label", sort=False):
+        values = 100.0 * part[metric].to_numpy()
+        low, high = bootstrap_interval(values, "mean")
+        rows.append((label, len(values), values.mean(), low, high))
+    return pd.DataFrame(rows, columns=["label", "n", "mean", "low", "high"]).set_index("label")
+
+
+def _labels(results: Results, table: pd.DataFrame) -> list[str]:
+    """Return the labels of a table's methods in the order of legends."""
+    labels = dict(zip(table["method"], table["label"], strict=True))
+    return [labels[method] for method in results.styles if method in labels]
+
+
+def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodStyle]) -> None:
+    """Draw one panel: a line and a 95 % band per method."""
+    for method, style in styles.items():
+        line = part[part["method"] == method]
+        position, mean, band = line[x], line["mean"], Z95 * line["se"]
+        axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
+        axis.plot(
+            position,
+            mean,
+            **style.line,
+            label=line["label"].iloc[0],
+            zorder=3 if method == _ABOVE else 2,
+        )
+    axis.set_xticks(sorted(part[x].unique()))
+
+
+def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
+    """Draw a matrix of magnitudes with the borders between motions."""
+    scaled = magnitudes / max(magnitudes.max(), np.finfo(float).tiny)
+    image = axis.imshow(
+        scaled, cmap="magma_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest", rasterized=True
+    )
+    for border in np.cumsum(sizes)[:-1] - 0.5:
+        axis.axhline(border, color="#0072B2", lw=0.8)
+        axis.axvline(border, color="#0072B2", lw=0.8)
+    axis.grid(False)
+    axis.set_xlabel("represented point")
+    return image
+
+
+def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
+    """List the entries of a matrix that are at least 1e-4 of its largest."""
+    rows, columns = np.nonzero(magnitudes >= _SMALLEST_SHOWN * magnitudes.max())
+    return pd.DataFrame(
+        {"label": label, "row": rows, "column": columns, "magnitude": magnitudes[rows, columns]}
+    )
+
+
+def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
+    """Draw printed and own numbers of one statistic, a row per method."""
+    part = part.set_index("label").loc[order]
+    places = np.arange(len(order))[::-1]
+    spread = [part["ours"] - part["low"], part["high"] - part["ours"]]
+    axis.errorbar(
+        part["ours"],
+        places + 0.12,
+        xerr=np.clip(spread, 0.0, None),
+        fmt="o",
+        color="#D55E00",
+        capsize=2.5,
+        label="ours, all sequences (95 %)",
+    )
+    axis.plot(
+        part["ours_report_split"],
+        places + 0.12,
+        "|",
+        ms=11,
+        mew=1.6,
+        color="#009E73",
+        label="ours, without the tuning split",
+    )
+    if "ours_l1_norms" in part:
+        axis.plot(
+            part["ours_l1_norms"],
+            places + 0.12,
+            "x",
+            mew=1.6,
+            color="#000000",
+            label="ours, with l1 norms in place of l2",
+        )
+    axis.plot(part["printed"], places - 0.12, "D", color="#0072B2", label="printed")
+    axis.set_yticks(places, order)
+    axis.set_ylim(-0.6, len(order) - 0.4)
+    axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))

@@ -1,0 +1,130 @@
+"""What the PrivateMail paper proves and shows besides recall: iterates, sensitivity, alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.embedding import align, search_sensitivity, sensitivity_constant
+from privclust.metrics.retrieval import hit_ranks
+from privclust.papers.privatemail.data import made, task_for, task_of
+from privclust.papers.privatemail.methods import GalleryServer
+from privclust.pipeline.runner import TrialData, TrialStreams
+
+_SHOWN = 1500  # gallery images of a scatter plot, at most
+_SHOWN_ITERATES = (1, 2, 3)  # of Figure 2
+_ALIGNED = 25  # queries whose alignments are averaged
+
+
+def fit_iterates(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Embed public images and gallery together, and look gallery images up at each iterate.
+
+    Parameters
+    ----------
+    estimator : type
+        `privclust.embedding.SMLQ`.
+    params : mapping
+        Its keyword arguments; and ``features``.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``ranks`` (n_iter + 1, n_gallery), see `RetrievalTask.ranks`; ``objectives``; ``shown`` and
+        ``shown_labels``, iterates 1 to 3 of some gallery images.
+    """
+    task, params = task_for(params, data, streams)
+    n_public = len(task.y_public)
+    model = made(estimator, params, data, streams).fit(
+        np.concatenate([task.X_public, task.X_gallery]),
+        np.append(task.y_public, task.y_gallery),
+    )
+    own = np.arange(len(task.y_gallery))
+    iterates = model.iterates_[:, n_public:]
+    labels = task.y_gallery
+    ranks = [hit_ranks(rows, rows, labels, labels, own=own) for rows in iterates]
+    shown = task.some(_SHOWN)
+    return {
+        "ranks": np.array(ranks, dtype=np.int32),
+        "objectives": model.objectives_,
+        "shown": iterates[list(_SHOWN_ITERATES)][:, shown],
+        "shown_labels": labels[shown],
+    }
+
+
+def sensitivity_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
+) -> TrialData:
+    """Settings of Theorem 2 alone: ``n``, ``alpha``, ``sigma``, ``n_classes``, ``relation``."""
+    return TrialData(None, None, "worst cases, no data", extra={"settings": dict(point)})
+
+
+def search_worst_pair(
+    data: TrialData, streams: TrialStreams, *, n_steps: int = 50, kernel: str = "2 sigma^2"
+) -> dict[str, np.ndarray]:
+    """Search for the neighbours that move the first iterate most.
+
+    Parameters
+    ----------
+    data, streams : object
+        Of `sensitivity_trial`; the noise stream is used.
+    n_steps, kernel
+        See `privclust.embedding.search_sensitivity`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``change``, the largest; ``bound`` and ``constant``, Theorem 2's: numbers.
+    """
+    settings = data.extra["settings"]
+    found = search_sensitivity(
+        **settings, n_steps=n_steps, kernel=kernel, random_state=streams.get("noise")
+    )
+    names = ("n", "alpha", "sigma", "n_classes")
+    constant = sensitivity_constant(*(settings[name] for name in names))
+    return {
+        "change": np.array(found.change),
+        "bound": np.array(found.bound),
+        "constant": np.array(constant),
+    }
+
+
+def fit_alignment(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Release some queries and align each with the server's embedding.
+
+    Parameters
+    ----------
+    estimator : type
+        `privclust.embedding.PrivateMail`.
+    params : mapping
+        Its keyword arguments.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``anchors``, where the server has the public images, and of each query among them
+        ``released`` and ``aligned`` (n_queries, n_public + 1, k); of the server ``gallery``, some
+        images; ``labels`` of public images; ``query_labels``; ``moved`` and ``noise``, the proved
+        sensitivity for one query and the noise's standard deviation.
+    """
+    task = task_of(data, "deep", streams)
+    model = made(estimator, params, data, streams).fit(task.X_public, task.y_public)
+    server = GalleryServer(model, task)
+    queries = task.some(_ALIGNED)
+    released = model.release(task.X_gallery[queries], task.client_labels(queries))
+    aligned = align(released[:, :-1], server.anchors_).apply(released)
+    return {
+        "anchors": server.anchors_,
+        "gallery": server.gallery_[task.some(_SHOWN)],
+        "released": released,
+        "aligned": aligned,
+        "labels": task.y_public,
+        "query_labels": task.y_gallery[queries],
+        "noise": np.array(model.noise_scale_),
+        "moved": np.array(model.iterate_sensitivity()),
+    }

@@ -1,0 +1,83 @@
+"""Trials on data of a user's own: their rows in the box that was declared for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.core.config import ConfigError
+from privclust.papers.rows import TEST_PART, random_split
+from privclust.pipeline.runner import TrialData, TrialStreams
+
+
+def clusters_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
+) -> TrialData:
+    """All rows; trials differ by noise.
+
+    Parameters
+    ----------
+    point : mapping
+        ``n_clusters``.
+    trial, streams : object
+        Not used.
+    dataset : mapping
+        ``X``, ``low``, ``high``, ``source``.
+
+    Raises
+    ------
+    ConfigError
+        If there are fewer rows than clusters.
+    """
+    extra = _extra(point, dataset) | {"n_frequencies": None}
+    return TrialData(dataset["X"], None, dataset["source"], extra=extra)
+
+
+def mixture_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
+) -> TrialData:
+    """A random split of the rows into 90 % and 10 %, moved and scaled from their box to the ball.
+
+    The middle of the box goes to the origin, half its diagonal to 1, so that norms are at most 1
+    without a look at the data; rows outside the box are drawn in to it.
+
+    Parameters
+    ----------
+    point : mapping
+        ``n_clusters``, ``n_starts``.
+    trial : int
+        Not used beyond the stream's key.
+    streams : TrialStreams
+        The data stream draws the split.
+    dataset : mapping
+        As of `clusters_trial`.
+
+    Raises
+    ------
+    ConfigError
+        If there are fewer rows than clusters, or than ten.
+    """
+    extra = _extra(point, dataset)
+    low, high = extra["bounds"]
+    n_samples = len(dataset["X"])
+    if n_samples < TEST_PART:
+        raise ConfigError(
+            f"{dataset['source']}: got {n_samples} rows; a mixture may have {TEST_PART} or more"
+        )
+    X = np.clip(dataset["X"], low, high) - 0.5 * (low + high)
+    X /= np.linalg.norm(0.5 * (high - low))
+    X, test = random_split(X, streams)
+    extra |= {"test": test, "n_starts": point["n_starts"]}
+    return TrialData(X, None, dataset["source"], extra=extra)
+
+
+def _extra(point: Mapping[str, Any], dataset: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what all fits are given; check the number of clusters."""
+    k, n_samples = point["n_clusters"], len(dataset["X"])
+    if k > n_samples:
+        raise ConfigError(
+            f"{dataset['source']}: got n_clusters: {k}; it may be at most {n_samples}, the rows"
+        )
+    return {"n_clusters": k, "bounds": (dataset["low"], dataset["high"])}

@@ -1,0 +1,68 @@
+"""What jobs leave for other jobs: artefacts in HDF5, and tables.
+
+An artefact is written once by one job. A table is text, and has its digest in a file beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privclust.core import hdf5
+from privclust.core.files import write_text
+from privclust.core.hdf5 import RUN_AGAIN, FileError, write
+
+__all__ = ["read", "read_table", "write", "write_table"]
+
+
+def read(
+    path: str | os.PathLike[str], kind: str, parameters: Mapping[str, Any] | None = None
+) -> hdf5.Contents:
+    """Read an artefact as `privclust.core.hdf5.read` does; messages advise to make it again."""
+    if not os.path.exists(path):
+        raise FileError(f"{path}: there is no such artefact; run the rule that makes it")
+    return hdf5.read(path, kind, parameters, remedy=RUN_AGAIN)
+
+
+def write_table(path: str | os.PathLike[str], text: str) -> None:
+    """Write a table and its digest, each whole or not at all.
+
+    The digest is the table's SHA-256, in a file ``<path>.sha256`` that ``sha256sum --check`` can
+    read. It is written first, so that a table is never without one.
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    write_text(f"{os.fspath(path)}.sha256", f"{digest}  {Path(path).name}\n")
+    write_text(path, text)
+
+
+def read_table(path: str | os.PathLike[str]) -> io.BytesIO:
+    """Return the bytes of a table, to be parsed.
+
+    Raises
+    ------
+    FileError
+        If the table or its digest is missing, or they do not fit.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(f"{folder}/trials.csv", "error\\n0.5\\n")
+    ...     pd.read_csv(read_table(f"{folder}/trials.csv"))["error"].tolist()
+    [0.5]
+    """
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileError(f"{path}: there is no such table; run the rule that makes it") from None
+    try:
+        digest = Path(f"{os.fspath(path)}.sha256").read_bytes()
+    except FileNotFoundError:
+        raise FileError(f"{path}: its digest, {path}.sha256, is missing{RUN_AGAIN}") from None
+    if digest != f"{hashlib.sha256(content).hexdigest()}  {Path(path).name}\n".encode():
+        raise FileError(f"{path}: its content does not fit its digest{RUN_AGAIN}")
+    return io.BytesIO(content)

@@ -1,0 +1,164 @@
+"""The features of one entry of config/features.yaml, from the prepared images to a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from privclust.core import hdf5
+from privclust.datasets.images import take_images
+from privclust.datasets.registry import DataError, damaged
+from privclust.features import FeatureSet, cache_features, load_features, save_features
+from privclust.pipeline.feature_sets import FeatureEntry, GivenFeatures
+
+
+def extract_set(
+    entry: FeatureEntry,
+    arrays: Mapping[str, np.ndarray],
+    path: str | os.PathLike[str],
+    *,
+    source: str,
+    inputs: Mapping[str, str],
+    threads: int,
+) -> FeatureSet:
+    """Extract the features of a feature set and write them as an artefact.
+
+    Parameters
+    ----------
+    entry : FeatureEntry
+        What to extract.
+    arrays : mapping of str to ndarray
+        The prepared set of images, as `privclust.datasets.images` describes.
+    path : path-like
+        The ``.h5`` file. What a killed job had extracted is kept beside it and used again.
+    source : str
+        Where the images come from, as the prepared set says: a substitute stays one.
+    inputs : mapping of str to str
+        Digest of the prepared set, by role.
+    threads : int
+        Threads, >= 1. Changes no byte of the result.
+
+    Returns
+    -------
+    FeatureSet
+        With ``pixels``, and with ``train`` by the entry's split.
+
+    Raises
+    ------
+    DataError
+        If the set holds no images, or the entry leaves none for training or for test.
+    UnreadableImagesError
+        If an image cannot be decoded.
+    ImportError
+        If a package is missing; the message says what to install.
+    """
+    return cache_features(
+        select_images(entry, arrays),
+        path,
+        model=entry.model,
+        size=entry.size,
+        pixels=entry.pixels,
+        threads=threads,
+        about={**entry.about(), "source": source},
+        inputs=inputs,
+    )
+
+
+def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the images that an entry names, in the set's order, with the entry's split.
+
+    Nothing is drawn: the first images of each class and the first classes of each split are
+    taken. Classes keep their numbers.
+
+    Parameters
+    ----------
+    entry : FeatureEntry
+        Which images to take.
+    arrays : mapping of str to ndarray
+        As in `extract_set`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        In the layout of `privclust.datasets.images`.
+
+    Raises
+    ------
+    DataError
+        As `extract_set`.
+    """
+    missing = [name for name in ("images", "y", "train") if name not in arrays]
+    if missing:
+        raise DataError(
+            f"features {entry.name}: the data set {entry.dataset} has no {', '.join(missing)}, "
+            f"only {', '.join(sorted(arrays))}",
+            "name a set of images in config/features.yaml",
+        )
+    y, train = arrays["y"], arrays["train"]
+    if entry.split == "classes":
+        train = _first_classes(y)
+    indices = []
+    for part, members in (("train", np.flatnonzero(train)), ("test", np.flatnonzero(~train))):
+        if not len(members):
+            raise DataError(
+                f"features {entry.name}: the split by {entry.split} leaves no image of "
+                f"{entry.dataset} for {part}"
+            )
+        for label in np.unique(y[members])[: entry.classes]:
+            indices.append(members[y[members] == label][: entry.per_class[part]])
+    return take_images({**arrays, "train": train}, np.sort(np.concatenate(indices)))
+
+
+def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet:
+    """Read a user's own features and write them as an artefact.
+
+    Parameters
+    ----------
+    entry : GivenFeatures
+        The file, and how it is split.
+    path : path-like
+        The ``.h5`` file to write.
+
+    Returns
+    -------
+    FeatureSet
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used, or leaves no sample for training or for test.
+    """
+    try:
+        features = load_features(entry.file)
+    except hdf5.FileError as error:  # which would have what is made here deleted
+        where = f"features {entry.name}: {entry.file}"
+        raise damaged(where, "an artefact, but damaged or not of features") from error
+    except ValueError as error:
+        raise DataError(f"features {entry.name}: {error}") from None
+    train = _first_classes(features.y) if entry.split == "classes" else features.train
+    if train is None:
+        raise DataError(
+            f"features {entry.name}: {entry.file} has no array train",
+            "add one truth value a sample, or take split: classes",
+        )
+    if train.all() or not train.any():
+        raise DataError(f"features {entry.name}: {entry.file} has samples of one part only")
+    about = {**entry.spec(), "source": entry.name}
+    save_features(
+        path,
+        features.X,
+        features.y,
+        train=train,
+        names=features.names,
+        pixels=features.pixels,
+        about=about,
+    )
+    return load_features(path)
+
+
+def _first_classes(y: np.ndarray) -> np.ndarray:
+    """Return which samples are of the first half of the classes, rounded up."""
+    classes = np.unique(y)
+    return np.isin(y, classes[: (len(classes) + 1) // 2])

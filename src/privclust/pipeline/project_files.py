@@ -1,0 +1,69 @@
+"""The files that make up the workflow, and a checksum of them all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+WORKFLOW = "workflow/Snakefile"
+_TOP = (
+    WORKFLOW,
+    "LICENSE",
+    "README.md",
+    "environment.yml",
+    "pyproject.toml",
+    "requirements.lock",
+)
+_FOLDERS = ("config", "src/privclust", "workflow")
+
+
+def project_files(folder: str | os.PathLike[str] = ".") -> list[str]:
+    """Return the files that make up the workflow: rules, scripts, configuration, package, pins.
+
+    Parameters
+    ----------
+    folder : path-like
+        The project's folder.
+
+    Returns
+    -------
+    list of str
+        Sorted paths relative to `folder`. Those of the top folder are named whether they are there
+        or not, as an archive without one of them would not do.
+
+    Examples
+    --------
+    >>> project_files("there/is/no/project")[:2]
+    ['LICENSE', 'README.md']
+    """
+    top = Path(folder)
+    paths = (path.relative_to(top) for part in _FOLDERS for path in (top / part).rglob("*.*"))
+    names = (
+        path.as_posix()
+        for path in paths
+        if (top / path).is_file() and not re.search(r"/(__pycache__/|[.])", f"/{path.as_posix()}")
+    )
+    return sorted({*_TOP, *names})
+
+
+def project_digest(folder: str | os.PathLike[str] = ".") -> str:
+    """Return one checksum of all `project_files` that are there; an archive changes with it.
+
+    Parameters
+    ----------
+    folder : path-like
+        The project's folder.
+
+    Returns
+    -------
+    str
+        SHA-256 over names and contents, in hexadecimal digits.
+    """
+    sha = hashlib.sha256()
+    for name in project_files(folder):
+        path = Path(folder, name)
+        if path.is_file():
+            sha.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return sha.hexdigest()

@@ -1,0 +1,245 @@
+"""Which source files a piece of the package depends on, read from its import statements.
+
+Snakemake does not see that an imported module was edited. Each rule therefore lists the modules
+behind the classes and functions it calls as inputs. They are found without importing anything:
+import statements are parsed, and a name that a package or its stub re-exports is followed to
+the module that defines it, so that a method depends on its own module and not on its neighbours.
+
+A module of figures has many drawings, of which an edit should make one again. Of the module of a
+drawing function, only the definitions that the function uses count.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_PACKAGE = "privclust"
+
+
+def source_files(dotted_paths: Iterable[str]) -> list[str]:
+    """Return the sorted source files that the named objects depend on.
+
+    Parameters
+    ----------
+    dotted_paths : iterable of str
+        Modules, classes or functions, such as ``"privclust.segmentation.SSC"``. Below this
+        package the whole chain of imports is followed; of any other package only the named
+        module's own file counts.
+
+    Returns
+    -------
+    list of str
+        Paths of files, relative to the working folder where they lie below it.
+
+    Raises
+    ------
+    ValueError
+        If there is no module for a path, or a module of this package lacks the name.
+    """
+    pending = [_defining_module(path) for path in dotted_paths]
+    seen: set[str] = set()
+    while pending:
+        module = pending.pop()
+        if module in seen:
+            continue
+        seen.add(module)
+        if module.split(".")[0] == _PACKAGE:
+            pending.extend(_imports(module))
+    folder = Path.cwd()
+    return sorted({_relative(_file(module), folder) for module in seen})
+
+
+def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
+    """Return what a function depends on: other source files, and a digest of its own module's part.
+
+    Parameters
+    ----------
+    dotted_path : str
+        A function or a class.
+
+    Returns
+    -------
+    files : list of str
+        As `source_files` has them, of the names that are imported for it.
+    digest : str
+        SHA-256 of the source, comments included, of the function, of all that it uses of its
+        module, and of the module's statements that are no definitions.
+
+    Raises
+    ------
+    ValueError
+        As `source_files`.
+    """
+    module, name = _defining_module(dotted_path), dotted_path.rpartition(".")[2]
+    text = _file(module).read_text(encoding="utf-8")
+    defined, statements = _top_level(text)
+    parts, used = set(statements), {name}
+    pending = [name, *(found for node in statements for found in _names_in(node))]
+    while pending:
+        for node in defined.get(pending.pop(), ()):
+            if node not in parts:
+                parts.add(node)
+                names = _names_in(node)
+                pending.extend(names)
+                used |= names
+    imported = [
+        f"{base}.{names[local]}"
+        for base, names in _import_statements(module)
+        if base.split(".")[0] == _PACKAGE
+        for local in names
+        if local in used
+    ]
+    segments = [_segment(text, node) for node in sorted(parts, key=lambda node: node.lineno)]
+    return source_files(imported), hashlib.sha256("\0".join(segments).encode()).hexdigest()
+
+
+def _top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
+    """Return a module's definitions by name, and its statements that are neither these nor imports.
+
+    Of several definitions of a name all count; a docstring does not.
+    """
+    defined: dict[str, list[ast.stmt]] = {}
+    statements = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                for name in _names_in(target):
+                    defined.setdefault(name, []).append(node)
+        elif not isinstance(node, ast.Import | ast.ImportFrom) and not (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
+            statements.append(node)
+    return defined, statements
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    """Return the names that a piece of source mentions."""
+    return {found.id for found in ast.walk(node) if isinstance(found, ast.Name)}
+
+
+def _segment(text: str, node: ast.stmt) -> str:
+    """Return the source of a definition, with its decorators and comments."""
+    decorators = getattr(node, "decorator_list", [])
+    first = min(part.lineno for part in (node, *decorators))
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+
+
+def _defining_module(path: str) -> str:
+    """Return the module that defines the object a dotted path names."""
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        module = ".".join(parts[:end])
+        if _find(module) is None:
+            continue
+        rest = parts[end:]
+        return _follow(module, rest[0]) if rest else module
+    raise ValueError(f"{path}: no module of that name is on the Python path")
+
+
+def _follow(module: str, name: str) -> str:
+    """Follow a name through re-exports to the module that defines it."""
+    for imported, names in _import_statements(module):
+        if name in names:
+            submodule = f"{imported}.{names[name]}"
+            if _find(submodule) is not None:
+                return submodule
+            return _follow(imported, names[name]) if imported != module else module
+    if module.split(".")[0] == _PACKAGE and name not in _defined_names(module):
+        raise ValueError(f"{module}.{name}: the module has no such name")
+    return module
+
+
+@functools.cache
+def _defined_names(module: str) -> frozenset[str]:
+    """Return the names that a module's own statements define."""
+    names: set[str] = set()
+    for node in ast.parse(_file(module).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names.update(target.id for target in targets if isinstance(target, ast.Name))
+    return frozenset(names)
+
+
+def _imports(module: str) -> list[str]:
+    """Return the modules of this package that a module needs."""
+    needed = []
+    for imported, names in _import_statements(module):
+        if imported.split(".")[0] != _PACKAGE:
+            continue
+        if not names:
+            needed.append(imported)
+        needed.extend(_defining_module(f"{imported}.{name}") for name in names.values())
+    return needed
+
+
+@functools.cache
+def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
+    """Return (imported module, {local name: its name there}) for each import in a module."""
+    file = _file(module)
+    stub = file.with_suffix(".pyi")  # what a package imports when it is asked for it
+    texts = [part.read_text(encoding="utf-8") for part in (file, stub) if part.is_file()]
+    statements = []
+    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.Import):
+            statements.extend((alias.name, {}) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(module, node, is_package=file.stem == "__init__")
+            statements.append((base, {a.asname or a.name: a.name for a in node.names}))
+    return statements
+
+
+def _absolute(module: str, node: ast.ImportFrom, is_package: bool) -> str:
+    """Return the absolute name of the module in a ``from ... import``."""
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    parts = parts[: len(parts) - node.level + (1 if is_package else 0)]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+@functools.cache
+def _find(module: str) -> Path | None:
+    """Return the file of a module without importing it or its parents."""
+    first, *rest = module.split(".")
+    if first == _PACKAGE:
+        folder = Path(__file__).parents[1]
+    else:
+        spec = importlib.util.find_spec(first)
+        if spec is None or spec.origin is None:
+            return None
+        folder = Path(spec.origin).parent
+        if not spec.submodule_search_locations:
+            return None if rest else Path(spec.origin)
+    base = folder.joinpath(*rest)
+    for file in (base / "__init__.py", base.with_suffix(".py")):
+        if file.is_file():
+            return file
+    return None
+
+
+def _file(module: str) -> Path:
+    """Return the file of a module that is known to exist."""
+    file = _find(module)
+    if file is None:
+        raise ValueError(f"{module}: no module of that name; sys.path is {sys.path}")
+    return file
+
+
+@functools.cache
+def _relative(file: Path, folder: Path) -> str:
+    """Return a path relative to the working folder where that is possible."""
+    try:
+        return str(file.resolve().relative_to(folder.resolve()))
+    except ValueError:
+        return str(file)

@@ -1,0 +1,83 @@
+"""Summing up an experiment: the metrics of all methods as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def columns_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return one method's columns of a metrics artefact, which holds ``"<method>/<column>"``."""
+    prefix = f"{method}/"
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def trials_table(label: str, method: str, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Return the metrics of one method as a table with one row per trial."""
+    table: dict[str, Any] = {"method": method, "label": label}
+    for key, column in columns.items():
+        if key.startswith("array/"):
+            continue
+        table[key.split("/", 1)[-1]] = (
+            np.char.decode(column, "utf-8") if column.dtype.kind == "S" else column
+        )
+    return pd.DataFrame(table)
+
+
+def metric_names(columns: Iterable[str]) -> list[str]:
+    """Return the names of the metrics among the columns of a metrics artefact."""
+    return [key.removeprefix("value/") for key in columns if key.startswith("value/")]
+
+
+def summary_table(
+    trials: pd.DataFrame,
+    metrics: Sequence[str],
+    point_names: Sequence[str],
+    groups: Sequence[Sequence[str]],
+) -> pd.DataFrame:
+    """Sum up trials per method, grid point and group.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        The tables of all methods, from `trials_table`.
+    metrics : sequence of str
+        The columns to sum up.
+    point_names : sequence of str
+        The axes of the grid.
+    groups : sequence of sequence of str
+        Further splits by facts; the split by nothing comes first.
+
+    Returns
+    -------
+    DataFrame
+        Columns: method, label, the axes, the facts (``"all"`` where not split), metric, n, mean,
+        median, std (n - 1 in the denominator), se = std / sqrt(n), min, max.
+    """
+    facts = sorted({fact for group in groups for fact in group})
+    rows = []
+    for group in [(), *groups]:
+        keys = ["method", "label", *point_names, *group]
+        for values, part in trials.groupby(keys, sort=False, dropna=False):
+            head = dict.fromkeys(facts, "all") | dict(zip(keys, values, strict=True))
+            rows.extend(head | {"metric": name} | _statistics(part[name]) for name in metrics)
+    order = ["method", "label", *point_names, *facts, "metric", "n"]
+    return pd.DataFrame(rows)[[*order, "mean", "median", "std", "se", "min", "max"]]
+
+
+def _statistics(values: pd.Series) -> dict[str, float]:
+    """Sum up one metric; a spread needs two values."""
+    n = len(values)
+    std = float(values.std(ddof=1)) if n > 1 else float("nan")
+    return {
+        "n": n,
+        "mean": float(values.mean()),
+        "median": float(values.median()),
+        "std": std,
+        "se": std / np.sqrt(n),
+        "min": float(values.min()),
+        "max": float(values.max()),
+    }

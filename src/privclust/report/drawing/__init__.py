@@ -1,0 +1,1 @@
+"""How figures look, and what those of several papers share."""

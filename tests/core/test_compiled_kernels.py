@@ -1,0 +1,257 @@
+"""The same call gives the same bits in every process, whoever compiled the code it runs.
+
+Run as a script, this file prints a digest of the results of each case that is named, in order.
+"""
+
+import ast
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+import privclust
+from privclust.core.compiled import part
+
+PACKAGE = Path(privclust.__file__).parent
+
+
+def rows(n, d):
+    """Return rows about three centers."""
+    rng = np.random.default_rng(7)
+    return rng.normal(size=(n, d)) + 4.0 * rng.normal(size=(3, d))[np.arange(n) % 3]
+
+
+def planes():
+    """Return noisy rows of two planes in seven dimensions."""
+    rng = np.random.default_rng(0)
+    bases = rng.standard_normal((2, 2, 7))
+    X = np.concatenate([rng.standard_normal((20, 2)) @ basis for basis in bases])
+    return X + 0.01 * rng.standard_normal(X.shape)
+
+
+def sketch_of_rows():
+    from privclust.kmeans import Sketch, draw_frequencies
+
+    return Sketch.of(rows(400, 3), draw_frequencies(3, 60, variance=4.0, random_state=0))
+
+
+def bingham():
+    from privclust.bingham import sample_matrix_bingham, sample_vector_bingham
+
+    found = []
+    for d, q in ((50, 9), (10, 3)):
+        A = 3.0 * np.random.default_rng(1).normal(size=(d, d))
+        found.append(sample_matrix_bingham(A + A.T, q, np.random.default_rng(2), n_sweeps=30))
+        found.append(sample_vector_bingham(A + A.T, np.random.default_rng(2), size=50))
+    return found
+
+
+def mixtures():
+    from privclust.mixtures import AdaptiveGaussianMixture, GaussianMixtureEM
+
+    found = []
+    for d in (2, 5):
+        model = GaussianMixtureEM(3, max_iter=30, tol=0, random_state=0).fit(rows(700, d))
+        found += [model.parameters_.covariances, model.lower_bounds_]
+        found.append(model.predict_proba(rows(50, d)))
+        settings = {"epsilon": 5.0, "norm_bound": 50.0, "random_state": 0}
+        found.append(AdaptiveGaussianMixture(2, **settings).fit(rows(700, d)).covariances_)
+    return found
+
+
+def mtsc():
+    from privclust.segmentation._mtsc_solver import Schedule, solve
+
+    X = planes().T
+    schedule = Schedule(np.geomspace(1e-1, 1e-6, 30), np.full(30, 1.0), max_iter=40)
+    found = solve(X / np.linalg.norm(X, axis=0), schedule, np.ones((40, 40)))
+    return [found.coefficients]
+
+
+def ssc():
+    from privclust.segmentation import SSC
+
+    return [SSC(n_clusters=2, random_state=0).fit(planes()).coefficients_]
+
+
+def decoder():
+    from privclust.kmeans import decode
+
+    found = decode(sketch_of_rows(), 3, random_state=0)
+    return [found.centers, found.weights]
+
+
+def clompr():
+    from privclust.kmeans import decode
+
+    found = decode(sketch_of_rows(), 3, method="clompr", bounds=(-20.0, 20.0), random_state=0)
+    return [found.centers, found.weights]
+
+
+def grid_and_lloyd():
+    from privclust.kmeans import EUGkM, LloydKMeans
+
+    X = np.clip(rows(400, 2) / 30.0, -1.0, 1.0)
+    private = EUGkM(2, epsilon=5.0, bounds=(-1.0, 1.0), n_init=3, random_state=0).fit(X)
+    return [private.cluster_centers_, LloydKMeans(3, random_state=0).fit(X).cluster_centers_]
+
+
+def gibbs():
+    from privclust.subspaces import GibbsSubspaceClustering
+
+    found = []
+    for d, q in ((5, 3), (12, 4)):
+        settings = {"epsilon": 50.0, "n_sweeps": 60, "norm_bound": 20.0, "random_state": 0}
+        model = GibbsSubspaceClustering(3, q, **settings).fit(rows(200, d))
+        found += [model.subspaces_, model.labels_]
+    return found
+
+
+def embeddings():
+    from privclust.embedding import SMLQ, DPdSNE, PrivateMail
+
+    X, y = np.abs(rows(90, 6)), np.arange(90) % 3
+    placed = DPdSNE(epsilon=10.0, random_state=0).fit(X, 3.0 * X[:, :2]).transform(X[:40] + 0.1)
+    sound = PrivateMail(epsilon=1.0, random_state=0).fit(X, y)
+    printed = PrivateMail(variant="paper", random_state=0).fit(X, y)
+    return [
+        SMLQ(random_state=0).fit(X, y).embedding_,
+        sound.release(X[:4]),
+        printed.release(X[:4], y[:4]),
+        placed,
+    ]
+
+
+CASES = {
+    case.__name__: case
+    for case in (
+        bingham, mixtures, mtsc, ssc, decoder, clompr, grid_and_lloyd, gibbs, embeddings,
+    )
+}  # fmt: skip
+
+
+def digests(names, cache):
+    """Return digests of the cases, run in this order by a new process with this cache."""
+    environment = {
+        **os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore",
+        "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+    }  # fmt: skip
+    command = [sys.executable, __file__, *names]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_bits_are_those_of_the_process_that_compiled(tmp_path):
+    first = digests(["bingham"], tmp_path)
+    assert digests(["bingham"], tmp_path) == first
+
+
+@pytest.mark.slow
+def test_bits_of_all_kernels_depend_neither_on_the_cache_nor_on_the_order(tmp_path):
+    names = list(CASES)
+    first = digests(names, tmp_path)
+    assert set(first) == set(names)
+    assert digests(names[::-1], tmp_path) == first
+
+
+def compiled_functions():
+    """Return all compiled functions of the package by module and name, with their decorators."""
+    found = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            used = {ast.unparse(d).split("(")[0] for d in node.decorator_list}
+            if used & {"kernel", "part", "njit", "numba.njit", "jit", "numba.jit"}:
+                relative = file.relative_to(PACKAGE.parent).with_suffix("")
+                found[".".join(relative.parts), node.name] = node, used
+    return found
+
+
+def test_every_loop_is_compiled_as_a_kernel_or_a_part():
+    found = compiled_functions()
+    assert len(found) > 50
+    assert all(used <= {"kernel", "part"} for _, used in found.values())
+
+
+def test_compiled_functions_call_no_kernels():
+    found = compiled_functions()
+    for (module, name), (node, _) in found.items():
+        scope = vars(importlib.import_module(module))
+        for call in ast.walk(node):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                called = scope.get(call.func.id)
+                if isinstance(called, Dispatcher):
+                    message = f"{module}.{name} calls {call.func.id}, which is not a part"
+                    assert called.targetoptions["forceinline"], message
+
+
+@part()
+def _total(x):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i]
+    return total
+
+
+def test_a_part_keeps_its_own_flags_whoever_is_compiled_first():
+    x = np.random.default_rng(0).normal(size=1000)
+
+    @njit(fastmath=True)
+    def fast_caller(x):
+        return _total(x)
+
+    assert fast_caller(x) == np.cumsum(x)[-1]  # in order: no sum is reordered
+    (result,) = _total.overloads.values()
+    assert "reassoc" not in str(result.library.get_llvm_str())
+
+
+PROGRAM = """
+import numpy as np
+from caller import twice
+print(twice(np.ones(3)))
+"""
+
+
+def test_a_kernel_is_renewed_when_what_it_calls_or_reads_from_elsewhere_changes(tmp_path):
+    caller = "from privclust.core.compiled import kernel\nfrom constants import FACTOR\n"
+    caller += "from called import total\n\n@kernel()\ndef twice(x):\n    return FACTOR * total(x)\n"
+    called = "from privclust.core.compiled import part\n\n@part()\ndef total(x):\n"
+    (tmp_path / "caller.py").write_text(caller)
+
+    def result(constant, expression):
+        (tmp_path / "constants.py").write_text(f"FACTOR = {constant}\n")
+        (tmp_path / "called.py").write_text(f"{called}    return {expression}\n")
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"  # so that edits within a second are seen
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environment,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return float(done.stdout)
+
+    assert result(2.0, "x.sum()") == 6.0
+    n_files = len(list((tmp_path / "cache").rglob("*.nbc")))
+    assert result(2.0, "x.sum()") == 6.0
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == n_files == 1  # the kernel alone
+    assert result(3.0, "x.sum()") == 9.0
+    assert result(3.0, "x.sum() + 1.0") == 12.0
+
+
+if __name__ == "__main__":
+    results = {}
+    for name in sys.argv[1:]:
+        digest = hashlib.sha256()
+        for array in CASES[name]():
+            digest.update(np.ascontiguousarray(array).tobytes())
+        results[name] = digest.hexdigest()
+    print(json.dumps(results))

@@ -1,0 +1,221 @@
+"""The audit as an experiment: each case can be run, and finds what it should."""
+
+import numpy as np
+import pytest
+
+from privclust.core.config import load_yaml
+from privclust.core.dotted import load_object
+from privclust.papers.audit import data as audits
+from privclust.papers.audit import sensitivities as audit_sensitivities
+from privclust.papers.audit.cases.base import AuditCase
+from privclust.papers.audit.cases.basic import Laplace
+from privclust.papers.audit.cases.kmeans import LloydRound
+from privclust.papers.audit.cases.mixtures import JointRelease
+from privclust.papers.audit.cases.sensitivities import (
+    STATEMENTS,
+    SmoothBound,
+)
+from privclust.papers.audit.cases.subspaces import OrderOfSubspaces
+from privclust.pipeline.runner import TrialStreams
+
+CONFIG = load_yaml("config/papers/audit/paper.yaml")
+METHODS = CONFIG["experiments"]["audit_mechanisms"]["methods"]
+SEARCH = CONFIG["experiments"]["audit_sensitivities"]
+# cases whose quick effort takes about a second at most
+CHEAP = (
+    "control_laplace",
+    "control_response",
+    "dpem_gamma",
+    "dpem_wishart",
+    "dpem_raw_counts",
+    "dpem_joint",
+    "dpem_lloyd_printed",
+    "dpem_lloyd",
+    "dpsc_gibbs_data",
+    "dpsc_mean",
+    "dpsc_sulq",
+    "dpsc_sulq_mod",
+    "dpsc_sulq_add",
+    "privatemail_printed",
+    "privatemail_code",
+    "privatemail_printed_unlabelled",
+    "privatemail_code_unlabelled",
+    "privatemail_feature",
+    "privatemail_embedding",
+    "privatemail_projection",
+    "privatemail_projection_attribute",
+    "privatemail_tsne",
+)
+LOOSE = ("mail_embedding", "mail_iterate", "mail_theorem")  # bounds that are not attained
+
+
+def case_of(name):
+    params = METHODS[name].get("params", {})
+    return load_object(CONFIG["methods"][name]["class"])(**params)
+
+
+def streams(point, method="m", seed=3):
+    spec = {"seed": seed, "paper": "audit", "experiment": "e", "swept": []}
+    return TrialStreams({**spec, "method": {"name": method}}, point, 0)
+
+
+def audited(name, cost=0.001, seed=3):
+    point = {"cost": cost}
+    data = audits.audit_trial(point, 0, streams(point), None)
+    estimator = load_object(CONFIG["methods"][name]["class"])
+    params = METHODS[name].get("params", {})
+    return audits.fit_audit(estimator, params, data, streams(point, name, seed))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_case_gives_outputs_that_its_attack_understands(name):
+    case = case_of(name)
+    first, second = (
+        np.asarray(case(rows, np.random.default_rng(0))) for rows in (case.data, case.neighbour)
+    )
+    assert first.shape == second.shape
+    outputs = np.stack([first, second])
+    assert np.isfinite(outputs).all()
+    if case.statistic is not None:
+        assert np.isfinite([case.statistic(one) for one in outputs]).all()
+    assert isinstance(case, AuditCase)
+    assert case.__doc__
+    assert case.claimant in ("ours", "paper", "code")
+    assert case.epsilon > 0
+    assert 0 <= case.delta < 1
+    assert 16 <= case.least_draws <= case.draws
+    assert case.is_sound or case.claimant != "ours"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_case_repeats_itself_and_only_with_its_stream(name):
+    case = case_of(name)
+    first, again, other = (
+        np.asarray(case(case.data, np.random.default_rng(seed))) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    if name not in ("control_exponential", "control_response"):  # a few answers only
+        assert (first != other).any()
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_cheap_cases_are_judged_as_expected(name):
+    found = audits.evaluate_audit(None, audited(name))
+    assert found["is_surprise"] == 0.0
+    assert found["verdict"] == 1.0 or case_of(name).is_sound
+
+
+def test_sound_laplace_noise_audits_to_nine_tenths():
+    found = audits.evaluate_audit(None, audited("control_laplace"))
+    assert 0.9 <= found["epsilon_bound"] <= 1.0
+    assert found["shortfall"] == pytest.approx(1.0 - found["epsilon_bound"])
+
+
+def test_one_sided_noise_leaks_the_delta_that_is_computed():
+    found = audited("dpem_gamma")
+    assert found["other_hits"] == 0
+    exact = 1.0 - np.exp(-1.0)
+    assert exact - 0.02 < found["delta_bound"] <= exact
+
+
+def test_draws_follow_the_cost_but_not_below_the_least():
+    case = Laplace()
+    case.draws, case.least_draws = 1000, 50
+    assert [case.n_trials(cost) for cost in (1.0, 0.5, 0.001)] == [1000, 500, 50]
+
+
+def test_a_fit_depends_on_its_stream_alone():
+    first, again, other = (audited("dpem_lloyd", seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first["hits"] != other["hits"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_sound", "surprise"), [(1, 1, 1), (1, 0, 0), (0, 1, 0), (2, 1, 0), (2, 0, 1)]
+)
+def test_surprises(verdict, is_sound, surprise):
+    outputs = {
+        "claimed_epsilon": np.float64(1.0),
+        "epsilon_bound": np.float64(1.5),
+        "verdict": np.float64(verdict),
+        "is_sound": np.float64(is_sound),
+    }
+    found = audits.evaluate_audit(None, outputs)
+    assert found["is_surprise"] == surprise
+    assert (found["excess"], found["shortfall"]) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize("cost", [0.0, 1.5, "much"])
+def test_bad_costs(cost):
+    with pytest.raises(ValueError, match="cost"):
+        audits.audit_trial({"cost": cost}, 0, None, None)
+
+
+# --- pairs that should be as bad as is possible ------------------------------------------------
+
+
+def test_the_joint_release_is_moved_by_all_that_its_noise_is_for():
+    case = JointRelease()
+    change = np.concatenate(
+        [
+            (first - second).ravel()
+            for first, second in zip(
+                case._moments(case.data), case._moments(case.neighbour), strict=True
+            )
+        ]
+    )
+    assert np.linalg.norm(change) == pytest.approx(np.sqrt(6.0))
+
+
+@pytest.mark.parametrize(("variant", "ratio"), [("sound", 1.0), ("paper", 2.0)])
+def test_lloyd_rounds_are_moved_by_all_that_the_noise_is_for(variant, ratio):
+    case = LloydRound(variant)
+    change = case._released(case.data) - case._released(case.neighbour)
+    assert np.abs(change).sum() == pytest.approx(ratio * case._noise.sensitivity.value)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_record_turns_the_winner_of_algorithm_1(count):
+    case = OrderOfSubspaces("paper", 100)
+    straight, turned = (case._release(is_turned, count) for is_turned in (False, True))
+    assert straight[1] == pytest.approx(turned[1], rel=1e-6)  # the noise does not see the order
+    assert straight[0][0, 0, 0] > 0.99
+    assert (turned[0][0, 0, 0] > 0.99) == (count == 0)
+
+
+# --- sensitivities -----------------------------------------------------------------------------
+
+
+def searched(statement, cost=0.001):
+    point = {"cost": cost, "statement": statement}
+    data = audit_sensitivities.sensitivity_trial(point, 0, streams(point), None)
+    outputs = audit_sensitivities.search_sensitivity(data, streams(point))
+    return data, audit_sensitivities.evaluate_sensitivity(data, outputs)
+
+
+def test_all_statements_are_searched():
+    assert set(SEARCH["effort"]["quick"]["grid"][0]["statement"]) == set(STATEMENTS)
+    assert set(SEARCH["effort"]["paper"]["grid"][0]["statement"]) == set(STATEMENTS)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_proved_bounds_hold_and_wrong_ones_are_exceeded(statement):
+    data, found = searched(statement)
+    assert data.facts == {"about": STATEMENTS[statement][0]}
+    assert found["is_surprise"] == 0.0
+    assert found["ratio"] == pytest.approx(found["largest"] / found["bound"])
+    assert found["ratio"] > 0.99 or statement in LOOSE
+    assert (found["ratio"] > 1.5) == (statement in ("lloyd_printed", "aggregate_smooth_printed"))
+
+
+def test_smooth_bounds_are_compared_on_neighbours():
+    rng = np.random.default_rng(0)
+    for variant, n_changed in (("sound", 1), ("paper", 20)):
+        case = SmoothBound(variant)
+        angles = case.draw(rng)
+        assert (case.change(angles, rng) != angles).sum() == n_changed
+
+
+def test_unknown_statements():
+    with pytest.raises(ValueError, match="statement must be one of"):
+        searched("everything")

@@ -1,0 +1,116 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from privclust.datasets.clusters import MixtureRows
+from privclust.kmeans import sketch
+from privclust.papers.ckm import checks as checks
+from privclust.papers.statements import evaluate_numbers, measure_excess
+from privclust.pipeline.runner import TrialStreams
+
+SIZES = {"n_clusters": 4, "n_features": 3, "n_frequencies": 80}
+SETTING = {"alpha_r": 0.25, "sigma_xi": 1.5, "n_devices": 2, "device_size": 200, "repeats": 60}
+
+
+def streams(point, trial=0):
+    spec = {"seed": 1, "paper": "ckm", "experiment": "e", "swept": [], "method": {"name": "m"}}
+    return TrialStreams(spec, point, trial)
+
+
+def excess(statement, trial):
+    point = {"statement": statement}
+    data = checks.statement_trial(point, trial, streams(point, trial), None)
+    outputs = measure_excess(data, streams(point, trial))
+    return data.extra, evaluate_numbers(data, outputs)["excess"]
+
+
+def test_the_characteristic_function_is_what_sketches_tend_to():
+    rng = np.random.default_rng(0)
+    means, frequencies = rng.normal(size=(4, 3)), rng.normal(size=(3, 50))
+    n = 200_000
+    found = sketch(MixtureRows(n, means, 1).to_array(), frequencies) * math.sqrt(50)
+    off = np.abs(found - checks.characteristic_function(means, frequencies)) ** 2
+    # E |error|^2 <= 1 / n for each; the mean of 50 exceeds 3 / n with probability below 1e-6
+    assert off.mean() < 3.0 / n
+
+
+def test_the_measured_snr_agrees_with_eq_6_and_a_wrong_one_would_not():
+    point = {**SIZES, **SETTING}
+    ratios = []
+    for trial in range(4):
+        data = checks.snr_trial(point, trial, streams(point, trial), None)
+        outputs = checks.measure_sketch(data, streams(point, trial))
+        found = checks.evaluate_snr(data, outputs)
+        assert found["ratio"] == pytest.approx(found["snr_measured"] / found["snr_eq6"])
+        assert found["too_low"] == pytest.approx(math.log(found["ratio"]))
+        assert found["too_high"] == pytest.approx(-found["too_low"])
+        eq7 = 0.25 * 400 * 0.35 / (1.0 - 0.25 * 0.35 + 1.5**2)
+        assert found["snr_eq7"] == pytest.approx(eq7)
+        ratios.append(found["ratio"])
+    # 4 x 60 errors of 80 features: a standard error below 2 %, and four of them
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.08)
+
+
+def test_norms_are_those_of_the_closed_form_at_either_scale():
+    data = checks.snr_trial(SIZES, 0, streams(SIZES), None)
+    fixed, estimated = (
+        checks.evaluate_norm(data, checks.measure_sketch(data, streams(SIZES), scale=s))
+        for s in ("fixed", "estimated")
+    )
+    features = checks.characteristic_function(data.extra["means"], data.extra["frequencies"])
+    assert fixed["norm2"] == pytest.approx(np.sum(np.abs(features / math.sqrt(80)) ** 2))
+    assert fixed["norm2_error"] == pytest.approx(abs(fixed["norm2"] - 0.35))
+    assert estimated["norm2"] != fixed["norm2"]
+    assert 0.0 < estimated["norm2"] < 1.0
+
+
+@pytest.mark.parametrize("statement", ["merging", "merging_masked"])
+def test_merged_sketches_are_the_union_s_to_the_byte(statement):
+    assert [excess(statement, trial)[1] for trial in range(3)] == [0.0] * 3
+
+
+def test_proposition_1_as_printed_exceeds_epsilon_by_the_root_of_alpha_r():
+    for trial in range(10):
+        setting, found = excess("privacy_printed", trial)
+        assert found == pytest.approx(math.sqrt(setting["m"] / setting["r"]) - 1.0)
+        setting, found = excess("privacy_sound", trial)
+        assert found == pytest.approx(0.0, abs=1e-9)
+
+
+def test_log_density_of_a_mixture_is_that_of_plain_arithmetic():
+    centers = np.array([[0.0, 1.0], [2.0, -1.0]])
+    outputs = np.array([[0.5, 0.5], [-3.0, 2.0]])
+    found = checks._log_density(outputs, centers, 0.7)
+    for output, value in zip(outputs, found, strict=True):
+        parts = [math.exp(-np.abs(output - center).sum() / 0.7) for center in centers]
+        assert value == pytest.approx(math.log(sum(parts) / 2))
+
+
+def test_masks_are_unbiased_and_a_bias_would_be_seen(monkeypatch):
+    values = [excess("unbiased_masks", trial)[1] for trial in range(6)]
+    # each is a sum over 1000 features with a relative deviation of about 0.05
+    assert np.mean(values) == pytest.approx(0.0, abs=0.1)
+    real = checks.Sketch.of
+
+    def biased(X, frequencies, **settings):
+        found = real(X, frequencies, **settings)
+        return found if "mask_seed" not in settings else real(X[1:], frequencies, **settings)
+
+    monkeypatch.setattr(checks.Sketch, "of", biased)
+    assert excess("unbiased_masks", 0)[1] > 0.1
+
+
+def test_complex_laplace_numbers_have_the_printed_variance():
+    assert max(excess("laplace_variance", trial)[1] for trial in range(3)) < 0.02
+
+
+def test_every_statement_is_in_the_config_s_reach():
+    assert set(checks.STATEMENTS) == {
+        *("merging", "merging_masked", "unbiased_masks", "laplace_variance"),
+        *("privacy_printed", "privacy_sound"),
+    }
+    settings = [excess("merging", trial)[0] for trial in range(30)]
+    assert all(1 <= s["r"] < s["m"] <= 4 for s in settings)
+    assert all(a["seed"] != b["seed"] for a, b in itertools.combinations(settings, 2))

@@ -1,0 +1,69 @@
+"""The statements of the DP-EM paper, as the pipeline tries them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privclust.papers.dpem import checks as mixture_checks
+from privclust.papers.dpem.checks import STATEMENTS
+from privclust.papers.statements import evaluate_numbers, measure_excess
+from privclust.pipeline.runner import TrialStreams
+
+HOLD = set(STATEMENTS) - {"failure_by_count", "trace_map", "gamma_private", "wishart_private"}
+
+
+def streams(trial, point):
+    spec = {"seed": 0, "paper": "p", "experiment": "e", "swept": [], "method": {"name": "m"}}
+    return TrialStreams(spec, point, trial)
+
+
+def excess(statement, trial):
+    point = {"statement": statement}
+    found = streams(trial, point)
+    data = mixture_checks.statement_trial(point, trial, found, None)
+    outputs = measure_excess(data, found)
+    return evaluate_numbers(data, outputs)["excess"], data.extra
+
+
+@pytest.mark.parametrize("statement", sorted(HOLD))
+def test_what_holds_is_not_exceeded(statement):
+    assert max(excess(statement, trial)[0] for trial in range(4)) <= 1e-9
+
+
+@pytest.mark.parametrize("statement", ["weights", "means_l2", "trace", "failure_jointly"])
+def test_bounds_are_attained_by_the_search(statement):
+    assert max(excess(statement, trial)[0] for trial in range(6)) > -0.01
+
+
+def test_gamma_noise_excludes_a_neighbour_as_often_as_derived():
+    for trial in range(3):
+        found, setting = excess("gamma_private", trial)
+        expected = 1 - math.exp(-setting["epsilon"])
+        # five standard errors of 20,000 draws: false alarm below 1e-6 each
+        assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / 20_000)
+
+
+def test_wishart_noise_excludes_a_neighbour_at_least_as_often():
+    for trial in range(3):
+        found, setting = excess("wishart_private", trial)
+        expected = 1 - math.exp(-setting["epsilon"])
+        assert found > expected - 5 * math.sqrt(expected / 2_000)
+
+
+def test_the_trace_of_map_covariances_exceeds_its_bound():
+    assert max(excess("trace_map", trial)[0] for trial in range(6)) > 0.5
+
+
+@pytest.mark.parametrize("mean_noise", ["laplace", "gaussian", "joint"])
+def test_budgets_cost_no_more_than_the_paper_counts(mean_noise):
+    point = {"n_features": 2, "n_components": 3, "n_iter": 10, "epsilon": 0.9}
+    data = mixture_checks.budget_trial(point, 0, None, None)
+    params = {"accounting": "cdp", "mean_noise": mean_noise}
+    outputs = mixture_checks.compose_budget(data, None, **params)
+    found = evaluate_numbers(data, outputs)
+    assert found["claimed_rho"] == pytest.approx(0.9)
+    assert found["rho"] <= found["claimed_rho"] * (1 + 1e-12)
+    assert found["epsilon_1e4"] < found["epsilon_1e6"]
+    if mean_noise == "joint":
+        assert np.isclose(found["rho"], 0.9)

@@ -1,0 +1,329 @@
+import numpy as np
+import pytest
+
+from privclust.core.config import ConfigError
+from privclust.datasets import gowalla, lifesci
+from privclust.datasets.mixtures import GEOMETRIES, MAP_CENTER, MAP_RADIUS, from_unit_ball
+from privclust.kmeans import DPLloyd
+from privclust.mixtures import GaussianMixtureEM, MixtureParameters, PrivateGaussianMixture
+from privclust.papers.dpem import data as mixtures
+from privclust.papers.dpem import metrics as evaluation
+from privclust.pipeline.runner import TrialStreams
+
+POINT = {"n_samples": 400, "n_starts": 3, "geometry": "apart"}
+PRIVATE = {"n_components": 3, "covariance_type": "spherical", "max_iter": 2}
+
+
+def streams(point, trial=0, method="m", swept=()):
+    spec = {"seed": 1, "paper": "dpem", "experiment": "e", "swept": list(swept)}
+    return TrialStreams({**spec, "method": {"name": method}}, point, trial)
+
+
+@pytest.fixture
+def checkins():
+    """A prepared set of 50 points that reaches the corners of the globe."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform([-180, -90], [180, 90], (50, 2))
+    points[:2] = [[180.0, 90.0], [-180.0, -90.0]]
+    return {"points": points, "source": "gowalla"}
+
+
+@pytest.fixture
+def records():
+    """A prepared set of 37 records that reaches the published ranges."""
+    X = np.random.default_rng(0).uniform(lifesci.LOWER, lifesci.UPPER, (37, 10))
+    X[0], X[1] = lifesci.LOWER, lifesci.UPPER
+    return {"X": X, "source": "lifesci"}
+
+
+def starts_of(record, estimator):
+    """Return an estimator class that keeps what it is given, under the other's signature."""
+
+    class Recorder(estimator):
+        def fit(self, X, y=None):
+            record.append(self.get_params())
+            return super().fit(X, y)
+
+    return Recorder
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "n_test"), [(400, 40), (405, 40), (5, 1)])
+def test_gaussians_have_a_test_set_of_a_tenth(n, n_test):
+    data = mixtures.gaussians_trial(POINT | {"n_samples": n}, 0, streams(POINT), None)
+    assert data.X.shape == (n, 2)
+    assert data.y.shape == (n,)
+    assert data.extra["test"].shape == (n_test, 2)
+    for rows in (data.X, data.extra["test"]):
+        assert np.linalg.norm(rows, axis=1).max() <= 1.0
+    assert data.extra["n_starts"] == 3
+    np.testing.assert_array_equal(data.extra["true_means"], GEOMETRIES["apart"].means)
+    assert not np.isin(data.extra["test"], data.X).any()
+
+
+def test_trials_differ_and_repeat():
+    first, again, other = (
+        mixtures.gaussians_trial(POINT, t, streams(POINT, t), None).X for t in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.isin(first, other).any()
+
+
+def test_methods_share_data_but_not_noise():
+    one, two = (streams(POINT, method=name) for name in ("a", "b"))
+    np.testing.assert_array_equal(
+        mixtures.gaussians_trial(POINT, 0, one, None).X,
+        mixtures.gaussians_trial(POINT, 0, two, None).X,
+    )
+    assert one.get("noise").random() != two.get("noise").random()
+
+
+@pytest.mark.parametrize("copies", [1, 4])
+def test_map_is_within_the_public_box(copies):
+    point = {"n_copies": copies}
+    data = mixtures.map_trial(point, 0, streams(point), None)
+    assert data.X.shape == (104 * copies, 2)
+    assert np.linalg.norm(data.X, axis=1).max() <= 1.0
+    assert data.n_clusters == 3
+    assert data.extra["far"].shape == (copies, 2)
+    # those from far away are the northernmost, and a category of their own
+    degrees = from_unit_ball(data.X, MAP_CENTER, MAP_RADIUS)
+    far = from_unit_ball(data.extra["far"], MAP_CENTER, MAP_RADIUS)
+    assert np.sort(degrees[:, 1])[-copies:].min() == pytest.approx(far[:, 1].min())
+    start = from_unit_ball(data.extra["start"], MAP_CENTER, MAP_RADIUS)
+    assert start.shape == (3, 2)
+    assert np.linalg.norm(start[1] - far, axis=1).max() < 2.0
+    for k in range(3):
+        np.testing.assert_allclose(data.extra["true_means"][k], data.X[data.y == k].mean(axis=0))
+    assert data.extra["pictured"]
+    assert not mixtures.map_trial(point, 1, streams(point, 1), None).extra["pictured"]
+
+
+def test_subsets_of_checkins(checkins):
+    point = {"n_samples": 20, "n_clusters": 4}
+    data = mixtures.gowalla_trial(point, 0, streams(point), checkins)
+    assert data.X.shape == (20, 2)
+    assert np.linalg.norm(data.X, axis=1).max() <= 1.0
+    rows = data.X * gowalla.RADIUS
+    distances = np.abs(rows[:, None] - checkins["points"][None]).max(axis=2)
+    assert distances.min(axis=1).max() < 1e-9  # points of the set, each once
+    assert len(set(distances.argmin(axis=1))) == 20
+    assert data.extra["start"].shape == (4, 2)
+    assert np.linalg.norm(data.extra["start"], axis=1).max() <= 1.0
+    assert data.source == "gowalla"
+    everything = mixtures.gowalla_trial(point | {"n_samples": 50}, 0, streams(point), checkins)
+    assert np.linalg.norm(everything.X, axis=1).max() == pytest.approx(1.0)
+    with pytest.raises(ConfigError, match="n_samples: got 51; it may be at most 50"):
+        mixtures.gowalla_trial(point | {"n_samples": 51}, 0, streams(point), checkins)
+
+
+def test_points_of_a_sweep_share_subset_and_start(checkins):
+    point = {"n_samples": 20, "n_clusters": 4}
+    one, two = (
+        mixtures.gowalla_trial(
+            point, 0, streams(point | {"epsilon": e}, swept=["epsilon"]), checkins
+        )
+        for e in (0.1, 1.0)
+    )
+    np.testing.assert_array_equal(one.X, two.X)
+    np.testing.assert_array_equal(one.extra["start"], two.extra["start"])
+
+
+def test_life_sciences_are_split_into_nine_tenths_and_one(records):
+    point = {"n_starts": 2}
+    data = mixtures.lifesci_trial(point, 0, streams(point), records)
+    test = data.extra["test"]
+    assert data.X.shape == (34, 10)
+    assert test.shape == (3, 10)
+    together = np.vstack([data.X, test])
+    assert np.linalg.norm(together, axis=1).max() <= 1.0
+    scale = together.min() / records["X"].min()
+    np.testing.assert_allclose(np.sort(together[:, 0]), np.sort(records["X"][:, 0] * scale))
+    # the scale owes nothing to the records: no row of any data in the ranges is longer than 1
+    half = {"X": records["X"] / 2, "source": "lifesci"}
+    halved = mixtures.lifesci_trial(point, 0, streams(point), half)
+    np.testing.assert_allclose(halved.X, data.X / 2)
+    longest = np.where(-lifesci.LOWER > lifesci.UPPER, lifesci.LOWER, lifesci.UPPER)
+    extreme = {"X": np.tile(longest, (20, 1)), "source": "lifesci"}
+    found = mixtures.lifesci_trial(point, 0, streams(point), extreme)
+    np.testing.assert_allclose(np.linalg.norm(found.X, axis=1), 1.0)
+
+
+# --- fits ------------------------------------------------------------------------------------
+
+
+def test_methods_share_their_starts():
+    """Private or not: same means, weights and covariances to begin with, one a start."""
+    data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
+    private, plain = [], []
+    params = {"n_components": 3, "covariance_type": "full", "max_iter": 1}
+    mixtures.fit_mixture(
+        starts_of(private, PrivateGaussianMixture), params, data, streams(POINT, method="a")
+    )
+    mixtures.fit_mixture(
+        starts_of(plain, GaussianMixtureEM), params | {"tol": 0.0}, data, streams(POINT, method="b")
+    )
+    assert len(private) == len(plain) == 3
+    for one, two in zip(private, plain, strict=True):
+        np.testing.assert_array_equal(one["means_init"], two["means_init"])
+        assert one["norm_bound"] == 1.0
+    assert len({one["means_init"].tobytes() for one in private}) == 3
+    # EM is given explicitly what the private mixture does by default
+    explicit = PrivateGaussianMixture(
+        3, max_iter=1, norm_bound=1.0, random_state=0, means_init=plain[0]["means_init"]
+    )
+    default = explicit.fit(data.X).means_
+    given = {name: plain[0][name] for name in ("weights_init", "covariances_init")}
+    np.testing.assert_array_equal(explicit.set_params(**given).fit(data.X).means_, default)
+
+
+def test_starts_have_noise_of_their_own():
+    data = mixtures.map_trial({"n_copies": 1}, 0, streams(POINT), None)
+    data.extra["n_starts"] = 2
+    found = mixtures.fit_mixture(PrivateGaussianMixture, PRIVATE, data, streams(POINT))
+    assert not np.isclose(found["means"][0], found["means"][1]).any()  # the start is the map's
+    again = mixtures.fit_mixture(PrivateGaussianMixture, PRIVATE, data, streams(POINT))
+    np.testing.assert_array_equal(found["means"], again["means"])
+    other = mixtures.fit_mixture(
+        PrivateGaussianMixture, PRIVATE, data, streams(POINT, method="other")
+    )
+    assert not np.isclose(found["means"], other["means"]).any()
+
+
+@pytest.mark.parametrize("kind", ["spherical", "full"])
+def test_shapes_of_a_fit(kind):
+    data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
+    params = PRIVATE | {"covariance_type": kind}
+    found = mixtures.fit_mixture(PrivateGaussianMixture, params, data, streams(POINT))
+    assert found["weights"].shape == (3, 3)
+    assert found["means"].shape == (3, 3, 2)
+    assert found["covariances"].shape == ((3, 3) if kind == "spherical" else (3, 3, 2, 2))
+    assert found["floors"].shape == (3, 3)
+    assert (found["floors"] >= 0).all()
+    assert (found["floors"] <= 1).all()
+    plain = mixtures.fit_mixture(GaussianMixtureEM, params | {"tol": 0.0}, data, streams(POINT))
+    assert "floors" not in plain
+
+
+def test_clusterings_share_their_start(checkins):
+    point = {"n_samples": 40, "n_clusters": 3}
+    data = mixtures.gowalla_trial(point, 0, streams(point), checkins)
+    seen = []
+    zero = {"covariance_type": "zero", "accounting": "cdp", "max_iter": 2}
+    for estimator, params in ((DPLloyd, {"max_iter": 2}), (PrivateGaussianMixture, zero)):
+        found = mixtures.fit_centers(starts_of(seen, estimator), params, data, streams(point))
+        assert set(found) == {"centers"}
+        assert found["centers"].shape == (3, 2)
+    np.testing.assert_array_equal(seen[0]["init"], seen[1]["means_init"])
+    np.testing.assert_array_equal(seen[0]["init"], data.extra["start"])
+    assert seen[0]["norm_bound"] == seen[1]["norm_bound"] == 1.0
+
+
+# --- metrics ---------------------------------------------------------------------------------
+
+
+def test_density_is_evaluated_over_the_starts():
+    data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
+    outputs = mixtures.fit_mixture(
+        PrivateGaussianMixture, PRIVATE | {"epsilon": 50.0}, data, streams(POINT)
+    )
+    found = evaluation.evaluate_density(data, outputs)
+    scores = []
+    for i in range(3):
+        w, m, v = (outputs[name][i] for name in ("weights", "means", "covariances"))
+        squared = ((data.extra["test"][:, None] - m) ** 2).sum(axis=2)
+        scores.append(np.log((w * np.exp(-squared / (2 * v)) / (2 * np.pi * v)).sum(1)).mean())
+    low, middle, high = sorted(scores)
+    assert found["loss"] == pytest.approx(-middle, rel=1e-9)
+    assert found["lower_quartile"] == pytest.approx((low + middle) / 2, rel=1e-9)
+    assert found["upper_quartile"] == pytest.approx((middle + high) / 2, rel=1e-9)
+    assert np.isfinite(found["mean_error"])
+    for name, values in zip(
+        ("floored_weights", "floored_means", "floored_covariances"),
+        outputs["floors"].T,
+        strict=True,
+    ):
+        assert found[name] == pytest.approx(values.mean())
+    for name in ("weights", "means", "covariances"):
+        np.testing.assert_array_equal(found[name], outputs[name][0])
+
+
+def test_true_parameters_have_the_least_loss_and_no_error():
+    data = mixtures.gaussians_trial(POINT | {"n_samples": 40_000}, 0, streams(POINT), None)
+    truth = GEOMETRIES["apart"]
+    means, deviations = np.array(truth.means), np.array(truth.standard_deviations)
+    exact = {
+        "weights": np.array([truth.weights]),
+        "means": means[None],
+        "covariances": deviations[None] ** 2,
+    }
+    best = evaluation.evaluate_density(data, exact)
+    assert best["mean_error"] == 0.0
+    assert np.isnan(best["floored_means"])  # nothing was noised
+    for changed in (
+        exact | {"means": means[None] + 0.05},
+        exact | {"covariances": 2 * deviations[None] ** 2},
+        exact | {"weights": np.array([[0.6, 0.2, 0.2]])},
+    ):
+        assert evaluation.evaluate_density(data, changed)["loss"] > best["loss"] + 0.01
+
+
+def test_exposure_is_the_distance_to_the_nearest_from_far_away():
+    point = {"n_copies": 1}
+    data = mixtures.map_trial(point, 0, streams(point), None)
+    far = data.extra["far"][0]
+    near = far + np.array([0.03, 0.04])
+    means = np.stack([[-0.3, -0.4], near, [0.2, 0.2]])
+    outputs = {
+        "weights": np.full((1, 3), 1 / 3),
+        "means": means[None],
+        "covariances": np.ones((1, 3)),
+    }
+    found = evaluation.evaluate_map(data, outputs)
+    assert found["exposure"] == pytest.approx(0.05)
+    np.testing.assert_array_equal(found["points"], data.X)
+    other = mixtures.map_trial(point, 1, streams(point, 1), None)
+    assert "points" not in evaluation.evaluate_map(other, outputs)
+
+
+def test_em_exposes_the_lone_person():
+    """Figure 1: a component of one's own is one's position."""
+    point = {"n_copies": 1}
+    data = mixtures.map_trial(point, 0, streams(point), None)
+    params = {"n_components": 3, "covariance_type": "spherical", "max_iter": 100, "tol": 0.0}
+    outputs = mixtures.fit_mixture(GaussianMixtureEM, params, data, streams(point))
+    assert evaluation.evaluate_map(data, outputs)["exposure"] < 1e-3
+
+
+def test_nicv_of_a_clustering(checkins):
+    point = {"n_samples": 40, "n_clusters": 3}
+    data = mixtures.gowalla_trial(point, 0, streams(point), checkins)
+    outputs = mixtures.fit_centers(DPLloyd, {"epsilon": 1.0}, data, streams(point))
+    found = evaluation.evaluate_centers(data, outputs)
+    squared = ((data.X[:, None] - outputs["centers"]) ** 2).sum(axis=2)
+    assert found["nicv"] == pytest.approx(squared.min(axis=1).mean(), rel=1e-12)
+    np.testing.assert_array_equal(found["centers"], outputs["centers"])
+    np.testing.assert_array_equal(found["points"], data.X)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0])
+@pytest.mark.parametrize("variant", ["paper", "sound"])
+@pytest.mark.parametrize("kind", ["spherical", "full"])
+def test_metrics_are_finite_however_little_the_budget(records, kind, variant, epsilon):
+    point = {"n_starts": 2}
+    data = mixtures.lifesci_trial(point, 0, streams(point), records)
+    params = PRIVATE | {
+        "covariance_type": kind,
+        "variant": variant,
+        "epsilon": epsilon,
+        "accounting": "cdp",
+        "mean_noise": "gaussian",
+    }
+    outputs = mixtures.fit_mixture(PrivateGaussianMixture, params, data, streams(point))
+    found = evaluation.evaluate_density(data, outputs)
+    for name, value in found.items():
+        assert np.isfinite(value).all(), name
+    MixtureParameters(found["weights"], found["means"], found["covariances"], kind)
+    assert "mean_error" not in found

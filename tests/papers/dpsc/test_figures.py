@@ -1,0 +1,262 @@
+"""Figures of the private subspace clustering paper from made-up tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import same_color
+
+from privclust.core.config import load_yaml
+from privclust.papers.dpsc import figures as dpsc
+from privclust.papers.dpsc import panels as dpsc_panels
+from privclust.pipeline.plan import styles_in
+from privclust.report.drawing.style import Results, note_of, save, styles_of
+
+CONFIG = "config/papers/dpsc/paper.yaml"
+SIZES = {
+    "dpsc_d5": {"n_samples": 5000, "n_clusters": 3, "n_features": 5, "dimension": 3},
+    "dpsc_d10": {"n_samples": 1000, "n_clusters": 3, "n_features": 10, "dimension": 3},
+    "dpsc_yale": {"n_samples": 320, "n_clusters": 5, "n_features": 50, "dimension": 9},
+}
+UTILITY = (
+    "kplanes",
+    "kplanes_ssc",
+    "sa_ssc",
+    "sa_tsc",
+    "sa_lrr",
+    "sa_ssc_sound",
+    "exp_ssc",
+    "exp_lrr",
+    "gibbs_random",
+    "gibbs_sulq",
+    "sulq_10",
+    "sulq_50",
+    "sulq_10_mod",
+    "sulq_50_mod",
+)
+CHAINS = ("gibbs_random", "exp_lrr", "exp_ssc", "gibbs_again")
+
+
+def made(methods, points, n_trials, values_of, source="made"):
+    """Trials of methods at points; numbers that `values_of` gives for a method, point and trial."""
+    rows = [
+        {"method": m, "label": m.upper(), "trial": t, "source": source, **p, **values_of(m, p, t)}
+        for m in methods
+        for p in points
+        for t in range(n_trials)
+    ]
+    return pd.DataFrame(rows)
+
+
+def results_of(tables, arrays=None):
+    styles = styles_of(styles_in(load_yaml(CONFIG), tables))
+    return Results("t", tables, {}, arrays or {}, pd.DataFrame(), styles=styles)
+
+
+def utility(epsilons, n_trials, source="made"):
+    """All methods on all data sets."""
+
+    def values(method, point, trial):
+        level = 1.0 / (1.0 + point["epsilon"]) + 0.01 * UTILITY.index(method)
+        found = dict.fromkeys(dpsc_panels.METRICS, level + 0.1 * trial)
+        return found | {"cost_last": 2 * found["cost"], "distance_last": 2 * found["distance"]}
+
+    tables = {
+        name: made(UTILITY, [{**sizes, "epsilon": e} for e in epsilons], n_trials, values, source)
+        for name, sizes in SIZES.items()
+    }
+    return results_of(tables)
+
+
+def mixing(epsilons, n_trials, n_records=20):
+    """Chains whose distance is 10 times their method's place at epsilon 1."""
+    sizes = {**SIZES["dpsc_d10"], "noise": 0.1}
+    points = [{**sizes, "epsilon": e} for e in epsilons]
+
+    def values(method, point, trial):
+        return {"final_statistic": 0.01, "final_aligned": 0.9, "rhat": 1.01, "separation": 1.0}
+
+    table = made(CHAINS, points, n_trials, values)
+    arrays = {}
+    for place, method in enumerate(CHAINS):
+        own = table[table["method"] == method].reset_index(drop=True)
+        found = {}
+        for row, epsilon in enumerate(own["epsilon"]):
+            paths = {name: np.full(n_records, 10 * place + epsilon) for name in PATHS}
+            paths["sweep"] = np.arange(1, n_records + 1)
+            found |= {f"array/{row:05d}/{name}": values for name, values in paths.items()}
+        arrays["dpsc_mixing", method] = found
+    return results_of({"dpsc_mixing": table}, arrays)
+
+
+PATHS = ("statistic", "aligned", "cost_path", "distance_path")
+
+
+def exact(epsilons, shapes=("lines", "circle")):
+    methods = ("chain_random", "chain_optimum")
+    points = [{"n_samples": 6, "shape": s, "epsilon": e} for s in shapes for e in epsilons]
+    table = made(methods, points, 2, lambda m, p, t: {"final_distance": 0.1 * t})
+    arrays = {}
+    for method in methods:
+        found = {}
+        for row in range(len(points) * 2):
+            found[f"array/{row:05d}/sweep"] = np.array([1, 10, 100])
+            found[f"array/{row:05d}/total_variation"] = np.array([0.5, 1e-3, 0.0])
+        arrays["dpsc_chain", method] = found
+    return results_of({"dpsc_chain": table}, arrays)
+
+
+def circle(numbers):
+    values = {"distance": 1.4, "gap": 0.0}
+    table = made(("lines",), [{"n_points": n} for n in numbers], 1, lambda *_: values)
+    found = {}
+    for row, n in enumerate(numbers):
+        angles = 2 * np.pi * np.arange(n) / n
+        found[f"array/{row:05d}/points"] = np.column_stack([np.cos(angles), np.sin(angles)])
+        found[f"array/{row:05d}/added"] = np.eye(2)
+        found[f"array/{row:05d}/lines"] = np.stack([np.eye(2), [[0.6, 0.8], [-0.8, 0.6]]])
+    return results_of({"dpsc_circle": table}, {("dpsc_circle", "lines"): found})
+
+
+def dimensions(n_features, epsilons, n_trials):
+    methods = ("sulq_10", "exp_ssc", "kplanes_ssc")
+    sizes = {"n_samples": 1000, "n_clusters": 3, "dimension": 3, "noise": 0.01}
+    points = [{**sizes, "n_features": d, "epsilon": e} for d in n_features for e in epsilons]
+    table = made(methods, points, n_trials, lambda m, p, t: {"relative_distance": 0.2 * t})
+    return results_of({"dpsc_scaling": table})
+
+
+DRAWINGS = {
+    "fig1": circle((5, 16, 64)),
+    "fig2": utility((0.1, 1.0, 1000.0), 6),
+    "fig3": mixing((0.1, 1.0, 10.0, 100.0), 3),
+    "beyond": utility((0.1, 1.0, 1000.0), 6),
+    "scaling": dimensions((5, 10, 50), (1.0, 10.0), 6),
+    "chain": exact((0.1, 1.0, 10.0)),
+}
+SPARSE = {
+    "fig1": circle((16,)),
+    "fig2": utility((1.0,), 1),
+    "fig3": mixing((1.0,), 1, n_records=1),
+    "beyond": utility((1.0,), 1),
+    "scaling": dimensions((5,), (1.0,), 1),
+    "chain": exact((1.0,), shapes=("lines",)),
+}
+
+
+def lines_named(axis):
+    """A panel's curves by name."""
+    return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig3"])
+def test_the_same_tables_give_the_same_bytes(name, tmp_path):
+    endings = ("svg", "png", "csv")
+    for copy in "ab":
+        drawing = getattr(dpsc, name)(DRAWINGS[name])
+        save(drawing, *(tmp_path / f"{copy}.{end}" for end in endings))
+    for end in endings:
+        assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
+
+
+@pytest.mark.parametrize("name", list(SPARSE))
+def test_one_trial_and_point_can_be_drawn(name):
+    drawing = getattr(dpsc, name)(SPARSE[name])
+    drawing.figure.draw_without_rendering()
+    assert len(drawing.table)
+
+
+@pytest.mark.parametrize("name", list(DRAWINGS))
+def test_letters_stay_within_the_figure(name):
+    figure = getattr(dpsc, name)(DRAWINGS[name]).figure
+    figure.draw_without_rendering()
+    width, height = figure.bbox.width, figure.bbox.height
+    boxes = [legend.get_window_extent() for legend in figure.legends]
+    boxes += [axis.title.get_window_extent() for axis in figure.axes]
+    boxes += [axis._left_title.get_window_extent() for axis in figure.axes]
+    boxes.append(figure._suptitle.get_window_extent() if figure._suptitle else figure.bbox)
+    for box in boxes:
+        assert box.x0 >= -1
+        assert box.y0 >= -1
+        assert box.x1 <= width + 1
+        assert box.y1 <= height + 1
+
+
+def test_mechanisms_that_are_not_private_are_dashed_and_others_are_not():
+    for name, others in (("fig2", "-"), ("beyond", "-")):
+        figure = getattr(dpsc, name)(DRAWINGS[name]).figure
+        for method, line in lines_named(figure.axes[0]).items():
+            method = method.lower()
+            printed = method in ("sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr")
+            expected = "--" if printed else ":" if method.startswith("kplanes") else others
+            assert line.get_linestyle() == expected, method
+    shown = {line.lower() for line in lines_named(dpsc.beyond(DRAWINGS["beyond"]).figure.axes[0])}
+    assert not shown & {"sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr"}
+
+
+def test_what_is_printed_is_a_mean_over_samples_and_what_is_released_is_one():
+    printed = lines_named(dpsc.fig2(DRAWINGS["fig2"]).figure.axes[0])["SULQ_10"].get_ydata()
+    released = lines_named(dpsc.beyond(DRAWINGS["fig2"]).figure.axes[0])["SULQ_10"].get_ydata()
+    # trials 0 to 5: the mean is that of epsilon, the method's place, and 0.25
+    expected = 1.0 / (1.0 + np.array([0.1, 1.0, 1000.0])) + 0.01 * UTILITY.index("sulq_10") + 0.25
+    np.testing.assert_allclose(printed, expected)
+    np.testing.assert_allclose(released, 2 * expected)
+
+
+def test_tables_have_every_method_metric_and_point():
+    table = dpsc.fig2(DRAWINGS["fig2"]).table
+    assert len(table) == 3 * len(UTILITY) * 3 * len(dpsc_panels.METRICS)
+    assert (table["n"] == 6).all()
+    row = table.query("experiment == 'dpsc_d5' and method == 'sa_ssc' and metric == 'cost'").iloc[0]
+    trials = np.arange(6) * 0.1
+    assert row["se"] == pytest.approx(trials.std(ddof=1) / np.sqrt(6))
+    assert row["q75"] - row["q25"] == pytest.approx(0.25)
+    assert row["median"] == pytest.approx(row["mean"])
+
+
+def test_the_condition_of_the_theorem_and_the_distance_of_random_subspaces():
+    # 2 D / sqrt(m) with D = 45 and m = 5000 / 18, rounded down
+    assert dpsc._condition(5000, 3, 5, 3) == pytest.approx(90 / np.sqrt(277))
+    assert dpsc._random(5, 50, 9) == pytest.approx(np.sqrt(2 * 5 * 9 * (1 - 9 / 50)))
+    figure = dpsc.fig2(DRAWINGS["fig2"]).figure
+    assert figure.axes[0].get_title("left").endswith("2D/√m = 5.41")
+    assert figure.axes[2].get_title("left").endswith("2D/√m = 2,598")
+
+
+def test_few_trials_have_no_band():
+    assert len(dpsc.fig2(DRAWINGS["fig2"]).figure.axes[0].collections) == 10
+    assert not dpsc.fig2(utility((0.1, 1.0), 2)).figure.axes[0].collections
+
+
+def test_substitutes_are_named_below():
+    note = note_of(dpsc.fig2(utility((0.1, 1.0), 2, "substitute: surfaces")).figure)
+    assert note == "Not comparable with the paper: substitute: surfaces"
+
+
+def test_panels_of_chains_show_what_they_say():
+    figure = dpsc.fig3(DRAWINGS["fig3"]).figure
+    starts = {"A": "exp_ssc", "B": "exp_ssc", "C": "exp_ssc", "D": "exp_ssc", "E": "gibbs_random"}
+    for axis, (letter, method) in zip(figure.axes, starts.items(), strict=False):
+        assert axis.get_title("left").startswith(letter)
+        chains = [line for line in axis.lines if len(line.get_xdata()) == 20]
+        assert len(chains) == 4 * 3
+        levels = {line.get_ydata()[0] for line in chains}
+        assert levels == {10 * CHAINS.index(method) + e for e in (0.1, 1.0, 10.0, 100.0)}
+        for line in chains:  # one colour an epsilon
+            same = [other for other in chains if same_color(other.get_color(), line.get_color())]
+            assert len({other.get_ydata()[0] for other in same}) == 1
+    assert list(lines_named(figure.axes[5])) == ["EXP_SSC", "EXP_LRR", "GIBBS_AGAIN"]
+
+
+def test_every_method_that_is_drawn_is_run(request):
+    document = load_yaml(request.config.rootpath / CONFIG)
+    experiments = document["experiments"]
+    for name in SIZES:
+        assert set(dpsc._PRINTED) | set(dpsc._HONEST) <= set(experiments[name]["methods"])
+    assert set(CHAINS) == set(experiments["dpsc_mixing"]["methods"])
+    lines = [look["line"] for _, look in styles_in(document, ["dpsc_chain"])]
+    assert lines == ["solid", "dashed"]
+    for name in (*SIZES, "dpsc_scaling", "dpsc_starts", "dpsc_starts_yale"):
+        looks = dict(styles_in(document, [name]))
+        drawn = [m for m in looks if m not in ("ssc", "lrr", "tsc")]  # whose clusters are refined
+        assert all(looks[method]["colour"] for method in drawn)
+    assert dpsc._SHOWN_POINTS in experiments["dpsc_circle"]["grid"][0]["n_points"]

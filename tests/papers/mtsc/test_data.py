@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from privclust.core.config import ConfigError
+from privclust.datasets.hopkins155 import make_sequences, pack
+from privclust.papers.mtsc import checks as segmentation_checks
+from privclust.papers.mtsc import data as segmentation
+from privclust.papers.mtsc import metrics as evaluation
+from privclust.papers.statements import evaluate_numbers
+from privclust.pipeline.runner import TrialData, TrialStreams, prepared
+from privclust.segmentation import LRR, LSR, MTSC, SBL, SSC
+
+SPEC = {"seed": 1, "paper": "mtsc", "experiment": "e", "swept": [], "method": {"name": "m"}}
+
+
+def streams(point, trial=0):
+    return TrialStreams(SPEC, point, trial)
+
+
+@pytest.fixture
+def motions():
+    """A prepared set of four sequences, not in the order in which trials count them."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for name, k in (("a", 3), ("a_g12", 2), ("b", 2), ("c", 3)):
+        labels = np.repeat(np.arange(k), 5)
+        parts.append((name, "traffic", rng.standard_normal((8, 5 * k)), labels))
+    return {**pack(make_sequences(parts)), "source": "hopkins155"}
+
+
+def test_trials_of_motions_are_the_sequences_two_motions_first(motions):
+    found = [segmentation.motion_trial({}, t, streams({}, t), motions) for t in range(4)]
+    assert [data.facts["sequence"] for data in found] == ["a_g12", "b", "a", "c"]
+    assert found[0].X.shape == (10, 8)
+    assert found[2].n_clusters == 3
+    assert found[0].facts["split"] == found[2].facts["split"] == "tuning"
+    assert found[1].facts["split"] == "report"
+
+
+def test_tuning_trials_are_those_of_the_tuning_split(motions):
+    found = [segmentation.tuning_trial({}, t, streams({}, t), motions) for t in range(2)]
+    assert [data.facts["sequence"] for data in found] == ["a_g12", "a"]
+    assert {data.facts["split"] for data in found} == {"tuning"}
+
+
+def test_trial_that_no_sequence_has_is_named(motions):
+    with pytest.raises(ConfigError, match="trials: got 4; it may be 0 to 3, one a sequence"):
+        segmentation.motion_trial({}, 4, streams({}), motions)
+
+
+def test_generated_trials_differ_and_repeat():
+    point = {"ambient_dimension": 26, "dimension": 5, "n_subspaces": 3, "n_per_subspace": 8}
+    first, again, other = (
+        segmentation.random_subspace_trial(point, t, streams(point, t), None).X for t in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)
+
+
+def test_fits_keep_labels_and_coefficients_where_there_are_any():
+    class Labels:
+        """An estimator without coefficients."""
+
+        def __init__(self, n_clusters=None):
+            self.n_clusters = n_clusters
+
+        def fit(self, X):
+            self.labels_ = np.arange(len(X)) % self.n_clusters
+            return self
+
+    point = {"ambient_dimension": 26, "dimension": 3, "n_subspaces": 2, "n_per_subspace": 8}
+    data = segmentation.random_subspace_trial(point, 0, streams(point), None)
+    full = segmentation.fit_segmentation(SSC, {"alpha": None}, data, streams(point))
+    assert full["coefficients"].dtype == np.float32
+    assert evaluation.evaluate_segmentation(data, full)["segmentation_error"] == 0.0
+    bare = segmentation.fit_segmentation(Labels, {}, data, streams(point))
+    found = evaluation.evaluate_segmentation(data, bare)
+    assert np.isnan(found["l2_error"])
+    assert found["segmentation_error"] == 0.5
+
+
+def test_transforms_are_applied_in_order():
+    X = np.arange(12.0).reshape(4, 3)
+    steps = [
+        ("privclust.preprocessing.PrincipalCoordinates", {"n_components": 1}),
+        ("privclust.preprocessing.AppendOne", {"value": 2.0}),
+    ]
+    found = prepared(X, steps)
+    assert found.shape == (4, 2)
+    assert (found[:, 1] == 2.0).all()
+
+
+def test_heat_map_metrics_on_matrices_with_known_answers():
+    y = np.array([1, 0, 1, 0])
+    data = TrialData(np.zeros((4, 2)), y, "made")
+    block = (y[:, None] == y).astype(float)
+    even = evaluation.evaluate_heat_map(data, {"labels": y, "coefficients": block})
+    assert even["off_block_energy"] == 0.0
+    assert even["active_rows"] == pytest.approx(1.0)
+    rows = block * np.array([1.0, 1.0, 0.0, 0.0])[:, None]  # one row in each block
+    sparse = evaluation.evaluate_heat_map(data, {"labels": y, "coefficients": rows})
+    assert sparse["active_rows"] == pytest.approx(0.5)
+    leaky = evaluation.evaluate_heat_map(data, {"labels": y, "coefficients": np.ones((4, 4))})
+    assert leaky["off_block_energy"] == pytest.approx(0.5)
+    assert leaky["motion_sizes"].tolist() == [2, 2]
+    np.testing.assert_array_equal(even["sorted_magnitudes"], np.kron(np.eye(2), np.ones((2, 2))))
+
+
+def deviation(name, estimator, **params):
+    """The deviation of one method from one property, on one draw."""
+    point = {"property": name}
+    data = segmentation_checks.property_trial(point, 0, streams(point), None)
+    fit = segmentation_checks.fit_property(estimator, params, data, streams(point))
+    return evaluate_numbers(data, fit)["deviation"]
+
+
+def test_properties_tell_methods_that_have_them_from_methods_that_do_not():
+    lsr = {"lam": None, "zero_diagonal": False}
+    assert deviation("shape_interaction", LRR) < 1e-9
+    assert deviation("shape_interaction", LSR, **lsr) < 1e-9
+    assert deviation("shape_interaction", LSR, lam=None) > 0.1
+    assert deviation("orthogonal_map", SSC, alpha=None) < 1e-9
+    assert deviation("invertible_map", LSR, lam=0.1) > 0.01
+    assert deviation("independent_subspaces", LRR) < 1e-9
+    assert deviation("independent_subspaces", LSR, lam=10.0) > 0.01
+
+
+def test_rises_of_the_objective_are_looked_for_where_there_is_one():
+    short = {"n_restarts": 0, "tol": 0.0, "max_iter": 150, "noise_start": 1e-3}
+    assert deviation("objective_increase", SBL, noise_variance=1e-3, **short) < 1e-9
+    assert deviation("objective_increase", MTSC, noise_variance=1e-3, **short) < 1e-9
+    assert np.isnan(deviation("objective_increase", LRR))

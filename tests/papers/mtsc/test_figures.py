@@ -1,0 +1,148 @@
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust.core.config import load_yaml
+from privclust.papers.mtsc import figures as mtsc
+from privclust.pipeline.plan import styles_in
+from privclust.report.drawing.style import Results, save, styles_of
+
+METHODS = {"mtsc": "MTSC", "ssc": "SSC", "mine": "Mine"}
+LOOKS = styles_in(load_yaml("config/papers/mtsc/paper.yaml"), ["mtsc_synthetic"])
+STYLES = styles_of([look for look in LOOKS if look[0] in METHODS], ["mine"])
+
+
+@pytest.fixture
+def synthetic():
+    rng = np.random.default_rng(0)
+    rows = []
+    points = [(13, 4, n) for n in (15, 20)] + [(d, 4, 16) for d in (9, 11)] + [(11, 3, 16)]
+    for method, label in METHODS.items():
+        for metric in ("l2_error", "segmentation_error"):
+            for d, k, n in points:
+                rows.append((method, label, d, k, n, metric, 100, rng.random(), 0.01, "generated"))
+    columns = [
+        "method",
+        "label",
+        "dimension",
+        "n_subspaces",
+        "n_per_subspace",
+        "metric",
+        "n",
+        "mean",
+        "se",
+        "source",
+    ]
+    table = pd.DataFrame(rows, columns=columns)
+    return Results("mtsc_fig1", {"e": table}, {"e": table}, {}, pd.DataFrame(), styles=STYLES)
+
+
+@pytest.fixture
+def motions():
+    rng = np.random.default_rng(1)
+    rows = [
+        (method, label, motions, split, "substitute for hopkins155", rng.random(), rng.random())
+        for method, label in METHODS.items()
+        for motions in (2, 3)
+        for split in ("tuning", "report")
+        for _ in range(6)
+    ]
+    columns = ["method", "label", "n_motions", "split", "source", "l2_error", "segmentation_error"]
+    printed = pd.DataFrame(
+        [
+            ("mtsc_tab2", "e", method, "segmentation_error", statistic, "n_motions=2", "1.60", 120)
+            for method in ("mtsc", "ssc")
+            for statistic in ("mean", "median", "std")
+        ],
+        columns=[
+            "target",
+            "experiment",
+            "method",
+            "metric",
+            "statistic",
+            "select",
+            "value",
+            "trials",
+        ],
+    )
+    trials = pd.DataFrame(rows, columns=columns)
+    return Results("mtsc_tab2", {"e": trials}, {}, {}, printed, styles=STYLES)
+
+
+def test_fig1_draws_a_line_per_method_and_panel(synthetic):
+    drawing = mtsc.fig1(synthetic)
+    axes = drawing.figure.axes
+    assert len(axes) == 6
+    assert all(
+        axis.get_ylim()[1] > max(line.get_ydata().max() for line in axis.lines) for axis in axes
+    )
+    assert all(len(axis.lines) == len(METHODS) for axis in axes)
+    assert set(drawing.table["panel"]) == set("abcdef")
+    line = next(line for line in axes[0].lines if line.get_label() == "MTSC")
+    part = drawing.table[(drawing.table["panel"] == "a") & (drawing.table["label"] == "MTSC")]
+    np.testing.assert_allclose(line.get_ydata(), part["mean"])
+
+
+def test_fig2_shows_both_matrices_and_names_the_sequence():
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {
+            "method": ["mtsc", "ssc"],
+            "label": ["MTSC", "SSC"],
+            "sequence": "arm",
+            "source": "hopkins155",
+            "l2_error": 0.01,
+            "segmentation_error": 0.0,
+        }
+    )
+    arrays = {
+        ("e", method): {
+            "array/00000/sorted_magnitudes": rng.random((20, 20)),
+            "array/00000/motion_sizes": np.array([12, 8]),
+        }
+        for method in ("mtsc", "ssc")
+    }
+    results = Results("mtsc_fig2", {"e": table}, {}, arrays, pd.DataFrame(), styles=STYLES)
+    drawing = mtsc.fig2(results)
+    assert sum(len(axis.images) for axis in drawing.figure.axes[:2]) == 2
+    assert "arm" in drawing.figure.axes[0].get_xlabel()
+    assert set(drawing.table["label"]) == {"MTSC", "SSC"}
+
+
+def test_tables_put_ours_beside_the_printed_and_name_substitutes(motions):
+    drawing = mtsc.printed_table(motions)
+    assert len(drawing.table) == 6
+    assert drawing.table["n"].eq(12).all()
+    assert drawing.table["n_report_split"].eq(6).all()
+    assert "Not comparable" in drawing.figure._supxlabel.get_text()
+
+
+def test_a_method_of_ones_own_has_no_printed_number_and_no_trials_of_the_paper(motions, tmp_path):
+    drawing = mtsc.printed_table(dataclasses.replace(motions, own=("mine",)))
+    save(drawing, *(tmp_path / f"t.{suffix}" for suffix in ("svg", "png", "csv")))
+    table = pd.read_csv(tmp_path / "t.csv", dtype=str, keep_default_na=False).set_index("method")
+    for column in ("value", "trials", "printed", "agrees"):
+        assert set(table.loc["mine", column]) == {""}
+        assert "" not in set(table.drop("mine")[column])
+    assert set(table.loc["ssc", "trials"]) == {"120"}
+    assert set(table.loc["mine", "n"]) == {"12"}
+
+
+def test_settings_are_drawn_with_their_means_and_intervals(motions):
+    drawing = mtsc.settings(motions)
+    assert len(drawing.figure.axes) == 2
+    assert len(drawing.table) == 2 * len(METHODS)
+    assert drawing.table["n"].eq(12).all()
+    assert (drawing.table["low"] < drawing.table["mean"]).all()
+    assert (drawing.table["mean"] < drawing.table["high"]).all()
+
+
+def test_saved_files_have_the_same_bytes_twice(synthetic, tmp_path):
+    for name in ("first", "second"):
+        files = [tmp_path / f"{name}.{suffix}" for suffix in ("svg", "png", "csv")]
+        save(mtsc.fig1(synthetic), *files)
+    for suffix in ("svg", "png", "csv"):
+        first = (tmp_path / f"first.{suffix}").read_bytes()
+        assert first == (tmp_path / f"second.{suffix}").read_bytes()

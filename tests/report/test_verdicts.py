@@ -1,0 +1,345 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust.report.comparison import PRINTED_COLUMNS, bootstrap_interval, compare, select
+from privclust.report.verdicts import judge
+
+HEAD = {"id": "c", "paper": "p", "target": "t", "where": "w", "claim": "says"}
+
+
+def trials(means, n=50, spread=0.02, source="real", seed=0):
+    """Trials at two points; methods share the noise of a trial, as paired trials do."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for d in (1, 2):
+        common = spread * rng.standard_normal(n)
+        for method, mean in means.items():
+            noise = common + spread / 5 * rng.standard_normal(n)
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "method": method,
+                        "label": method.upper(),
+                        "d": d,
+                        "trial": range(n),
+                        "n_motions": 2,
+                        "source": source,
+                        "error": mean + noise,
+                    }
+                )
+            )
+    return {"e": pd.concat(rows, ignore_index=True)}
+
+
+def verdict(check, tables):
+    """The verdict on one claim."""
+    check = {"experiment": "e", "metric": "error", "method": "a", **check}
+    return judge([{**HEAD, "check": check}], tables, pd.DataFrame()).iloc[0]
+
+
+LOWEST = {"kind": "lowest", "against": ["b", "c"], "by": ["d"]}
+
+
+def test_lowest_is_reproduced_when_every_paired_gain_is_beyond_its_error():
+    row = verdict(LOWEST, trials({"a": 0.10, "b": 0.13, "c": 0.12}))
+    assert row["verdict"] == "reproduced"
+    assert "4 of 4" in row["decided_by"]
+
+
+def test_lowest_is_not_reproduced_when_others_are_lower():
+    assert verdict(LOWEST, trials({"a": 0.2, "b": 0.1, "c": 0.1}))["verdict"] == "not reproduced"
+
+
+def test_lowest_is_partly_reproduced_when_trials_cannot_tell():
+    assert verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.5}))["verdict"] == "partly"
+
+
+def test_as_many_contradicted_as_held_is_not_reproduced():
+    assert verdict(LOWEST, trials({"a": 0.1, "b": 0.0, "c": 0.5}))["verdict"] == "not reproduced"
+
+
+@pytest.mark.parametrize("kind", ["lowest", "within"])
+def test_a_method_that_cannot_be_run_at_a_point_hides_no_other_there(kind):
+    check = {**LOWEST, "kind": kind, "bound": 0.01, "reason": "any"}
+    tables = trials({"a": 0.10, "b": 0.13, "c": 0.12})
+    e = tables["e"]
+    e.loc[(e["method"] == "b") & (e["d"] == 2), "error"] = np.nan
+    row = verdict(check, tables)
+    assert row["verdict"] == "reproduced"
+    assert "3 of 3" in row["decided_by"]
+    e.loc[e["method"] == "a", "error"] = np.nan
+    assert verdict(check, tables)["verdict"] == "not run"
+
+
+def test_false_alarms_of_lowest_are_rare_when_methods_are_equal():
+    # each of 4 comparisons holds by chance with 2.5 %; all four with less than 2.5 %
+    found = [
+        verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.1}, n=20, seed=seed))["verdict"]
+        for seed in range(100)
+    ]
+    # binomial: more than 8 of 100 at 2.5 % once in 1000 runs
+    assert found.count("reproduced") <= 8
+
+
+def test_below_looks_at_the_mean_with_its_error():
+    tables = trials({"a": 0.1})
+    assert verdict({"kind": "below", "bound": 0.2, "by": ["d"]}, tables)["verdict"] == "reproduced"
+    open_ = verdict({"kind": "below", "bound": 0.1, "by": ["d"]}, tables)
+    assert open_["verdict"] == "not reproduced"
+    assert "0 are contradicted" in open_["decided_by"]
+    assert verdict({"kind": "below", "bound": 0.05}, tables)["verdict"] == "not reproduced"
+
+
+def test_bounds_look_at_every_trial():
+    tables = trials({"a": 0.1}, spread=0.0)
+    at_most = {"kind": "at_most", "reason": "rounding"}
+    assert verdict({**at_most, "bound": 0.1}, tables)["verdict"] == "reproduced"
+    assert verdict({**at_most, "bound": 0.09}, tables)["verdict"] == "not reproduced"
+
+
+def test_lower_compares_the_values_of_one_data_set():
+    tables = {"e": trials({"a": 0.1, "b": 0.2, "c": 0.3}, n=1, spread=0.0)["e"].query("d == 1")}
+    lower = {"kind": "lower", "against": ["c"]}
+    assert verdict(lower, tables)["verdict"] == "reproduced"
+    upper = {**lower, "method": "b", "against": ["a"]}
+    assert verdict(upper, tables)["verdict"] == "not reproduced"
+
+
+def test_substitutes_and_missing_results_are_not_judged():
+    tables = trials({"a": 0.1, "b": 0.13, "c": 0.2}, source="substitute for x")
+    assert verdict(LOWEST, tables)["verdict"] == "not comparable"
+    assert verdict(LOWEST, {})["verdict"] == "not run"
+    assert verdict(LOWEST, trials({"a": 0.1}))["verdict"] == "not run"
+    nothing = trials({"a": np.nan})
+    assert (
+        verdict({"kind": "at_most", "bound": 1.0, "reason": "r"}, nothing)["verdict"] == "not run"
+    )
+
+
+def printed(value, statistic="mean", select="", n=100):
+    """A table of one printed number."""
+    row = ("t", "e", "a", "error", statistic, select, value, n)
+    return pd.DataFrame([row], columns=list(PRINTED_COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("10.0", "reproduced"), ("10.4", "reproduced"), ("12.0", "not reproduced")],
+)
+def test_printed_numbers_are_judged_by_the_standard_error(value, expected):
+    # 100 trials of standard deviation about 2: standard error 0.2, tolerance 0.4
+    tables = trials({"a": 0.1})
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, printed(value))
+    assert rows["verdict"].tolist() == [expected]
+
+
+def test_printed_numbers_on_a_part_of_the_trials_are_partly_reproduced():
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], trials({"a": 0.1}), printed("10", n=155))
+    assert rows["verdict"].tolist() == ["partly"]
+    assert rows["decided_by"].str.contains("100 of 155").all()
+
+
+def test_printed_numbers_agree_within_rounding():
+    table = trials({"a": 0.0014}, spread=0.0)
+    found = compare(pd.concat([printed("0.1"), printed("0.10")]), table)
+    assert found["ours"].tolist() == pytest.approx([0.14, 0.14])
+    assert found["agrees"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "standard_error"),
+    [("mean", 1 / 20), ("median", np.sqrt(np.pi / 2) / 20), ("std", 1 / np.sqrt(800))],
+)
+def test_interval_has_the_width_that_theory_gives(statistic, standard_error):
+    values = np.random.default_rng(0).standard_normal(400)
+    low, high = bootstrap_interval(values, statistic)
+    # a width from 400 trials is itself uncertain by up to a third for the median
+    assert (high - low) / (2 * 1.96) == pytest.approx(standard_error, rel=0.35)
+    assert (
+        low < {"mean": values.mean(), "median": np.median(values), "std": values.std()}[statistic]
+    )
+
+
+def test_interval_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(200):
+        low, high = bootstrap_interval(rng.standard_normal(60), "mean")
+        hits += low <= 0.0 <= high
+    # binomial at 94 %: fewer than 174 or more than 199 of 200 about once in 1000 runs
+    assert 174 <= hits <= 199
+
+
+def test_one_trial_has_no_interval():
+    assert np.isnan(bootstrap_interval(np.ones(1), "mean")).all()
+
+
+def test_select_by_an_unknown_column_is_named():
+    table = trials({"a": 0.1})["e"]
+    assert len(select(table, "d=1")) == 50
+    with pytest.raises(ValueError, match="'x=1'; the columns are"):
+        select(table, "x=1")
+
+
+WITHIN = {"kind": "within", "against": ["b"], "by": ["d"], "bound": 0.05, "reason": "made up"}
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"),
+    [
+        (0.13, "reproduced"),
+        (0.05, "reproduced"),
+        (0.30, "not reproduced"),
+        (0.15, "not reproduced"),
+    ],
+)
+def test_within_compares_the_paired_gap_with_the_bound(mean, expected):
+    row = verdict(WITHIN, trials({"a": mean, "b": 0.10}))
+    assert row["verdict"] == expected
+    assert "made up" in row["tolerance"]
+
+
+def test_a_paper_without_printed_numbers_has_no_verdict_on_them():
+    claim = {**HEAD, "check": {"kind": "printed"}}
+    empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
+    assert judge([claim], trials({"a": 0.1}), empty).empty
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        LOWEST,
+        {"kind": "within", "against": ["b", "c"], "bound": 0.0, "reason": "r", "by": ["d"]},
+        {"kind": "below", "bound": 0.11, "by": ["d"]},
+    ],
+)
+def test_points_at_which_a_method_has_no_value_decide_nothing(check):
+    table = trials({"a": 0.10, "b": 0.13, "c": 0.12})["e"]
+    is_missing = (table["method"] == "a") & (table["d"] == 1)
+    gone = table.assign(error=table["error"].where(~is_missing))
+    row = verdict(check, {"e": gone})
+    n_comparisons = len(check.get("against", ["bound"]))
+    assert row["verdict"] == "reproduced"
+    assert f"{n_comparisons} of {n_comparisons}" in row["decided_by"]
+    nothing = table.assign(error=table["error"].where(table["method"] != "a"))
+    assert verdict(check, {"e": nothing})["verdict"] == "not run"
+
+
+# --- along an axis -----------------------------------------------------------------------------
+
+
+def curve(means, n=50, spread=0.02, seed=0, **columns):
+    """Trials of method a along epsilon; points of a trial share its noise."""
+    rng = np.random.default_rng(seed)
+    common = spread * rng.standard_normal(n)
+    parts = [
+        pd.DataFrame(
+            {
+                "method": "a",
+                "label": "A",
+                "epsilon": epsilon,
+                "trial": range(n),
+                "source": "real",
+                "error": mean + common + spread / 5 * rng.standard_normal(n),
+                **columns,
+            }
+        )
+        for epsilon, mean in means.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+FALLS = {"kind": "falls", "along": "epsilon"}
+STABLE = {"kind": "stable", "along": "epsilon", "bound": 0.05, "reason": "made up"}
+VARIES = {**STABLE, "kind": "varies"}
+
+
+@pytest.mark.parametrize(
+    ("means", "expected", "held", "failed"),
+    [
+        ({0.1: 0.30, 1.0: 0.28, 10.0: 0.20}, "reproduced", 2, 0),
+        ({10.0: 0.20, 0.1: 0.30, 1.0: 0.28}, "reproduced", 2, 0),
+        ({0.1: 0.30, 1.0: 0.30, 10.0: 0.20}, "partly", 1, 0),
+        ({0.1: 0.30, 1.0: 0.35, 10.0: 0.20}, "not reproduced", 1, 1),
+        ({0.1: 0.10, 1.0: 0.20, 10.0: 0.30}, "not reproduced", 0, 2),
+    ],
+)
+def test_falls_compares_each_point_with_the_next(means, expected, held, failed):
+    row = verdict(FALLS, {"e": curve(means)})
+    assert row["verdict"] == expected
+    assert f"{held} of 2 comparisons hold, {failed} are contradicted" in row["decided_by"]
+
+
+def test_falls_names_the_smallest_fall():
+    row = verdict(FALLS, {"e": curve({0.1: 0.9, 1.0: 0.4, 10.0: 0.3}, spread=0.0)})
+    assert "smallest fall 0.1000 +- 0.0000 (from epsilon=1 to 10)" in row["decided_by"]
+
+
+def test_falls_pairs_points_by_trial():
+    """A spread over trials of 1 leaves a fall of 0.05 to be seen, if it is common to the points."""
+    means = {0.1: 0.30, 1.0: 0.25}
+    table = curve(means, n=20, spread=1.0)
+    table["error"] = table["error"].groupby(table["trial"]).transform("mean") + table[
+        "epsilon"
+    ].map(means)
+    assert verdict(FALLS, {"e": table})["verdict"] == "reproduced"
+    # without trials in common nothing can be compared
+    apart = table.assign(trial=table["trial"] + 100 * (table["epsilon"] > 0.5))
+    row = verdict(FALLS, {"e": apart})
+    assert "0 of 1 comparisons hold, 0 are contradicted" in row["decided_by"]
+
+
+def test_false_alarms_of_falls_are_rare_where_nothing_falls():
+    # one comparison holds by chance with 2.5 %, by Student's t at 20 trials with 3.2 %
+    flat = {0.1: 0.3, 1.0: 0.3}
+    found = [verdict(FALLS, {"e": curve(flat, n=20, seed=seed)})["verdict"] for seed in range(200)]
+    # binomial: more than 15 of 200 at 3.2 % once in 1000 runs
+    assert found.count("reproduced") <= 15
+
+
+@pytest.mark.parametrize(
+    ("means", "stable", "varies"),
+    [
+        ({0.1: 0.30, 1.0: 0.28, 10.0: 0.30}, "reproduced", "not reproduced"),
+        ({0.1: 0.30, 1.0: 0.20, 10.0: 0.30}, "not reproduced", "reproduced"),
+        ({0.1: 0.30, 1.0: 0.25, 10.0: 0.30}, "not reproduced", "not reproduced"),
+    ],
+)
+def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies):
+    table = {"e": curve(means)}
+    assert verdict(STABLE, table)["verdict"] == stable
+    row = verdict(VARIES, table)
+    assert row["verdict"] == varies
+    assert "over 1)" in row["decided_by"]
+    assert "0.05: made up" in row["tolerance"]
+
+
+def test_only_points_where_other_axes_are_as_told_count_along_an_axis():
+    means = {0.1: 0.30, 1.0: 0.30}
+    own, other = curve(means, k=2, alpha=0.6), curve({0.1: 0.9, 1.0: 0.1}, k=8, alpha=0.6)
+    tables = {"e": pd.concat([own, other])}
+    assert verdict({**STABLE, "at": {"k": 2, "alpha": 0.6}}, tables)["verdict"] == "reproduced"
+    assert verdict({**STABLE, "at": {"k": 8, "alpha": 0.6}}, tables)["verdict"] == "not reproduced"
+    assert verdict({**STABLE, "at": {"k": 4}}, tables)["verdict"] == "not run"
+
+
+@pytest.mark.parametrize("check", [FALLS, STABLE, VARIES])
+def test_one_point_of_an_axis_decides_nothing_and_an_unknown_axis_is_named(check):
+    assert verdict(check, {"e": curve({0.1: 0.3})})["verdict"] == "not run"
+    gone = curve({0.1: 0.3, 1.0: np.nan})
+    assert verdict(check, {"e": gone})["verdict"] == "not run"
+    for wrong in ({"along": "sigma"}, {"at": {"sigma": 6}}):
+        with pytest.raises(ValueError, match="got 'sigma'; the columns are method, label"):
+            verdict({**check, **wrong}, {"e": curve({0.1: 0.3, 1.0: 0.2})})
+
+
+@pytest.mark.parametrize(("check", "mean"), [(FALLS, -0.005), (STABLE, 0.045), (VARIES, 0.055)])
+def test_differences_within_their_error_are_left_open(check, mean):
+    """Ten differences of a mean, 0.02 to either side: 1.96 standard errors are 0.013."""
+    table = curve({0.1: 0.3, 1.0: 0.3}, n=10, spread=0.0)
+    off = mean + 0.02 * (-1.0) ** table["trial"]
+    table["error"] += off.where(table["epsilon"] < 0.5, 0.0)
+    row = verdict(check, {"e": table})
+    assert "0 of 1 comparisons hold, 0 are contradicted" in row["decided_by"]
+    assert "+- 0.0131" in row["decided_by"]
