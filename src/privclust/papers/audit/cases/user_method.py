@@ -56,3 +56,8 @@ class OwnMethod(AuditCase):
         random_state = random_state_for(self._estimator, rng)
         model = construct(self._estimator, self._params, random_state=random_state).fit(data)
         return np.asarray(getattr(model, self._read), dtype=float)
+
+
+def one_row_less() -> tuple[np.ndarray, np.ndarray]:
+    """Two rows of one number in [-1, 1], and the first of them alone."""
+    return np.array([[0.0], [1.0]]), np.array([[0.0]])

@@ -1,0 +1,98 @@
+"""CONTRIBUTING.md, followed in a copy of the project: a private method, and a paper of its own."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+STEP = re.compile(r'```\w+ title="([^"]+)"(?: under="([^"]+)")?\n(.*?)```', re.S)
+
+
+def section(name):
+    """The steps of a section: files, what they get, and below which of their lines."""
+    return STEP.findall(TEXT.partition(f"\n## {name}\n")[2].partition("\n## ")[0])
+
+
+def follow(folder, steps):
+    """Write or extend the files; return the names of all."""
+    for name, under, content in steps:
+        file = folder / name
+        if not under:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+            continue
+        lines, at = file.read_text().splitlines(keepends=True), 0
+        for key in re.findall(r"[\w.]+:|.+", under):
+            at = next(i for i in range(at, len(lines)) if lines[i].strip().startswith(key.strip()))
+            at += 1
+        file.write_text("".join([*lines[:at], content, *lines[at:]]))
+    return {name for name, _, _ in steps}
+
+
+@pytest.fixture(scope="module")
+def project(project_in, tmp_path_factory):
+    """A copy with a small figure of private k-means and a small audit."""
+    project = project_in(tmp_path_factory.mktemp("contributing"))
+    for paper in ("ckm", "audit"):
+        file = project.folder / f"config/papers/{paper}/paper.yaml"
+        shutil.copy(HERE / f"own_{paper}.yaml", file)
+        file.with_name("claims.yaml").unlink()  # they speak of all the paper's targets
+    both = "papers/ckm\n  - config/papers/audit"
+    project.edit("config/config.yaml", "papers/mtsc", both)
+    project.edit("config/papers/ckm/paper.yaml", "ckm_privacy", "ckm_beyond")
+    project.edit("config/papers/ckm/paper.yaml", "ckm_fig3", "ckm_beyond")
+    for name in ("tests/test_public_api.py", "pyproject.toml"):
+        (project.folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, project.folder / name)
+    return project
+
+
+def table(project, path):
+    """Read a table of the results."""
+    return pd.read_csv(project.folder / "results/quick" / path)
+
+
+def test_a_private_method_is_compared_checked_and_attacked(project):
+    touched = follow(project.folder, section("A method"))
+    # its test, the page and its example, the list of pages, CHANGELOG
+    assert len(touched) + 5 <= 9
+    checks = [sys.executable, "-m", "pytest", "-q", "tests/test_public_api.py", "-k", "OneRound"]
+    done = subprocess.run(
+        [*checks, "-p", "no:cacheprovider"],
+        cwd=project.folder,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 40
+    project.run("--cores", "2", "ckm_beyond", "audit_epsilon")
+    trials = table(project, "ckm/ckm_beyond/trials.csv")
+    assert (trials["method"] == "one_round").sum() == (trials["method"] == "lloyd").sum() > 0
+    case = table(project, "targets/audit_epsilon/audit_epsilon.csv").set_index("method")
+    assert case.loc["ckm_one_round", "claimed_epsilon"] == 1.0
+    assert 0.2 < case.loc["ckm_one_round", "epsilon_at_least"] <= 1.0
+
+
+def test_a_paper_is_one_folder_one_line_and_a_page_of_results(project):
+    touched = follow(project.folder, section("A paper"))
+    outside = {name for name in touched if not name.startswith("src/privclust/papers/rounds/")}
+    assert outside == {"config/config.yaml", "docs/results/rounds.md"}
+    project.run("--cores", "2")
+    drawn = table(project, "targets/rounds_fig1/rounds_fig1.csv")
+    assert set(drawn["label"]) == {"1 round", "5 rounds"}
+    verdicts = table(project, "verdicts.csv")
+    identifiers = verdicts.loc[verdicts["paper"] == "rounds", "id"].str.partition("/")[0]
+    assert list(identifiers) == ["rounds_fig1_falls", "rounds_fig1_numbers"]
+    page = (project.folder / "results/quick/index.html").read_text()
+    assert "the error of five rounds falls with epsilon" in page
