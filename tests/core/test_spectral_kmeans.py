@@ -5,7 +5,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.core._spectral_kmeans import best_of_starts
+from privclust.core.spectral_kmeans import best_of_starts
 
 
 def by_sklearn(X, n_clusters, seed):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from privclust.datasets.mixtures import three_gaussians
+from privclust.datasets.planar import three_gaussians
 from privclust.mixtures import GaussianMixtureEM, PrivateGaussianMixture
 
 rng = np.random.default_rng(0)

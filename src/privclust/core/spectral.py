@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from privclust.core._spectral_kmeans import best_of_starts
+from privclust.core.spectral_kmeans import best_of_starts
 
 __all__ = ["estimate_n_clusters", "spectral_clustering"]
 

@@ -12,6 +12,6 @@ module            what
 ``lifesci``       reader of the Life Sciences set ds1.10; generated stand-in
 ``s1``            reader of S1, 15 clusters in the plane; generated stand-in
 ``clusters``      Gaussian mixtures of any size, drawn chunk by chunk
-``mixtures``      three Gaussians in the plane, people on a map
+``planar``        three Gaussians in the plane, people on a map
 ================  ==============================================================================
 """

@@ -12,9 +12,9 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from privclust.core._spectral_kmeans import best_of_starts
 from privclust.core.hints import RandomState
 from privclust.core.spectral import spectral_clustering
+from privclust.core.spectral_kmeans import best_of_starts
 from privclust.core.validation import GROUPS, Integer, as_generator, check_parameters
 
 _BLOCK_ENTRIES = 1 << 21  # inner products found together: 16 MiB

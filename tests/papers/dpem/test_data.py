@@ -3,7 +3,7 @@ import pytest
 
 from privclust.core.config import ConfigError
 from privclust.datasets import gowalla, lifesci
-from privclust.datasets.mixtures import GEOMETRIES, MAP_CENTER, MAP_RADIUS, from_unit_ball
+from privclust.datasets.planar import GEOMETRIES, MAP_CENTER, MAP_RADIUS, from_unit_ball
 from privclust.kmeans import DPLloyd
 from privclust.mixtures import GaussianMixtureEM, MixtureParameters, PrivateGaussianMixture
 from privclust.papers.dpem import data as mixtures

@@ -9,7 +9,7 @@ import numpy as np
 
 from privclust.core.dotted import construct, signature_of
 from privclust.datasets import gowalla, lifesci
-from privclust.datasets.mixtures import (
+from privclust.datasets.planar import (
     GEOMETRIES,
     MAP_CENTER,
     MAP_RADIUS,
