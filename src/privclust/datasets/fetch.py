@@ -17,8 +17,9 @@ import os
 import shutil
 import tarfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -177,22 +178,28 @@ def fetch(
     >>> fetch(sets["hopkins155"], "data/raw/hopkins155").kind  # doctest: +SKIP
     'url'
     """
-    directory = Path(directory)
     if dataset.content_digest is not None:
         load_object(dataset.content_digest)  # a wrong path is no source's fault
-    failures: list[str] = []
-    sources = [s for s in dataset.sources if s.part is None or allow_substitutes]
-    receipt = _first_had(dataset, sources, directory, mirror, timeout, retries, failures)
-    if receipt is None and dataset.substitute is not None and allow_substitutes:
-        receipt = _generated(dataset, dataset.substitute, directory)
+    fetching = _Fetching(dataset, Path(directory), mirror, timeout, retries)
+    try:
+        receipt = fetching.from_sources(
+            source for source in dataset.sources if source.part is None or allow_substitutes
+        )
+        if receipt is None and dataset.substitute is not None and allow_substitutes:
+            receipt = fetching.from_generator(dataset.substitute)
+    except OSError as error:
+        raise DataError(
+            f"{dataset.name}: writing to {directory} failed ({error.strerror or error})",
+            "make room or choose another folder",
+        ) from error
     if receipt is None:
-        raise _nothing_had(dataset, failures)
+        raise _nothing_had(dataset, fetching.failures)
     if receipt.is_substitute:
         log.warning(
             "%s: NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE: %s Tried: %s",
             dataset.name,
             receipt.source,
-            "; ".join(failures),
+            "; ".join(fetching.failures),
         )
     return receipt
 
@@ -227,20 +234,17 @@ def load(
         raise DataError(
             f"{directory}: holds {receipt.dataset}, not {dataset.name}", _again(directory)
         )
-    content: Dataset | Part = dataset
-    if receipt.is_substitute:
-        substitute = _declared_substitute(dataset, receipt)
-        if substitute is None:
-            raise DataError(
-                f"{directory}: {receipt.location} is not a substitute that is declared for "
-                f"{dataset.name}",
-                _again(directory),
-            )
-        if isinstance(substitute, Substitute):
-            return load_object(substitute.generator)(**substitute.parameters), receipt
-        content = substitute
+    content = _described(dataset, receipt)
+    if content is None:
+        raise DataError(
+            f"{directory}: {receipt.location} is not a substitute that is declared for "
+            f"{dataset.name}",
+            _again(directory),
+        )
+    if isinstance(content, Substitute):
+        return load_object(content.generator)(**content.parameters), receipt
     path = Path(directory) / content.file
-    if not path.is_file() or _measure(path)[0] != receipt.sha256:
+    if not path.is_file() or _checksum(path) != receipt.sha256:
         raise DataError(f"{path}: missing or changed since it was fetched", _again(directory))
     try:
         return load_object(content.reader)(path), receipt
@@ -275,61 +279,109 @@ def _again(directory: str | os.PathLike[str]) -> str:
     return f"delete the folder {directory} and run again"
 
 
-def _first_had(
-    dataset: Dataset,
-    sources: Sequence[Source],
-    directory: Path,
-    mirror: str | os.PathLike[str] | None,
-    timeout: tuple[float, float],
-    retries: int,
-    failures: list[str],
-) -> Receipt | None:
-    """Take the file from the first source that gives it; add to `failures` why others did not."""
-    no_route: dict[str, str] | None = None
-    for source in sources:
+@dataclass(frozen=True)
+class _Fetching:
+    """A data set on its way into its folder; arguments as of `fetch`."""
+
+    dataset: Dataset
+    directory: Path
+    mirror: str | os.PathLike[str] | None
+    timeout: tuple[float, float]
+    retries: int
+    failures: list[str] = field(default_factory=list)  # why sources were passed over
+
+    def from_sources(self, sources: Iterable[Source]) -> Receipt | None:
+        """Take the file from the first source that gives it."""
+        sources = list(sources)
+        no_route: dict[str, str] | None = None
+        for source in sources:
+            try:
+                if source.kind == "mirror":
+                    return self._from_mirror(source)
+                if no_route is None:
+                    urls = (s.location for s in sources if s.kind == "url")
+                    no_route = unreachable(urls, self.timeout[0])
+                if source.location in no_route:
+                    raise _Unavailable(no_route[source.location])
+                return self._from_url(source)
+            except _Unavailable as error:
+                self.failures.append(f"{source.description} ({source.location}): {error}")
+                log.info("%s: passed over %s", self.dataset.name, self.failures[-1])
+        return None
+
+    def from_generator(self, substitute: Substitute) -> Receipt:
+        """Leave a receipt for generated data, and nothing that could be taken for the data set."""
+        self._clear()
+        name, text = self.dataset.name, substitute.description
+        return _write_receipt(
+            self.directory, Receipt(name, "substitute", text, substitute.generator)
+        )
+
+    def _from_mirror(self, source: Source) -> Receipt:
+        """Copy the file or pack the folder of the mirror; what is there but wrong is an error."""
+        if self.mirror is None:
+            raise _Unavailable("no mirror directory is set")
+        original = Path(self.mirror) / source.location
         try:
-            if source.kind == "mirror":
-                return _from_mirror(dataset, source, directory, mirror)
-            if no_route is None:
-                no_route = unreachable((s.location for s in sources if s.kind == "url"), timeout[0])
-            if source.location in no_route:
-                raise _Unavailable(no_route[source.location])
-            return _from_url(dataset, source, directory, timeout, retries)
-        except _Unavailable as error:
-            failures.append(f"{source.description} ({source.location}): {error}")
-            log.info("%s: passed over %s", dataset.name, failures[-1])
-        except OSError as error:
-            raise _cannot_write(dataset, directory, error) from error
-    return None
+            if source.is_folder:
+                return self._keep(source, partial(_pack, original))
+            with original.open("rb") as file:
+                return self._keep(source, partial(_copy, file))
+        except FileNotFoundError:
+            raise _Unavailable(f"not in the mirror directory {self.mirror}") from None
+        except (DataError, OSError) as error:
+            is_disk = isinstance(error, OSError)
+            if is_disk and not Path(error.filename or "").is_relative_to(original):
+                raise
+            raise DataError(
+                f"{self.dataset.name}: the mirror's {'folder' if source.is_folder else 'file'} "
+                f"{original} cannot be used: {error.strerror if is_disk else error.problem}",
+                "replace it by a whole copy or remove it",
+            ) from error
 
+    def _from_url(self, source: Source) -> Receipt:
+        """Download the file, beginning again after passing failures."""
+        requests = require("requests", "downloads")
+        name, url = self.dataset.name, source.location
+        attempt = 0
+        while True:
+            log.info("%s: downloading %s", name, url)
+            try:
+                return self._keep(source, lambda path: download(url, path, self.timeout))
+            except requests.RequestException as error:
+                reason = why_failed(error, self.timeout)
+                if attempt >= self.retries or not worth_retrying(error):
+                    raise _Unavailable(reason) from error
+                log.info("%s: %s; trying again", name, reason)
+                time.sleep(0.5 * 2**attempt)
+                attempt += 1
+            except DataError as error:
+                raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
 
-def _from_mirror(
-    dataset: Dataset, source: Source, directory: Path, mirror: str | os.PathLike[str] | None
-) -> Receipt:
-    """Copy the file or pack the folder of the mirror; what is there but wrong is an error."""
-    if mirror is None:
-        raise _Unavailable("no mirror directory is set")
-    original = Path(mirror) / source.location
-    try:
-        if source.is_folder:
-            return _keep(dataset, source, directory, lambda path: _pack(original, path))
-        with original.open("rb") as file:
-            return _keep(dataset, source, directory, lambda path: _copy(file, path))
-    except FileNotFoundError:
-        raise _Unavailable(f"not in the mirror directory {mirror}") from None
-    except (DataError, OSError) as error:
-        if isinstance(error, OSError) and not Path(error.filename or "").is_relative_to(original):
-            raise
-        reason = error.problem if isinstance(error, DataError) else error.strerror
-        raise DataError(
-            f"{dataset.name}: the mirror's {'folder' if source.is_folder else 'file'} {original} "
-            f"cannot be used: {reason}",
-            "replace it by a whole copy or remove it",
-        ) from error
+    def _keep(self, source: Source, obtain: Callable[[Path], object]) -> Receipt:
+        """Obtain the file under a temporary name, verify it, then give it name and receipt."""
+        file = (source.part or self.dataset).file
+        with atomic_path(self.directory / file) as temporary:
+            obtain(temporary)
+            sha256, size = _checksum(temporary), temporary.stat().st_size
+            _verify(self.dataset, source, temporary, sha256)
+            self._clear()
+        kind = source.kind if source.part is None else "substitute"
+        name, text, where = self.dataset.name, source.description, source.location
+        receipt = Receipt(name, kind, text, where, file, sha256, size)
+        _write_receipt(self.directory, receipt)
+        log.info("%s: from %s (%s)", name, text, where)
+        return receipt
+
+    def _clear(self) -> None:
+        """Remove the receipt, then whatever an earlier fetch left."""
+        parts = [source.part.file for source in self.dataset.sources if source.part is not None]
+        for name in (RECEIPT, self.dataset.file, *parts):
+            (self.directory / name).unlink(missing_ok=True)
 
 
 def _copy(file: BinaryIO, path: Path) -> None:
-    """Copy an open file."""
+    """Copy an open file; `shutil.copyfile` would blame it for a full disk."""
     with path.open("wb") as copy:
         shutil.copyfileobj(file, copy, CHUNK)
 
@@ -350,70 +402,16 @@ def _pack(folder: Path, path: Path) -> None:
                 archive.addfile(member, content)
 
 
-def _from_url(
-    dataset: Dataset,
-    source: Source,
-    directory: Path,
-    timeout: tuple[float, float],
-    retries: int,
-) -> Receipt:
-    """Download the file, beginning again after passing failures."""
-    requests = require("requests", "downloads")
-    attempt = 0
-    while True:
-        log.info("%s: downloading %s", dataset.name, source.location)
-        try:
-            return _keep(
-                dataset, source, directory, lambda path: download(source.location, path, timeout)
-            )
-        except requests.RequestException as error:
-            reason = why_failed(error, timeout)
-            if attempt >= retries or not worth_retrying(error):
-                raise _Unavailable(reason) from error
-            log.info("%s: %s; trying again", dataset.name, reason)
-            time.sleep(0.5 * 2**attempt)
-            attempt += 1
-        except DataError as error:
-            raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
-
-
-def _keep(
-    dataset: Dataset, source: Source, directory: Path, obtain: Callable[[Path], object]
-) -> Receipt:
-    """Obtain the file under a temporary name, verify it, then give it its name and receipt."""
-    file = (source.part or dataset).file
-    with atomic_path(directory / file) as temporary:
-        obtain(temporary)
-        sha256, size = _measure(temporary)
-        _verify(dataset, source, temporary, sha256)
-        _clear(dataset, directory)
-    receipt = Receipt(
-        dataset=dataset.name,
-        kind=source.kind if source.part is None else "substitute",
-        source=source.description,
-        location=source.location,
-        file=file,
-        sha256=sha256,
-        bytes=size,
-    )
-    _write_receipt(directory, receipt)
-    log.info("%s: from %s (%s)", dataset.name, source.description, source.location)
-    return receipt
-
-
 def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
     """Refuse a file of which neither the checksum nor that of its contents is the expected one."""
-    if source.sha256 is not None and sha256 == source.sha256:
-        return
     if source.sha256 is None and source.md5 is not None:
-        md5 = _md5(path)
-        if md5 == source.md5:
-            return
-        problem = f"its MD5 is {md5}, not {source.md5}"
+        name, checksum, expected = "MD5", _checksum(path, "md5"), source.md5
     else:
-        problem = f"its SHA-256 is {sha256}, not {source.sha256}"
+        name, checksum, expected = "SHA-256", sha256, source.sha256
+    if checksum == expected:
+        return
     if dataset.content_digest is None or source.part is not None:
-        raise DataError(problem)
+        raise DataError(f"its {name} is {checksum}, not {expected}")
     try:
         content_sha256 = load_object(dataset.content_digest)(path)
     except DataError as error:
@@ -425,51 +423,32 @@ def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
         )
 
 
-def _measure(path: Path) -> tuple[str, int]:
-    """Return the SHA-256 and size of a file."""
+def _checksum(path: Path, algorithm: str = "sha256") -> str:
+    """Return a file's checksum, in hexadecimal: for damage, not for forgery."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size
+        digest = partial(hashlib.new, algorithm, usedforsecurity=False)
+        return hashlib.file_digest(file, digest).hexdigest()
 
 
-def _md5(path: Path) -> str:
-    """Return the MD5 of a file: for damage, not for forgery."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-def _clear(dataset: Dataset, directory: Path) -> None:
-    """Remove the receipt, then whatever an earlier fetch left."""
-    parts = [source.part.file for source in dataset.sources if source.part is not None]
-    for name in (RECEIPT, dataset.file, *parts):
-        (directory / name).unlink(missing_ok=True)
-
-
-def _write_receipt(directory: Path, receipt: Receipt) -> None:
-    """Write the receipt as JSON with one key a line."""
-    write_text(
-        directory / RECEIPT, json.dumps(asdict(receipt), indent=2, ensure_ascii=False) + "\n"
-    )
-
-
-def _declared_substitute(dataset: Dataset, receipt: Receipt) -> Part | Substitute | None:
-    """Return the substitute a receipt names, if it is one of the data set's."""
-    if receipt.file is None:
-        substitute = dataset.substitute
-        return substitute if substitute and substitute.generator == receipt.location else None
-    named = (receipt.location, receipt.file)
-    parts = ((s.location, s.part) for s in dataset.sources if s.part is not None)
-    return next((part for where, part in parts if (where, part.file) == named), None)
-
-
-def _generated(dataset: Dataset, substitute: Substitute, directory: Path) -> Receipt:
-    """Leave a receipt for generated data, and nothing that could be taken for the data set."""
-    receipt = Receipt(dataset.name, "substitute", substitute.description, substitute.generator)
-    try:
-        _clear(dataset, directory)
-        _write_receipt(directory, receipt)
-    except OSError as error:
-        raise _cannot_write(dataset, directory, error) from error
+def _write_receipt(directory: Path, receipt: Receipt) -> Receipt:
+    """Write the receipt as JSON with one key a line, and return it."""
+    text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
+    write_text(directory / RECEIPT, text + "\n")
     return receipt
+
+
+def _described(dataset: Dataset, receipt: Receipt) -> Dataset | Part | Substitute | None:
+    """Return what a receipt names: the data set, or the substitute if it is a declared one."""
+    if not receipt.is_substitute:
+        return dataset
+    declared: dict[tuple[str, str | None], Part | Substitute] = {
+        (source.location, source.part.file): source.part
+        for source in dataset.sources
+        if source.part is not None
+    }
+    if dataset.substitute is not None:
+        declared[dataset.substitute.generator, None] = dataset.substitute
+    return declared.get((receipt.location, receipt.file))
 
 
 def _nothing_had(dataset: Dataset, failures: list[str]) -> DataError:
@@ -487,12 +466,4 @@ def _nothing_had(dataset: Dataset, failures: list[str]) -> DataError:
     return DataError(
         f"{dataset.name} cannot be had; tried: {'; '.join(failures)}",
         ", or ".join(advice),
-    )
-
-
-def _cannot_write(dataset: Dataset, directory: Path, error: OSError) -> DataError:
-    """Say that the data set's folder does not take the file."""
-    return DataError(
-        f"{dataset.name}: writing to {directory} failed ({error.strerror or error})",
-        "make room or choose another folder",
     )
