@@ -11,7 +11,16 @@ module            what
 ``gowalla``       readers of Gowalla check-in locations, whole and in part; generated stand-in
 ``lifesci``       reader of the Life Sciences set ds1.10; generated stand-in
 ``s1``            reader of S1, 15 clusters in the plane; generated stand-in
+``yaleb``         reader of the Extended Yale Face Database B; generated stand-in
+``images``        layout of image sets, archives of them; generated stand-in
+``cars196``       readers of image sets, as are ``cifar100``, ``cub200`` and ``flowers17``
 ``clusters``      Gaussian mixtures of any size, drawn chunk by chunk
 ``planar``        three Gaussians in the plane, people on a map
 ================  ==============================================================================
+
+A reader ``read(path)``, or ``read_part(path)`` of a part, takes the path of the fetched file and
+returns arrays by name; it raises a `DataError`, whose message names the file, if that is damaged or
+incomplete, or holds something else, and an ImportError if a package that reads it is missing. A
+generator ``generate(seed)`` returns the same arrays; the seed, an integer of at least 0, decides
+all that is drawn, and a ValueError says which number is out of range.
 """

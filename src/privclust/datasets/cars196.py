@@ -21,12 +21,7 @@ from privclust.datasets.registry import damaged
 
 N_IMAGES = 16_185
 N_CLASSES = 196
-FILES = (
-    "car_devkit.tgz",
-    "cars_test.tgz",
-    "cars_test_annos_withlabels.mat",
-    "cars_train.tgz",
-)
+FILES = ("car_devkit.tgz", "cars_test.tgz", "cars_test_annos_withlabels.mat", "cars_train.tgz")
 """Names of the official files."""
 
 
@@ -45,18 +40,11 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the data set.
+    """Read a tar archive, or a folder, that holds the four official files.
 
-    Parameters
-    ----------
-    path : path-like
-        A tar archive, or a folder, that holds the four official files.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and ``files``
-        as `privclust.datasets.images` describes; 8,144 training images, then 8,041 test images.
+    Returns ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and
+    ``files`` as `privclust.datasets.images` describes; 8,144 training images, then 8,041 test
+    images.
 
     Examples
     --------
@@ -64,7 +52,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     195
     """
     members = _official(path)
-    devkit = _inner(path, "car_devkit.tgz", members, r"cars_train_annos\.mat|cars_meta\.mat")
+    devkit = read_members(
+        f"{path}: car_devkit.tgz",
+        r"cars_train_annos\.mat|cars_meta\.mat",
+        members["car_devkit.tgz"],
+    )
     for name in ("cars_train_annos.mat", "cars_meta.mat"):
         if name not in devkit:
             raise damaged(path, f"car_devkit.tgz has no {name}")
@@ -75,11 +67,12 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     }
     contents, files = [], []
     for folder, (names, _, _) in parts.items():
-        images = _inner(path, f"{folder}.tgz", members, r"[^/]+\.jpg")
+        archive = f"{folder}.tgz"
+        images = read_members(f"{path}: {archive}", r"[^/]+\.jpg", members[archive])
         missing = [name for name in names if name not in images]
         if missing:
             raise damaged(
-                path, f"{len(missing)} images are missing in {folder}.tgz, such as {missing[0]}"
+                path, f"{len(missing)} images are missing in {archive}, such as {missing[0]}"
             )
         contents += [images[name] for name in names]
         files += [f"{folder}/{name}" for name in names]
@@ -103,13 +96,6 @@ def _official(path: str | os.PathLike[str]) -> dict[str, bytes]:
     if missing:
         raise damaged(path, f"has no {', '.join(missing)}")
     return members
-
-
-def _inner(
-    path: str | os.PathLike[str], name: str, members: dict[str, bytes], pattern: str
-) -> dict[str, bytes]:
-    """Return files out of one of the official archives."""
-    return read_members(f"{path}: {name}", pattern, members[name])
 
 
 def _annotations(where: str, content: bytes) -> tuple[list[str], np.ndarray, np.ndarray]:

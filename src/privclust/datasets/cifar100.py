@@ -33,28 +33,13 @@ _SHEET = re.compile(r"(train|test)/(\d\d)_(\w+)\.webp")
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the data set.
+    """Read a tar archive, compressed or not, or a folder of one of two kinds.
 
-    Parameters
-    ----------
-    path : path-like
-        A tar archive, compressed or not, or a folder: either the official binary version, with
-        ``train.bin``, ``test.bin`` and ``fine_label_names.txt``; or contact sheets
-        ``train/<LL>_<name>.webp`` and ``test/<LL>_<name>.webp``, one for each fine class LL, of
-        32 x 32 pixels a tile. Sheets need Pillow.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``images``, ``y`` (fine classes), ``train``, ``names`` and ``files`` as
-        `privclust.datasets.images` describes; 50,000 training images, then 10,000 test images.
-
-    Raises
-    ------
-    DataError
-        If the archive is damaged or holds something else.
-    ImportError
-        If Pillow is needed and missing.
+    It is either the official binary version, with ``train.bin``, ``test.bin`` and
+    ``fine_label_names.txt``; or contact sheets ``train/<LL>_<name>.webp`` and
+    ``test/<LL>_<name>.webp``, one for each fine class LL, of 32 x 32 pixels a tile. Sheets need
+    Pillow. Returns ``images``, ``y`` (fine classes), ``train``, ``names`` and ``files`` as
+    `privclust.datasets.images` describes; 50,000 training images, then 10,000 test images.
 
     Examples
     --------
@@ -69,17 +54,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     else:
         raise damaged(path, "has neither train.bin and test.bin nor contact sheets")
     images = np.concatenate([_ordered(splits[split]) for split in N_IMAGES])
-    labels = [np.repeat(np.arange(N_CLASSES), count) for count in N_IMAGES.values()]
-    train = np.repeat([True, False], [len(part) for part in labels])
-    y = np.concatenate(labels)
-    files = [
-        f"{'train' if is_train else 'test'} {names[label]} {i}"
-        for i, (is_train, label) in enumerate(zip(train, y, strict=True))
-    ]
+    y = np.concatenate([np.repeat(np.arange(N_CLASSES), count) for count in N_IMAGES.values()])
+    split_of = np.repeat(list(N_IMAGES), [N_CLASSES * count for count in N_IMAGES.values()])
+    files = [f"{split_of[i]} {names[label]} {i}" for i, label in enumerate(y)]
     return {
         "images": images.reshape(-1, SIZE, SIZE, 3),
         "y": y,
-        "train": train,
+        "train": split_of == "train",
         "names": encode_text(names),
         "files": encode_text(files),
     }

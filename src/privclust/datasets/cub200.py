@@ -13,12 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from privclust.datasets._parsing import opened_image
-from privclust.datasets.images import (
-    encode_text,
-    join_files,
-    numbered_lines,
-    read_members,
-)
+from privclust.datasets.images import encode_text, join_files, numbered_lines, read_members
 from privclust.datasets.registry import damaged
 
 N_IMAGES = 11_788
@@ -33,18 +28,11 @@ _SHORT_SIDE = 256  # of the part's re-encoded photographs, where it was larger
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the whole data set.
+    """Read the official ``CUB_200_2011.tgz``, another tar archive of it, or its unpacked folder.
 
-    Parameters
-    ----------
-    path : path-like
-        The official ``CUB_200_2011.tgz``, another tar archive of it, or its unpacked folder.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and ``files``
-        as `privclust.datasets.images` describes; 11,788 images in the order of ``images.txt``.
+    Returns ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and
+    ``files`` as `privclust.datasets.images` describes; 11,788 images in the order of
+    ``images.txt``.
 
     Examples
     --------
@@ -61,27 +49,14 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read a part of the data set: some classes, their photographs made smaller.
 
-    The part's photographs were re-encoded with a short side of 256 pixels where it was larger, but
-    its boxes are in pixels of the originals, whose sizes are not in it. Boxes are scaled on the
-    assumption that the long side was 500 pixels, as that of most photographs of this set is: in
-    the part with ten classes all boxes then lie in their images, and many reach an edge exactly.
+    It is a tar archive or folder of the official layout. The photographs were re-encoded with a
+    short side of 256 pixels where it was larger, but the boxes are in pixels of the originals,
+    whose sizes are not in it. Boxes are scaled on the assumption that the long side was 500 pixels,
+    as that of most photographs of this set is: in the part with ten classes all boxes then lie in
+    their images, and many reach an edge exactly.
 
-    Parameters
-    ----------
-    path : path-like
-        A tar archive or folder of the official layout.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As of `read`; classes are numbered from 0 among those that have images.
-
-    Raises
-    ------
-    DataError
-        As of `read`, and if an image cannot be opened.
-    ImportError
-        If Pillow is missing.
+    Returns arrays as `read` does; classes are numbered from 0 among those that have images. Needs
+    Pillow.
 
     Examples
     --------
@@ -106,9 +81,11 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read whatever images ``images.txt`` lists, with the numbers of all 200 classes."""
     members = read_members(path, _FILES)
     files = numbered_lines(path, "images.txt", members, 1)
-    labels = numbered_lines(path, "image_class_labels.txt", members, 1)
-    splits = numbered_lines(path, "train_test_split.txt", members, 1)
-    boxes = numbered_lines(path, "bounding_boxes.txt", members, 4)
+    tables = {
+        "image_class_labels.txt": numbered_lines(path, "image_class_labels.txt", members, 1),
+        "train_test_split.txt": numbered_lines(path, "train_test_split.txt", members, 1),
+        "bounding_boxes.txt": numbered_lines(path, "bounding_boxes.txt", members, 4),
+    }
     classes = numbered_lines(path, "classes.txt", members, 1)
     if sorted(classes) != list(range(1, N_CLASSES + 1)):
         raise damaged(path, f"classes.txt may number the classes 1 to {N_CLASSES}")
@@ -117,13 +94,10 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     for number, (file,) in files.items():
         if f"images/{file}" not in members:
             raise damaged(path, f"has no images/{file}, which images.txt lists")
-        for name, table in (
-            ("image_class_labels.txt", labels),
-            ("train_test_split.txt", splits),
-            ("bounding_boxes.txt", boxes),
-        ):
+        for name, table in tables.items():
             if number not in table:
                 raise damaged(path, f"{name} has no line for image {number}")
+    labels, splits, boxes = tables.values()
     try:
         y = np.array([int(labels[number][0]) for number in files]) - 1
         train = np.array([int(splits[number][0]) for number in files]) == 1

@@ -20,20 +20,12 @@ _FILES = r"images/[^/]+\.jpg|labels\.csv"
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the data set.
+    """Read a tar archive, compressed or not, or a folder.
 
-    Parameters
-    ----------
-    path : path-like
-        A tar archive, compressed or not, or a folder with ``labels.csv`` (columns ``file`` and
-        ``class``, from 1 on) and the files it names below ``images``.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``images`` (JPEG files), ``offsets``, ``y``, ``train``, ``names`` and ``files`` as
-        `privclust.datasets.images` describes, in the order of ``labels.csv``. The set's own splits
-        are not in it: the first half of each class is called training.
+    It holds ``labels.csv`` (columns ``file`` and ``class``, from 1 on) and the files it names below
+    ``images``. Returns ``images`` (JPEG files), ``offsets``, ``y``, ``train``, ``names`` and
+    ``files`` as `privclust.datasets.images` describes, in the order of ``labels.csv``. The set's
+    own splits are not in it: the first half of each class is called training.
 
     Examples
     --------

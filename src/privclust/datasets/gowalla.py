@@ -70,28 +70,14 @@ log = logging.getLogger(__name__)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the distinct locations of the official file of check-ins.
+    """Read the distinct locations of ``loc-gowalla_totalCheckins.txt.gz``, the official check-ins.
 
     A line holds user, time, latitude, longitude and location, separated by tabs. It is read as a
     stream. Check-ins whose coordinates are not on the globe are dropped, and counted in the log;
     empty lines are skipped.
 
-    Parameters
-    ----------
-    path : path-like
-        ``loc-gowalla_totalCheckins.txt.gz``.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``points``, shape (n, 2), float64: longitude in [-180, 180] and latitude in [-90, 90], in
-        degrees; rows are distinct, sorted by longitude, then latitude.
-
-    Raises
-    ------
-    DataError
-        If the file is not whole, a line has other fields (the message names it), or no check-in
-        has a location.
+    Returns ``points``, shape (n, 2), float64: longitude in [-180, 180] and latitude in [-90, 90],
+    in degrees; rows are distinct, sorted by longitude, then latitude.
 
     Examples
     --------
@@ -107,27 +93,12 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a part of Gowalla: all locations of about 3,000 users, world-wide.
+    """Read ``gowalla_points.npz``, all locations of about 3,000 users, world-wide.
 
     The file holds ``lat`` and ``lon`` in degrees and a bit mask ``source`` of where each point
     was found; bits 1 and 2 are the samples of users that are taken. It is a sample by user, so a
     place that many visited is likelier to be in it: no result on it is comparable with one on the
-    whole data set.
-
-    Parameters
-    ----------
-    path : path-like
-        ``gowalla_points.npz``.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As of `read`.
-
-    Raises
-    ------
-    DataError
-        If the file is not such an archive.
+    whole data set. Returns ``points`` as `read` does.
 
     Examples
     --------
@@ -153,23 +124,7 @@ def generate(seed: int, n_points: int = 101_920) -> dict[str, np.ndarray]:
 
     Each city has points in the town, around it and in its region (Gaussian rings of 0.08, 0.5 and
     2 degrees); cities and weights lie mostly in North America and Europe, as Gowalla's users did.
-
-    Parameters
-    ----------
-    seed : int
-        Decides everything that is drawn, >= 0.
-    n_points : int, default=101_920
-        Number of distinct points, >= 1; the default is that of the part that `read_part` takes.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As of `read`.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    `n_points`, the number of distinct points, is by default that of what `read_part` returns.
 
     Examples
     --------

@@ -42,7 +42,7 @@ from privclust.datasets.registry import damaged
 Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
 """Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""
 
-_MOST_NAMED = 5  # unreadable images that a message names
+_MAX_NAMED = 5  # unreadable images that a message names
 
 
 class UnreadableImagesError(ValueError):
@@ -63,8 +63,8 @@ class UnreadableImagesError(ValueError):
 
     def __init__(self, failures: Sequence[tuple[int, str, str]], n_images: int) -> None:
         self.failures = tuple(failures)
-        named = "; ".join(f"{name} ({reason})" for _, name, reason in self.failures[:_MOST_NAMED])
-        more = len(self.failures) - _MOST_NAMED
+        named = "; ".join(f"{name} ({reason})" for _, name, reason in self.failures[:_MAX_NAMED])
+        more = len(self.failures) - _MAX_NAMED
         super().__init__(
             f"{len(self.failures)} of {n_images} images cannot be read: {named}"
             + (f"; and {more} more" if more > 0 else "")
@@ -128,17 +128,9 @@ class ImageList(Sequence):
         return len(self._items)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """Decode one image, cropped to its box.
+        """Decode one image, (h, w, 3) of type uint8, cropped to its box.
 
-        Returns
-        -------
-        ndarray of shape (h, w, 3), uint8
-            Red, green and blue.
-
-        Raises
-        ------
-        UnreadableImagesError
-            If it cannot be decoded.
+        Raises an UnreadableImagesError if it cannot be decoded.
         """
         item = self._items[index]
         try:
@@ -183,12 +175,9 @@ class ImageList(Sequence):
         """
         sha = hashlib.sha256()
         for item in self._items:
-            if isinstance(item, np.ndarray):
-                content, shape = item.tobytes(), item.shape
-            else:
-                content = _bytes(item)
-                shape = len(content)
-            sha.update(f"{shape}\n".encode())
+            is_array = isinstance(item, np.ndarray)
+            content = item.tobytes() if is_array else _bytes(item)
+            sha.update(f"{item.shape if is_array else len(content)}\n".encode())
             sha.update(content)
         if self._boxes is not None:
             sha.update(self._boxes.tobytes())
@@ -245,19 +234,9 @@ def join_files(contents: Sequence[bytes]) -> dict[str, np.ndarray]:
 
 
 def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[str, np.ndarray]:
-    """Return some images of a data set.
+    """Return some images of a data set, by their positions, in the same layout.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        A data set in the layout that this module describes.
-    indices : ndarray of shape (m,), integers
-        Positions of the images, in the order in which they shall be.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The same layout. Names of classes stay, and so do the classes' numbers.
+    Names of classes stay, and so do the classes' numbers.
 
     Examples
     --------
@@ -278,24 +257,9 @@ def read_members(
 ) -> dict[str, bytes]:
     """Read files out of a tar archive, compressed or not, or out of an unpacked folder.
 
-    Parameters
-    ----------
-    path : path-like
-        The archive or the folder.
-    pattern : str
-        Regular expression for the last parts of a name; leading folders do not matter.
-    content : bytes, optional
-        The archive itself, where it lies in another one; `path` then serves messages alone.
-
-    Returns
-    -------
-    dict of str to bytes
-        What matched, by the matched text.
-
-    Raises
-    ------
-    DataError
-        If the archive is damaged or cannot be read.
+    Returns the contents of those whose names, leading folders aside, match `pattern`, a regular
+    expression, by the matched text. Where the archive lies in another one, `content` is the archive
+    itself, and `path` serves messages alone. Raises a DataError if it is damaged.
     """
     member_pattern = re.compile(rf"(?:^|/)({pattern})$")
     try:
@@ -330,23 +294,11 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def numbered_lines(
     path: str | os.PathLike[str], name: str, members: Mapping[str, bytes], n_values: int | None
 ) -> dict[int, list[str]]:
-    """Parse a text file whose lines are a number and values, separated by spaces.
+    """Parse a text file of an archive whose lines are a number and `n_values` values.
 
-    Parameters
-    ----------
-    path : path-like
-        The archive, for messages.
-    name : str
-        The file in it.
-    members : mapping of str to bytes
-        Files of the archive.
-    n_values : int or None
-        Values a line must have after its number; None for one value that may hold spaces.
-
-    Raises
-    ------
-    DataError
-        If the file is missing or a line is something else.
+    They are separated by spaces; with `n_values` None there is one value, which may hold spaces.
+    Raises a DataError, in which `path` is the archive, if the file is missing or a line is
+    something else.
     """
     if name not in members:
         raise damaged(path, f"has no {name}")
@@ -375,26 +327,8 @@ def generate(
 
     differ in phase p, in small changes of f, t and the colours, in brightness and in noise.
 
-    Parameters
-    ----------
-    seed : int
-        Decides everything that is drawn, >= 0.
-    n_classes : int, default=10
-        Number of classes, >= 1.
-    n_images : int, default=60
-        Images of each class, >= 2; the first half is for training.
-    size : int, default=32
-        Height and width in pixels, >= 8.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As this module describes, sorted by class.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    The first half of each class's images, of which there are at least 2, is for training; `size`
+    is the height and width in pixels, >= 8. The arrays are sorted by class.
 
     Examples
     --------

@@ -37,23 +37,10 @@ _GROUP_SPREAD = 0.8  # of the groups' centres, in units of the scales
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the data set.
+    """Read ``ds1.10.csv.bz2``: no header, ten components and the label, separated by commas.
 
-    Parameters
-    ----------
-    path : path-like
-        ``ds1.10.csv.bz2``: no header, ten components and the label, separated by commas.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``X``, shape (n, 10), float64: the components, not scaled; ``y``, shape (n,), int64: 1 for
-        an active compound, else 0. The published file has n = 26,733.
-
-    Raises
-    ------
-    DataError
-        If the file is not whole, or a line (the message names it) has other fields.
+    Returns ``X``, shape (n, 10), float64: the components, not scaled; ``y``, shape (n,), int64: 1
+    for an active compound, else 0. The published file has n = 26,733.
 
     Examples
     --------
@@ -79,8 +66,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     Gaussian groups and have scales that decrease as those of principal components do. All keep
     to the published ranges.
 
-    The arrays are those of `read`; 804 records are labelled 1. `seed`, at least 0, decides all that
-    is drawn.
+    804 records are labelled 1.
 
     Examples
     --------

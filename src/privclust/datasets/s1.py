@@ -25,22 +25,9 @@ _MARGIN, _SEPARATION = 0.8, 0.3  # largest coordinate of a generated centre; the
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the data set.
+    """Read ``S1_processed.txt``: two numbers a line, separated by blanks.
 
-    Parameters
-    ----------
-    path : path-like
-        ``S1_processed.txt``: two numbers a line, separated by blanks.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``X``, shape (n, 2), float64: points in [-1, 1]^2. The published file has n = 5,000.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or a line (the message names it) is no point of the square.
+    Returns ``X``, shape (n, 2), float64: points in [-1, 1]^2. The published file has n = 5,000.
 
     Examples
     --------
@@ -64,8 +51,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
     Centres are uniform in [-0.8, 0.8]^2, at least 0.3 from each other; each has the same number of
     points, with a standard deviation of 0.06 along both axes.
-
-    The arrays are those of `read`. `seed`, at least 0, decides all that is drawn.
 
     Examples
     --------

@@ -37,25 +37,14 @@ _KERNEL = np.repeat([np.pi, 2.0 * np.pi / 3.0, np.pi / 4.0], [1, 3, 5])
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the data set.
+    """Read ``ExtendedYaleB.mat``, MATLAB 5.
 
-    Parameters
-    ----------
-    path : path-like
-        ``ExtendedYaleB.mat``, MATLAB 5: ``EYALEB_DATA`` (2016, n) of type uint8, an image of
-        48 x 42 pixels a column, itself column by column; ``EYALEB_LABEL``, n numbers from 1 on.
+    It has ``EYALEB_DATA`` (2016, n) of type uint8, an image of 48 x 42 pixels a column, itself
+    column by column; ``EYALEB_LABEL``, n numbers from 1 on.
 
-    Returns
-    -------
-    dict of str to ndarray
-        ``images``, shape (n, 2016), uint8, an image a row, whose pixels are those of
-        ``images[i].reshape(42, 48).T``; ``labels``, shape (n,), int64, the person, from 0 on.
-        The published file has n = 2,414 and 38 people.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read as MATLAB 5 or holds something else.
+    Returns ``images``, shape (n, 2016), uint8, an image a row, whose pixels are those of
+    ``images[i].reshape(42, 48).T``; ``labels``, shape (n,), int64, the person, from 0 on. The
+    published file has n = 2,414 and 38 people.
 
     Examples
     --------
@@ -98,10 +87,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     .. math:: \text{albedo} \sum_{j=1}^{9} a_j\, Y_j(\text{light})\, Y_j(\text{normal})
 
     with the spherical harmonics :math:`Y_j` of order at most 2, scaled to at most 255, with noise
-    of 2 grey levels, and cut to 0 .. 255.
-
-    The arrays are those of `read`; each person has as many images as in the published set. `seed`,
-    at least 0, decides all that is drawn.
+    of 2 grey levels, and cut to 0 .. 255. Each person has as many images as in the published set.
 
     Examples
     --------
