@@ -92,16 +92,11 @@ def parent_scene(name: str) -> str:
 
 
 def family_of(name: str) -> str:
-    """Return the family of one of the benchmark's sequences, by its name.
+    """Return the family of one of the benchmark's sequences; a DataError if none has the name.
 
     Names of checkerboard scenes spell their motions and start with an object's number
     (``three-cars``, toy cars on a table, belongs to them too); traffic and articulated scenes are
     those that the data set's README.txt lists.
-
-    Raises
-    ------
-    DataError
-        If no sequence of the benchmark has such a name.
 
     Examples
     --------
@@ -115,19 +110,10 @@ def family_of(name: str) -> str:
 
 
 def assign_splits(names: Iterable[str]) -> dict[str, str]:
-    """Divide sequences into those that may be tuned on and those that are only reported.
+    """Divide all sequences into those that may be tuned on and those that are only reported.
 
     Whole scenes are divided, since a scene's pairs repeat its trajectories: of the parent scenes
     sorted by name (by code point), those at positions 0, 3, 6, ... are for tuning.
-
-    Parameters
-    ----------
-    names : iterable of str
-        All sequences.
-
-    Returns
-    -------
-    dict of str to {"tuning", "report"}
 
     Examples
     --------
@@ -142,18 +128,10 @@ def assign_splits(names: Iterable[str]) -> dict[str, str]:
 def make_sequences(
     parts: Iterable[tuple[str, str, np.ndarray, np.ndarray]], substitute: bool = False
 ) -> list[Sequence]:
-    """Put sequences in order of their names and give each its roles.
+    """Put sequences in order of their names and give each its roles, which depend on all names.
 
-    Parameters
-    ----------
-    parts : iterable of (name, family, trajectories, labels)
-        As in `Sequence`; the whole set, since roles depend on all names.
-    substitute : bool, default=False
-        Whether they were generated to stand in for the benchmark.
-
-    Returns
-    -------
-    list of Sequence
+    Each part is a name, family, trajectories and labels, as in `Sequence`; `substitute` says
+    whether they were generated to stand in for the benchmark.
     """
     parts = sorted(parts, key=lambda part: part[0])
     motions = {name: int(labels.max()) + 1 for name, _, _, labels in parts}
@@ -170,18 +148,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
-    """Read and check the benchmark.
+    """Read and check the benchmark: its 155 sequences in order of their names, by code point.
 
     Parameters
     ----------
     path : path-like
         A zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below any
         leading folders.
-
-    Returns
-    -------
-    list of Sequence
-        The 155 sequences in order of their names (by code point), without ``dancing``.
 
     Raises
     ------
@@ -195,11 +168,9 @@ def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
     >>> len(sequences), sequences[0].name, sequences[0].trajectories.shape  # doctest: +SKIP
     (155, '1R2RC', (58, 459))
     """
-    parts = []
-    for name, content in _truth_files(path):
-        family = family_of(name)
-        trajectories, labels = parse_truth(name, content)
-        parts.append((name, family, trajectories, labels))
+    parts = [
+        (name, family_of(name), *parse_truth(name, content)) for name, content in _truth_files(path)
+    ]
     n_of = Counter(int(labels.max()) + 1 for _, _, _, labels in parts)
     if n_of != N_SEQUENCES:
         counts = ", ".join(f"{n_of[k]} of {k} motions" for k in sorted(n_of))
@@ -224,27 +195,11 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Read the trajectories and labels out of one ``<name>_truth.mat``.
+    """Read the trajectories and labels of a sequence out of the bytes of ``<name>_truth.mat``.
 
-    Parameters
-    ----------
-    name : str
-        The sequence, for messages.
-    content : bytes
-        The file's bytes, with variables ``x`` (3 x points x frames) and ``s`` (points x 1).
-
-    Returns
-    -------
-    trajectories : ndarray of shape (2 * n_frames, n_points), float64
-        As in `Sequence`.
-    labels : ndarray of shape (n_points,), int64
-        As in `Sequence`: the file's 1..K less one.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or ``x`` or ``s`` is missing, misshapen, not finite, or the
-        labels are not 1..K.
+    The file has variables ``x`` (3 x points x frames) and ``s`` (points x 1); what is returned is
+    as in `Sequence`, labels are the file's 1..K less one. Raises a DataError if the file cannot be
+    read, or ``x`` or ``s`` is missing, misshapen, not finite, or the labels are not 1..K.
     """
     x, s = matlab_variables(f"{name}: {name}_truth.mat", io.BytesIO(content), _VARIABLES)
     s = s.ravel()
@@ -264,23 +219,12 @@ def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pack(sequences: SequenceOf[Sequence]) -> dict[str, np.ndarray]:
-    """Lay sequences out as plain arrays, ready to be stored.
+    """Lay sequences out as plain arrays, ready to be stored; `unpack` is the way back.
 
-    Parameters
-    ----------
-    sequences : sequence of Sequence
-
-    Returns
-    -------
-    dict of str to ndarray
-        Columns ``name``, ``family`` and ``split`` (ASCII bytes of fixed length), ``n_motions``
-        (int64) and ``substitute`` (bool), each of shape (n_sequences,); and for the
-        sequence at index ``i`` ``sequences/<i:03d>/trajectories`` (float64, (2 F, P)) and
-        ``sequences/<i:03d>/labels`` (int64, (P,)).
-
-    See Also
-    --------
-    unpack : the way back.
+    There are the columns ``name``, ``family`` and ``split`` (ASCII bytes of fixed length),
+    ``n_motions`` (int64) and ``substitute`` (bool), each of shape (n_sequences,); and for the
+    sequence at index ``i`` ``sequences/<i:03d>/trajectories`` (float64, (2 F, P)) and
+    ``sequences/<i:03d>/labels`` (int64, (P,)).
     """
     arrays = {
         "name": np.array([s.name.encode("ascii") for s in sequences]),
@@ -297,15 +241,6 @@ def pack(sequences: SequenceOf[Sequence]) -> dict[str, np.ndarray]:
 
 def unpack(arrays: Mapping[str, np.ndarray]) -> list[Sequence]:
     """Rebuild sequences from the layout of `pack`.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        As `pack` returns them.
-
-    Returns
-    -------
-    list of Sequence
 
     Examples
     --------

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +28,7 @@ WIDTH, HEIGHT = 640, 480
 
 _HALF_SIZE = np.array([WIDTH / 2, HEIGHT / 2])
 _MARGIN = 0.97  # part of the image that noise-free points stay in
-_FEWEST_POINTS = 14  # of one motion
+_MIN_POINTS = 14  # of one motion
 _FRAME_RANGE = (15, 100)
 _OTHER_SHARE = {2: (0.15, 0.45), 3: (0.35, 0.55)}  # of the points, not on the background
 
@@ -69,34 +70,22 @@ class _Body:
     translations: np.ndarray
 
 
+_Scene: TypeAlias = tuple[list[_Body], _Body]  # the bodies, and the camera
+
+
 def generate(seed: int, noise: float = 0.3) -> dict[str, np.ndarray]:
     """Generate the substitute in the flat layout of `hopkins155.pack`; see `generate_sequences`."""
     return pack(generate_sequences(seed, noise))
 
 
 def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
-    """Generate 120 sequences of two and 35 of three motions.
+    """Generate 120 sequences of two and 35 of three motions, in order of their names.
 
     There are 35 scenes of three motions, each also cut into its three pairs of motions
-    (``_g12``, ``_g13``, ``_g23``), and 15 scenes of two.
-
-    Parameters
-    ----------
-    seed : int
-        Decides everything that is drawn, >= 0.
-    noise : float, default=0.3
-        Standard deviation of the tracking error in each image coordinate, in pixels of a
-        640 x 480 image, >= 0. The default is about the error of the benchmark's tracks.
-
-    Returns
-    -------
-    list of Sequence
-        In order of their names, which start with ``generated_``; ``substitute`` is True.
-
-    Raises
-    ------
-    ValueError
-        If `noise` is negative or not finite.
+    (``_g12``, ``_g13``, ``_g23``), and 15 scenes of two. Names start with ``generated_``, and
+    ``substitute`` is True. `noise` is the standard deviation of the tracking error in each image
+    coordinate, in pixels of a 640 x 480 image, >= 0; the default is about the error of the
+    benchmark's tracks.
 
     Examples
     --------
@@ -125,17 +114,14 @@ def _sizes(kind: _Kind, rng: np.random.Generator) -> list[tuple[int, int]]:
     from scipy.special import ndtri
 
     z = ndtri((np.arange(kind.n_scenes) + 0.5) / kind.n_scenes)
-    columns = []
-    for mean, spread in (
-        (kind.points, kind.points_spread),
-        (kind.frames, kind.frames_spread),
-    ):
+
+    def spread_out(mean: float, spread: float) -> np.ndarray:
         values = np.exp(spread * z)
-        columns.append(np.rint(rng.permutation(mean * values / values.mean())).astype(int))
-    return [
-        (int(p), int(f))
-        for p, f in zip(columns[0], np.clip(columns[1], *_FRAME_RANGE), strict=True)
-    ]
+        return np.rint(rng.permutation(mean * values / values.mean())).astype(int)
+
+    points = spread_out(kind.points, kind.points_spread)
+    frames = np.clip(spread_out(kind.frames, kind.frames_spread), *_FRAME_RANGE)
+    return list(zip(points.tolist(), frames.tolist(), strict=True))
 
 
 def _scene(
@@ -160,8 +146,8 @@ def _points_per_motion(n_motions: int, n_points: int, rng: np.random.Generator) 
     others = rng.uniform(*_OTHER_SHARE[n_motions])
     parts = rng.uniform(0.5, 1.5, size=n_motions - 1)
     counts = np.rint(n_points * others * parts / parts.sum()).astype(np.int64)
-    counts = np.maximum(counts, _FEWEST_POINTS)
-    return np.append(counts, max(n_points - counts.sum(), _FEWEST_POINTS))
+    counts = np.maximum(counts, _MIN_POINTS)
+    return np.append(counts, max(n_points - counts.sum(), _MIN_POINTS))
 
 
 def _pairs(
@@ -174,9 +160,7 @@ def _pairs(
         yield f"{name}_g{first + 1}{second + 1}", family, np.ascontiguousarray(x[:, in_pair]), pair
 
 
-def _checkerboard(
-    counts: np.ndarray, n_frames: int, rng: np.random.Generator
-) -> tuple[list[_Body], _Body]:
+def _checkerboard(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -> _Scene:
     """Objects that turn, shift or both, before a background, by a camera that may move too."""
     bodies = []
     for count in counts[:-1]:
@@ -187,9 +171,7 @@ def _checkerboard(
     return bodies, _camera(n_frames, 0.25 if moves else 0.0, 60.0 if moves else 0.0, rng)
 
 
-def _traffic(
-    counts: np.ndarray, n_frames: int, rng: np.random.Generator
-) -> tuple[list[_Body], _Body]:
+def _traffic(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -> _Scene:
     """Vehicles on a road: straight lines or turns about the vertical, often flat; hand-held."""
     bodies = []
     for count in counts[:-1]:
@@ -205,9 +187,7 @@ def _traffic(
     return bodies, _camera(n_frames, 0.06, 25.0, rng)
 
 
-def _articulated(
-    counts: np.ndarray, n_frames: int, rng: np.random.Generator
-) -> tuple[list[_Body], _Body]:
+def _articulated(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -> _Scene:
     """A chain of bodies, each turning about a joint with the one before; a fixed camera."""
     bodies = [_free_body(_box(counts[0], rng), n_frames, True, True, rng)]
     for count in counts[1:]:
@@ -228,11 +208,8 @@ def _free_body(
     """A body somewhere in the scene that turns about its centre, shifts, or both."""
     angle = rng.uniform(0.3, 0.8) if turns else 0.0
     distance = rng.uniform(50.0, 150.0) if shifts else 0.0
-    return _Body(
-        points,
-        _rotations(_smooth(n_frames, 3, angle, rng)),
-        _place(rng) + _smooth(n_frames, 3, distance, rng),
-    )
+    rotations = _rotations(_smooth(n_frames, 3, angle, rng))
+    return _Body(points, rotations, _place(rng) + _smooth(n_frames, 3, distance, rng))
 
 
 def _still(points: np.ndarray, n_frames: int) -> _Body:
@@ -242,11 +219,8 @@ def _still(points: np.ndarray, n_frames: int) -> _Body:
 
 def _camera(n_frames: int, angle: float, distance: float, rng: np.random.Generator) -> _Body:
     """A camera's motion, as the pose of the world before it."""
-    return _Body(
-        np.empty((0, 3)),
-        _rotations(_smooth(n_frames, 3, angle, rng)),
-        _smooth(n_frames, 3, distance, rng),
-    )
+    rotations = _rotations(_smooth(n_frames, 3, angle, rng))
+    return _Body(np.empty((0, 3)), rotations, _smooth(n_frames, 3, distance, rng))
 
 
 def _box(count: int, rng: np.random.Generator, flat: bool = False) -> np.ndarray:

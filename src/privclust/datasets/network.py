@@ -23,23 +23,11 @@ log = logging.getLogger(__name__)
 
 
 def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
-    """Return the addresses whose server takes no connection, each with the reason.
+    """Return the addresses whose server takes no connection within some seconds, with the reasons.
 
     All are tried at once and given up together. The time limit holds for looking up the name as
     well, which the time-outs of sockets and of requests do not cover: without a network that
     alone can take minutes. Where a proxy is set, the proxy is what must answer.
-
-    Parameters
-    ----------
-    urls : iterable of str
-        Addresses, http or https.
-    seconds : float
-        How long to wait, in all, > 0.
-
-    Returns
-    -------
-    dict of str to str
-        Reason by address; addresses that answer are not in it.
 
     Examples
     --------
@@ -72,19 +60,8 @@ def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
 def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
     """Download a file, with a progress bar on a terminal and log lines elsewhere.
 
-    Parameters
-    ----------
-    url : str
-        An http or https address.
-    path : Path
-        Where the file shall be.
-    timeout : (float, float)
-        Seconds to wait for a connection, and between two pieces of an answer.
-
-    Raises
-    ------
-    requests.RequestException
-        If it fails; see `why_failed`.
+    `timeout` is the seconds to wait for a connection, and between two pieces of an answer. Raises a
+    requests.RequestException if it fails; see `why_failed`.
     """
     downloader_class = require("pooch", "downloads").HTTPDownloader
     progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
@@ -118,19 +95,7 @@ class _LogProgress:
 
 
 def why_failed(error: Exception, timeout: tuple[float, float]) -> str:
-    """Say in a few words why a download failed.
-
-    Parameters
-    ----------
-    error : requests.RequestException
-        What the download raised.
-    timeout : (float, float)
-        Its time-outs for connecting and reading, in seconds.
-
-    Returns
-    -------
-    str
-    """
+    """Say in a few words why a download raised an error; `timeout` is that of `download`."""
     requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"the server answers {error.response.status_code} {error.response.reason}"

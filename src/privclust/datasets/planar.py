@@ -56,16 +56,11 @@ class Geometry:
 
 GEOMETRIES: Mapping[str, Geometry] = MappingProxyType(
     {
-        "apart": Geometry(
-            means=((0.4, 0.35), (-0.45, 0.15), (0.05, -0.45)),
-            standard_deviations=(0.1, 0.12, 0.08),
-            weights=(1 / 3, 1 / 3, 1 / 3),
-        ),
-        "close": Geometry(
-            means=((0.2, 0.175), (-0.225, 0.075), (0.025, -0.225)),
-            standard_deviations=(0.1, 0.12, 0.08),
-            weights=(1 / 3, 1 / 3, 1 / 3),
-        ),
+        name: Geometry(means, standard_deviations=(0.1, 0.12, 0.08), weights=(1 / 3,) * 3)
+        for name, means in (
+            ("apart", ((0.4, 0.35), (-0.45, 0.15), (0.05, -0.45))),
+            ("close", ((0.2, 0.175), (-0.225, 0.075), (0.025, -0.225))),
+        )
     }
 )
 """The paper gives no numbers: ``"apart"`` is this project's choice; ``"close"``, with the means at
@@ -218,7 +213,7 @@ def to_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndar
     >>> to_unit_ball([[15.5, 55.5], [10.5, 51.25]], MAP_CENTER, MAP_RADIUS).round(2).tolist()
     [[0.76, 0.65], [0.0, 0.0]]
     """
-    points, center = _checked(points, center, radius)
+    points, center = _fitting(points, center, radius)
     scaled = (points - center) / radius
     norms = np.linalg.norm(scaled, axis=1)
     outside = np.flatnonzero(~(norms <= 1 + _ROUNDING))
@@ -255,11 +250,11 @@ def from_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.nd
     >>> from_unit_ball([[0.0, 0.0]], MAP_CENTER, MAP_RADIUS).tolist()
     [[10.5, 51.25]]
     """
-    points, center = _checked(points, center, radius)
+    points, center = _fitting(points, center, radius)
     return center + radius * points
 
 
-def _checked(points, center, radius: float) -> tuple[np.ndarray, np.ndarray]:
+def _fitting(points, center, radius: float) -> tuple[np.ndarray, np.ndarray]:
     """Return points and center as arrays whose shapes fit."""
     check_real("radius", radius)
     points, center = np.asarray(points, dtype=float), np.asarray(center, dtype=float)

@@ -63,18 +63,9 @@ def random_subspaces(
     >>> X.shape, labels[[0, -1]].tolist()
     ((60, 26), [0, 3])
     """
-    counts = {
-        "n_per_subspace": n_per_subspace,
-        "dimension": dimension,
-        "n_subspaces": n_subspaces,
-        "ambient_dimension": ambient_dimension,
-    }
-    for name, value in counts.items():
-        check_integer(name, value, minimum=1)
-    if dimension > ambient_dimension:
-        raise ValueError(
-            f"dimension must be at most ambient_dimension = {ambient_dimension}, got {dimension}"
-        )
+    check_integer("n_per_subspace", n_per_subspace, minimum=1)
+    check_integer("n_subspaces", n_subspaces, minimum=1)
+    _check_dimensions(dimension, "ambient_dimension", ambient_dimension)
     check_real("noise", noise, inclusive=True)
     if independent and n_subspaces * dimension > ambient_dimension:
         raise ValueError(
@@ -143,16 +134,9 @@ def subspace_mixture(
     >>> X.shape, bases.shape, bool(np.allclose(np.linalg.norm(X, axis=1), 1.0))
     ((100, 5), (3, 5, 2), True)
     """
-    counts = {
-        "n_samples": n_samples,
-        "n_clusters": n_clusters,
-        "n_features": n_features,
-        "dimension": dimension,
-    }
-    for name, value in counts.items():
-        check_integer(name, value, minimum=1)
-    if dimension > n_features:
-        raise ValueError(f"dimension must be at most n_features = {n_features}, got {dimension}")
+    check_integer("n_samples", n_samples, minimum=1)
+    check_integer("n_clusters", n_clusters, minimum=1)
+    _check_dimensions(dimension, "n_features", n_features)
     check_real("noise", noise, inclusive=True)
     bases, _ = np.linalg.qr(rng.normal(size=(n_clusters, n_features, dimension)))
     labels = rng.integers(n_clusters, size=n_samples)
@@ -160,3 +144,11 @@ def subspace_mixture(
     within /= np.linalg.norm(within, axis=1, keepdims=True)
     X = rng.normal(scale=noise, size=(n_samples, n_features)) if noise > 0 else 0.0
     return X + np.einsum("idq,iq->id", bases[labels], within), labels, bases
+
+
+def _check_dimensions(dimension: int, name: str, around: int) -> None:
+    """Refuse subspaces that do not fit into the space around them."""
+    check_integer("dimension", dimension, minimum=1)
+    check_integer(name, around, minimum=1)
+    if dimension > around:
+        raise ValueError(f"dimension must be at most {name} = {around}, got {dimension}")
