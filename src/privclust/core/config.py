@@ -29,7 +29,6 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
         If the file is missing or is not YAML.
     """
     yaml = require("yaml", "config files")
-
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -42,16 +41,7 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
 
 
 def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
-    """Check a document against a JSON schema.
-
-    Parameters
-    ----------
-    document : object
-        The config.
-    schema : mapping
-        The JSON schema (draft 2020-12).
-    where : str
-        The name of the document, for the message.
+    """Check a document, which messages call `where`, against a JSON schema (draft 2020-12).
 
     Raises
     ------
@@ -59,7 +49,6 @@ def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
         Naming the first wrong key in the document's order, what it got and what it may be.
     """
     jsonschema = require("jsonschema", "config files")
-
     validator = jsonschema.Draft202012Validator(schema)
     errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))
     if errors:

@@ -33,14 +33,14 @@ def residuals(X: np.ndarray, bases: np.ndarray) -> np.ndarray:
     """
     n_clusters, n_features, dimension = bases.shape
     columns = np.ascontiguousarray(bases.transpose(1, 0, 2)).reshape(n_features, -1)
-    found = np.empty((len(X), n_clusters))
+    distances = np.empty((len(X), n_clusters))
     for rows in blocks(len(X), columns.shape[1]):
         coordinates = X[rows] @ columns
         np.square(coordinates, out=coordinates)
         inside = coordinates.reshape(-1, n_clusters, dimension).sum(axis=2)
         squares = np.einsum("ij,ij->i", X[rows], X[rows])
-        np.maximum(squares[:, None] - inside, 0.0, out=found[rows])
-    return found
+        np.maximum(squares[:, None] - inside, 0.0, out=distances[rows])
+    return distances
 
 
 def blocks(n_samples: int, width: int) -> Iterator[slice]:
@@ -77,16 +77,9 @@ def orthonormal(frames: np.ndarray) -> np.ndarray:
 
 
 def principal_bases(moments: np.ndarray, dimension: int) -> np.ndarray:
-    """Return the eigenvectors of the largest eigenvalues of symmetric matrices, largest first.
+    """Return bases of the eigenvectors of symmetric matrices (n_clusters, n_features, n_features).
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n_clusters, n_features, n_features)
-    dimension : int
-
-    Returns
-    -------
-    ndarray of shape (n_clusters, n_features, dimension)
+    They are those of the largest eigenvalues, the largest first.
     """
     return np.linalg.eigh(moments)[1][:, :, : -dimension - 1 : -1].copy()
 
@@ -131,8 +124,8 @@ def bases_of_labels(
     Examples
     --------
     >>> X = np.array([[1.0, 0.0], [-2.0, 0.0], [0.0, 3.0]])
-    >>> found = bases_of_labels(X, np.array([0, 0, 1]), 2, 1, np.random.default_rng(0))
-    >>> np.abs(found).reshape(2, 2)
+    >>> bases = bases_of_labels(X, np.array([0, 0, 1]), 2, 1, np.random.default_rng(0))
+    >>> np.abs(bases).reshape(2, 2)
     array([[1., 0.],
            [0., 1.]])
     """

@@ -34,7 +34,7 @@ RUN_AGAIN = "; delete it and run again"
 _SCHEMA_VERSION = 1
 _HEADER = "header"
 _DIGEST = "digest"
-_WHAT = "artefacts and saved estimators"  # need HDF5
+_NEEDED_BY = "artefacts and saved estimators"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "h5py")
 
 
@@ -111,7 +111,7 @@ def write(
     ImportError
         If h5py is not installed.
     """
-    hdf5 = require("h5py", _WHAT)
+    hdf5 = require("h5py", _NEEDED_BY)
     header = {
         "schema": _SCHEMA_VERSION,
         "kind": kind,
@@ -198,7 +198,7 @@ def read(
     ImportError
         If h5py is not installed.
     """
-    hdf5 = require("h5py", _WHAT)
+    hdf5 = require("h5py", _NEEDED_BY)
     if_damaged = remedy or "; take another copy of it"
     try:
         with hdf5.File(path, "r", locking=False) as file:
@@ -214,14 +214,8 @@ def read(
         raise FileError(f"{path}: its content does not fit its digest{if_damaged}")
     header = json.loads(header_text)
     _check_header(path, header, kind, parameters, remedy)
-    return Contents(
-        kind=header["kind"],
-        parameters=header["parameters"],
-        inputs=header["inputs"],
-        versions=header["versions"],
-        arrays=arrays,
-        digest=digest,
-    )
+    decided = {name: header[name] for name in ("kind", "parameters", "inputs", "versions")}
+    return Contents(**decided, arrays=arrays, digest=digest)
 
 
 def _storable(name: str, value: Any) -> np.ndarray:
@@ -271,9 +265,6 @@ def _check_header(
     if header["kind"] != kind:
         raise FileError(f"{path}: holds a {header['kind']!r} artefact, not a {kind!r}")
     for key, wanted in (parameters or {}).items():
-        found = header["parameters"].get(key)
-        if canonical_json(found) != canonical_json(wanted):
-            raise FileError(
-                f"{path}: was made with {key} = {canonical_json(found)}, "
-                f"not {canonical_json(wanted)}{remedy}"
-            )
+        stored, expected = canonical_json(header["parameters"].get(key)), canonical_json(wanted)
+        if stored != expected:
+            raise FileError(f"{path}: was made with {key} = {stored}, not {expected}{remedy}")

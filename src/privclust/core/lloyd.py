@@ -54,21 +54,9 @@ def nearest_center_statistics(
 
 
 def nearest_center(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the index of the nearest center of each sample; ties go to the first.
+    """Return the index of the nearest center of each sample, int64; ties go to the first.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), float64 or float32
-    centers : ndarray of shape (n_clusters, n_features), float64
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), int64
-
-    Raises
-    ------
-    ValueError
-        If samples and centers differ in their number of features.
+    Samples, centers and errors are as of `nearest_center_statistics`.
     """
     labels = np.empty(len(X), dtype=np.int64)
     counts, sums = np.zeros(len(centers)), np.zeros(centers.shape)
@@ -112,17 +100,10 @@ def _assign(X, centers, counts, sums, labels):
 
 @part()
 def squared_distances(columns, n_samples, center, distances):
-    """Write the squared distance of each column to one center; compiled.
+    """Write the squared distance of each column of (n_features, n_samples) to one center; compiled.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_features, n_samples), float64
-        Samples as columns, so that the loop over them vectorises.
-    n_samples : int
-        The number of columns; loops are quickest where it is a constant.
-    center : ndarray of shape (n_features,), float64
-    distances : ndarray of shape (n_samples,), float64
-        Out: summed up in the order of the features.
+    Samples are columns so that the loop over them vectorises; it is quickest where `n_samples`,
+    their number, is a constant. Distances are summed up in the order of the features.
     """
     distances[:] = 0.0
     for j in range(columns.shape[0]):
@@ -138,10 +119,9 @@ def find_nearest(columns, n_samples, centers, distances, least, nearest):
 
     Parameters
     ----------
-    columns : ndarray of shape (n_features, n_samples), float64
-        Samples as columns. What fills up the last block is computed like the rest.
-    n_samples : int
-        The number of columns; of many samples, blocks of `BLOCK` are quickest.
+    columns, n_samples
+        As of `squared_distances`. What fills up the last block is computed like the rest; of many
+        samples, blocks of `BLOCK` are quickest.
     centers : ndarray of shape (n_clusters, n_features), float64
     distances : ndarray of shape (n_samples,), float64
         Work space.
@@ -164,15 +144,8 @@ def find_nearest(columns, n_samples, centers, distances, least, nearest):
 def add_to_clusters(samples, labels, counts, sums):
     """Add samples to the counts and sums of the clusters of their labels, in order; compiled.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    labels : ndarray of at least n_samples entries, int64
-        The cluster of each sample.
-    counts : ndarray of shape (n_clusters,), float64
-        In and out.
-    sums : ndarray of shape (n_clusters, n_features), float64
-        In and out.
+    `labels` may have more entries than there are `samples`; `counts` (n_clusters,) and `sums`
+    (n_clusters, n_features), float64, are changed in place.
     """
     for i in range(samples.shape[0]):
         k = labels[i]
@@ -186,15 +159,9 @@ def lloyd(
 ) -> tuple[np.ndarray, float, int]:
     """Iterate from one start; return centers, their inertia and the number of updates.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), float64 or float32
-    centers : ndarray of shape (n_clusters, n_features), float64
-        A cluster that loses its samples takes the sample farthest from its center.
-    max_iter : int
-        Most updates.
-    tol : float
-        Ends when an update lowers the inertia by this part of it or less.
+    X and `centers` are as of `nearest_center_statistics`. A cluster that loses its samples takes
+    the sample farthest from its center. There are at most `max_iter` updates; the last one lowers
+    the inertia by `tol` times it or less.
     """
     counts, sums, inertia = nearest_center_statistics(X, centers)
     n_iter = 0

@@ -19,15 +19,6 @@ Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """Where records come from; see `chunks`."""
 
 _CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
-_FORMATS = {
-    ".h5": "hdf5",
-    ".hdf5": "hdf5",
-    ".hdf": "hdf5",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".npy": "npy",
-}
 _PANDAS_INDEX = "__index_level_"
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")  # that pandas reads CSV through
 
@@ -86,8 +77,8 @@ class Chunks:
 
     def place(self, row: int, column: int) -> str:
         """Name a place by its row in the piece that comes next, and its column."""
-        known = f" ({self._columns[column]})" if self._columns else ""
-        return f"row {self._row + row + 1}, column {column + 1}{known}"
+        header = f" ({self._columns[column]})" if self._columns else ""
+        return f"row {self._row + row + 1}, column {column + 1}{header}"
 
 
 def chunks(source: Source, *, chunk_size: int | None = None, dataset: str | None = None) -> Chunks:
@@ -170,28 +161,21 @@ def _from_file(path: Path, chunk_size: int | None, dataset: str | None) -> Chunk
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if len(suffixes) > 1 and suffixes[-2] == ".csv" and suffixes[-1] in _COMPRESSIONS:
         suffixes.pop()
-    kind = _FORMATS.get(suffixes[-1] if suffixes else "")
-    if kind is None:
+    reader = _READERS.get(suffixes[-1] if suffixes else "")
+    if reader is None:
         raise ValueError(
-            f"{path}: the suffix must say what the file is: one of {', '.join(_FORMATS)}"
+            f"{path}: the suffix must say what the file is: one of {', '.join(_READERS)}"
         )
-    if dataset is not None and kind != "hdf5":
+    if dataset is not None and reader is not _hdf5:
         raise ValueError(f"{path}: dataset is for HDF5 files only, got {dataset!r}")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    readers: dict[str, Callable[..., Chunks]] = {
-        "hdf5": _hdf5,
-        "parquet": _parquet,
-        "csv": _csv,
-        "npy": _npy,
-    }
-    open_as = readers[kind]
     try:
-        found = open_as(path, chunk_size, dataset) if kind == "hdf5" else open_as(path, chunk_size)
+        records = reader(path, chunk_size, *([] if dataset is None else [dataset]))
     except Exception as error:
         raise _unreadable(path, error) from None
-    found._pieces = _named(path, found._pieces)
-    return found
+    records._pieces = _named(path, records._pieces)
+    return records
 
 
 def _named(path: Path, pieces: Iterator) -> Iterator:
@@ -214,23 +198,24 @@ def _unreadable(path: Path, error: Exception) -> Exception:
     return ValueError(f"{path}: cannot be read ({reason})")
 
 
-def _hdf5(path: Path, chunk_size: int | None, dataset: str | None) -> Chunks:
+def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chunks:
     """A two-dimensional data set, in slices that fit the file's own chunks."""
     h5py = require("h5py", "HDF5 files")
     file = h5py.File(path, "r", locking=False)
-    found = []
-    file.visititems(lambda name, item: found.append(name) if _is_table(item) else None)
-    if dataset is None and len(found) != 1:
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if _is_table(item) else None)
+    if dataset is None and len(names) != 1:
+        listed = f": {', '.join(names[:10])}" if names else ""
         raise _Refused(
-            f"{path}: has {len(found)} two-dimensional data sets"
-            f"{': ' + ', '.join(found[:10]) if found else ''}; name the one with the records"
+            f"{path}: has {len(names)} two-dimensional data sets{listed}; name the one with the "
+            "records"
         )
-    name = found[0] if dataset is None else dataset
-    if dataset is not None and not (name in file and _is_table(file[name])):
+    table = file.get(names[0] if dataset is None else dataset)
+    if not _is_table(table):
         raise _Refused(
-            f"{path}: has no two-dimensional data set {name!r}; it has {', '.join(found) or 'none'}"
+            f"{path}: has no two-dimensional data set {dataset!r}; it has "
+            f"{', '.join(names) or 'none'}"
         )
-    table = file[name]
     return _from_table(str(path), table, chunk_size, stride=table.chunks[0] if table.chunks else 1)
 
 
@@ -288,8 +273,8 @@ def _parquet(path: Path, chunk_size: int | None) -> Chunks:
         for batch in batches
         if len(batch)
     )
-    n_rows = file.metadata.num_rows
-    return Chunks(str(path), len(schema.names), n_rows, pieces, tuple(schema.names))
+    names = tuple(schema.names)
+    return Chunks(str(path), len(names), file.metadata.num_rows, pieces, names)
 
 
 def _csv(path: Path, chunk_size: int | None) -> Chunks:
@@ -307,12 +292,12 @@ def _csv(path: Path, chunk_size: int | None) -> Chunks:
         raise _Refused(f"{path}: column {list(first).index('') + 1} of the header has no name")
     n_features, has_header = len(first), not any(numbers)
     size = _rows(chunk_size, n_features)
-    found = Chunks(str(path), n_features, None, iter(()), tuple(first) if has_header else None)
-    found._pieces = _csv_pieces(path, found, size, has_header)
-    return found
+    records = Chunks(str(path), n_features, None, iter(()), tuple(first) if has_header else None)
+    records._pieces = _csv_pieces(path, records, size, has_header)
+    return records
 
 
-def _csv_pieces(path: Path, found: Chunks, size: int, has_header: bool) -> Iterator[np.ndarray]:
+def _csv_pieces(path: Path, records: Chunks, size: int, has_header: bool) -> Iterator[np.ndarray]:
     """Parse chunk by chunk; pandas leaves a column with any text in it as text."""
     pd = require("pandas", "CSV files")
     try:
@@ -321,24 +306,25 @@ def _csv_pieces(path: Path, found: Chunks, size: int, has_header: bool) -> Itera
         return
     with frames:
         for frame in frames:
-            if frame.shape[1] != found.n_features:
+            if frame.shape[1] != records.n_features:
                 raise _Refused(
-                    f"{path}: its first line has {found.n_features} fields, "
+                    f"{path}: its first line has {records.n_features} fields, "
                     f"the next {frame.shape[1]}"
                 )
             for column, dtype in enumerate(frame.dtypes):
                 if getattr(dtype, "kind", "O") not in "iuf":
-                    _refuse_text(path, found, frame, column)
+                    _refuse_text(path, records, frame, column)
             yield frame.to_numpy(dtype=np.float64)
 
 
-def _refuse_text(path: Path, found: Chunks, frame, column: int) -> None:
+def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
     """Raise for the first field of a column that is text."""
     pd = require("pandas", "CSV files")
     fields = frame.iloc[:, column]
     is_text = pd.to_numeric(fields.astype(str), errors="coerce").isna() & fields.notna()
     row = int(is_text.to_numpy().argmax())
-    raise _Refused(f"{path}: {found.place(row, column)} is {str(fields.iloc[row])!r}, not a number")
+    where, text = records.place(row, column), str(fields.iloc[row])
+    raise _Refused(f"{path}: {where} is {text!r}, not a number")
 
 
 def _is_number(text: str) -> bool:
@@ -353,3 +339,11 @@ def _is_number(text: str) -> bool:
 def _rows(chunk_size: int | None, n_features: int) -> int:
     """Rows in a chunk."""
     return chunk_size or max(1, _CHUNK_BYTES // (8 * n_features))
+
+
+_READERS: dict[str, Callable[..., Chunks]] = {
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _hdf5),
+    **dict.fromkeys((".parquet", ".pq"), _parquet),
+    ".csv": _csv,
+    ".npy": _npy,
+}

@@ -51,7 +51,7 @@ def check_option(name: str, value: Any, options: Collection[str]) -> None:
 
 # --- parameters of estimators ------------------------------------------------------------------
 
-# checks a parameter of a name and value; it is told the others, and the sizes of X by name
+# checks a parameter of a name and value; others are what else there is, and the sizes of X, by name
 Constraint = Callable[[str, Any, Mapping[str, Any]], None]
 
 
@@ -63,10 +63,10 @@ class Integer:
     at_most: str = ""
     below: str = ""
 
-    def __call__(self, name, value, known):
+    def __call__(self, name, value, others):
         check_integer(name, value, minimum=self.minimum)
         size = self.at_most or self.below
-        most = known.get(size, math.inf)
+        most = others.get(size, math.inf)
         if value > most or (value == most and self.below):
             raise ValueError(
                 f"{name} must be {'less than' if self.below else 'at most'} the number of "
@@ -83,16 +83,14 @@ class Real:
     below: float = math.inf
     at_most: float = math.inf
 
-    def __call__(self, name, value, known):
+    def __call__(self, name, value, others):
         check_real(name, value, above=self.above, inclusive=self.inclusive)
         if value > self.at_most:
             raise ValueError(f"{name} must be at most {self.at_most:g}, got {value!r}")
         if value >= self.below:
-            less, within = (
-                f"be less than {self.below:g}",
-                f"lie in ({self.above:g}, {self.below:g})",
-            )
-            raise ValueError(f"{name} must {less if self.inclusive else within}, got {value!r}")
+            within = f"lie in ({self.above:g}, {self.below:g})"
+            bound = f"be less than {self.below:g}" if self.inclusive else within
+            raise ValueError(f"{name} must {bound}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class Option:
     options: Collection[str]
     or_other: bool = False
 
-    def __call__(self, name, value, known):
+    def __call__(self, name, value, others):
         if isinstance(value, str) or not self.or_other:
             check_option(name, value, self.options)
 
@@ -115,9 +113,9 @@ class Unless:
     values: Collection[str]
     constraint: Constraint
 
-    def __call__(self, name, value, known):
-        if known[self.parameter] not in self.values:
-            self.constraint(name, value, known)
+    def __call__(self, name, value, others):
+        if others[self.parameter] not in self.values:
+            self.constraint(name, value, others)
 
 
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -141,13 +139,13 @@ def constraints(cls: type) -> Mapping[str, tuple[Constraint, bool]]:
         table |= vars(base).get("_constraints", {})
         if "__init__" in vars(base) and base.__module__.startswith(_PACKAGE):
             hints |= get_type_hints(base.__init__)  # type: ignore[misc]
-    known = {}
+    checks = {}
     for name, hint in hints.items():
         parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         constraint = table.get(name) or _of_type([part for part in parts if part is not NoneType])
         if constraint is not None:
-            known[name] = constraint, NoneType in parts
-    return known
+            checks[name] = constraint, NoneType in parts
+    return checks
 
 
 def _of_type(parts: list[Any]) -> Constraint | None:
