@@ -119,10 +119,9 @@ class MixtureRows:
     def to_array(self, dtype: DTypeLike = np.float64) -> np.ndarray:
         """Return all rows, shape (n_samples, n_features)."""
         rows = np.empty((self.n_samples, self.n_features), dtype=dtype)
-        end = 0
-        for block in self.chunks():
-            start, end = end, end + len(block)
-            rows[start:end] = block
+        for number, block in enumerate(self.chunks()):
+            start = number * self._chunk
+            rows[start : start + len(block)] = block
         return rows
 
     def _parts(self, start, stop) -> Iterator[tuple[int, int, int]]:

@@ -40,6 +40,17 @@ def damaged(where: object, problem: str) -> DataError:
     return DataError(f"{where}: {problem}", "replace the file by a whole copy")
 
 
+def is_substitute(source: object) -> bool:
+    """Return whether a table's ``source`` says that its data stand in for the paper's.
+
+    Examples
+    --------
+    >>> is_substitute("substitute: generated"), is_substitute("mirror")
+    (True, False)
+    """
+    return str(source).startswith("substitute")
+
+
 @dataclass(frozen=True)
 class Part:
     """How a part of a data set is kept and read, where it stands in for the whole.
@@ -154,19 +165,10 @@ class Dataset:
 def load_datasets(
     path: str | os.PathLike[str], schema: str | os.PathLike[str]
 ) -> dict[str, Dataset]:
-    """Read and check the file that describes the data sets.
+    """Read and check the file that describes the data sets, such as ``config/datasets.yaml``.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, such as ``config/datasets.yaml``.
-    schema : path-like
-        Its JSON schema, such as ``workflow/schemas/datasets.schema.yaml``.
-
-    Returns
-    -------
-    dict of str to Dataset
-        In the order of the file.
+    `schema` is its JSON schema, such as ``workflow/schemas/datasets.schema.yaml``. The data sets
+    are by name, in the order of the file.
 
     Raises
     ------
@@ -186,27 +188,14 @@ def load_datasets(
 
 
 def _dataset(name: str, entry: Mapping[str, Any]) -> Dataset:
-    """Turn one checked entry into its dataclass."""
-    substitute = entry.get("substitute")
-    sources = (
-        source | {"part": Part(**source["part"]) if "part" in source else None}
+    """Turn one checked entry, whose keys are the fields of `Dataset`, into its dataclass."""
+    optional = dict.fromkeys(("homepage", "content_digest", "content_sha256", "substitute"))
+    fields = {"name": name, **optional, **entry}
+    fields["sources"] = tuple(
+        Source(**source | {"part": Part(**source["part"]) if "part" in source else None})
         for source in entry["sources"]
     )
-    return Dataset(
-        name=name,
-        title=entry["title"],
-        terms=entry["terms"],
-        citation=entry["citation"],
-        homepage=entry.get("homepage"),
-        file=entry["file"],
-        reader=entry["reader"],
-        content_digest=entry.get("content_digest"),
-        content_sha256=entry.get("content_sha256"),
-        sources=tuple(Source(**source) for source in sources),
-        substitute=substitute
-        and Substitute(
-            generator=substitute["generator"],
-            parameters=MappingProxyType(dict(substitute.get("parameters", {}))),
-            description=substitute["description"],
-        ),
-    )
+    if substitute := entry.get("substitute"):
+        parameters = MappingProxyType(dict(substitute.get("parameters", {})))
+        fields["substitute"] = Substitute(**substitute | {"parameters": parameters})
+    return Dataset(**fields)

@@ -25,25 +25,11 @@ _OPSET, _IR_VERSION = 13, 8  # old enough for any onnxruntime of today
 
 
 def build_graph(model: str, weights: Mapping[str, np.ndarray]) -> bytes:
-    """Build the graph.
+    """Build the graph of a model from the weights that `privclust.features._weights` reads.
 
-    Parameters
-    ----------
-    model : {"lite0", "lite1", "lite2"}
-        The model.
-    weights : mapping of str to ndarray
-        From `privclust.features._weights.read_weights`.
-
-    Returns
-    -------
-    bytes
-        An ONNX model with one input, ``images`` of shape (n, h, w, 3) and type uint8, and one
-        output, ``features`` of shape (n, 1280) and type float32.
-
-    Raises
-    ------
-    ImportError
-        If the package ``onnx`` is missing.
+    Returns the bytes of an ONNX model with one input, ``images`` of shape (n, h, w, 3) and type
+    uint8, and one output, ``features`` of shape (n, 1280) and type float32. Raises an ImportError
+    if the package ``onnx`` is missing.
     """
     return _Builder(weights).build(_DEPTHS[model])
 
@@ -90,16 +76,12 @@ class _Builder:
     def _block(self, prefix: str, stride: int) -> None:
         """Add an inverted residual: widen, filter each channel, narrow, add the input."""
         start = self._last
+        channels = channels_in = len(self._weights[f"{prefix}._depthwise_conv.weight"])
         if f"{prefix}._expand_conv.weight" in self._weights:
+            channels_in = self._weights[f"{prefix}._expand_conv.weight"].shape[1]
             self._convolution(f"{prefix}._expand_conv", f"{prefix}._bn0")
-        depthwise = f"{prefix}._depthwise_conv"
-        channels = len(self._weights[f"{depthwise}.weight"])
-        self._convolution(depthwise, f"{prefix}._bn1", stride=stride, groups=channels)
+        self._convolution(f"{prefix}._depthwise_conv", f"{prefix}._bn1", stride, channels)
         self._convolution(f"{prefix}._project_conv", f"{prefix}._bn2", bounded=False)
-        first = self._weights.get(
-            f"{prefix}._expand_conv.weight", self._weights[f"{depthwise}.weight"]
-        )
-        channels_in = channels if first.shape[1] == 1 else first.shape[1]
         if stride == 1 and channels_in == len(self._weights[f"{prefix}._project_conv.weight"]):
             self._node("Add", start)
 

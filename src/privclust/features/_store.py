@@ -96,12 +96,12 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
         if name not in arrays:
             names = ", ".join(sorted(arrays)) or "nothing"
             raise ValueError(f"{path}: has no array {name}, only {names}; it may hold X and y")
-    return _checked(arrays, {}, f"{path}: ")
+    return _feature_set(arrays, {}, f"{path}: ")
 
 
 def features_of(contents: hdf5.Contents, path: Path) -> FeatureSet:
     """Return what a file of features holds; `path` serves messages alone."""
-    return _checked(contents.arrays, contents.parameters, f"{path}: ")
+    return _feature_set(contents.arrays, contents.parameters, f"{path}: ")
 
 
 def check_suffix(path: str | os.PathLike[str]) -> Path:
@@ -156,7 +156,7 @@ def save_features(
     """
     path = check_suffix(path)
     arrays = {"X": X, "y": y, "train": train, "names": names, "pixels": pixels}
-    features = _checked(arrays, about or {}, "")
+    features = _feature_set(arrays, about or {}, "")
     stored = {name: getattr(features, name) for name, value in arrays.items() if value is not None}
     if names is not None:
         stored["names"] = encode_text(features.names)
@@ -197,17 +197,15 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"{path}: not a whole npz archive of numbers ({reason})") from None
 
 
-def _checked(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str) -> FeatureSet:
+def _feature_set(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str) -> FeatureSet:
     """Check arrays against one another and bring them to their types."""
     X = _table(arrays["X"], "X", where)
     train = arrays.get("train")
     if train is not None:
         train = np.asarray(train)
         if train.shape != (len(X),) or train.dtype != bool:
-            raise ValueError(
-                f"{where}train: got shape {train.shape} and type {train.dtype}; it may be "
-                f"{len(X)} truth values"
-            )
+            got = f"shape {train.shape} and type {train.dtype}"
+            raise ValueError(f"{where}train: got {got}; it may be {len(X)} truth values")
     names = arrays.get("names")
     if names is not None:
         names = tuple(n.decode() if isinstance(n, bytes) else str(n) for n in np.ravel(names))

