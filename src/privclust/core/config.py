@@ -6,7 +6,6 @@ may be.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Mapping
@@ -61,28 +60,6 @@ def load_validated(path: str | os.PathLike[str], schema_path: str | os.PathLike[
     document = load_yaml(path)
     validate(document, load_yaml(schema_path), str(path))
     return document
-
-
-def load_table(path: str | os.PathLike[str], columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """Read a CSV table that must have the given columns.
-
-    Raises
-    ------
-    ConfigError
-        If the file is missing or lacks a column.
-    """
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    missing = [name for name in columns if name not in (reader.fieldnames or [])]
-    if missing:
-        raise ConfigError(
-            f"{path}: lacks the column {missing[0]!r}; it must have {', '.join(columns)}"
-        )
-    return rows
 
 
 def _explain(error: Any) -> str:

@@ -161,6 +161,6 @@ def nearest_subspaces(
         labels[rows] = nearest
         least[rows] = distances[np.arange(len(block)), nearest]
         for k in range(n_clusters):
-            mine = block[nearest == k]
-            moments[k] += mine.T @ mine
+            members = block[nearest == k]
+            moments[k] += members.T @ members
     return labels, least, moments

@@ -23,7 +23,7 @@ _TOLERANCE = 1e-4
 
 
 def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
-    """Return the labels of the best of 20 runs of Lloyd's algorithm.
+    """Return the labels of the best of 20 runs of Lloyd's algorithm, int64.
 
     Each run starts at samples drawn by greedy k-means++: each center after the first is the best of
     ``2 + floor(log K)`` samples, which are drawn in proportion to their squared distances from the
@@ -36,14 +36,9 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     X : ndarray of shape (n_samples, n_features), float64
         Finite.
     n_clusters : int
-        K, between 1 and ``n_samples``.
+        K, between 1 and ``n_samples``; there are fewer labels where fewer samples differ.
     seed : int
         Of the legacy generator `numpy.random.RandomState`.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), dtype int64
-        Labels in ``0 .. K - 1``; fewer of them where fewer samples differ.
 
     Warns
     -----
@@ -65,10 +60,10 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     firsts = np.searchsorted(shares / shares[-1], draws[:, 0], side="right")
     tolerance = _TOLERANCE * np.var(centred, axis=0).mean()
     labels = _best_of_starts(centred, firsts, draws[:, 1:], n_clusters, tolerance)
-    n_found = len(np.unique(labels))
-    if n_found < n_clusters:
+    n_labels = len(np.unique(labels))
+    if n_labels < n_clusters:
         warnings.warn(
-            f"{n_found} clusters were found, not {n_clusters}: there are too few different rows",
+            f"{n_labels} clusters were found, not {n_clusters}: there are too few different rows",
             ConvergenceWarning,
             stacklevel=3,
         )

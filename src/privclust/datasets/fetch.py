@@ -193,7 +193,7 @@ def fetch(
             "make room or choose another folder",
         ) from error
     if receipt is None:
-        raise _nothing_had(dataset, fetching.failures)
+        raise _no_source(dataset, fetching.failures)
     if receipt.is_substitute:
         log.warning(
             "%s: NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE: %s Tried: %s",
@@ -232,20 +232,20 @@ def load(
     receipt = read_receipt(directory)
     if receipt.dataset != dataset.name:
         raise DataError(
-            f"{directory}: holds {receipt.dataset}, not {dataset.name}", _again(directory)
+            f"{directory}: holds {receipt.dataset}, not {dataset.name}", _fetch_again(directory)
         )
     content = _described(dataset, receipt)
     if content is None:
         raise DataError(
             f"{directory}: {receipt.location} is not a substitute that is declared for "
             f"{dataset.name}",
-            _again(directory),
+            _fetch_again(directory),
         )
     if isinstance(content, Substitute):
         return load_object(content.generator)(**content.parameters), receipt
     path = Path(directory) / content.file
     if not path.is_file() or _checksum(path) != receipt.sha256:
-        raise DataError(f"{path}: missing or changed since it was fetched", _again(directory))
+        raise DataError(f"{path}: missing or changed since it was fetched", _fetch_again(directory))
     try:
         return load_object(content.reader)(path), receipt
     except DataError as error:
@@ -269,12 +269,12 @@ def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
     try:
         return Receipt(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no receipt", _again(directory)) from None
+        raise DataError(f"{path}: there is no receipt", _fetch_again(directory)) from None
     except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: not a receipt ({error})", _again(directory)) from error
+        raise DataError(f"{path}: not a receipt ({error})", _fetch_again(directory)) from error
 
 
-def _again(directory: str | os.PathLike[str]) -> str:
+def _fetch_again(directory: str | os.PathLike[str]) -> str:
     """Say how a fetched data set is fetched again."""
     return f"delete the folder {directory} and run again"
 
@@ -451,7 +451,7 @@ def _described(dataset: Dataset, receipt: Receipt) -> Dataset | Part | Substitut
     return declared.get((receipt.location, receipt.file))
 
 
-def _nothing_had(dataset: Dataset, failures: list[str]) -> DataError:
+def _no_source(dataset: Dataset, failures: list[str]) -> DataError:
     """Say in one line what was tried and what to do."""
     advice = [
         f"put {f'the files of {dataset.name}' if source.is_folder else dataset.file} into a mirror "

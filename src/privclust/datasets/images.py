@@ -27,7 +27,7 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -120,8 +120,8 @@ class ImageList(Sequence):
         """Return the images of a data set, in the layout that this module describes."""
         images, offsets = arrays["images"], arrays.get("offsets")
         items = images if offsets is None else _Encoded(images, offsets)
-        files = arrays.get("files")
-        return cls(items, arrays.get("boxes"), None if files is None else _Texts(files))
+        names = decode_text(arrays["files"]) if "files" in arrays else None
+        return cls(items, arrays.get("boxes"), names)
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -199,23 +199,14 @@ class _Encoded(Sequence):
         return self._content[self._offsets[index] : self._offsets[index + 1]].tobytes()
 
 
-class _Texts(Sequence):
-    """Stored bytes as text."""
-
-    def __init__(self, texts: np.ndarray) -> None:
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, index: int) -> str:
-        text = self._texts[index]
-        return text.decode() if isinstance(text, bytes) else str(text)
-
-
 def encode_text(texts: Sequence[str]) -> np.ndarray:
     """Return texts as an array of UTF-8 bytes, as artefacts store them."""
     return np.char.encode(np.asarray(texts, dtype=str), "utf-8")
+
+
+def decode_text(texts: Iterable[bytes | str]) -> list[str]:
+    """Return stored bytes, or text, as text."""
+    return [text.decode() if isinstance(text, bytes) else str(text) for text in texts]
 
 
 def join_files(contents: Sequence[bytes]) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
 from privclust.core.packages import require
-from privclust.datasets.images import encode_text
+from privclust.datasets.images import decode_text, encode_text
 
 KIND = "features"
 """Kind of the artefacts that hold features."""
@@ -208,7 +208,7 @@ def _feature_set(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str
             raise ValueError(f"{where}train: got {got}; it may be {len(X)} truth values")
     names = arrays.get("names")
     if names is not None:
-        names = tuple(n.decode() if isinstance(n, bytes) else str(n) for n in np.ravel(names))
+        names = tuple(decode_text(np.ravel(names)))
     pixels = arrays.get("pixels")
     if pixels is not None:
         pixels = _table(pixels, "pixels", where)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import same_color
 
-from privclust.core.config import load_table, load_yaml
+from privclust.core.config import load_yaml
 from privclust.papers.privatemail import figures as privatemail
 from privclust.papers.privatemail import panels as privatemail_panels
 from privclust.papers.privatemail.metrics import evaluate_retrieval
@@ -191,7 +191,7 @@ def without_control(results):
 
 
 def settings_printed(root):
-    printed = pd.DataFrame(load_table(root / VALUES, ("target", "value")))
+    printed = pd.read_csv(root / VALUES, dtype=str, keep_default_na=False)
     return results_of(without_control(recalls((0.1, 1.0), 2)).trials, None, printed, TAB2)
 
 
