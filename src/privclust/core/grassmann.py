@@ -137,10 +137,7 @@ def nearest_subspaces(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""Assign each row to its nearest subspace and sum up the second moments of what was assigned.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    bases : ndarray of shape (n_clusters, n_features, dimension)
+    X and `bases` are as of `residuals`.
 
     Returns
     -------
