@@ -35,7 +35,7 @@ import time
 import numpy as np
 from numba import njit
 
-from privclust.bingham._kernels import (
+from privclust.bingham.kernels import (
     dot,
     frame_workspace,
     multiply_symmetric,

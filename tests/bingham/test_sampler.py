@@ -3,7 +3,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from privclust.bingham import full_basis, sample_matrix_bingham, sample_vector_bingham
-from privclust.bingham._kernels import frame_workspace, prepare, resample_frame
+from privclust.bingham.kernels import frame_workspace, prepare, resample_frame
 
 CONCENTRATIONS = [1e-2, 1.0, 1e2, 1e4, 1e6]
 

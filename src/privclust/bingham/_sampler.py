@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.bingham._kernels import (
+from privclust.bingham.kernels import (
     draw_frames,
     draw_vectors,
     haar_rows,

@@ -3,13 +3,13 @@ r"""Compiled sweeps of the Gibbs sampler for subspace clustering, eqs. (10) to (
 One pass over the rows draws all labels and sums up the second moments of the clusters; nothing of
 size n_samples x n_clusters is stored. A full orthogonal basis of the space is kept for each
 cluster: the subspace's and its complement's vectors, as `resample_frame` of
-`privclust.bingham._kernels` wants them. Labels need the smaller of the two, since
+`privclust.bingham.kernels` wants them. Labels need the smaller of the two, since
 :math:`-d^2(x, S) = \|U' x\|^2 - \|x\|^2 = -\|V' x\|^2`.
 """
 
 import numpy as np
 
-from privclust.bingham._kernels import (
+from privclust.bingham.kernels import (
     draw_haar_rows,
     frame_workspace,
     moved_frame,
@@ -93,27 +93,12 @@ def _add_four(moment, a, b, c, d):
 
 @part()
 def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts, moments):
-    r"""Draw all labels given the subspaces, eq. (11), and sum up x x' by them.
+    """Draw all labels given the subspaces, eq. (11), and sum up x x' by them.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), float64
-    blocks : ndarray of shape (n_blocks, n_features, BLOCK), float64
-        The same, from `in_blocks`.
-    scale : float
-        epsilon / 2 in units of X: the exponent is -scale d^2.
-    bases : ndarray of shape (n_clusters, n_features, n_features)
-        Orthonormal rows.
-    first, last : int
-        Which of them are used: the subspaces' with sign 1, or their complements' with sign -1.
-    sign : float
-    rng : numpy.random.Generator
-    labels : ndarray of shape (n_samples,), int64
-        Out.
-    counts : ndarray of shape (n_clusters,), int64
-        Out: rows with each label.
-    moments : ndarray of shape (n_clusters, n_features, n_features)
-        Out: sum of x x' over them.
+    The density is e^(-scale d^2): `scale` is epsilon / 2 in units of X. `blocks` are X by
+    `in_blocks`. Of the orthonormal rows of `bases` (k, d, d) those from `first` to `last` are used:
+    the subspaces' with sign 1, or their complements' with sign -1. Written are `labels` (n,),
+    `counts` (k,) and `moments` (k, d, d), the sum of x x' over the rows with each label.
     """
     n_samples, d = X.shape
     k = bases.shape[0]
@@ -159,32 +144,13 @@ def sweeps(
     X, blocks, scale, rng, q, n_sweeps, done, first_kept,
     bases, labels, frames, sums, projectors, kept,
 ):  # fmt: skip
-    """Go on with the chain.
+    """Go on with the chain by `n_sweeps` sweeps, each of all labels and then all subspaces.
 
-    Parameters
-    ----------
-    X, blocks, scale, rng
-        See `draw_labels`.
-    q : int
-        Dimension of the subspaces.
-    n_sweeps : int
-        Sweeps to do: all labels, then all subspaces.
-    done : int
-        Sweeps done before.
-    first_kept : int
-        Number of the first sweep, from 0, whose frames are kept.
-    bases : ndarray of shape (n_clusters, n_features, n_features)
-        State, in place: see `draw_labels`.
-    labels : ndarray of shape (n_samples,), int64
-        State, in place.
-    frames : ndarray of shape (n_clusters, n_features, q)
-        Out: uniformly rotated bases of the subspaces, as columns, after the last sweep.
-    sums : ndarray of shape (n_clusters, n_features, q)
-        Frames after each sweep are added to it.
-    projectors : ndarray of shape (n_clusters, n_features, n_features)
-        Lower triangles of their U U' are added to it.
-    kept : ndarray of shape (n_kept, n_clusters, n_features, q)
-        Out: frames after that sweep and those that follow; filled as far as the chain goes.
+    For X, blocks, scale, rng, bases and labels see `draw_labels`; the last two are the state.
+    `done` sweeps were before; q is the subspaces' dimension. Written are `frames` (k, d, q), the
+    subspaces' uniformly rotated bases after the last sweep, and to `kept` (n_kept, k, d, q) those
+    after sweep `first_kept`, from 0, and after what follows, as far as the chain goes. The frames U
+    after each sweep are added to `sums`, the lower triangles of U U' to `projectors` (k, d, d).
     """
     k, d = bases.shape[0], bases.shape[1]
     frame_sign, r = moved_frame(d, q)

@@ -1,5 +1,8 @@
 r"""Compiled draws from Bingham distributions: the vector, and frames column by column.
 
+These are parts: other compiled code inlines them in loops of its own, as the Gibbs sampler of
+`privclust.subspaces` does. Those marked as kernels are what `privclust.bingham` calls from Python.
+
 **Vector.** The density is proportional to :math:`e^{-x' G x}` on the unit sphere of R^p. For any
 kappa with :math:`\Omega = G + \kappa I` positive definite let t = x' Omega x, so that the density
 is proportional to e^-t. The angular central Gaussian with that Omega has density proportional to
@@ -82,16 +85,8 @@ def _squared_trace(R, p):
 def prepare(G, p, kappa, L, R):
     """Write factors of Omega = G + kappa I with tr(Omega^-1) near 2; return the kappa used.
 
-    Parameters
-    ----------
-    G : ndarray of shape (>= p, >= p), float64
-        Symmetric; its leading p x p part is used.
-    p : int
-        At least 1.
-    kappa : float
-        A guess, which speeds up the search.
-    L, R : ndarray of shape (>= p, >= p), float64
-        Out: see `_factor`.
+    The leading p x p part of the symmetric G counts; `kappa` is a guess, which speeds up the
+    search. For L and R, of at least p rows and columns, see `_factor`.
     """
     least = -G[0, 0] + 0.5  # 1/kappa summed over the eigenvalues is above 2 below this
     for i in range(1, p):
@@ -142,17 +137,7 @@ def _prepare_by_eigenvalues(G, p, L, R):
 
 @part(fastmath=REORDER)
 def draw(R, p, rng, x):
-    """Write to x[:p] an exact draw from the density e^(-x' G x) that `prepare` was given.
-
-    Parameters
-    ----------
-    R : ndarray of shape (>= p, >= p), float64
-        From `prepare`.
-    p : int
-    rng : numpy.random.Generator
-    x : ndarray of shape (>= p,), float64
-        Out.
-    """
+    """Write to x[:p] an exact draw from the density e^(-x' G x) of which `prepare` made R."""
     half = 0.5 * p
     while True:
         length, size = 0.0, 0.0
@@ -308,19 +293,10 @@ def rotated_frame(B, q, rng, rotation, out):
 
 @kernel()
 def draw_frames(A, B, q, n_sweeps, rng, out):
-    """Fill `out` with frames of density e^tr(U' A U), n_sweeps sweeps from one to the next.
+    """Fill `out` (size, d, q) with frames of density e^tr(U' A U), n_sweeps sweeps between them.
 
-    Parameters
-    ----------
-    A : ndarray of shape (d, d), float64
-        Symmetric.
-    B : ndarray of shape (d, d), float64
-        State, in place: rows as `moved_frame` says.
-    q : int
-        1 to d - 1.
-    n_sweeps : int
-    rng : numpy.random.Generator
-    out : ndarray of shape (size, d, q), float64
+    The rows of B (d, d) are the chain's state, in place, in the order that `moved_frame` says; q is
+    1 to d - 1.
     """
     d = A.shape[0]
     sign, r = moved_frame(d, q)
@@ -336,19 +312,9 @@ def draw_frames(A, B, q, n_sweeps, rng, out):
 def resample_frame(B, K, sign, r, rng, space):
     """One sweep of Gibbs sampling over the first r rows of B, of density e^(-sign tr(F' K F)).
 
-    Parameters
-    ----------
-    B : ndarray of shape (d, d), float64
-        Orthonormal rows, in place: the frame F is the first r, the others are its complement E.
-    K : ndarray of shape (d, d), float64
-        Symmetric.
-    sign : float
-        1 or -1.
-    r : int
-        1 to d - 1.
-    rng : numpy.random.Generator
-    space : tuple
-        From `frame_workspace`.
+    The rows of B (d, d) are orthonormal and changed in place: the frame F is the first r, 1 to d -
+    1, the others are its complement E. K is symmetric, `sign` 1 or -1, `space` of
+    `frame_workspace`.
     """
     W, G, L, R, vectors, places = space
     d = B.shape[0]
