@@ -371,7 +371,8 @@ def test_private_starts_are_composed():
     assert promise.definition == "asymptotic"
     assert promise.epsilon == pytest.approx(0.7 + start.epsilon)
     assert promise.delta == 1e-5
-    assert [release.name for release in promise.releases] == ["moments", "labels and subspaces"]
+    names = [release.name for release in promise.releases]
+    assert names == ["start: moments", "labels and subspaces"]
     assert "a note" in promise.caveats
     removed = Guarantee.of([PURE], "pure", "add-remove")
     promise = model(epsilon=0.7, init=Start(removed)).fit(X).guarantee_

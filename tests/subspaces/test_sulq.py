@@ -128,6 +128,7 @@ def test_a_private_start_is_paid_for(inner):
     X, _ = rows_near_subspaces(100)
     start = SuLQKPlanes(3, 3, epsilon=0.5, norm_bound=1.0, neighbours=inner)
     found = model(init=start, epsilon=0.8).fit(X).guarantee_
+    assert [each.name for each in found.releases] == ["second moments", "start: second moments"]
     alone = start.set_params(random_state=0).fit(X).guarantee_.total_rho
     expected = (4 if inner == "add_remove" else 1) * alone
     assert found.total_rho == pytest.approx(

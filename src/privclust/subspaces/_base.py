@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import (
@@ -121,34 +123,19 @@ def starting_bases(
     *,
     seeded: bool = False,
 ):
-    """Return the bases that an iteration starts from, and where they come from.
+    """Return the bases that an iteration starts from, the fitted estimator or None, `reads_data`.
 
-    Parameters
-    ----------
-    init : "random", array-like or estimator
-        ``"random"``: uniform subspaces. An array of shape (n_clusters, n_features, dimension):
-        bases. An array of shape (n_samples,): labels 0 .. n_clusters - 1, see `bases_of_labels`.
-        An estimator with `fit`: its clone is fitted to X, and gives its `subspaces_`, or
-        else the bases of its `labels_`.
-    X : ndarray of shape (n_samples, n_features)
-        As the user gave it: an estimator has a norm bound of its own.
-    n_clusters, dimension : int
-    rng : numpy.random.Generator
-    seeded : bool
-        Whether an estimator whose `random_state` is None is given a seed drawn from `rng`, so that
-        the caller's seed repeats everything. With False its noise, if it has any, is its own.
+    The bases are (n_clusters, n_features, dimension). `init` is ``"random"``, for uniform
+    subspaces; bases of that shape; labels 0 .. n_clusters - 1 of shape (n_samples,), see
+    `bases_of_labels`; or an estimator, whose clone is fitted to X and gives its `subspaces_`, or
+    else the bases of its `labels_`. X is as the user gave it: an estimator has a norm bound of its
+    own.
 
-    Returns
-    -------
-    bases : ndarray of shape (n_clusters, n_features, dimension)
-    fitted : estimator or None
-    reads_data : bool
-        Whether the data were looked at, which a guarantee must account for.
-
-    Raises
-    ------
-    ValueError
-        If `init` is none of these, or its number of clusters, features or dimensions differs.
+    With `seeded`, an estimator whose `random_state` is None is given a seed drawn from `rng`, so
+    that the caller's seed repeats everything; else its noise, if it has any, is its own.
+    `reads_data` says whether the data were looked at, which a guarantee must account for. Raises a
+    ValueError if `init` is none of these, or its number of clusters, features or dimensions
+    differs.
     """
     shape = (n_clusters, X.shape[1], dimension)
     if isinstance(init, str):
@@ -178,17 +165,9 @@ def starting_bases(
 def start_guarantee(fitted, reads_data: bool) -> tuple[Guarantee | None, tuple[str, ...]]:
     """Return what a start promises, and why it promises nothing where it does not.
 
-    Parameters
-    ----------
-    fitted, reads_data
-        From `starting_bases`.
-
-    Returns
-    -------
-    guarantee : Guarantee or None
-        To be composed with what follows; None where nothing is spent, or nothing promised.
-    caveats : tuple of str
-        Empty, or why there is no guarantee for anything that begins with this start.
+    The arguments are of `starting_bases`. The guarantee, whose releases are named as the start's,
+    is to be composed with what follows; None where nothing is spent, or nothing promised. The
+    caveats are empty, or say why there is no guarantee for anything that begins with this start.
     """
     if not reads_data:
         return None, ()
@@ -203,7 +182,8 @@ def start_guarantee(fitted, reads_data: bool) -> tuple[Guarantee | None, tuple[s
     if guarantee.definition in ("none", "asymptotic"):
         reasons = "; ".join(guarantee.caveats) or "private in a limit only"
         return None, (f"the start, by {name}, has no guarantee: {reasons}",)
-    return guarantee, ()
+    releases = tuple(replace(each, name=f"start: {each.name}") for each in guarantee.releases)
+    return replace(guarantee, releases=releases), ()
 
 
 def _fitted(estimator, X, n_clusters, rng, seeded):
