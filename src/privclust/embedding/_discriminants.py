@@ -11,30 +11,13 @@ _ROUNDING = 1e-20  # mean squared deviation below which rows of norm 1 agree but
 def discriminants(
     X: np.ndarray, y: np.ndarray, n_components: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of rows and the directions in which their classes differ most.
+    """Return the mean of rows (d,) and the directions (d, k) in which their classes differ most.
 
     Eigenvectors of the between-class covariance after whitening by the within-class covariance,
     which a part of its mean variance makes regular. They come by falling eigenvalue, with a
-    positive largest entry before the whitening is undone.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows of norm 1.
-    y : ndarray of shape (n,)
-        Labels.
-    n_components : int or None
-        None for all: the number of classes less 1, or d if that is less.
-
-    Returns
-    -------
-    mean : ndarray of shape (d,)
-    directions : ndarray of shape (d, n_components)
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two classes or too few discriminants, or all rows agree.
+    positive largest entry before the whitening is undone. Rows of X (n, d) have norm 1; None asks
+    for all components: the number of classes less 1, or d if that is less. Raises a ValueError if
+    there are fewer than two classes or too few discriminants, or all rows agree.
 
     Examples
     --------

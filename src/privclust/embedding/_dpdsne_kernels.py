@@ -24,18 +24,11 @@ def _weigh(distances, least, beta, weights):
 
 @kernel()
 def affinities(distances, entropy):
-    """Turn rows of squared distances into probabilities of the given entropy, in place.
+    """Turn rows of squared distances (n, m) into probabilities of the given entropy, in place.
 
-    p_j is proportional to e^(-beta d_j), with the beta at which the entropy of p is `entropy`.
-    Where ties at the least distance, or points at infinity, leave no such beta, the nearest entropy
-    that there is.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n, m), float64
-        At least 0; inf for points that do not take part.
-    entropy : float
-        In nats: the logarithm of the perplexity.
+    p_j is proportional to e^(-beta d_j), with the beta at which the entropy of p is `entropy`, the
+    logarithm of the perplexity. Where ties at the least distance, or points at infinity, leave no
+    such beta, the nearest entropy that there is. Points at distance inf do not take part.
     """
     n, m = distances.shape
     weights = np.empty(m)
@@ -68,28 +61,15 @@ def affinities(distances, entropy):
 
 
 @kernel(fastmath=REORDER)
-def forces(P, Y, points, own, attraction, repulsion, spread):
+def forces(P, Y, points, own_column, attraction, repulsion, spread):
     r"""Write both parts of the gradient of t-SNE for each new point, and how far one can move.
 
-    With :math:`w_j = 1 / (1 + \|y - z_j\|^2)` and :math:`h_j = 2 w_j (y - z_j)`, attraction is
-    :math:`\sum_j p_j h_j / \sum_j p_j` and repulsion :math:`\sum_j w_j h_j / \sum_j w_j`.
-
-    Parameters
-    ----------
-    P : ndarray of shape (n, m), float64
-        Weights p, at least 0.
-    Y : ndarray of shape (n, k), float64
-        New points y.
-    points : ndarray of shape (k, m), float64
-        Points z, as columns.
-    own : int
-        Column of the first new point if they are among the points, in order, else -1. A point does
-        not repel itself.
-    attraction, repulsion : ndarray of shape (n, k), float64
-        Out.
-    spread : ndarray of shape (n,), float64
-        Out: an upper bound of :math:`\max_{jl} \|h_j - h_l\|`, the diagonal of the box that holds
-        all h or twice the longest, whichever is less; at most 2.
+    With :math:`w_j = 1 / (1 + \|y - z_j\|^2)` and :math:`h_j = 2 w_j (y - z_j)`, attraction (n, k)
+    is :math:`\sum_j p_j h_j / \sum_j p_j` and repulsion (n, k) :math:`\sum_j w_j h_j / \sum_j w_j`,
+    for weights P (n, m) of at least 0, new points Y (n, k) and points z in columns (k, m).
+    `own_column` is that of the first new point if they are among the points, in order, else -1: a
+    point does not repel itself. `spread` (n,) is an upper bound of :math:`\max_{jl} \|h_j - h_l\|`,
+    the diagonal of the box that holds all h or twice the longest, whichever is less; at most 2.
     """
     n, m = P.shape
     k = Y.shape[1]
@@ -109,7 +89,7 @@ def forces(P, Y, points, own, attraction, repulsion, spread):
             attracted += p[j]
             repelled += w
             longest = max(longest, w * w * squared)  # |h|^2 / 4
-        if own >= 0:
+        if own_column >= 0:
             repelled -= 1.0
         diagonal = 0.0
         for c in range(k):

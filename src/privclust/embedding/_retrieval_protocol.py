@@ -335,18 +335,8 @@ class RetrievalServer:
 def obfuscation_set(y_public: np.ndarray, label: int, rng: np.random.Generator) -> np.ndarray:
     """Return the rows of one random public image of every class but one (P_r of Algorithm 1).
 
-    Parameters
-    ----------
-    y_public : ndarray of shape (n_public,)
-        Integers.
-    label : int
-        The query's class, which has no dummy.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n_classes - 1,), int64
-        In order of the classes; n_classes if `label` is none of them.
+    They come in order of the classes of `y_public`: `label` is the query's class, which has no
+    dummy.
 
     Examples
     --------

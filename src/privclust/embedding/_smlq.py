@@ -302,15 +302,8 @@ class LabelLaplacian:
 class FeatureLaplacian:
     """The Laplacian of a Gaussian kernel of rows as an operator, in stripes.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d), float32 or float64
-    width : float
-        What squared distances are divided by.
-    floor : float
-        Stands for a degree of 0 where one divides by it; 0 makes that a pseudo-inverse.
-    kept_bytes : int
-        Largest size of a kernel that is kept.
+    Squared distances are divided by `width`. `floor` stands for a degree of 0 where one divides by
+    it; 0 makes that a pseudo-inverse. A kernel of up to `kept_bytes` is kept.
     """
 
     def __init__(

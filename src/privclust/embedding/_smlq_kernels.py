@@ -18,17 +18,10 @@ _MOST_DEGREES = 24
 
 @kernel(fastmath={"contract"})
 def add_stripe(stripe, start, columns, products):
-    """Add a stripe of a symmetric kernel, times an embedding, to `products`.
+    """Add a stripe of a symmetric kernel, times an embedding, to `products` (k, n).
 
-    Parameters
-    ----------
-    stripe : ndarray of shape (b, n - start), float32 or float64
-        Rows start .. start + b of the kernel, from column `start` on.
-    start : int
-    columns : ndarray of shape (k, n), float64
-        The embedding, transposed.
-    products : ndarray of shape (k, n), float64
-        In and out. Both the stripe and its transpose count, their common square once.
+    The stripe (b, n - start) has rows start .. start + b of the kernel, from column `start` on;
+    both it and its transpose count, their common square once. The embedding (k, n) is transposed.
     """
     n_rows, width = stripe.shape
     total = np.empty(width)
@@ -50,17 +43,11 @@ def add_stripe(stripe, start, columns, products):
 
 @kernel(fastmath={"contract"})
 def label_product(columns, classes, matrix, is_centred, out):
-    """Write the label Laplacian times an embedding to `out`, in O(n k + C^2 k).
+    """Write the label Laplacian times an embedding (k, n) to `out`, in O(n k + C^2 k).
 
-    Parameters
-    ----------
-    columns, out : ndarray of shape (k, n), float64
-    classes : ndarray of shape (n,), int64
-        -1 for a sample without label: its row and column of the Laplacian are zero.
-    matrix : ndarray of shape (C, C), float64
-        Weights between classes, or distances between labels if `is_centred`.
-    is_centred : bool
-        The Laplacian is ``J D J / 2`` rather than that of a graph with these weights.
+    `classes` (n,) has -1 for a sample without label: its row and column of the Laplacian are zero.
+    `matrix` (C, C) has weights between classes; or, if `is_centred`, distances D between labels:
+    the Laplacian is ``J D J / 2`` then rather than that of a graph.
     """
     _label_product(columns, classes, matrix, is_centred, out)
 
@@ -115,23 +102,11 @@ def first_iterate(
 ):
     """Write the first iterate of the public samples and one query, which comes last, to `out`.
 
-    Everything about pairs of public samples is given: a query costs O(n_public k).
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_public,)
-        Kernel of the query and the public samples.
-    degrees : ndarray of shape (n_public,)
-        Row sums of the public samples' own kernel.
-    products : ndarray of shape (k, n_public)
-        That kernel times the start, transposed.
-    start, out : ndarray of shape (k, n_public + 1)
-    classes : ndarray of shape (n_public + 1,), int64
-    matrix, is_centred
-        See `label_product`.
-    alpha : float
-    floor : float
-        Stands for a degree of 0; 0 leaves such a sample where it is.
+    Everything about pairs of public samples is given, so that a query costs O(n_public k):
+    `degrees` (n_public,) are the row sums of their kernel, `products` (k, n_public) is that kernel
+    times the start, transposed. `weights` (n_public,) is the kernel of the query and them; `start`
+    and `out` are (k, n_public + 1). `floor` stands for a degree of 0; 0 leaves such a sample where
+    it is. For classes, matrix and is_centred see `label_product`.
     """
     n_public = weights.size
     _label_product(start, classes, matrix, is_centred, out)
@@ -260,26 +235,13 @@ def _kernel_product(kernel, column, product):
 def later_iterates(
     columns, n_iter, width, classes, matrix, is_centred, alpha, floor, is_scaled, series, space
 ):
-    """Iterate an embedding by the Laplacian of its own kernel, in place.
+    """Iterate an embedding (k, n) by the Laplacian of its own kernel, in place.
 
-    The kernel of an embedding that is small beside its width is a short series, a product of thin
-    matrices, which takes O(n) an iterate in place of O(n^2).
-
-    Parameters
-    ----------
-    columns : ndarray of shape (k, n)
-        In: the released embedding, from which the kernel is made once. Out: the last iterate.
-    n_iter : int
-    width : float
-        Of the kernel.
-    classes, matrix, is_centred, alpha, floor
-        See `first_iterate`.
-    is_scaled : bool
-        Whether the released embedding and each iterate are brought to Frobenius norm sqrt(n).
-    series : tuple of two ndarrays
-        See `series_terms`.
-    space : ndarray of shape (n, n)
-        Work space.
+    The kernel, of width `width`, is made once, from the embedding as it was released. Where that is
+    small beside the width it is a short series, a product of thin matrices, which takes O(n) an
+    iterate in place of O(n^2); see `series_terms`. With `is_scaled` the released embedding and each
+    iterate are brought to Frobenius norm sqrt(n). `space` is (n, n); for the others see
+    `first_iterate`.
     """
     k, n = columns.shape
     if is_scaled:
@@ -317,14 +279,10 @@ def later_iterates(
 
 
 def series_terms(n_components, n_samples):
-    """Return the monomials of the series that `later_iterates` may use.
+    """Return the monomials of the series that `later_iterates` may use: counts and (counts[-1], 3).
 
-    Returns
-    -------
-    counts : ndarray of shape (n_degrees,), int64
-        Monomials up to each degree, at most a quarter of the samples.
-    monomials : ndarray of shape (counts[-1], 3), int64
-        By degree: which one each is made from, the component that multiplies it, its exponent.
+    Counts are those up to each degree, at most a quarter of the samples. The monomials come by
+    degree: which one each is made from, the component that multiplies it, its exponent.
     """
     found, counts, last = [(0, 0, 0)], [1], {(0,) * n_components: 0}
     for degree in range(1, _MOST_DEGREES):

@@ -301,18 +301,12 @@ def _squares(a, b):
 
 
 def weighted_mean_diameter(rows: np.ndarray, least: float) -> float:
-    r"""Return a bound on the distance of two weighted means of rows, weights in [least, 1].
+    """Return a bound on the distance of two weighted means of rows, weights in [least, 1].
 
     Along an axis the largest mean has weight 1 on the largest coordinates and `least` on the
     others, for some split of the sorted coordinates: that extent is exact. Extents of the axes are
     the sides of a box, whose diagonal this is: at most sqrt(k) above the diameter. What rounding
     may add to means of so many terms is added, which counts where `least` is close to 1.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, k)
-    least : float
-        In (0, 1].
 
     Examples
     --------
@@ -350,8 +344,8 @@ def proved_sensitivity(
 
     Replace-one: any feature of norm 1 and any of the labels for any other. With w the kernel of
     query and public sample i, in :math:`[e^{-4/h}, 1]` (h the kernel's width; 4 and a little, since
-    features may be float32), and
-    :math:`\ell_i` row i of :math:`L_Y Q`, which depends on the query by its label only,
+    features may be float32), and :math:`\ell_i` row i of :math:`L_Y Q`, which depends on the query
+    by its label only,
 
     .. math:: Z_i = \tfrac12 Q_i + \tfrac12 \frac{\alpha \ell_i + s_i + w q}{d_i + w}
               = \tfrac12 (Q_i + q) + \tfrac12 \frac{\alpha \ell_i + s_i - d_i q}{d_i + w}
@@ -362,24 +356,9 @@ def proved_sensitivity(
     at most :math:`|u - u'| / v_{min} + |u'| (1 / v_{min} - 1 / v_{max})`; the last sum is a
     weighted mean (`weighted_mean_diameter`). Rows add up in squares.
 
-    Parameters
-    ----------
-    degrees : ndarray of shape (n,)
-        Row sums of the public samples' kernel.
-    products : ndarray of shape (n, k)
-        That kernel times the start.
-    start : ndarray of shape (n + 1, k)
-    y : ndarray of shape (n,)
-        Public labels.
-    label_values : ndarray of shape (C,)
-        Every label that a query may have.
-    alpha, width, variant
-        See `privclust.embedding.SMLQ`; width is what squared distances are divided by.
-
-    Returns
-    -------
-    float
-        In the units of the start; infinite where a degree is 0.
+    `degrees` (n,) are d, `products` (n, k) are s, `start` (n + 1, k) is Q and q, y the public
+    labels and `label_values` every label that a query may have; for the others see `SMLQ`. In the
+    units of the start; infinite where a degree is 0.
     """
     values = np.union1d(checked_labels(y), checked_labels(label_values, "label_values"))
     matrix = label_matrix(values, variant, width)

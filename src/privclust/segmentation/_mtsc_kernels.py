@@ -15,16 +15,7 @@ LANES = 32  # tasks eliminated together: wide enough for vector registers, small
 
 @kernel(error_model="python")
 def packed_outer_products(X):
-    """Lower triangles of x_n x_n' for all columns of X.
-
-    Parameters
-    ----------
-    X : ndarray of shape (D, N)
-
-    Returns
-    -------
-    ndarray of shape (D (D + 1) / 2, N)
-    """
+    """Return the packed lower triangles of x_n x_n' for all columns of X (D, N)."""
     n_rows, n_columns = X.shape
     P = np.empty((n_rows * (n_rows + 1) // 2, n_columns))
     row = 0
@@ -78,21 +69,9 @@ def _sweep_block(A, log_determinant, n_rows):
 def invert_and_solve(S, noise_variance, X, Y, log_determinant):
     """Replace each packed Sigma_j - nu I by the packed, doubled inverse of Sigma_j.
 
-    Off-diagonal entries of the inverse come back multiplied by two, so that
-    ``packed_outer_products(X).T @ S`` is the matrix of x_n' Sigma_j^-1 x_n.
-
-    Parameters
-    ----------
-    S : ndarray of shape (D (D + 1) / 2, N)
-        On entry X Gamma_j X' for every task j; overwritten.
-    noise_variance : float
-        nu, positive: added to the diagonals.
-    X : ndarray of shape (D, N)
-        Column j is the right-hand side of task j.
-    Y : ndarray of shape (D, N)
-        Receives Sigma_j^-1 x_j.
-    log_determinant : ndarray of shape (N,)
-        Receives log |Sigma_j|.
+    On entry column j of S is X Gamma_j X'; nu is positive. Off-diagonal entries of the inverse come
+    back multiplied by two, so that ``packed_outer_products(X).T @ S`` is the matrix of x_n'
+    Sigma_j^-1 x_n. Y (D, N) receives Sigma_j^-1 x_j, `log_determinant` (N,) log |Sigma_j|.
     """
     n_rows, n_tasks = X.shape
     block = np.empty((S.shape[0], LANES))
@@ -138,11 +117,6 @@ def simplex_projection(V):
 
     Michelot's algorithm: the threshold is at least max(v) - 1, so only entries above that can stay,
     and the set of those that stay shrinks until it is consistent.
-
-    Parameters
-    ----------
-    V : ndarray of shape (n_rows, n_columns)
-        Overwritten.
     """
     for row in range(V.shape[0]):
         v = V[row]
@@ -168,20 +142,10 @@ def simplex_projection(V):
 
 @kernel(error_model="python")
 def posterior_moments(gamma, xy, q, X_squared_norms, noise_variance, E):
-    """Second posterior moments E_nj = z_nj^2 + S_nj, with E_jj = 0.
+    """Write second posterior moments E_nj = z_nj^2 + S_nj, with E_jj = 0; all matrices are (N, N).
 
-    Parameters
-    ----------
-    gamma : ndarray of shape (N, N)
-        Prior variances; column j belongs to task j.
-    xy, q : ndarray of shape (N, N)
-        x_n' Sigma_j^-1 x_j and x_n' Sigma_j^-1 x_n.
-    X_squared_norms : ndarray of shape (N,)
-        ||x_n||^2.
-    noise_variance : float
-        nu.
-    E : ndarray of shape (N, N)
-        Receives the moments.
+    Column j of gamma has the prior variances of task j; `xy` is x_n' Sigma_j^-1 x_j, q is x_n'
+    Sigma_j^-1 x_n, `X_squared_norms` (N,) is ||x_n||^2.
     """
     for n in range(gamma.shape[0]):
         for j in range(gamma.shape[1]):

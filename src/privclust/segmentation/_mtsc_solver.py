@@ -73,18 +73,11 @@ __all__ = ["Schedule", "Solution", "restart_variances", "solve"]
 class Schedule:
     """What one descent on (16) uses at each iteration.
 
-    Attributes
-    ----------
-    noise_variances : ndarray of shape (n_annealing,)
-        nu, positive; the last value holds from then on.
-    weight_penalties : ndarray of shape (n_annealing,) or None
-        beta, positive; None keeps W = I and leaves rho(W) out (sparse Bayesian learning).
-    n_warmup : int
-        Iterations, at least 1, before W first moves.
-    max_iter : int
-        Largest number of iterations, at least n_annealing.
-    tol : float
-        After the annealing, stop once an iteration lowers L by at most `tol` per coefficient.
+    `noise_variances` (n_annealing,) are nu, positive, and `weight_penalties` (n_annealing,) beta;
+    their last values hold from then on. Without penalties W = I and rho(W) is left out (sparse
+    Bayesian learning). W first moves after `n_warmup` iterations, at least 1; `max_iter` is at
+    least n_annealing. After the annealing the descent stops once an iteration lowers L by at most
+    `tol` per coefficient.
     """
 
     noise_variances: np.ndarray
@@ -102,20 +95,12 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a descent on (16) ended.
+    """Where a descent on (16) ended; matrices are (N, N), the histories (n_iter,).
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (N, N)
-        Z, eq. (13), at the last Lambda and W whose objective was computed.
-    variances : ndarray of shape (N, N)
-        lambda_ni: column i is the diagonal of Lambda_i.
-    weights : ndarray of shape (N, N)
-        w_ij: column j mixes the variances of task j.
-    objective, noise_variances, weight_penalties : ndarray of shape (n_iter,)
-        L at the start of each iteration, for the nu and beta of that iteration.
-    converged : bool
-        Whether the last decrease was at most the tolerance.
+    `coefficients` is Z, eq. (13), at the last Lambda and W whose objective was computed; column i
+    of `variances` is the diagonal of Lambda_i, column j of `weights` mixes the variances of task j.
+    `objective` has L at the start of each iteration, for the nu and beta of that iteration;
+    `converged` says whether its last decrease was at most the tolerance.
     """
 
     coefficients: np.ndarray
@@ -200,24 +185,10 @@ def _update_weights(moments, variances, weight_penalty):
 
 
 def solve(X, schedule, variances):
-    """Descend on objective (16) from given variances and W = I.
-
-    Parameters
-    ----------
-    X : ndarray of shape (D, N)
-        Samples in columns, N >= 2.
-    schedule : Schedule
-        Noise variances, weight penalties and stopping rule.
-    variances : ndarray of shape (N, N)
-        Where Lambda starts, positive.
-
-    Returns
-    -------
-    Solution
+    """Descend on objective (16) from positive variances (N, N) and W = I; X (D, N) has N >= 2.
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.kron(np.eye(2), np.array([[1.0, 2.0, 3.0]]))
     >>> schedule = Schedule(np.geomspace(1e-1, 1e-6, 50), np.full(50, 1.0), max_iter=50)
     >>> Z = solve(X, schedule, np.ones((6, 6))).coefficients
@@ -246,22 +217,12 @@ def solve(X, schedule, variances):
 
 
 def restart_variances(coefficients, floor):
-    """Start for Lambda from coefficients: the two-step affinity, with the largest entry 1.
+    """Start for Lambda from coefficients (N, N): the two-step affinity, with the largest entry 1.
 
     Samples of one subspace that are not linked have neighbours in common; links between subspaces
     have few. With A = |Z| + |Z|' and P = diag(A 1)^-1/2 A diag(A 1)^-1/2, entry (n, j) is that of
-    P^2 relative to the largest of its column off the diagonal, at least `floor`; the diagonal is 1.
-
-    Parameters
-    ----------
-    coefficients : ndarray of shape (N, N)
-        Z, of any earlier answer.
-    floor : float
-        Between 0 and 1, not 0: what an unlinked sample starts from.
-
-    Returns
-    -------
-    ndarray of shape (N, N)
+    P^2 relative to the largest of its column off the diagonal, at least `floor` in (0, 1], what an
+    unlinked sample starts from; the diagonal is 1.
     """
     affinity = np.abs(coefficients)
     affinity = affinity + affinity.T

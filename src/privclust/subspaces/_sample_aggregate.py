@@ -456,18 +456,10 @@ def _least_matching(costs):
 def canonical_subspaces(noised: np.ndarray, dimension: int) -> np.ndarray:
     """Return the spans of noised bases, or of complements, in an order and with bases of its own.
 
-    What is returned depends on the set of spans alone: of all bases of a subspace the one nearest
-    to the first axes, and subspaces in the order of the mean place of their weight on the axes.
-
-    Parameters
-    ----------
-    noised : ndarray of shape (n_clusters, n_features, width)
-    dimension : int
-        Of the subspaces: `width`, or else what is left of `n_features`.
-
-    Returns
-    -------
-    ndarray of shape (n_clusters, n_features, dimension)
+    `noised` is (n_clusters, n_features, width); its spans are complements where `width` is not the
+    dimension. What is returned depends on the set of spans alone: of all bases of a subspace the
+    one nearest to the first axes, and subspaces in the order of the mean place of their weight on
+    the axes.
     """
     n_features, width = noised.shape[1:]
     everything = np.linalg.svd(noised / np.abs(noised).max())[0]

@@ -150,23 +150,8 @@ def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calib
     Alpha is half of what noise of one fixed scale would allow, so that moving scales cost a factor
     of two at most where results agree perfectly; beta is the largest that `worst_delta` then
     allows. Up to an epsilon of 10 there is less noise than by `lemma_calibration` by a factor of 2
-    to 7, and beta falls as :math:`1 / \sqrt D` rather than 1 / D.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget, in nats; delta in (0, 1).
-    n_coordinates : int
-        D, at least 1.
-
-    Returns
-    -------
-    Calibration
-
-    Raises
-    ------
-    ValueError
-        If the budget is so small that no beta is found.
+    to 7, and beta falls as :math:`1 / \sqrt D` rather than 1 / D. Raises a ValueError if the budget
+    is so small that there is no beta.
     """
     least = 1e-9 * epsilon
 
@@ -250,30 +235,16 @@ def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) ->
 def hockey_stick(epsilon: float, shift: float, scale: float, n_coordinates: int) -> float:
     r"""Return :math:`\sup_E P(E) - e^{\epsilon} Q(E)` for P = N(0, I), Q = N(v, c^2 I).
 
-    Let t be the coordinate along v and u the squared length of the D - 1 others. With
-    :math:`\tau = c^{-2} - 1`, :math:`b = \|v\| / c^2`,
+    `shift` is the length of v, `scale` is c and `n_coordinates` D, at least 2 unless c = 1. Let t
+    be the coordinate along v and u the squared length of the D - 1 others. With :math:`\tau =
+    c^{-2} - 1`, :math:`b = \|v\| / c^2`,
 
     .. math:: 2 \ln (p / q) - 2 \epsilon = \tau t^2 - 2 b t + C(u), \quad
         C(u) = \tau u + \|v\|^2 / c^2 + 2 D \ln c - 2 \epsilon.
 
     E is where that is positive: for given u outside (c < 1) or inside (c > 1) of two roots, whose
-    probability is normal. The mean over u is found by quadrature, to about 1e-10 of itself.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    shift : float
-        Length of v, positive.
-    scale : float
-        c, positive.
-    n_coordinates : int
-        D, at least 2 unless c = 1.
-
-    Returns
-    -------
-    float
-        Where :math:`e^{\epsilon} Q(E)` is too small to be computed, P(E), which is more.
+    probability is normal. The mean over u is found by quadrature, to about 1e-10 of itself. Where
+    :math:`e^{\epsilon} Q(E)` is too small to be computed, P(E) is returned, which is more.
     """
     if scale == 1.0:
         middle = epsilon / shift
