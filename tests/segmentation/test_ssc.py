@@ -106,8 +106,8 @@ def test_default_tolerance_segments_and_is_near_the_optimum():
 def test_columns_do_not_depend_on_those_iterated_with_them(monkeypatch, alpha):
     X = two_subspaces(seed=5, noise=0.02 * (alpha is not None))
     together = SSC(2, alpha=alpha).fit(X)
-    monkeypatch.setattr(_ssc, "_TOGETHER", 5 * len(X))
-    monkeypatch.setattr(_ssc, "_LEAST_TOGETHER", 1)
+    monkeypatch.setattr(_ssc, "_BLOCK_ENTRIES", 5 * len(X))
+    monkeypatch.setattr(_ssc, "_LEAST_BLOCK", 1)
     parts = SSC(2, alpha=alpha).fit(X)  # 28 columns by fives: the last part has three
     assert parts.n_iter_ == together.n_iter_
     np.testing.assert_allclose(parts.coefficients_, together.coefficients_, atol=1e-12)

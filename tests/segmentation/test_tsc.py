@@ -54,7 +54,7 @@ def test_too_few_components_are_cut(monkeypatch):
     assert found.n_components_ == 1
     assert found.n_neighbors_ == 8  # ceil(450 / 60)
     assert segmentation_error(y, found.labels_) < 0.05
-    monkeypatch.setattr(module, "_DENSE", 0)
+    monkeypatch.setattr(module, "_MOST_DENSE_VERTICES", 0)
     sparse_labels = TSC(3, random_state=0).fit(X).labels_
     assert segmentation_error(sparse_labels, found.labels_) < 0.01
 

@@ -7,9 +7,4 @@ from privclust.bingham._sampler import (
     sample_vector_bingham,
 )
 
-__all__ = [
-    "LARGEST_CONCENTRATION",
-    "full_basis",
-    "sample_matrix_bingham",
-    "sample_vector_bingham",
-]
+__all__ = ["LARGEST_CONCENTRATION", "full_basis", "sample_matrix_bingham", "sample_vector_bingham"]

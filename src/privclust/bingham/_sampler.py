@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.bingham.kernels import (
-    draw_frames,
-    draw_vectors,
-    haar_rows,
-    is_subspace_first,
-)
+from privclust.bingham.kernels import draw_frames, draw_vectors, haar_rows, is_subspace_first
 from privclust.core.validation import as_generator, check_integer
 
 LARGEST_CONCENTRATION = 1e12
@@ -21,9 +16,7 @@ _ORTHONORMALITY_TOLERANCE = 1e-6
 
 
 def sample_vector_bingham(
-    A: ArrayLike,
-    rng: np.random.Generator | int | None,
-    size: int | None = None,
+    A: ArrayLike, rng: np.random.Generator | int | None, size: int | None = None
 ) -> np.ndarray:
     r"""Draw unit vectors of density proportional to :math:`e^{x' A x}`, exactly.
 

@@ -11,12 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core.hints import RandomState
-from privclust.core.validation import (
-    DELTA,
-    Real,
-    check_integer,
-    check_parameters,
-)
+from privclust.core.validation import DELTA, Real, check_integer, check_parameters
 from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.measurements import Gaussian, gaussian_share

@@ -270,11 +270,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         relation, seeded = Neighbours.of(self.neighbours), is_seeded(source)
         if leaks or is_exact:
             return Guarantee.of(
-                [release],
-                "none" if leaks else "pure",
-                relation,
-                seeded=seeded,
-                caveats=caveats,
+                [release], "none" if leaks else "pure", relation, seeded=seeded, caveats=caveats
             )
         return Guarantee(
             "asymptotic",

@@ -98,12 +98,7 @@ def sensitivity_constant(
 
 
 def sensitivity_bound(
-    n: int,
-    alpha: float,
-    sigma: float,
-    n_classes: int,
-    start_norm: float,
-    variant: str = "paper",
+    n: int, alpha: float, sigma: float, n_classes: int, start_norm: float, variant: str = "paper"
 ) -> float:
     r"""Return the bound of Theorem 2, :math:`\Delta = M \sqrt{n + 1} \, \|Q\|_F / 2`.
 

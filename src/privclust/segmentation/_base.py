@@ -1,4 +1,4 @@
-"""What all estimators that cluster by self-expression have in common."""
+"""What all estimators that segment subspaces have in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,46 @@ from privclust.core.validation import GROUPS, Constraint, as_generator, check_pa
 _MAX_ESTIMATED_CLUSTERS = 20
 
 
-class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
+class SubspaceSegmenter(ClusterMixin, BaseEstimator):
+    """Segment checked samples; a subclass supplies `_segment`, which sets the fitted attributes."""
+
+    _constraints: ClassVar[dict[str, Constraint]] = {"n_clusters": GROUPS}
+
+    def __init__(self, n_clusters: int | None = None, *, random_state: RandomState = None) -> None:
+        self.n_clusters = n_clusters
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Find the affinity and the labels of the samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers, at least two samples.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X is not a finite matrix with at least two samples, `n_clusters` exceeds the number
+            of samples or another parameter is out of its range.
+        """
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_parameters(self, X)
+        self._segment(X, as_generator(self.random_state))
+        return self
+
+    def _segment(self, X: np.ndarray, rng: np.random.Generator) -> None:
+        """Set `labels_`, `n_clusters_` and what they are made of; X is (n, d), float64."""
+        raise NotImplementedError
+
+
+class SelfExpressiveClusterer(SubspaceSegmenter):
     """Cluster by writing each sample as a combination of the others.
 
     A subclass supplies `_coefficients`, which finds Z with ``X.T ~ X.T @ Z``; the affinity
@@ -46,36 +85,7 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
         Iterations of the solver, where it is iterative.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"n_clusters": GROUPS}
-
-    def __init__(self, n_clusters: int | None = None, *, random_state: RandomState = None) -> None:
-        self.n_clusters = n_clusters
-        self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Find the coefficients, the affinity and the labels of the samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers, at least two samples.
-        y : None
-            Not used.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X is not a finite matrix with at least two samples, `n_clusters` exceeds the number
-            of samples or another parameter is out of its range.
-        """
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        check_parameters(self, X)
-        n_samples = X.shape[0]
-        rng = as_generator(self.random_state)
+    def _segment(self, X, rng):
         coefficients = self._coefficients(np.ascontiguousarray(X.T))
         if not np.isfinite(coefficients).all():
             raise ValueError(
@@ -86,12 +96,11 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
         magnitudes = np.abs(coefficients)
         self.affinity_matrix_ = magnitudes + magnitudes.T
         if self.n_clusters is None:
-            most = min(_MAX_ESTIMATED_CLUSTERS, n_samples // 2)
-            self.n_clusters_ = estimate_n_clusters(self.affinity_matrix_, most)
+            n_most = min(_MAX_ESTIMATED_CLUSTERS, len(X) // 2)
+            self.n_clusters_ = estimate_n_clusters(self.affinity_matrix_, n_most)
         else:
             self.n_clusters_ = int(self.n_clusters)
         self.labels_ = spectral_clustering(self.affinity_matrix_, self.n_clusters_, rng)
-        return self
 
     def _coefficients(self, samples: np.ndarray) -> np.ndarray:
         """Return Z (n, n) for `samples` X.T (d, n): finite, float64, C order, one column a sample.
@@ -108,5 +117,5 @@ class SelfExpressiveClusterer(ClusterMixin, BaseEstimator):
                 f"{n_open} of {n_columns} columns did not reach tol={self.tol:g} in "
                 f"max_iter={self.max_iter} iterations",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )

@@ -6,11 +6,7 @@ import numpy as np
 
 from privclust.core.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
-from privclust.segmentation._projections import (
-    largest_magnitude,
-    row_space,
-    spanned_by_others,
-)
+from privclust.segmentation._projections import largest_magnitude, row_space, spanned_by_others
 
 _CHECK_EVERY = 5  # iterations between two looks at the duality gaps
 _SMOOTHING_DECAY = 0.5  # of the smoothing, an iteration, until it is small against the tolerance

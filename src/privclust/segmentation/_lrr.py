@@ -109,7 +109,7 @@ class LRR(SelfExpressiveClusterer):
                 f"LRR did not reach tol={self.tol:g} in max_iter={self.max_iter} iterations: "
                 f"relative duality gap {self.duality_gap_:.2g}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return basis @ reduced
 

@@ -104,7 +104,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
                 f"an iteration still lowered the objective by more than tol={self.tol:g} per "
                 f"coefficient after max_iter={self.max_iter}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return run.coefficients
 
@@ -282,18 +282,11 @@ class MTSC(_EvidenceClusterer):
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
-            n_clusters,
-            noise_start=noise_start,
-            noise_variance=noise_variance,
-            prior_variance=prior_variance,
-            n_restarts=n_restarts,
-            restart_floor=restart_floor,
-            components_per_cluster=components_per_cluster,
-            n_annealing=n_annealing,
-            tol=tol,
-            max_iter=max_iter,
-            random_state=random_state,
-        )
+            n_clusters, noise_start=noise_start, noise_variance=noise_variance,
+            prior_variance=prior_variance, n_restarts=n_restarts, restart_floor=restart_floor,
+            components_per_cluster=components_per_cluster, n_annealing=n_annealing, tol=tol,
+            max_iter=max_iter, random_state=random_state,
+        )  # fmt: skip
         self.weight_penalty = weight_penalty
         self.weight_penalty_start = weight_penalty_start
         self.n_warmup = n_warmup

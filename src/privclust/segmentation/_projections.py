@@ -45,6 +45,6 @@ def spanned_by_others(basis: np.ndarray) -> np.ndarray:
             f"{n_outside} of {spanned.size} samples are not in the span of the others: their "
             "coefficients are 0; use the form that allows for noise",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return spanned

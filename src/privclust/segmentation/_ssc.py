@@ -7,21 +7,15 @@ import numpy as np
 from privclust.core.compiled import REORDER, kernel
 from privclust.core.hints import RandomState
 from privclust.segmentation._base import SelfExpressiveClusterer
-from privclust.segmentation._projections import (
-    largest_magnitude,
-    row_space,
-    spanned_by_others,
-)
+from privclust.segmentation._projections import largest_magnitude, row_space, spanned_by_others
 
 _RELAXATION = 1.6  # over-relaxation of a step, between 1 (none) and 2
 _CHECK_EVERY = 10  # iterations between two looks at the residuals
 _ADAPT_UNTIL = 200  # iterations after which the penalties stay as they are
-_BALANCE = (
-    2.0  # a penalty moves when one relative residual exceeds the other by this factor squared
-)
+_BALANCE = 2.0  # a penalty moves when one relative residual exceeds the other by this, squared
 _MAX_CHANGE = 5.0  # ... and by at most this factor
-_TOGETHER = 2**17  # coefficients that are iterated together: three arrays of 1 MB stay in the cache
-_LEAST_TOGETHER = 16  # columns, also of more samples
+_BLOCK_ENTRIES = 2**17  # coefficients iterated together: three arrays of 1 MB stay in the cache
+_LEAST_BLOCK = 16  # columns, also of more samples
 
 
 class SSC(SelfExpressiveClusterer):
@@ -115,13 +109,13 @@ class SSC(SelfExpressiveClusterer):
         tasks = np.flatnonzero(spanned_by_others(basis[:, np.isinf(weights)]))
         coefficients = np.zeros((n_samples, n_samples))
         self.n_iter_, n_open = 0, 0
-        size = max(_TOGETHER // n_samples, _LEAST_TOGETHER)
+        size = max(_BLOCK_ENTRIES // n_samples, _LEAST_BLOCK)
         for start in range(0, tasks.size, size):
-            some = tasks[start : start + size]
-            columns = _Columns(basis, weights, some)
+            block = tasks[start : start + size]
+            columns = _Columns(basis, weights, block)
             n_iter, n_left = columns.solve(self.tol, self.max_iter)
             self.n_iter_, n_open = max(self.n_iter_, n_iter), n_open + n_left
-            coefficients[:, some] = columns.solution.T
+            coefficients[:, block] = columns.solution.T
         self._warn_unconverged(n_open, n_samples)
         return coefficients
 
@@ -302,9 +296,5 @@ def _advance_measured(y, v, step, tasks, threshold, sizes):
             v[i, k] = value - 2.0 * u
         y[i, j] = own
         v[i, j] = -own
-        sizes[i, 0], sizes[i, 1], sizes[i, 2], sizes[i, 3] = (
-            primal,
-            dual,
-            coefficients,
-            multipliers,
-        )
+        sizes[i, 0], sizes[i, 1] = primal, dual
+        sizes[i, 2], sizes[i, 3] = coefficients, multipliers

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
 from privclust.core.spectral import spectral_clustering
 from privclust.core.spectral_kmeans import best_of_starts
-from privclust.core.validation import GROUPS, Integer, as_generator, check_parameters
+from privclust.core.validation import Integer
+from privclust.segmentation._base import SubspaceSegmenter
 
 _BLOCK_ENTRIES = 1 << 21  # inner products found together: 16 MiB
-_DENSE = 1000  # vertices up to which eigenvectors are found from a full matrix
-_SHARE = 20  # rows of a cluster, of balanced ones, that a neighbour stands for
+_MOST_DENSE_VERTICES = 1000  # vertices up to which eigenvectors are found from a full matrix
+_ROWS_A_NEIGHBOUR = 20  # rows of a cluster, of balanced ones, that a neighbour stands for
 
 
-class TSC(ClusterMixin, BaseEstimator):
+class TSC(SubspaceSegmenter):
     r"""Thresholding-based subspace clustering (Heckel and Boelcskei).
 
     Each row is joined to the s others with which its inner product is largest in absolute value;
@@ -88,7 +86,7 @@ class TSC(ClusterMixin, BaseEstimator):
     (2, [0, 0, 1, 1])
     """
 
-    _constraints: ClassVar = {"n_clusters": GROUPS, "n_neighbors": Integer(below="n_samples")}
+    _constraints: ClassVar = {"n_neighbors": Integer(below="n_samples")}
 
     def __init__(
         self,
@@ -97,42 +95,19 @@ class TSC(ClusterMixin, BaseEstimator):
         n_neighbors: int | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.n_clusters = n_clusters
+        super().__init__(n_clusters, random_state=random_state)
         self.n_neighbors = n_neighbors
-        self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Find the graph and the labels of the samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers, at least two samples.
-        y : None
-            Not used.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X is not a finite matrix with at least two samples, or a parameter is out of its
-            range.
-        """
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        check_parameters(self, X)
+    def _segment(self, X, rng):
         n_samples = len(X)
-        rng = as_generator(self.random_state)
         n_neighbors = self._n_neighbors(n_samples)
         rows = X / (np.abs(X).max() or 1.0)
         is_zero = ~rows.any(axis=1)
-        most = n_samples if self.n_clusters is None else self.n_clusters
+        max_components = n_samples if self.n_clusters is None else self.n_clusters
         while True:
             graph = _neighbour_graph(rows, n_neighbors)
             n_components, components = _components(graph, is_zero)
-            if n_components <= most or n_neighbors == n_samples - 1:
+            if n_components <= max_components or n_neighbors == n_samples - 1:
                 break
             n_neighbors = min(2 * n_neighbors, n_samples - 1)
         self.graph_, self.n_neighbors_, self.n_components_ = graph, n_neighbors, n_components
@@ -142,21 +117,20 @@ class TSC(ClusterMixin, BaseEstimator):
             self.n_clusters_ = int(self.n_clusters)
         self.labels_ = np.zeros(n_samples, dtype=np.int64)
         if n_components < self.n_clusters_:
-            found = _spectral_labels(graph[~is_zero][:, ~is_zero], self.n_clusters_, rng)
+            labels = _spectral_labels(graph[~is_zero][:, ~is_zero], self.n_clusters_, rng)
         else:
-            found = np.minimum(components, self.n_clusters_ - 1)
-        self.labels_[~is_zero] = found
-        return self
+            labels = np.minimum(components, self.n_clusters_ - 1)
+        self.labels_[~is_zero] = labels
 
     def _n_neighbors(self, n_samples):
         """Return s, given or by default."""
         if self.n_neighbors is not None:
             return int(self.n_neighbors)
         if self.n_clusters is None:
-            wanted = math.ceil(math.log(n_samples))
+            n_neighbors = math.ceil(math.log(n_samples))
         else:
-            wanted = math.ceil(n_samples / (_SHARE * self.n_clusters))
-        return min(max(3, wanted), n_samples - 1)
+            n_neighbors = math.ceil(n_samples / (_ROWS_A_NEIGHBOUR * self.n_clusters))
+        return min(max(3, n_neighbors), n_samples - 1)
 
 
 def _neighbour_graph(rows, n_neighbors):
@@ -167,17 +141,17 @@ def _neighbour_graph(rows, n_neighbors):
     weights = np.empty((n_samples, n_neighbors))
     size = max(1, _BLOCK_ENTRIES // n_samples)
     for start in range(0, n_samples, size):
-        mine = np.arange(start, min(start + size, n_samples))
-        products = np.abs(rows[mine] @ rows.T)
-        products[np.arange(len(mine)), mine] = -1.0
+        block = np.arange(start, min(start + size, n_samples))
+        products = np.abs(rows[block] @ rows.T)
+        products[np.arange(len(block)), block] = -1.0
         nearest = np.argpartition(products, n_samples - n_neighbors, axis=1)[:, -n_neighbors:]
         largest = np.take_along_axis(products, nearest, axis=1)
-        lengths = norms[mine, None] * norms[nearest]
+        lengths = norms[block, None] * norms[nearest]
         cosines = np.divide(largest, lengths, out=np.zeros_like(largest), where=lengths > 0)
         is_edge = cosines > n_features * np.finfo(np.float64).eps
         angles = np.arccos(np.minimum(cosines, 1.0))
-        weights[mine] = np.where(is_edge, np.exp(-2.0 * angles), 0.0)
-        neighbours[mine] = nearest
+        weights[block] = np.where(is_edge, np.exp(-2.0 * angles), 0.0)
+        neighbours[block] = nearest
     starts = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
     shape = (n_samples, n_samples)
     graph = sparse.csr_array((weights.ravel(), neighbours.ravel(), starts), shape=shape)
@@ -193,9 +167,9 @@ def _components(graph, is_zero):
     rows = np.flatnonzero(~is_zero)
     if not len(rows):
         return 0, np.empty(0, dtype=np.int64)
-    found = connected_components(graph, directed=False)[1][rows]
+    components = connected_components(graph, directed=False)[1][rows]
     _, first, labels, sizes = np.unique(
-        found, return_index=True, return_inverse=True, return_counts=True
+        components, return_index=True, return_inverse=True, return_counts=True
     )
     order = np.lexsort((first, -sizes))
     rank = np.empty(len(order), dtype=np.int64)
@@ -210,7 +184,7 @@ def _spectral_labels(graph, n_clusters, rng):
         return np.arange(n_vertices)
     is_alone = graph.sum(axis=1) == 0
     graph = graph + sparse.diags_array(is_alone.astype(np.float64))
-    if n_vertices <= _DENSE:
+    if n_vertices <= _MOST_DENSE_VERTICES:
         return spectral_clustering(graph.toarray(), n_clusters, rng)
     from scipy.sparse.linalg import eigsh
 

@@ -15,12 +15,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privclust.core.grassmann import (
-    bases_of_labels,
-    orthonormal,
-    random_bases,
-    residuals,
-)
+from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.core.validation import Integer, check_option
 from privclust.privacy.guarantee import Guarantee
 
