@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.optimize import approx_fprime
 from scipy.spatial.distance import cdist, pdist
 
-from privclust.embedding._dpdsne import _ROUNDING, DPdSNE, _clipped
+from privclust.embedding._dpdsne import _MEAN_ROUNDING, DPdSNE, _clipped
 from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.privacy import pld_epsilon
 from privclust.privacy.accounting import Loss
@@ -226,7 +226,7 @@ def test_rounding_is_provided_for():
     P = rng.random((200, 5000)) ** 8
     Z, Y = np.full((5000, 2), 0.3), np.full((200, 2), 1.0)
     attraction, repulsion, spread = forces_of(P, Y, Z)
-    scale = spread + _ROUNDING * 5000
+    scale = spread + _MEAN_ROUNDING * 5000
     assert np.linalg.norm(attraction - repulsion, axis=1).max() < scale.min()
     assert pdist(attraction).max() > 0.0  # or there is nothing to provide for
     assert pdist(attraction).max() < scale.min()

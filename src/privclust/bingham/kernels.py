@@ -30,7 +30,7 @@ import numpy as np
 from privclust.core.compiled import REORDER, kernel, part
 
 _LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # of Omega^-1, about the best value 2
-_ATTEMPTS = 12  # at kappa by Newton's method before eigenvalues are asked for
+_MAX_NEWTON_STEPS = 12  # at kappa by Newton's method before eigenvalues are asked for
 _NO_MATRIX = -1.0
 
 
@@ -94,7 +94,7 @@ def prepare(G, p, kappa, L, R):
     low, high = -np.inf, np.inf
     step = 0.25 * p
     kappa = max(kappa, least)
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_NEWTON_STEPS):
         trace = _factor(G, p, kappa, L, R)
         if trace == _NO_MATRIX:
             low = kappa

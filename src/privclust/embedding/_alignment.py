@@ -65,8 +65,9 @@ def align(source: np.ndarray, target: np.ndarray) -> Similarity:
     --------
     >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
     >>> turned = 3.0 * square @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + 5.0
-    >>> found = align(square, turned)
-    >>> bool(np.allclose(found.apply(square), turned)), round(float(found.scale), 6)
+    >>> similarity = align(square, turned)
+    >>> moved = similarity.apply(square)
+    >>> bool(np.allclose(moved, turned)), round(float(similarity.scale), 6)
     (True, 3.0)
     """
     source, target = _checked("source", source), _checked("target", target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 _SHRINKAGE = 0.1  # part of the mean variance that is added to the within-class covariance
-_ROUNDING = 1e-20  # mean squared deviation below which rows of norm 1 agree but for rounding
+_NORM_ROUNDING = 1e-20  # mean squared deviation below which rows of norm 1 agree but for rounding
 
 
 def discriminants(
@@ -42,11 +42,11 @@ def discriminants(
     np.add.at(sums, classes, X - mean)
     centers = sums / counts[:, None]
     within = X - mean - centers[classes]
-    if np.einsum("ij,ij->", within, within) <= _ROUNDING * len(X):
+    if np.einsum("ij,ij->", within, within) <= _NORM_ROUNDING * len(X):
         within = X - mean  # one image a class, or equal ones: nothing is known of their spread
     covariance = within.T @ within / len(X)
     variance = np.trace(covariance) / X.shape[1]
-    if variance * X.shape[1] <= _ROUNDING:
+    if variance * X.shape[1] <= _NORM_ROUNDING:
         raise ValueError(
             "X: all public features agree up to their norm, so that nothing tells classes, with "
             f"n_features={X.shape[1]}"

@@ -18,9 +18,9 @@ from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
 
-_BLOCK = 1024  # private rows that are embedded together: what does not depend on one another
-_ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the number of terms: of two means' difference
-_LARGEST = 1e100  # coordinates whose squares can be summed up
+_BLOCK_ROWS = 1024  # private rows that are embedded together: what does not depend on one another
+_MEAN_ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the terms: of two means' difference
+_LARGEST_ENTRY = 1e100  # coordinates whose squares can be summed up
 _ATTRACTION = Sensitivity(  # over D, which is public
     1.0,
     "l2",
@@ -228,7 +228,10 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.variant == "paper":
             return self._placed(X, np.vstack([self.anchors_, X]))
         return np.vstack(
-            [self._placed(X[i : i + _BLOCK], self.anchors_) for i in range(0, len(X), _BLOCK)]
+            [
+                self._placed(X[i : i + _BLOCK_ROWS], self.anchors_)
+                for i in range(0, len(X), _BLOCK_ROWS)
+            ]
         )
 
     def guarantee_of(self, n_rows: int | None) -> Guarantee:
@@ -286,18 +289,19 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         `others` are the rows that they have affinities to: anchors, and after them X itself or not.
         """
-        z, own = self.embedding_, len(self.anchors_)
-        is_joint = len(others) > own
+        z, n_anchors = self.embedding_, len(self.anchors_)
+        is_joint = len(others) > n_anchors
         P = _squared_distances(X, others)
         if is_joint:
-            P[np.arange(len(X)), own + np.arange(len(X))] = np.inf  # a row is not its own neighbour
+            rows = np.arange(len(X))
+            P[rows, n_anchors + rows] = np.inf  # a row is not its own neighbour
         affinities(P, math.log(self.perplexity))
         low, high = z.min(axis=0), z.max(axis=0)
         Y = np.repeat(z.mean(axis=0)[None], len(X), axis=0)
         attraction, repulsion, spread = np.empty(Y.shape), np.empty(Y.shape), np.empty(len(Y))
         for t in range(self.max_iter):
             points = np.ascontiguousarray((np.vstack([z, Y]) if is_joint else z).T)
-            forces(P, Y, points, own if is_joint else -1, attraction, repulsion, spread)
+            forces(P, Y, points, n_anchors if is_joint else -1, attraction, repulsion, spread)
             factor = self.exaggeration if 2 * t < self.max_iter else 1.0
             gradient = self._released(attraction, factor, repulsion, spread[:, None])
             rate = self.learning_rate * (1.0 - t / self.max_iter)
@@ -309,7 +313,7 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.variant == "paper":
             gradient = _clipped(factor * attraction - repulsion, self.clip)
             return self._noise.release(gradient, self._source)
-        scale = spread + _ROUNDING * len(self.anchors_)
+        scale = spread + _MEAN_ROUNDING * len(self.anchors_)
         centred = (attraction - repulsion) / scale
         noised = self._noise.release(centred, self._source)
         return factor * scale * noised + (factor - 1.0) * repulsion
@@ -318,8 +322,10 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def _check_magnitude(name, array):
     """Raise a ValueError if squares of entries could overflow."""
     largest = max(-float(array.min()), float(array.max()))
-    if largest > _LARGEST:
-        raise ValueError(f"{name} has a magnitude above {_LARGEST:g}, got {largest:g}: rescale it")
+    if largest > _LARGEST_ENTRY:
+        raise ValueError(
+            f"{name} has a magnitude above {_LARGEST_ENTRY:g}, got {largest:g}: rescale it"
+        )
 
 
 def _squared_distances(X, others):

@@ -5,8 +5,8 @@ import numpy as np
 from privclust.core.compiled import REORDER, kernel, part
 from privclust.core.vectormath import exp_nonpositive
 
-_STEPS = 60  # bisections of a bandwidth: down to rounding
-_TOLERANCE = 1e-6  # of the entropy, in nats
+_MAX_BISECTIONS = 60  # bisections of a bandwidth: down to rounding
+_ENTROPY_TOLERANCE = 1e-6  # of the entropy, in nats
 
 
 @part(fastmath=REORDER)
@@ -45,10 +45,10 @@ def affinities(distances, entropy):
                 row[j] = least + 1e300  # inf - inf and 0 * inf are no numbers; this weighs nothing
         beta = counted / spread if spread > 0.0 else 1.0
         low, high = 0.0, np.inf
-        for _ in range(_STEPS):
+        for _ in range(_MAX_BISECTIONS):
             total, mean = _weigh(row, least, beta, weights)
             excess = np.log(total) + beta * mean - entropy
-            if abs(excess) < _TOLERANCE:
+            if abs(excess) < _ENTROPY_TOLERANCE:
                 break
             if excess > 0.0:
                 low = beta

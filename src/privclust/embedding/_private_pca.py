@@ -24,7 +24,7 @@ from privclust.privacy.measurements import (
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
-_CHUNK = 4096  # rows whose products are summed up at once, as float64
+_CHUNK_ROWS = 4096  # rows whose products are summed up at once, as float64
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -293,8 +293,8 @@ def _second_moments(rows, radius):
     in once more.
     """
     moments = np.zeros((rows.shape[1], rows.shape[1]))
-    for start in range(0, len(rows), _CHUNK):
-        chunk = rows[start : start + _CHUNK].astype(np.float64) / radius
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        chunk = rows[start : start + _CHUNK_ROWS].astype(np.float64) / radius
         norms = np.sqrt(np.einsum("ij,ij->i", chunk, chunk))
         chunk /= np.maximum(norms, 1.0)[:, None]
         moments += chunk.T @ chunk

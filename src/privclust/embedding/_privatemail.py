@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core.hints import RandomState
@@ -20,6 +19,7 @@ from privclust.embedding._smlq import (
     KERNELS,
     PARAMETERS,
     FeatureLaplacian,
+    LabelledEmbedding,
     checked_labels,
     kernel_in_place,
     kernel_width,
@@ -37,21 +37,21 @@ from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
 
-_BLOCK = 64  # queries whose kernels with the public set are made together
-_LEAST, _LARGEST = 1e-150, 1e150  # of noise whose squares are ordinary numbers
-_MOST_LABELS = 4096  # weights between all labels are held as a matrix
-_MOST_EXPONENT = 80.0  # exp(-80) is a normal number in float32
+_BLOCK_QUERIES = 64  # queries whose kernels with the public set are made together
+_LEAST_NOISE, _LARGEST_NOISE = 1e-150, 1e150  # of noise whose squares are ordinary numbers
+_MAX_LABELS = 4096  # weights between all labels are held as a matrix
+_LARGEST_EXPONENT = 80.0  # exp(-80) is a normal number in float32
 _LABEL_LEAK = (
     "the query's label, which is private, is used again in the iterations after the noise "
     "(Algorithm 1 calls them post-processing)"
 )
-_OTHER_PROOF = (
+_PROOF_OF_ONE_QUERY = (
     "the printed proof of Theorem 2 bounds a squared norm and uses it as the norm; this statement "
     "rests on a bound for one query and the public set at hand instead"
 )
 
 
-class PrivateMail(BaseEstimator):
+class PrivateMail(LabelledEmbedding):
     r"""Private release of a query image's features, for retrieval of its nearest neighbours.
 
     The client has one query and shares a public, labelled set with the server. `fit` computes
@@ -198,12 +198,7 @@ class PrivateMail(BaseEstimator):
             If X or y is not as described, the public set has fewer rows than components or two
             classes, Theorem 2 bounds nothing, or a parameter is out of its range.
         """
-        if y is None:
-            raise ValueError("y: requires y to be passed, but the target y is None: give labels")
-        X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2
-        )
-        y = checked_labels(y)
+        X, y = self._labelled(X, y)
         self._check_parameters(len(X))
         self._source = noise_source(self.random_state)
         self.classes_ = np.unique(y)
@@ -244,12 +239,12 @@ class PrivateMail(BaseEstimator):
         if self.variant == "sound":
             return self._noise.release(self.public_map(X), self._source)
         labels = self._query_labels(y, len(X))
-        found = np.empty((len(X), *self.start_.shape))
+        embeddings = np.empty((len(X), *self.start_.shape))
         kernel = np.empty((len(self._y) + 1,) * 2)
-        for start in range(0, len(X), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            found[rows] = self._embed(unit_rows(X[rows]), labels[rows], kernel)
-        return found
+        for start in range(0, len(X), _BLOCK_QUERIES):
+            rows = slice(start, start + _BLOCK_QUERIES)
+            embeddings[rows] = self._embed(unit_rows(X[rows]), labels[rows], kernel)
+        return embeddings
 
     def public_map(self, X: ArrayLike) -> np.ndarray:
         """Return rows under the map that public data define, without noise.
@@ -322,7 +317,7 @@ class PrivateMail(BaseEstimator):
             scale=self.init_scale, size=shape
         )
         if self.variant == "sound":
-            if 4.0 / self._width > _MOST_EXPONENT:
+            if 4.0 / self._width > _LARGEST_EXPONENT:
                 raise ValueError(
                     f"sigma must be larger with released='embedding': kernels of opposite images "
                     f"underflow, got {self.sigma!r}"
@@ -349,9 +344,9 @@ class PrivateMail(BaseEstimator):
     def _label_values(self):
         """Return all labels that a query may have."""
         low, high = int(self.classes_[0]), int(self.classes_[-1])
-        if high - low >= _MOST_LABELS:
+        if high - low >= _MAX_LABELS:
             raise ValueError(
-                f"y must be labels within {_MOST_LABELS} of each other, got {low} to {high}: "
+                f"y must be labels within {_MAX_LABELS} of each other, got {low} to {high}: "
                 "number the classes from 0"
             )
         return np.arange(low, high + 1)
@@ -366,11 +361,11 @@ class PrivateMail(BaseEstimator):
         # the formula of Fig. 4, at every epsilon, though its proof is for epsilon up to 1
         scale = math.sqrt(2.0 * math.log(1.25 / self.delta)) * self.sensitivity_ / self.epsilon
         self.noise_scale_ = scale if self.variant == "paper" else scale * scale
-        if not _LEAST <= self.noise_scale_ <= _LARGEST:
+        if not _LEAST_NOISE <= self.noise_scale_ <= _LARGEST_NOISE:
             raise ValueError(
                 f"epsilon={self.epsilon:g} and init_scale={self.init_scale:g} ask for noise of "
-                f"scale {self.noise_scale_:.3g}, which must lie between {_LEAST:g} and "
-                f"{_LARGEST:g}: change one of them"
+                f"scale {self.noise_scale_:.3g}, which must lie between {_LEAST_NOISE:g} and "
+                f"{_LARGEST_NOISE:g}: change one of them"
             )
 
     def _embed(self, X, labels, kernel):
@@ -379,10 +374,10 @@ class PrivateMail(BaseEstimator):
         is_code, floor = self.variant == "code", FLOORS[self.variant]
         classes = np.append(np.searchsorted(self._values, self._y), 0)
         columns = np.empty((len(X), *self._columns.shape))
-        for own, label, image in zip(weights, labels, columns, strict=True):
+        for row, label, image in zip(weights, labels, columns, strict=True):
             classes[-1] = label
             first_iterate(
-                own, self._degrees, self._products, self._columns, classes, self._matrix,
+                row, self._degrees, self._products, self._columns, classes, self._matrix,
                 is_code, self.alpha, floor, image,
             )  # fmt: skip
         columns = self._noise.release(columns, self._source)
@@ -443,7 +438,8 @@ class PrivateMail(BaseEstimator):
             flaw = _LABEL_LEAK
         elif self.variant != "sound":
             moved = self.iterate_sensitivity()
-            priced, caveats = self._noise.against(replace(bound, value=moved)), (_OTHER_PROOF,)
+            priced = self._noise.against(replace(bound, value=moved))
+            caveats = (_PROOF_OF_ONE_QUERY,)
         self.guarantee_ = Guarantee.of(
             [priced.statement(name, flaw=flaw)],
             "approximate",
@@ -470,11 +466,6 @@ class PrivateMail(BaseEstimator):
                 f"n_components must be at most the size of the public set, {n_public}, got "
                 f"{self.n_components}"
             )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 @lru_cache(maxsize=256)

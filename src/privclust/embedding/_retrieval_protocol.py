@@ -82,11 +82,11 @@ class Message:
     def from_json(cls, text: str | bytes) -> Message:
         """Return the message in a text, or raise a ValueError that says what is wrong with it."""
         try:
-            found = json.loads(text)
-            queries = np.asarray(found["queries"], dtype=np.float64)
-            anchors = found["anchors"]
+            content = json.loads(text)
+            queries = np.asarray(content["queries"], dtype=np.float64)
+            anchors = content["anchors"]
             anchors = None if anchors is None else np.asarray(anchors, dtype=np.float64)
-            k = found["k"]
+            k = content["k"]
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise ValueError(f"message: not queries, anchors and k in JSON ({error})") from None
         return cls(queries, anchors, k)

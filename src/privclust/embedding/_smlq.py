@@ -21,17 +21,34 @@ WIDTHS = {
 }
 KERNELS = {"paper": "sigma", "code": "sigma^2"}
 FLOORS = {"paper": 0.0, "code": 1e-9}
-_SQUARED = Real(1e-100, inclusive=True, at_most=1e100)  # its square is an ordinary number
+_SQUARABLE = Real(1e-100, inclusive=True, at_most=1e100)  # its square is an ordinary number
 PARAMETERS = {
     "alpha": Real(inclusive=True, at_most=1e100),
-    "sigma": _SQUARED,
-    "init_scale": _SQUARED,
+    "sigma": _SQUARABLE,
+    "init_scale": _SQUARABLE,
 }
-_STRIPE = 512  # rows of the kernel made at once: 22 MB in float32 at 11,000 samples
+_STRIPE_ROWS = 512  # rows of the kernel made at once: 22 MB in float32 at 11,000 samples
 _KEPT_BYTES = 500_000_000  # a kernel up to this size is kept, a larger one made anew each time
 
 
-class SMLQ(BaseEstimator):
+class LabelledEmbedding(BaseEstimator):
+    """What embeddings of samples with integer labels ask of both."""
+
+    def _labelled(self, X, y):
+        """Return at least two finite samples, as floats, and their labels as int64."""
+        if y is None:
+            raise ValueError("y: requires y to be passed, but the target y is None: give labels")
+        floats = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, dtype=floats, order="C", ensure_min_samples=2)
+        return X, checked_labels(y)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class SMLQ(LabelledEmbedding):
     r"""Supervised manifold learning query: an iterative embedding of features and labels.
 
     With :math:`L_X` and :math:`L_Y` graph Laplacians of features and of labels, and D the diagonal
@@ -173,14 +190,10 @@ class SMLQ(BaseEstimator):
             If X or y is not as described, a parameter is out of its range, or the iterates
             overflow.
         """
-        if y is None:
-            raise ValueError("y: requires y to be passed, but the target y is None: give labels")
-        X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2
-        )
+        X, y = self._labelled(X, y)
         check_parameters(self)
         features = self._laplacian(X)
-        labels = LabelLaplacian(checked_labels(y), self.variant, self._width())
+        labels = LabelLaplacian(y, self.variant, self._width())
         iterates = np.empty((self.n_iter + 1, len(X), self.n_components))
         iterates[0] = self._start(len(X))
         objectives = np.empty(self.n_iter + 1)
@@ -222,11 +235,6 @@ class SMLQ(BaseEstimator):
                 f"dtype {init.dtype}"
             )
         return init
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 def _step(Z, features, labels, alpha):
@@ -312,8 +320,8 @@ class FeatureLaplacian:
         self._X, self._width = X, width
         self._squares = np.einsum("ij,ij->i", X, X)
         n = len(X)
-        size = sum((min(_STRIPE, n - start)) * (n - start) for start in range(0, n, _STRIPE))
-        self._kept = list(self._made()) if size * X.itemsize <= kept_bytes else None
+        size = sum(min(_STRIPE_ROWS, n - i) * (n - i) for i in range(0, n, _STRIPE_ROWS))
+        self._kept = list(self._stripes()) if size * X.itemsize <= kept_bytes else None
         self.degrees = self.kernel_dot(np.ones((n, 1)))[:, 0]
         is_zero = self.degrees <= 0
         inverse = 1.0 / np.where(is_zero, 1.0, self.degrees)
@@ -327,14 +335,14 @@ class FeatureLaplacian:
         """Return the kernel, with zeros on its diagonal, times Z, shape (n, k)."""
         columns = np.ascontiguousarray(Z.T, dtype=np.float64)
         products = np.zeros(columns.shape)
-        for start, stripe in self._kept or self._made():
+        for start, stripe in self._kept or self._stripes():
             add_stripe(stripe, start, columns, products)
         return products.T
 
-    def _made(self) -> Iterator[tuple[int, np.ndarray]]:
+    def _stripes(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield stripes of the upper half: rows from `start`, columns from `start` on."""
-        for start in range(0, len(self._X), _STRIPE):
-            rows = slice(start, start + _STRIPE)
+        for start in range(0, len(self._X), _STRIPE_ROWS):
+            rows = slice(start, start + _STRIPE_ROWS)
             stripe = self._X[rows] @ self._X[start:].T
             kernel_in_place(stripe, self._squares[rows], self._squares[start:], self._width)
             np.fill_diagonal(stripe, 0.0)

@@ -12,8 +12,8 @@ import numpy as np
 from privclust.core.compiled import REORDER, kernel, part
 from privclust.core.vectormath import exp_nonpositive
 
-_ROUNDING = 2.0**-53
-_MOST_DEGREES = 24
+_UNIT_ROUNDOFF = 2.0**-53
+_MAX_DEGREES = 24
 
 
 @kernel(fastmath={"contract"})
@@ -183,7 +183,7 @@ def series_degree(columns, width, counts):
     error = np.exp(2.0 * spread)
     for m in range(counts.size):
         error *= spread / (m + 1)
-        if error <= _ROUNDING:
+        if error <= _UNIT_ROUNDOFF:
             return m
     return -1
 
@@ -284,20 +284,20 @@ def series_terms(n_components, n_samples):
     Counts are those up to each degree, at most a quarter of the samples. The monomials come by
     degree: which one each is made from, the component that multiplies it, its exponent.
     """
-    found, counts, last = [(0, 0, 0)], [1], {(0,) * n_components: 0}
-    for degree in range(1, _MOST_DEGREES):
+    monomials, counts, last = [(0, 0, 0)], [1], {(0,) * n_components: 0}
+    for degree in range(1, _MAX_DEGREES):
         if 4 * math.comb(n_components + degree, degree) > n_samples:
             break
-        more = {}
+        numbers = {}
         for powers, number in last.items():
             highest = max((c for c in range(n_components) if powers[c]), default=0)
             for c in range(highest, n_components):
                 raised = (*powers[:c], powers[c] + 1, *powers[c + 1 :])
-                more[raised] = len(found)
-                found.append((number, c, raised[c]))
-        counts.append(len(found))
-        last = more
-    return np.array(counts), np.array(found)
+                numbers[raised] = len(monomials)
+                monomials.append((number, c, raised[c]))
+        counts.append(len(monomials))
+        last = numbers
+    return np.array(counts), np.array(monomials)
 
 
 @part()

@@ -13,10 +13,10 @@ from privclust.embedding._smlq import checked_labels, kernel_width, label_matrix
 from privclust.embedding._smlq_kernels import first_iterate, label_product
 from privclust.privacy.sensitivity import Neighbours
 
-_RECORDS = 24  # directions of the changed record that the search tries with each arrangement
-_DIMENSIONS = 3  # of the features that the search arranges
-_ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the number of terms: of two means' difference
-_FARTHEST = 4.0 + 1e-4  # squared distance of unit rows, with the rounding of float32
+_N_DIRECTIONS = 24  # directions of the changed record that the search tries with each arrangement
+_N_FEATURES = 3  # of the features that the search arranges
+_MEAN_ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the terms: of two means' difference
+_DIAMETER_SQUARED = 4.0 + 1e-4  # of the unit ball, with the rounding of float32
 
 
 def sensitivity_constant(
@@ -205,8 +205,8 @@ def search_sensitivity(
 
     Examples
     --------
-    >>> found = search_sensitivity(50, sigma=6.0, n_classes=5, n_steps=0, random_state=0)
-    >>> found.ratio > 1
+    >>> pair = search_sensitivity(50, sigma=6.0, n_classes=5, n_steps=0, random_state=0)
+    >>> pair.ratio > 1
     True
     """
     check_integer("n", n, minimum=1)
@@ -218,12 +218,12 @@ def search_sensitivity(
     bound = sensitivity_bound(n, alpha, sigma, n_classes, float(np.linalg.norm(start)))
     search = _Search(start, alpha, kernel_width(sigma, kernel), n_classes, relation, rng)
     change, X, y, records = max(
-        (search.worst_record(X, y) for X, y in search.arrangements(n)), key=lambda found: found[0]
+        (search.worst_record(X, y) for X, y in search.arrangements(n)), key=lambda worst: worst[0]
     )
     for _ in range(n_steps):
-        found = search.worst_record(*search.perturbed(X, y))
-        if found[0] > change:
-            change, X, y, records = found
+        worst = search.worst_record(*search.perturbed(X, y))
+        if worst[0] > change:
+            change, X, y, records = worst
     return WorstPair(change, bound, X, y, records)
 
 
@@ -237,10 +237,10 @@ class _Search:
 
     def arrangements(self, n):
         """Yield features and labels."""
-        pole, last = np.eye(_DIMENSIONS)[0], self._n_classes - 1
+        pole, last = np.eye(_N_FEATURES)[0], self._n_classes - 1
         one = np.tile(pole, (n, 1))
         poles = np.where(np.arange(n)[:, None] % 2 == 0, pole, -pole)
-        for X in (one, poles, unit_rows(self._rng.normal(size=(n, _DIMENSIONS)))):
+        for X in (one, poles, unit_rows(self._rng.normal(size=(n, _N_FEATURES)))):
             yield X, np.zeros(n, dtype=np.int64)
             yield X, np.full(n, last)
             yield X, np.where(np.arange(n) % 2 == 0, 0, last)
@@ -254,9 +254,9 @@ class _Search:
         if rng.random() < 0.5:
             y[part] = rng.choice([0, self._n_classes - 1, rng.integers(self._n_classes)])
         else:
-            place = unit_rows(rng.normal(size=(1, _DIMENSIONS)))
+            place = unit_rows(rng.normal(size=(1, _N_FEATURES)))
             spread = rng.choice([0.0, 0.3, 3.0])
-            X[part] = unit_rows(place + spread * rng.normal(size=(part.sum(), _DIMENSIONS)))
+            X[part] = unit_rows(place + spread * rng.normal(size=(part.sum(), _N_FEATURES)))
         return X, y
 
     def worst_record(self, X, y):
@@ -264,19 +264,19 @@ class _Search:
         weights = np.exp(-_squares(X, X) / self._width)
         np.fill_diagonal(weights, 0.0)
         degrees, products = weights.sum(axis=1), self._start[:, :-1] @ weights
-        points = unit_rows(self._rng.normal(size=(_RECORDS, _DIMENSIONS)))
+        points = unit_rows(self._rng.normal(size=(_N_DIRECTIONS, _N_FEATURES)))
         points = np.vstack([X[:1], -X[:1], points])
         labels = sorted({0, self._n_classes // 2, self._n_classes - 1, int(y[0])})
         records = [(point, label) for point in points for label in labels]
         if self._relation is Neighbours.ADD_REMOVE:
-            records.insert(0, (np.zeros(_DIMENSIONS), 0))
+            records.insert(0, (np.zeros(_N_FEATURES), 0))
         images = np.empty((len(records), *self._start.shape))
         for image, (point, label) in zip(images, records, strict=True):
-            own = np.exp(-_squares(X, point[None])[:, 0] / self._width)
+            kernel_row = np.exp(-_squares(X, point[None])[:, 0] / self._width)
             classes = np.append(y, label)
             first_iterate(
-                own, degrees, products, self._start, classes, self._matrix, False, self._alpha,
-                0.0, image,
+                kernel_row, degrees, products, self._start, classes, self._matrix, False,
+                self._alpha, 0.0, image,
             )  # fmt: skip
         flat = images.reshape(len(records), -1)
         if self._relation is Neighbours.ADD_REMOVE:
@@ -291,8 +291,8 @@ class _Search:
 
 def _squares(a, b):
     """Return squared distances, not below zero."""
-    found = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * (a @ b.T)
-    return np.maximum(found, 0.0)
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * (a @ b.T)
+    return np.maximum(squares, 0.0)
 
 
 def weighted_mean_diameter(rows: np.ndarray, least: float) -> float:
@@ -308,7 +308,7 @@ def weighted_mean_diameter(rows: np.ndarray, least: float) -> float:
     >>> round(weighted_mean_diameter(np.array([[0.0], [1.0]]), 0.5), 6)
     0.333333
     """
-    rounding = _ROUNDING * len(rows) / least * np.abs(rows).max()
+    rounding = _MEAN_ROUNDING * len(rows) / least * np.abs(rows).max()
     extents = [
         _largest_mean(column, least) + _largest_mean(-column, least) + rounding for column in rows.T
     ]
@@ -358,18 +358,18 @@ def proved_sensitivity(
     values = np.union1d(checked_labels(y), checked_labels(label_values, "label_values"))
     matrix = label_matrix(values, variant, width)
     columns = np.ascontiguousarray(start.T)
-    known = np.searchsorted(values, y)
+    classes = np.searchsorted(values, y)
     labelled = np.empty((len(label_values), *start.shape))
     out = np.empty(columns.shape)
-    for found, label in zip(labelled, np.searchsorted(values, label_values), strict=True):
-        label_product(columns, np.append(known, label), matrix, variant == "code", out)
-        found[:] = alpha * out.T
-    n, least = len(y), math.exp(-_FARTHEST / width)
+    for rows, label in zip(labelled, np.searchsorted(values, label_values), strict=True):
+        label_product(columns, np.append(classes, label), matrix, variant == "code", out)
+        rows[:] = alpha * out.T
+    n, least = len(y), math.exp(-_DIAMETER_SQUARED / width)
     numerators = labelled[:, :-1] + products - degrees[:, None] * start[-1]
     public = _quotient_change(numerators, degrees + least, degrees + 1.0)
     query = _quotient_change(labelled[:, -1:], np.array([n * least]), np.array([float(n)]))
-    own = float(query[0]) + weighted_mean_diameter(start[:-1], least)
-    return 0.5 * math.sqrt(float((public**2).sum()) + own**2)
+    query_change = float(query[0]) + weighted_mean_diameter(start[:-1], least)
+    return 0.5 * math.sqrt(float((public**2).sum()) + query_change**2)
 
 
 def _quotient_change(numerators, least, most):

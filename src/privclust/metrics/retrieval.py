@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from privclust.core.compiled import kernel
 from privclust.core.validation import check_integer, check_real
 
-_FEW_DIMENSIONS = 8  # up to which distances are sums of squared differences rather than products
-_BLOCK = 256  # queries whose distances to the whole gallery are held at once
+_MAX_DIRECT = 8  # dimensions up to which distances are sums of squared differences, not products
+_BLOCK_QUERIES = 256  # queries whose distances to the whole gallery are held at once
 
 
 def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:
@@ -215,7 +215,7 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
 
 def _blocks(queries, gallery):
     """Yield slices of queries and their squared distances to the gallery, but for a constant."""
-    is_direct = gallery.shape[1] <= _FEW_DIMENSIONS
+    is_direct = gallery.shape[1] <= _MAX_DIRECT
     if is_direct:
         columns = np.ascontiguousarray(gallery.T, dtype=np.float64)
         queries = queries.astype(np.float64)
@@ -223,8 +223,8 @@ def _blocks(queries, gallery):
         center = gallery.mean(axis=0)
         gallery, queries = gallery - center, queries - center
         squares = np.einsum("ij,ij->i", gallery, gallery)
-    for start in range(0, len(queries), _BLOCK):
-        rows = slice(start, min(start + _BLOCK, len(queries)))
+    for start in range(0, len(queries), _BLOCK_QUERIES):
+        rows = slice(start, min(start + _BLOCK_QUERIES, len(queries)))
         if is_direct:
             distances = np.empty((rows.stop - start, columns.shape[1]))
             _squared_differences(queries[rows], columns, distances)

@@ -63,7 +63,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
         return X @ self.components_.T
 
 
-def _not_zero(name, value, known):
+def _not_zero(name, value, others):
     """Either sign will do, which no constraint of many parameters says."""
     if not isinstance(value, Real) or not np.isfinite(value) or value == 0:
         raise ValueError(f"{name}: got {value!r}; it may be a finite number other than 0")

@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 DIMENSION = Integer(below="n_features")
-_LARGEST = 1e100  # coordinates whose squares can be summed up
-_NOT_ORTHONORMAL = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
+_LARGEST_ENTRY = 1e100  # coordinates whose squares can be summed up
+_ORTHONORMALITY_TOLERANCE = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
 
 
 class SubspaceClusterer(
@@ -105,8 +105,8 @@ class SubspaceClusterer(
 def check_magnitude(X: np.ndarray) -> None:
     """Raise a ValueError if squares of entries could overflow."""
     largest = max(-float(X.min()), float(X.max()))
-    if largest > _LARGEST:
-        raise ValueError(f"X has a magnitude above {_LARGEST:g}, got {largest:g}: rescale X")
+    if largest > _LARGEST_ENTRY:
+        raise ValueError(f"X has a magnitude above {_LARGEST_ENTRY:g}, got {largest:g}: rescale X")
 
 
 def starting_bases(
@@ -204,7 +204,7 @@ def _checked_bases(bases, shape):
             f"got shape {bases.shape}"
         )
     error = np.abs(bases.transpose(0, 2, 1) @ bases - np.eye(shape[2])).max()
-    if error > _NOT_ORTHONORMAL:
+    if error > _ORTHONORMALITY_TOLERANCE:
         raise ValueError(
             f"init: bases must have orthonormal columns, got U'U - I up to {error:.2g}"
         )

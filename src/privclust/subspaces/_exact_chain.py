@@ -23,8 +23,8 @@ from privclust.core.validation import check_integer
 from privclust.privacy.accounting import check_epsilon
 
 MOST_ROWS = 7
-_ROUNDING = 1e-9
-_BLOCK = 1 << 14  # pairs of angles whose label probabilities are found together
+_NORM_ROUNDING = 1e-9
+_BLOCK_PAIRS = 1 << 14  # pairs of angles whose label probabilities are found together
 
 
 def exact_chain(
@@ -153,7 +153,7 @@ def _first_labels(X, epsilon, init, n_angles):
         ]
         return np.sum(parts, axis=0) / n_angles**2
     bases = np.asarray(init, dtype=np.float64)
-    if bases.shape != (2, 2, 1) or not np.abs((bases**2).sum(axis=1) - 1.0).max() <= _ROUNDING:
+    if bases.shape != (2, 2, 1) or not np.abs((bases**2).sum(axis=1) - 1.0).max() <= _NORM_ROUNDING:
         raise ValueError(f"init must be bases of shape (2, 2, 1), got shape {bases.shape}")
     chances = softmax(-0.5 * epsilon * residuals(X, bases), axis=1)
     return chances[np.arange(len(X)), labels_of_states(len(X))].prod(axis=1)
@@ -174,8 +174,8 @@ def _angle_weights(X, epsilon, n_angles):
 
 def _pairs(n_angles):
     """Yield indices of the first and the second angle of all pairs, in blocks."""
-    for start in range(0, n_angles**2, _BLOCK):
-        yield np.divmod(np.arange(start, min(start + _BLOCK, n_angles**2)), n_angles)
+    for start in range(0, n_angles**2, _BLOCK_PAIRS):
+        yield np.divmod(np.arange(start, min(start + _BLOCK_PAIRS, n_angles**2)), n_angles)
 
 
 def _label_probabilities(X, epsilon, n_angles, pairs):
@@ -209,7 +209,7 @@ def _checked(X, epsilon, n_angles):
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != 2 or not 1 <= len(X) <= MOST_ROWS:
         raise ValueError(f"X must have shape (1 .. {MOST_ROWS}, 2), got {X.shape}")
-    if not (np.linalg.norm(X, axis=1) <= 1.0 + _ROUNDING).all():
+    if not (np.linalg.norm(X, axis=1) <= 1.0 + _NORM_ROUNDING).all():
         raise ValueError("X must have finite rows of norm 1 at most")
     check_epsilon(epsilon)
     if n_angles is None:

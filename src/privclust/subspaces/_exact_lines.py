@@ -23,7 +23,7 @@ from privclust.privacy.accounting import check_epsilon
 
 MOST_STATES = 200_000
 _GRID_MULTIPLE = 6  # of the grid's size: 30 degrees are on it
-_BLOCK = 2048  # pairs of angles whose counts are found together
+_BLOCK_PAIRS = 2048  # pairs of angles whose counts are found together
 
 
 class ExactLines:
@@ -102,8 +102,10 @@ class ExactLines:
                 raise ValueError(f"start must be 'random' or two angles, got {start!r}")
             self._law = self._counts_after(np.full((n_angles, n_angles), n_angles**-2.0))
         else:
-            own = _exponents(np.asarray(start, dtype=float), directions, epsilon)
-            parts = [_binomial(n, row[1:] - row[:1])[0] for n, row in zip(counts, own, strict=True)]
+            logits = _exponents(np.asarray(start, dtype=float), directions, epsilon)
+            parts = [
+                _binomial(n, row[1:] - row[:1])[0] for n, row in zip(counts, logits, strict=True)
+            ]
             self._law = self._in_any_order(_outer(parts))
 
     def after(self, n_sweeps: int) -> np.ndarray:
@@ -132,8 +134,8 @@ class ExactLines:
         first, second = self._pairs
         chances = lines[first, second] * np.where(first < second, 2.0, 1.0)
         law = 0.0
-        for begin in range(0, len(chances), _BLOCK):
-            block = slice(begin, begin + _BLOCK)
+        for begin in range(0, len(chances), _BLOCK_PAIRS):
+            block = slice(begin, begin + _BLOCK_PAIRS)
             *tables, last = (table[block] for table in self._tables)
             joint = chances[block, None]
             for table in tables:

@@ -24,7 +24,7 @@ from privclust.core.vectormath import exp_nonpositive
 BLOCK = 64
 """Rows whose labels are drawn together: with 50 features they stay in the first-level cache."""
 
-_BETWEEN_REPAIRS = 64  # sweeps after which bases are made orthonormal to the last bits again
+_REPAIR_EVERY = 64  # sweeps after which bases are made orthonormal to the last bits again
 
 
 def in_blocks(X: np.ndarray) -> np.ndarray:
@@ -167,7 +167,7 @@ def sweeps(
                 draw_haar_rows(bases[level], rng)
             else:
                 resample_frame(bases[level], moments[level], frame_sign * scale, r, rng, space)
-                if (done + t) % _BETWEEN_REPAIRS == 0:
+                if (done + t) % _REPAIR_EVERY == 0:
                     orthonormalise(bases[level])
             rotated_frame(bases[level], q, rng, rotation, frames[level])
             _add_to_sums(frames[level], sums[level], projectors[level])

@@ -31,11 +31,11 @@ from privclust.subspaces._smooth_sensitivity import (
     worst_delta,
 )
 
-_DRAWS = 200  # of all subsets, before the condition on them counts as out of reach
+_MAX_DRAWS = 200  # of all subsets, before the condition on them counts as out of reach
 _BLOCK_ENTRIES = 1 << 22  # inner products of bases held at once
-_MOST_PERMUTED = 5  # clusters up to which all matchings are compared
-_ROUNDING = 1e-6  # distances of coinciding subspaces come out as less than this
-_RESTS_ON = (
+_MAX_PERMUTED = 5  # clusters up to which all matchings are compared
+_DISTANCE_ROUNDING = 1e-6  # distances of coinciding subspaces come out as less than this
+_FOR_SUBSPACES_ALONE = (
     "holds for subspaces_ alone: labels_, smooth_sensitivity_ and noise_scale_ are not private"
 )
 
@@ -254,7 +254,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         radii = neighbour_radii(result_distances(frames, "procrustes"))
         bound = smooth_sensitivity(radii, chosen.beta, math.sqrt(2.0 * n_clusters * width))
         noise = SmoothGaussian(
-            bound + _ROUNDING,
+            bound + _DISTANCE_ROUNDING,
             chosen.alpha,
             chosen.beta,
             frames[0].size,
@@ -270,7 +270,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
             Neighbours.REPLACE_ONE,
             delta=float(self.delta),
             seeded=is_seeded(source),
-            caveats=(_RESTS_ON,),
+            caveats=(_FOR_SUBSPACES_ALONE,),
         )
         return canonical_subspaces(noised, self.dimension), guarantee
 
@@ -374,12 +374,12 @@ def printed_subsets(n_samples: int, n_subsets: int, rng: np.random.Generator) ->
     size, most = n_samples // n_subsets, math.isqrt(n_subsets)
     if most == 1:
         return list(rng.permutation(n_samples)[: size * n_subsets].reshape(n_subsets, size))
-    for _ in range(_DRAWS):
+    for _ in range(_MAX_DRAWS):
         subsets = [rng.choice(n_samples, size, replace=False) for _ in range(n_subsets)]
         if np.bincount(np.concatenate(subsets)).max() <= most:
             return subsets
     raise ValueError(
-        f"n_subsets={n_subsets}: in {_DRAWS} draws there was always a record in more than "
+        f"n_subsets={n_subsets}: in {_MAX_DRAWS} draws there was always a record in more than "
         f"sqrt(m), that is {most}, of the subsets; give less than 4 subsets or more than "
         f"{n_subsets}, or use variant='sound'"
     )
@@ -412,7 +412,7 @@ def result_distances(frames: np.ndarray, metric: str) -> np.ndarray:
     """
     m, k, d, width = frames.shape
     columns = np.ascontiguousarray(frames.transpose(2, 0, 1, 3)).reshape(d, -1)
-    found = np.zeros((m, m))
+    distances = np.zeros((m, m))
     size = max(1, _BLOCK_ENTRIES // (m * (k * width) ** 2))
     for begin in range(0, m, size):
         end = min(begin + size, m)
@@ -421,8 +421,8 @@ def result_distances(frames: np.ndarray, metric: str) -> np.ndarray:
         inner = inner.reshape(end - begin, k, width, m - begin, k, width)
         closeness = _closeness(inner.transpose(0, 3, 1, 4, 2, 5), metric)
         squared = 2.0 * _least_matching(width - closeness)
-        found[begin:end, begin:] = np.sqrt(np.maximum(squared, 0.0))
-    upper = np.triu(found, 1)
+        distances[begin:end, begin:] = np.sqrt(np.maximum(squared, 0.0))
+    upper = np.triu(distances, 1)
     return upper + upper.T
 
 
@@ -443,14 +443,14 @@ def _closeness(inner, metric):
 def _least_matching(costs):
     """Return the cost of the best matching for each of stacked (k, k) matrices."""
     k = costs.shape[-1]
-    if k <= _MOST_PERMUTED:
+    if k <= _MAX_PERMUTED:
         best = np.full(costs.shape[:-2], np.inf)
         for order in permutations(range(k)):
             np.minimum(best, sum(costs[..., i, j] for i, j in enumerate(order)), out=best)
         return best
     flat = costs.reshape(-1, k, k)
-    found = [matrix[linear_sum_assignment(matrix)].sum() for matrix in flat]
-    return np.array(found).reshape(costs.shape[:-2])
+    totals = [matrix[linear_sum_assignment(matrix)].sum() for matrix in flat]
+    return np.array(totals).reshape(costs.shape[:-2])
 
 
 def canonical_subspaces(noised: np.ndarray, dimension: int) -> np.ndarray:

@@ -50,11 +50,11 @@ from scipy.optimize import brentq
 from scipy.special import gammaincc, gammaln, log_ndtr, ndtr
 
 _LARGEST_BETA = 5.0  # S falls by e^-5 a step: larger ones change nothing
-_SLACK = 0.01  # part of epsilon that the steps in c may cost
-_MOST_STEPS = 20_000
-_SHRINK = 0.98  # of beta, where noise growing with S is what costs most
+_STEP_PART_OF_EPSILON = 0.01  # part of epsilon that the steps in c may cost
+_MAX_STEPS = 20_000
+_BETA_DECAY = 0.98  # of beta, where noise growing with S is what costs most
 _MARGIN = 1e-6  # relative, of delta: outweighs errors of the quadrature
-_DEVIATIONS = 12.0  # what lies further from the mean has probability 1e-31
+_TAIL_DEVIATIONS = 12.0  # what lies further from the mean has probability 1e-31
 _PANELS, _NODES = 64, 16
 
 
@@ -108,8 +108,8 @@ def smooth_sensitivity(
     n_steps = max(0, (n_results - t0) // s + 1)
     ranks = np.arange(n_steps) * s  # j = ks + 1 and t = t0 + ks from 0: j is the smaller
     ordered = np.sort(np.minimum(radii, diameter), axis=0)
-    known = np.append(ordered[ranks, t0 - 1 + ranks], [diameter, diameter])
-    bounds = np.minimum(known[:-1] + known[1:], diameter)
+    nearest = np.append(ordered[ranks, t0 - 1 + ranks], [diameter, diameter])
+    bounds = np.minimum(nearest[:-1] + nearest[1:], diameter)
     return float((bounds * np.exp(-beta * np.arange(len(bounds)))).max())
 
 
@@ -127,8 +127,8 @@ def printed_sensitivity(radii: np.ndarray, beta: float, diameter: float, n_chang
     n_top = min(max(int(s / beta), 1), n_results)
     means = np.sort(radii, axis=0)[-n_top:].mean(axis=0)
     ranks = np.arange(neighbours_needed(n_results, s) + s, n_results + 1, s)
-    known = np.append(means[ranks - 1], diameter)
-    return float(2.0 * (known * np.exp(-beta * np.arange(len(known)))).max())
+    means = np.append(means[ranks - 1], diameter)
+    return float(2.0 * (means * np.exp(-beta * np.arange(len(means)))).max())
 
 
 def lemma_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calibration:
@@ -178,7 +178,7 @@ def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calib
         )
     beta = math.exp(high if excess(high) <= 0 else brentq(excess, low, high, xtol=1e-9))
     while worst_delta(epsilon, Calibration(alpha, beta), n_coordinates) > delta:
-        beta *= _SHRINK
+        beta *= _BETA_DECAY
     return Calibration(alpha, beta)
 
 
@@ -212,24 +212,24 @@ def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) ->
     alpha, beta = calibration.alpha, calibration.beta
     if beta > _LARGEST_BETA:
         return 1.0
-    n_steps = math.ceil(n_coordinates * beta / (_SLACK * epsilon))
-    n_steps = min(max(n_steps, 1), _MOST_STEPS)
+    n_steps = math.ceil(n_coordinates * beta / (_STEP_PART_OF_EPSILON * epsilon))
+    n_steps = min(max(n_steps, 1), _MAX_STEPS)
     step = beta / n_steps
     reduced = epsilon - n_coordinates * step
     if reduced <= 0:
         return 1.0
     wider = np.exp(step * np.arange(n_steps))
-    found = [hockey_stick(reduced, alpha, c, n_coordinates) for c in wider]
+    deltas = [hockey_stick(reduced, alpha, c, n_coordinates) for c in wider]
     if alpha**2 <= 2.0 * epsilon:
         narrowest = math.exp(-beta)
-        found.append(hockey_stick(epsilon, alpha * narrowest, narrowest, n_coordinates))
+        deltas.append(hockey_stick(epsilon, alpha * narrowest, narrowest, n_coordinates))
     else:
         # c_j e^-h <= c <= c_j: the smallest of the densities is that of the lower end
         narrower = np.exp(-step * np.arange(1, n_steps + 1))
-        found += [
+        deltas += [
             hockey_stick(reduced, alpha * c * math.exp(step), c, n_coordinates) for c in narrower
         ]
-    return min(1.0, max(found) * (1.0 + _MARGIN))
+    return min(1.0, max(deltas) * (1.0 + _MARGIN))
 
 
 def hockey_stick(epsilon: float, shift: float, scale: float, n_coordinates: int) -> float:
@@ -266,8 +266,8 @@ def _mass(epsilon, shift, scale, n_coordinates, mean, deviation):
     last = (b**2 / tau - constant) / tau / deviation**2
     degrees = n_coordinates - 1
     # the length of a normal vector is as concentrated as one coordinate
-    low = max(0.0, math.sqrt(degrees) - _DEVIATIONS)
-    high = math.sqrt(degrees) + _DEVIATIONS
+    low = max(0.0, math.sqrt(degrees) - _TAIL_DEVIATIONS)
+    high = math.sqrt(degrees) + _TAIL_DEVIATIONS
     edge = min(math.sqrt(max(last, 0.0)), high)
     beyond = float(gammaincc(degrees / 2.0, edge**2 / 2.0)) if tau > 0 and edge < high else 0.0
     if edge <= low:

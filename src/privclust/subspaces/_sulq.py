@@ -191,7 +191,7 @@ class SuLQKPlanes(SubspaceClusterer):
         rows = rows / radius
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self._noise(X.shape[1], n_runs * self.max_iter)
-        most = -math.inf
+        largest_inside = -math.inf
         for _ in range(n_runs):
             bases, start, reads_data = starting_bases(
                 self.init, X, self.n_clusters, self.dimension, rng, seeded=is_seeded(source)
@@ -200,8 +200,8 @@ class SuLQKPlanes(SubspaceClusterer):
                 noised = noise.release(nearest_subspaces(rows, bases)[2], source)
                 bases = principal_bases(noised, self.dimension)
             inside = float((bases * (noised @ bases)).sum())
-            if inside > most:
-                most, self.subspaces_ = inside, bases
+            if inside > largest_inside:
+                largest_inside, self.subspaces_ = inside, bases
         self.guarantee_ = self._promise(noise, start, reads_data, is_seeded(source), leaks)
         self.labels_ = residuals(rows, self.subspaces_).argmin(axis=1)
         self.n_iter_ = self.max_iter
@@ -229,7 +229,7 @@ class SuLQKPlanes(SubspaceClusterer):
         """State what the fit promises, the start included."""
         promise, caveats = start_guarantee(start, reads_data)
         relation = noise.sensitivity.relation
-        own = Guarantee.of(
+        rounds = Guarantee.of(
             [noise.statement("second moments", units="rows of norm 1")],
             "none" if leaks or caveats else "approximate",
             relation,
@@ -238,7 +238,7 @@ class SuLQKPlanes(SubspaceClusterer):
             caveats=(*leaks, *caveats),
         )
         if promise is None:
-            return own
+            return rounds
         if relation is Neighbours.REPLACE_ONE:
             promise = promise.to_replace_one()
         if promise.relation != relation:
@@ -246,4 +246,4 @@ class SuLQKPlanes(SubspaceClusterer):
                 f"init: the guarantee of {type(start).__name__} is for replace-one neighbours and "
                 f"says nothing for neighbours={self.neighbours!r}"
             )
-        return own.compose(promise)
+        return rounds.compose(promise)
