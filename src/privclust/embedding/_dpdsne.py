@@ -8,11 +8,13 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, Real, check_integer, check_parameters
 from privclust.embedding._dpdsne_kernels import affinities, forces
+from privclust.embedding._random_projection import PER_CALL
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source
@@ -28,7 +30,6 @@ _ATTRACTION = Sensitivity(  # over D, which is public
     "a mean of public h with private weights moves by at most D = max |h - h'|",
 )
 _OF_ALL_GRADIENTS = "each of n gradients within a ball of radius C: 2 C sqrt(n)"
-_ONCE = "for one transform of each row: a row that is transformed m times is released m times"
 
 
 class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -228,10 +229,7 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.variant == "paper":
             return self._placed(X, np.vstack([self.anchors_, X]))
         return np.vstack(
-            [
-                self._placed(X[i : i + _BLOCK_ROWS], self.anchors_)
-                for i in range(0, len(X), _BLOCK_ROWS)
-            ]
+            [self._placed(X[block], self.anchors_) for block in gen_batches(len(X), _BLOCK_ROWS)]
         )
 
     def guarantee_of(self, n_rows: int | None) -> Guarantee:
@@ -268,7 +266,7 @@ class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             relation,
             delta=self.delta,
             seeded=is_seeded(self._source),
-            caveats=(_ONCE,),
+            caveats=(PER_CALL,),
         )
 
     def __sklearn_tags__(self):

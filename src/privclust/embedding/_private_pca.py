@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core.hints import RandomState
@@ -293,8 +294,8 @@ def _second_moments(rows, radius):
     in once more.
     """
     moments = np.zeros((rows.shape[1], rows.shape[1]))
-    for start in range(0, len(rows), _CHUNK_ROWS):
-        chunk = rows[start : start + _CHUNK_ROWS].astype(np.float64) / radius
+    for block in gen_batches(len(rows), _CHUNK_ROWS):
+        chunk = rows[block].astype(np.float64) / radius
         norms = np.sqrt(np.einsum("ij,ij->i", chunk, chunk))
         chunk /= np.maximum(norms, 1.0)[:, None]
         moments += chunk.T @ chunk

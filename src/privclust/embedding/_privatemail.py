@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core.hints import RandomState
@@ -241,8 +242,7 @@ class PrivateMail(LabelledEmbedding):
         labels = self._query_labels(y, len(X))
         embeddings = np.empty((len(X), *self.start_.shape))
         kernel = np.empty((len(self._y) + 1,) * 2)
-        for start in range(0, len(X), _BLOCK_QUERIES):
-            rows = slice(start, start + _BLOCK_QUERIES)
+        for rows in gen_batches(len(X), _BLOCK_QUERIES):
             embeddings[rows] = self._embed(unit_rows(X[rows]), labels[rows], kernel)
         return embeddings
 

@@ -19,7 +19,7 @@ from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 
-_ONCE = "for one transform of each row: a row that is transformed m times is released m times"
+PER_CALL = "for one transform of each row: a row that is transformed m times is released m times"
 
 
 class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -202,7 +202,7 @@ class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _promise(self, leaks):
         """State what one transform of each row promises to whole rows."""
-        caveats, flaw, whole = (_ONCE,), "", self.sensitivity_
+        caveats, flaw, whole = (PER_CALL,), "", self.sensitivity_
         if self.neighbours == "attribute":
             epsilon = pld_epsilon([self._noise.loss], self.delta)
             caveats = (

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
+from sklearn.utils import gen_batches
 
 from privclust.core.validation import check_integer
 from privclust.privacy.accounting import check_epsilon
@@ -102,9 +103,9 @@ class ExactLines:
                 raise ValueError(f"start must be 'random' or two angles, got {start!r}")
             self._law = self._counts_after(np.full((n_angles, n_angles), n_angles**-2.0))
         else:
-            logits = _exponents(np.asarray(start, dtype=float), directions, epsilon)
+            at_start = _exponents(np.asarray(start, dtype=float), directions, epsilon)
             parts = [
-                _binomial(n, row[1:] - row[:1])[0] for n, row in zip(counts, logits, strict=True)
+                _binomial(n, row[1:] - row[:1])[0] for n, row in zip(counts, at_start, strict=True)
             ]
             self._law = self._in_any_order(_outer(parts))
 
@@ -134,8 +135,7 @@ class ExactLines:
         first, second = self._pairs
         chances = lines[first, second] * np.where(first < second, 2.0, 1.0)
         law = 0.0
-        for begin in range(0, len(chances), _BLOCK_PAIRS):
-            block = slice(begin, begin + _BLOCK_PAIRS)
+        for block in gen_batches(len(chances), _BLOCK_PAIRS):
             *tables, last = (table[block] for table in self._tables)
             joint = chances[block, None]
             for table in tables:
