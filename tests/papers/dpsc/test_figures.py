@@ -7,7 +7,7 @@ from matplotlib.colors import same_color
 
 from privclust.core.config import load_yaml
 from privclust.papers.dpsc import figures as dpsc
-from privclust.papers.dpsc import panels as dpsc_panels
+from privclust.papers.dpsc.metrics import distance_of_random
 from privclust.pipeline.plan import styles_in
 from privclust.report.drawing.style import Results, note_of, save, styles_of
 
@@ -57,7 +57,7 @@ def utility(epsilons, n_trials, source="made"):
 
     def values(method, point, trial):
         level = 1.0 / (1.0 + point["epsilon"]) + 0.01 * UTILITY.index(method)
-        found = dict.fromkeys(dpsc_panels.METRICS, level + 0.1 * trial)
+        found = dict.fromkeys(dpsc._METRICS, level + 0.1 * trial)
         return found | {"cost_last": 2 * found["cost"], "distance_last": 2 * found["distance"]}
 
     tables = {
@@ -204,7 +204,7 @@ def test_what_is_printed_is_a_mean_over_samples_and_what_is_released_is_one():
 
 def test_tables_have_every_method_metric_and_point():
     table = dpsc.fig2(DRAWINGS["fig2"]).table
-    assert len(table) == 3 * len(UTILITY) * 3 * len(dpsc_panels.METRICS)
+    assert len(table) == 3 * len(UTILITY) * 3 * len(dpsc._METRICS)
     assert (table["n"] == 6).all()
     row = table.query("experiment == 'dpsc_d5' and method == 'sa_ssc' and metric == 'cost'").iloc[0]
     trials = np.arange(6) * 0.1
@@ -216,7 +216,7 @@ def test_tables_have_every_method_metric_and_point():
 def test_the_condition_of_the_theorem_and_the_distance_of_random_subspaces():
     # 2 D / sqrt(m) with D = 45 and m = 5000 / 18, rounded down
     assert dpsc._condition(5000, 3, 5, 3) == pytest.approx(90 / np.sqrt(277))
-    assert dpsc._random(5, 50, 9) == pytest.approx(np.sqrt(2 * 5 * 9 * (1 - 9 / 50)))
+    assert distance_of_random(5, 50, 9) == pytest.approx(np.sqrt(2 * 5 * 9 * (1 - 9 / 50)))
     figure = dpsc.fig2(DRAWINGS["fig2"]).figure
     assert figure.axes[0].get_title("left").endswith("2D/√m = 5.41")
     assert figure.axes[2].get_title("left").endswith("2D/√m = 2,598")

@@ -45,7 +45,7 @@ def test_aggregation_by_each_solver(data, by, variant):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_guarantees_of_aggregation(data):
     sound, printed = (
-        subspaces.made(
+        subspaces.method_for(
             SampleAggregateSubspaceClustering,
             {"base": "lrr", "epsilon": 1.0, "delta": 1e-3, "variant": variant},
             data,
@@ -65,7 +65,9 @@ def test_start_and_chain_share_the_budget(data, share):
     params = {"init": "sulq", "share": share, "epsilon": 3.0}
     chain = {"n_sweeps": 50, "n_kept": 10, "record_every": 25}
     data.extra["delta"] = 1e-4
-    model = subspaces.made(GibbsSubspaceClustering, params | chain, data, streams()).fit(data.X)
+    model = subspaces.method_for(GibbsSubspaceClustering, params | chain, data, streams()).fit(
+        data.X
+    )
     assert model.init.epsilon == pytest.approx(share * 3.0)
     assert model.guarantee_.definition == "asymptotic"
     assert model.guarantee_.epsilon == pytest.approx(3.0)

@@ -21,33 +21,18 @@ def circle_trial(
 ) -> TrialData:
     """Points evenly spaced on the unit circle, and one more: here, or there (Figure 1).
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_points``; the paper does not say how many it draws.
-    trial, streams, dataset : object
-        Not used: nothing is random.
+    The point has ``n_points``; the paper does not say how many it draws. Nothing is random.
     """
-    found = circle_instability(point["n_points"])
-    extra = {
-        "added": found.added,
-        "subspaces": found.subspaces,
-        "costs": np.array(found.costs),
-        "distance": found.distance,
-    }
-    return TrialData(found.points, None, "computed", extra=extra)
+    pair = circle_instability(point["n_points"])
+    names = ("added", "subspaces", "costs", "distance")
+    extra = {name: np.asarray(getattr(pair, name)) for name in names}
+    return TrialData(pair.points, None, "computed", extra=extra)
 
 
 def fit_circle(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Cluster both data sets by a method without privacy.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``costs`` (2,), eq. (3).
-    """
+    """Cluster both data sets by a method without privacy; ``costs`` (2,) of eq. (3)."""
     costs = []
     for row in data.extra["added"]:
         X = np.vstack([data.X, row])
@@ -79,16 +64,9 @@ def chain_trial(
 ) -> TrialData:
     """A few unit rows in the plane, whose chain on labels is a matrix of moderate size.
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_samples``, at most 7; ``shape``: "lines", half of the rows about each of two lines at
-        right angles, or "circle", evenly spaced lines, of which no two are best; ``n_sweeps``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws how far rows are from their line, or the circle's turn.
-    dataset : None
+    The point has ``n_samples``, at most 7; ``shape``: "lines", half of the rows about each of two
+    lines at right angles, with random angles to them, or "circle", evenly spaced lines at a random
+    turn, of which no two are best; ``n_sweeps``.
     """
     n, rng = point["n_samples"], streams.get("data")
     if point["shape"] == "lines":
@@ -106,19 +84,8 @@ def follow_exact_chain(
 ) -> dict[str, np.ndarray]:
     """Compute how far a Gibbs chain of k = 2, q = 1 is from its target, without sampling.
 
-    Parameters
-    ----------
-    data, streams : object
-        The rows.
-    epsilon : float
-    init : {"random", "optimum"}
-        ``"optimum"``: the best two lines in random order, a start that is taken from the data as
-        those of the paper are.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``sweep`` and ``total_variation``, about ten a decade.
+    The start is ``"random"`` or ``"optimum"``: the best two lines in random order, taken from the
+    data as the paper's starts are. Returns ``sweep`` and ``total_variation``, about ten a decade.
     """
     n_sweeps, is_best = data.extra["n_sweeps"], init == "optimum"
     start = circle_optimum(data.X)[0] if is_best else init
@@ -133,8 +100,4 @@ def evaluate_exact_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> 
     ``final_distance``: after the last sweep; rounding adds about 1e-15 a sweep. Arrays: ``sweep``,
     ``total_variation``.
     """
-    return {
-        "final_distance": outputs["total_variation"][-1],
-        "sweep": outputs["sweep"],
-        "total_variation": outputs["total_variation"],
-    }
+    return {"final_distance": outputs["total_variation"][-1], **outputs}

@@ -1,4 +1,8 @@
-"""Trials of private subspace clustering: generated subspaces, and faces."""
+"""Trials of private subspace clustering: generated subspaces, and faces.
+
+Fits find in a trial's extra ``n_clusters``, ``dimension``, ``n_sweeps`` of Gibbs samplers,
+``delta`` and ``truth``, the subspaces (k, d, q); they return ``bases``, an array of that shape.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +31,11 @@ def mixture_trial(
 ) -> TrialData:
     """Points near random subspaces (Section 5). The truth is the subspaces they were drawn from.
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``, ``noise``; ``n_sweeps`` of
-        Gibbs samplers.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream is used.
-    dataset : None
+    The point has ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``, ``noise`` and
+    ``n_sweeps``.
     """
-    X, labels, truth = subspace_mixture(
-        point["n_samples"],
-        point["n_clusters"],
-        point["n_features"],
-        point["dimension"],
-        streams.get("data"),
-        point["noise"],
-    )
+    sizes = (point[name] for name in ("n_samples", "n_clusters", "n_features", "dimension"))
+    X, labels, truth = subspace_mixture(*sizes, streams.get("data"), point["noise"])
     return TrialData(X, labels, GENERATED, extra=_extra(point, truth))
 
 
@@ -60,17 +50,8 @@ def yale_trial(
     The paper names no true subspaces: the truth here is, of each person, the linear subspace that
     the prepared rows are nearest to.
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_samples``, spread evenly over ``n_clusters`` people; ``dimension`` of the affine and the
-        linear subspaces, ``n_features``, ``n_sweeps``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws people, images where not all are asked for, and the projection.
-    dataset : mapping
-        The prepared images and labels.
+    The point has ``n_samples``, spread evenly over ``n_clusters`` people; ``dimension`` of the
+    affine and the linear subspaces, ``n_features`` and ``n_sweeps``.
     """
     rng = streams.get("data")
     n_people, q = point["n_clusters"], point["dimension"]
@@ -83,9 +64,11 @@ def yale_trial(
             f"{q + 1} to {counts.max()}"
         )
     people = rng.choice(complete, size=n_people, replace=False)
-    faces = [
-        _affine(_some(dataset["images"][dataset["labels"] == p], n_each, rng), q) for p in people
-    ]
+    faces = []
+    for person in people:
+        images = dataset["images"][dataset["labels"] == person]
+        drawn = images[rng.permutation(len(images))[:n_each]].astype(np.float64)
+        faces.append(_affine(drawn, q))
     n_pixels = dataset["images"].shape[1]
     X = np.concatenate(faces) @ rng.normal(size=(n_pixels, point["n_features"]))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -93,11 +76,6 @@ def yale_trial(
     truth = np.linalg.svd(persons, full_matrices=False)[2][:, :q].transpose(0, 2, 1).copy()
     labels = np.repeat(np.arange(n_people), n_each)
     return TrialData(X, labels, dataset["source"], extra=_extra(point, truth))
-
-
-def _some(images: np.ndarray, n_images: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw some of a person's images."""
-    return images[rng.permutation(len(images))[:n_images]].astype(np.float64)
 
 
 def _affine(images: np.ndarray, dimension: int) -> np.ndarray:
@@ -109,14 +87,9 @@ def _affine(images: np.ndarray, dimension: int) -> np.ndarray:
 
 def _extra(point: Mapping[str, Any], truth: np.ndarray) -> dict[str, Any]:
     """Return what methods and metrics need beside the rows; delta is 1/(n ln n), as in Figure 2."""
-    n = point["n_samples"]
-    return {
-        "n_clusters": point["n_clusters"],
-        "dimension": point["dimension"],
-        "n_sweeps": point["n_sweeps"],
-        "delta": 1.0 / (n * math.log(n)),
-        "truth": truth,
-    }
+    n, settings = point["n_samples"], ("n_clusters", "dimension", "n_sweeps")
+    extra = {name: point[name] for name in settings}
+    return extra | {"delta": 1.0 / (n * math.log(n)), "truth": truth}
 
 
 def share_labels(
@@ -130,35 +103,22 @@ def share_labels(
     """Find the labels by SSC, LRR and TSC of an instance's rows, once for all methods.
 
     They do not depend on epsilon. Gibbs samplers start from some, and the clusterings without
-    privacy are made of them.
-
-    Parameters
-    ----------
-    point, trial, streams, dataset : object
-        As of the trial: faces where there is a data set.
-    shard, n_shards : int
-        0 and 1: labels are no sums.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``ssc``, ``lrr``, ``tsc``, shape (n,), int64.
+    privacy are made of them. Returns ``ssc``, ``lrr`` and ``tsc``, shape (n,), int64.
     """
     from privclust.papers.dpsc.solvers import SOLVERS, solver
 
     if n_shards != 1:
         raise ConfigError(f"shards: got {n_shards}; it may be 1: labels are no sums")
-    make = mixture_trial if dataset is None else yale_trial
-    data = make(point, trial, streams, dataset)
-    rng = streams.get("init")
-    found = {}
+    trial_data = mixture_trial if dataset is None else yale_trial
+    data, rng = trial_data(point, trial, streams, dataset), streams.get("init")
+    labels = {}
     with warnings.catch_warnings():
         # a column of SSC that has not quite converged is part of the method
         warnings.filterwarnings("ignore", message=".*did not reach tol")
         for name in SOLVERS:
             model = solver(name, data.extra["n_clusters"], rng)
-            found[name] = np.asarray(model.fit(data.X).labels_, dtype=np.int64)
-    return found
+            labels[name] = np.asarray(model.fit(data.X).labels_, dtype=np.int64)
+    return labels
 
 
 def fit_subspaces(
@@ -169,21 +129,17 @@ def fit_subspaces(
     Private methods draw rows in to the unit ball, each by itself. Of the parameters ``base`` may be
     the name of a solver (`privclust.papers.dpsc.solvers.SOLVERS`); ``init: ssc`` or
     ``lrr`` names shared labels to start from, found without privacy; ``init: sulq`` is a private
-    start, for which ``share`` of epsilon, a half unless given, is spent.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``bases`` (k, d, q); of a sampler that keeps samples ``kept`` (n_kept, k, d, q), float32; of
-        a method with a budget its ``epsilon``.
+    start, for which ``share`` of epsilon, a half unless given, is spent. Returns further, of a
+    sampler that keeps samples, ``kept`` (n_kept, k, d, q), float32; of a method with a budget its
+    ``epsilon``.
     """
     model = _fitted(estimator, params, data, streams)
-    found = {"bases": model.subspaces_}
+    outputs = {"bases": model.subspaces_}
     if len(getattr(model, "kept_subspaces_", ())):
-        found["kept"] = model.kept_subspaces_.astype(np.float32)
+        outputs["kept"] = model.kept_subspaces_.astype(np.float32)
     if "epsilon" in params:
-        found["epsilon"] = np.float64(params["epsilon"])
-    return found
+        outputs["epsilon"] = np.float64(params["epsilon"])
+    return outputs
 
 
 def fit_chain(
@@ -191,11 +147,8 @@ def fit_chain(
 ) -> dict[str, np.ndarray]:
     """Run a Gibbs sampler and return what it recorded, about a hundred times.
 
-    Returns
-    -------
-    dict of str to ndarray
-        ``sweep``, ``statistic`` and ``aligned_statistic`` (n_records,); ``subspaces``
-        (n_records, k, d, q).
+    That is ``sweep``, ``statistic`` and ``aligned_statistic`` (n_records,), and ``subspaces``
+    (n_records, k, d, q).
     """
     every = max(data.extra["n_sweeps"] // _N_RECORDS, 1)
     model = _fitted(estimator, {**params, "record_every": every}, data, streams)
@@ -203,7 +156,7 @@ def fit_chain(
     return {name: records[name] for name in _RECORDS}
 
 
-def made(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
     """Construct a method with what its class accepts of the trial; see `fit_subspaces`."""
     from privclust.papers.dpsc.solvers import solver
 
@@ -230,4 +183,4 @@ def _fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams
         # noise takes most rows out of the ball, starts without privacy leave no guarantee, and most
         # of Figure 2 lies outside the condition of Theorem 3.1
         warnings.simplefilter("ignore", UserWarning)
-        return made(estimator, params, data, streams).fit(data.X)
+        return method_for(estimator, params, data, streams).fit(data.X)

@@ -9,17 +9,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from privclust.papers.dpsc.panels import (
-    METRICS,
-    QUARTILES,
-    by_epsilon,
-    chain_lines,
-    circle_panel,
-    epsilon_colors,
-    exact_lines,
+from privclust.papers.dpsc.metrics import distance_of_random
+from privclust.papers.dpsc.panels import by_epsilon, chain_lines, circle_panel, epsilon_colors
+from privclust.report.drawing.panels import (
+    BAND,
+    caption,
+    counted,
+    legend_below,
+    limits,
+    mean_curves,
+    rows_of,
+    statistics,
 )
-from privclust.report.drawing.panels import BAND, caption, counted, mean_curves, statistics
-from privclust.report.drawing.style import BELOW, PALETTE, Drawing, Results, canvas
+from privclust.report.drawing.style import PALETTE, Drawing, Results, canvas
 
 _WIDTH = 10.5
 _LETTER = 0.065  # inches of a letter in a legend
@@ -62,45 +64,49 @@ _DATA_SETS = {
     "dpsc_starts_yale": "Extended Yale B",
 }
 _AXES = {"cost": "k-means cost, eq. (3)", "distance": "Wasserstein distance, eq. (2)"}
+_METRICS = (*_AXES, *(f"{metric}_last" for metric in _AXES), *(f"relative_{m}" for m in _AXES))
+_QUARTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
+_GREY = {"color": "#bbbbbb", "linewidth": 1.2}
+_DOTTED = {"color": "#000000", "linestyle": ":", "linewidth": 1.0}
 _SHOWN_POINTS = 16  # of Figure 1
 _SHAPES = {"lines": "rows about two lines", "circle": "evenly spaced rows"}
 _LEAST_DISTANCE = 1e-9  # drawn; rounding lies below
 _SCALE_TICKS = (1.0, 1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
+_CHAIN_WIDTH = 0.9  # points
 _CONVERGED = 1.1  # of the potential scale reduction, below which chains count as mixed
 
 
 def fig1(results: Results) -> Drawing:
     """Figure 1: points on a circle, the best two lines, and one more point that turns them."""
-    (experiment,) = results.trials
-    trials = results.trials[experiment]
-    method = trials["method"].iloc[0]
-    row = int(np.flatnonzero(trials["n_points"] == _SHOWN_POINTS)[0])
-    arrays = results.arrays[experiment, method]
-    points, added, lines = (arrays[f"array/{row:05d}/{n}"] for n in ("points", "added", "lines"))
-    distance = trials["distance"].iloc[row]
+    ((experiment, trials),) = results.trials.items()
+    trial, arrays = next(
+        (trial, arrays)
+        for trial, arrays in rows_of(results, experiment, trials["method"].iloc[0])
+        if trial["n_points"] == _SHOWN_POINTS
+    )
     with canvas(_WIDTH, 3.9, results.trials) as figure:
-        axes = figure.subplots(1, 3)
-        for number, axis in enumerate(axes[:2]):
-            circle_panel(axis, points, added[number], lines[number], lines[:number])
-        axes[0].set_title("A  one point more: the best two lines")
-        axes[1].set_title(f"B  the same point elsewhere: {distance:.3f} away")
+        first, second, moved = figure.subplots(1, 3)
+        for number, axis in enumerate((first, second)):
+            lines, added = arrays["lines"], arrays["added"][number]
+            circle_panel(axis, arrays["points"], added, lines[number], lines[:number])
+        first.set_title("A  one point more: the best two lines")
+        second.set_title(f"B  the same point elsewhere: {trial['distance']:.3f} away")
         places = np.arange(len(trials))
-        axes[2].plot(places, trials["distance"], "o", color=PALETTE[1])
-        axes[2].axhline(2.0, color="#bbbbbb", linewidth=1.2)
-        axes[2].set_xticks(places, [str(n) for n in trials["n_points"]])
-        axes[2].set_ylim(0.0, 2.1)
-        axes[2].set_xlabel("evenly spaced points")
-        axes[2].set_ylabel("Wasserstein distance of the optima")
-        axes[2].set_title("C  what one point moves (grey: the diameter)")
+        moved.plot(places, trials["distance"], "o", color=PALETTE[1])
+        moved.axhline(2.0, **_GREY)
+        moved.set_xticks(places, [str(n) for n in trials["n_points"]])
+        moved.set(ylim=(0.0, 2.1), xlabel="evenly spaced points")
+        moved.set_ylabel("Wasserstein distance of the optima")
+        moved.set_title("C  what one point moves (grey: the diameter)")
     return Drawing(figure, trials[["n_points", "distance", "gap"]])
 
 
 def fig2(results: Results) -> Drawing:
     """Figure 2: cost and Wasserstein distance against epsilon, as printed."""
     text = (
-        "Mean of {trials}{band}. Of Gibbs samples (exp.) the mean over the last 100. Dashed: as "
-        "printed, without a guarantee (exp.: starts taken from the data). Vertical: ε = 2D/√m, "
-        "from which on Theorem 3.1 speaks of Algorithm 1 (s.a.). Grey line: random subspaces."
+        "Of Gibbs samples (exp.) the mean over the last 100. Dashed: as printed, without a "
+        "guarantee (exp.: starts taken from the data). Vertical: ε = 2D/√m, from which on Theorem "
+        "3.1 speaks of Algorithm 1 (s.a.)."
     )
     return _utility(results, _PRINTED, text)
 
@@ -108,9 +114,8 @@ def fig2(results: Results) -> Drawing:
 def beyond(results: Results) -> Drawing:
     """What has a guarantee, at one (epsilon, delta), as it is released."""
     text = (
-        "Mean of {trials}{band}. What is released: of Gibbs samples the last. Every solid curve is "
-        "(ε, 1/(n ln n))-DP, of Gibbs samplers in the limit of many sweeps. Dotted: without "
-        "privacy. Grey line: random subspaces."
+        "What is released: of Gibbs samples the last. Every solid curve is (ε, 1/(n ln n))-DP, of "
+        "Gibbs samplers in the limit of many sweeps. Dotted: without privacy."
     )
     return _utility(results, _HONEST, text, released=True)
 
@@ -118,9 +123,9 @@ def beyond(results: Results) -> Drawing:
 def starts(results: Results) -> Drawing:
     """One Gibbs sample from starts that privacy allows, beside SuLQ and the paper's start."""
     text = (
-        "Mean of {trials}{band}. Of Gibbs samples the last. Solid: (ε, 1/(n ln n))-DP in all, of "
-        "Gibbs samplers in the limit of many sweeps. Dashed: the paper's start, taken from the "
-        "data. Dotted: without privacy. Grey line: random subspaces."
+        "Of Gibbs samples the last. Solid: (ε, 1/(n ln n))-DP in all, of Gibbs samplers in the "
+        "limit of many sweeps. Dashed: the paper's start, taken from the data. Dotted: without "
+        "privacy."
     )
     return _utility(results, _STARTS, text, released=True)
 
@@ -129,38 +134,34 @@ def _utility(
     results: Results, methods: Sequence[str], text: str, released: bool = False
 ) -> Drawing:
     """Draw both metrics on all data sets."""
-    table = statistics(results.trials, ["epsilon"], METRICS, QUARTILES)
-    names = [name for name in _DATA_SETS if name in results.trials]
+    table = statistics(results.trials, ["epsilon"], _METRICS, _QUARTILES)
+    tables = {name: results.trials[name] for name in _DATA_SETS if name in results.trials}
     with canvas(_WIDTH, 7.6, results.trials) as figure:
-        axes = figure.subplots(2, len(names), squeeze=False, sharex="col")
-        for column, name in enumerate(names):
-            trials = results.trials[name]
+        axes = figure.subplots(2, len(tables), squeeze=False, sharex="col")
+        for panels, (name, trials) in zip(axes.T, tables.items(), strict=True):
             sizes = _sizes(trials)
-            for axis, (metric, label) in zip(axes[:, column], _AXES.items(), strict=True):
+            title = f"{_DATA_SETS[name]}\n{_sizes_text(*sizes)}"
+            if not released:
+                title += f"\n2D/√m = {_rounded(_condition(*sizes))}"
+            for axis, metric in zip(panels, _AXES, strict=True):
                 shown = metric + ("_last" if released else "")
                 part = table[(table["experiment"] == name) & (table["metric"] == shown)]
                 mean_curves(axis, part, "epsilon", [*methods, *results.own], results.styles)
                 axis.set_ylim(bottom=0.0)
-                if column == 0:
-                    axis.set_ylabel(label)
                 if not released:
-                    axis.axvline(_condition(*sizes), color="#bbbbbb", linewidth=1.2, zorder=0)
-            title = f"{_DATA_SETS[name]}\n{_told(*sizes)}"
-            if not released:
-                title += f"\n2D/√m = {_rounded(_condition(*sizes))}"
-            axes[0, column].set_title(title)
-            random = _random(*sizes[1:])
-            axes[1, column].axhline(random, color="#bbbbbb", linewidth=1.2, zorder=0)
-            axes[1, column].set_ylim(0.0, 1.08 * random)
-            axes[1, column].set_xlabel("privacy budget, ε")
-            axes[1, column].set_xlim(*_limits(trials["epsilon"]))
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        columns = int(_WIDTH // (0.9 + _LETTER * max(len(label) for label in labels)))
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=columns, handlelength=4.0
-        ).set_gid(BELOW)
-        counts = sorted({counted(results.trials[name]) for name in names})
-        caption(figure, text.format(trials=" or ".join(counts), band=BAND))
+                    axis.axvline(_condition(*sizes), **_GREY, zorder=0)
+            panels[0].set_title(title)
+            random = distance_of_random(*sizes[1:])
+            panels[1].axhline(random, **_GREY, zorder=0)
+            panels[1].set(ylim=(0.0, 1.08 * random), xlim=limits(trials["epsilon"]))
+            panels[1].set_xlabel("privacy budget, ε")
+        for axis, label in zip(axes[:, 0], _AXES.values(), strict=True):
+            axis.set_ylabel(label)
+        longest = max(map(len, axes[0, 0].get_legend_handles_labels()[1]))
+        ncols = int(_WIDTH // (0.9 + _LETTER * longest))
+        legend_below(figure, axes[0, 0], ncols, handlelength=4.0)
+        mean = f"Mean of {counted(*tables.values())}{BAND}"
+        caption(figure, f"{mean}. {text} Grey line: random subspaces.")
     return Drawing(figure, table)
 
 
@@ -170,7 +171,7 @@ def _sizes(trials: pd.DataFrame) -> tuple[int, int, int, int]:
     return tuple(int(row[n]) for n in ("n_samples", "n_clusters", "n_features", "dimension"))
 
 
-def _told(n: int, k: int, d: int, q: int) -> str:
+def _sizes_text(n: int, k: int, d: int, q: int) -> str:
     """Write the sizes of a data set."""
     return f"n = {n}, d = {d}, k = {k}, q = {q}"
 
@@ -180,56 +181,46 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
-def _limits(epsilons: pd.Series) -> tuple[float, float]:
-    """Return the ends of the axis of epsilon, with some room."""
-    return 0.8 * epsilons.min(), 1.25 * epsilons.max()
-
-
 def _condition(n: int, k: int, d: int, q: int) -> float:
     """Return the least epsilon of Theorem 3.1: 2 D / sqrt(m), D = k d q and m = n // (2 q k)."""
     return 2.0 * k * d * q / math.sqrt(n // (2 * q * k))
 
 
-def _random(k: int, d: int, q: int) -> float:
-    """Return the Wasserstein distance of random subspaces in a fixed matching, in square mean."""
-    return math.sqrt(2.0 * k * q * (1.0 - q / d))
-
-
 def fig3(results: Results) -> Drawing:
     """Figure 3: statistic, cost and distance along the sweeps; chains from different starts."""
-    (experiment,) = results.trials
-    trials = results.trials[experiment]
+    ((experiment, trials),) = results.trials.items()
     colors = epsilon_colors(trials["epsilon"].unique())
     others = [method for method in results.styles if method != "gibbs_random"]
     with canvas(_WIDTH, 7.4, results.trials) as figure:
         axes = figure.subplots(2, 3)
         panels = (
-            (axes[0, 0], "exp_ssc", "statistic", "A  as printed: start by SSC", "test statistic"),
-            (axes[0, 1], "exp_ssc", "cost_path", "B  start by SSC", _AXES["cost"]),
-            (axes[0, 2], "exp_ssc", "distance_path", "C  start by SSC", _AXES["distance"]),
-            (axes[1, 0], "exp_ssc", "aligned", "D  the same of projections UU'", "test statistic"),
-            (axes[1, 1], "gibbs_random", "distance_path", "E  random start", _AXES["distance"]),
+            ("exp_ssc", "statistic", "A  as printed: start by SSC", "test statistic"),
+            ("exp_ssc", "cost_path", "B  start by SSC", _AXES["cost"]),
+            ("exp_ssc", "distance_path", "C  start by SSC", _AXES["distance"]),
+            ("exp_ssc", "aligned", "D  the same of projections UU'", "test statistic"),
+            ("gibbs_random", "distance_path", "E  random start", _AXES["distance"]),
         )
-        for axis, method, name, title, label in panels:
-            chain_lines(axis, results, experiment, method, name, colors)
-            axis.set_title(title)
-            axis.set_ylabel(label)
-        _, _, d, q = _sizes(trials)
-        axes[1, 0].axhline(math.sqrt(q / d), color="#000000", linestyle=":", linewidth=1.0)
+        *along_sweeps, scale = axes.flat
+        for axis, (method, quantity, title, label) in zip(along_sweeps, panels, strict=True):
+            chains = rows_of(results, experiment, method)
+            chain_lines(axis, chains, quantity, colors, linewidth=_CHAIN_WIDTH)
+            axis.set_ylim(bottom=0.0)
+            axis.set(title=title, ylabel=label)
+        n, k, d, q = _sizes(trials)
+        axes[1, 0].axhline(math.sqrt(q / d), **_DOTTED)
         axes[0, 0].legend(loc="upper right")
-        by_epsilon(axes[1, 2], trials, "rhat", others)
-        axes[1, 2].axhline(_CONVERGED, color="#000000", linestyle=":", linewidth=1.0)
-        axes[1, 2].set_yscale("log")
-        axes[1, 2].set_ylim(0.9, max(3.0, 1.3 * trials["rhat"].max()))
-        axes[1, 2].yaxis.set_major_locator(FixedLocator(_SCALE_TICKS))
-        axes[1, 2].yaxis.set_major_formatter("{x:g}")
-        axes[1, 2].yaxis.set_minor_locator(NullLocator())
-        axes[1, 2].set_title("F  against a chain with a random start")
-        axes[1, 2].set_ylabel("potential scale reduction of the cost")
-        axes[1, 2].legend(loc="upper left", fontsize=7.5)
+        by_epsilon(scale, trials, "rhat", others)
+        scale.axhline(_CONVERGED, **_DOTTED)
+        scale.set(yscale="log", ylim=(0.9, max(3.0, 1.3 * trials["rhat"].max())))
+        scale.yaxis.set_major_locator(FixedLocator(_SCALE_TICKS))
+        scale.yaxis.set_major_formatter("{x:g}")
+        scale.yaxis.set_minor_locator(NullLocator())
+        scale.set_title("F  against a chain with a random start")
+        scale.set_ylabel("potential scale reduction of the cost")
+        scale.legend(loc="upper left", fontsize=7.5)
         caption(
             figure,
-            f"A line is a chain: {counted(trials)}, {_told(*_sizes(trials))}. A and D: over all "
+            f"A line is a chain: {counted(trials)}, {_sizes_text(n, k, d, q)}. A and D: over all "
             "sweeps so far; D is 1 where nothing moves and comes to √(q/d), dotted, where "
             "subspaces move freely. F: second halves of two chains on the same rows, dotted: 1.1.",
         )
@@ -242,30 +233,24 @@ def fig3(results: Results) -> Drawing:
 
 def scaling(results: Results) -> Drawing:
     """Distance against the ambient dimension, all else the same."""
-    (experiment,) = results.trials
-    trials = results.trials[experiment]
+    (trials,) = results.trials.values()
     epsilons = sorted(trials["epsilon"].unique())
-    keys = ["method", "label", "epsilon", "n_features"]
-    groups = trials.groupby(keys, sort=False)["relative_distance"]
-    table = groups.agg(["mean", "std", "count"]).rename(columns={"count": "n"}).reset_index()
-    table["se"] = table["std"] / np.sqrt(table["n"])
+    keys = ["epsilon", "n_features"]
+    columns = ["method", "label", *keys, "mean", "std", "n", "se"]
+    table = statistics(results.trials, keys, ["relative_distance"])[columns]
     with canvas(_WIDTH, 4.2, results.trials) as figure:
         axes = figure.subplots(1, len(epsilons), squeeze=False, sharey=True)[0]
         for axis, epsilon in zip(axes, epsilons, strict=True):
             part = table[table["epsilon"] == epsilon]
             mean_curves(axis, part, "n_features", list(results.styles), results.styles)
-            axis.axhline(1.0, color="#bbbbbb", linewidth=1.2, zorder=0)
+            axis.axhline(1.0, **_GREY, zorder=0)
             axis.set_xticks(sorted(trials["n_features"].unique()))
             axis.xaxis.set_major_formatter("{x:g}")
             axis.minorticks_off()
-            axis.set_title(f"ε = {epsilon:g}")
-            axis.set_xlabel("ambient dimension d")
+            axis.set(title=f"ε = {epsilon:g}", xlabel="ambient dimension d")
         axes[0].set_ylabel("Wasserstein distance, random subspaces = 1")
         axes[0].set_ylim(bottom=0.0)
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=5, handlelength=4.0
-        ).set_gid(BELOW)
+        legend_below(figure, axes[0], ncols=5, handlelength=4.0)
         n, k, _, q = _sizes(trials)
         caption(
             figure,
@@ -277,23 +262,22 @@ def scaling(results: Results) -> Drawing:
 
 def chain(results: Results) -> Drawing:
     """Total variation distance of exact small chains from their target."""
-    (experiment,) = results.trials
-    trials = results.trials[experiment]
+    ((experiment, trials),) = results.trials.items()
+    labels = dict(zip(trials["method"], trials["label"], strict=True))
     shapes = list(trials["shape"].unique())
     colors = epsilon_colors(trials["epsilon"].unique())
     with canvas(_WIDTH, 4.4, results.trials) as figure:
         axes = figure.subplots(1, len(shapes), squeeze=False, sharey=True)[0]
         for axis, shape in zip(axes, shapes, strict=True):
-            for method in results.styles:
-                exact_lines(axis, results, experiment, method, shape, colors)
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.set_ylim(_LEAST_DISTANCE, 1.5)
-            axis.set_xlabel("sweeps")
+            for method, style in results.styles.items():
+                rows = rows_of(results, experiment, method)
+                chains = (row for row in rows if row[0]["shape"] == shape)
+                remark = f", {labels.get(method)}"
+                chain_lines(axis, chains, "total_variation", colors, remark, linestyle=style.dash)
+            axis.set(xscale="log", yscale="log", ylim=(_LEAST_DISTANCE, 1.5))
             axis.set_title(_SHAPES.get(shape, shape))
         axes[0].set_ylabel("total variation distance from eq. (10)")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4).set_gid(BELOW)
+        legend_below(figure, axes[0], ncols=4)
         caption(
             figure,
             f"Computed by quadrature, not sampled: {int(trials['n_samples'].iloc[0])} rows in the "

@@ -10,28 +10,18 @@ from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.subspaces import GibbsSubspaceClustering
 
 _STAGES = 20
-_PART = 0.5  # of the sweeps, before those at the budget itself
-_LOWEST = 10.0  # epsilon n_samples of the first stage, where the density of eq. (10) is nearly flat
+_ANNEALED = 0.5  # share of the sweeps, before those at the budget itself
+_FIRST_EPSILON_N = 10.0  # epsilon n_samples where the density of eq. (10) is nearly flat
 
 
 def subspaces_of_labels(
     data: TrialData, streams: TrialStreams, *, by: str
 ) -> dict[str, np.ndarray]:
-    """The subspaces that the clusters of shared labels are nearest to; no privacy.
+    """The subspaces that the clusters of the labels shared by a solver are nearest to; no privacy.
 
-    Parameters
-    ----------
-    data, streams : object
-        The trial; the noise stream fills up subspaces of too few rows.
-    by : str
-        Whose labels, of `privclust.papers.dpsc.data.share_labels`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``bases`` (k, d, q).
+    Subspaces of too few rows are filled up at random.
     """
-    labels, (k, q) = data.extra["shared"][by], (data.extra["n_clusters"], data.extra["dimension"])
+    labels, k, q = data.extra["shared"][by], data.extra["n_clusters"], data.extra["dimension"]
     return {"bases": bases_of_labels(data.X, labels, k, q, streams.get("noise"))}
 
 
@@ -46,13 +36,13 @@ class AnnealedGibbs(GibbsSubspaceClustering):
     def fit(self, X, y=None):
         """Sample from X (n_samples, n_features)."""
         rng = as_generator(self.random_state)
-        lowest = min(_LOWEST / len(X), self.epsilon)
-        of_a_stage = max(1, int(_PART * self.n_sweeps / _STAGES))
+        lowest = min(_FIRST_EPSILON_N / len(X), self.epsilon)
+        stage_sweeps = max(1, int(_ANNEALED * self.n_sweeps / _STAGES))
         init = "random"
         for epsilon in np.geomspace(lowest, self.epsilon, _STAGES):
-            stage = {"epsilon": float(epsilon), "n_sweeps": of_a_stage, "n_kept": 0, "init": init}
+            stage = {"epsilon": float(epsilon), "n_sweeps": stage_sweeps, "n_kept": 0, "init": init}
             init = self._chain(stage, rng).fit(X).subspaces_
-        left = max(self.n_kept, 1, self.n_sweeps - _STAGES * of_a_stage)
+        left = max(self.n_kept, 1, self.n_sweeps - _STAGES * stage_sweeps)
         model = self._chain({"n_sweeps": left, "init": init}, rng).fit(X)
         vars(self).update({name: value for name, value in vars(model).items() if name[-1] == "_"})
         return self

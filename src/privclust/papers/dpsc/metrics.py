@@ -10,7 +10,6 @@ import numpy as np
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.pipeline.runner import TrialData
 
-_LOW, _CUSTOMARY, _LARGE = 0.0, 1.0, 2.0
 _CUSTOMARY_RANGE = 1.0, 10.0  # epsilons that are a usual budget or a loose one
 
 
@@ -59,7 +58,7 @@ def _budget(epsilon) -> float:
     if epsilon is None:
         return math.nan
     low, high = _CUSTOMARY_RANGE
-    return _LOW if epsilon < low else _CUSTOMARY if epsilon <= high else _LARGE
+    return float(epsilon >= low) + float(epsilon > high)
 
 
 def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -73,12 +72,14 @@ def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
     `separation` NaN.
     """
     bases, other = outputs["subspaces"], data.extra["reference"]["subspaces"]
-    cost = _costs(data.X, bases)
+    cost, other_cost = (
+        np.array([subspace_cost(data.X, sample) for sample in chain]) for chain in (bases, other)
+    )
     distance = [wasserstein_distance(sample, data.extra["truth"]) for sample in bases]
     is_reference = np.array_equal(bases, other)
     halves = _late_halves(cost)
     if not is_reference:
-        halves += _late_halves(_costs(data.X, other))
+        halves += _late_halves(other_cost)
     return {
         "final_statistic": outputs["statistic"][-1],
         "final_aligned": outputs["aligned_statistic"][-1],
@@ -126,11 +127,6 @@ def _late_halves(values: np.ndarray) -> list[np.ndarray]:
     """Return the third and the last quarter of a sequence, of one length."""
     quarter = len(values) // 4
     return [values[-2 * quarter : -quarter], values[-quarter:]]
-
-
-def _costs(X: np.ndarray, bases: np.ndarray) -> np.ndarray:
-    """Return the cost of each sample."""
-    return np.array([subspace_cost(X, sample) for sample in bases])
 
 
 def _separation(bases: np.ndarray, other: np.ndarray) -> float:

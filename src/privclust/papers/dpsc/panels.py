@@ -1,26 +1,15 @@
-"""Parts of the subspace clustering figures: curves against epsilon, and chains along sweeps."""
+"""Parts of the subspace clustering figures: chains along sweeps, trials by epsilon, a circle."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from privclust.report.drawing.style import MARKERS, PALETTE, Results
-
-METRICS = (
-    "cost",
-    "distance",
-    "cost_last",
-    "distance_last",
-    "relative_cost",
-    "relative_distance",
-)
-QUARTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
-_TRIAL_LINE = 0.9  # points
+from privclust.report.drawing.style import MARKERS, PALETTE
 
 
 def epsilon_colors(epsilons: Sequence[float]) -> dict[float, object]:
@@ -29,56 +18,26 @@ def epsilon_colors(epsilons: Sequence[float]) -> dict[float, object]:
     return {epsilon: tuple(shade) for epsilon, shade in zip(sorted(epsilons), shades, strict=True)}
 
 
-def paths(
-    results: Results, experiment: str, method: str, name: str
-) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
-    """Yield epsilon, sweeps and a recorded quantity of each chain of a method."""
-    own = results.trials[experiment]
-    own = own[own["method"] == method].reset_index(drop=True)
-    arrays = results.arrays[experiment, method]
-    for row, epsilon in enumerate(own["epsilon"]):
-        prefix = f"array/{row:05d}"
-        yield epsilon, arrays[f"{prefix}/sweep"], arrays[f"{prefix}/{name}"]
-
-
 def chain_lines(
     axis: Axes,
-    results: Results,
-    experiment: str,
-    method: str,
-    name: str,
+    chains: Iterable[tuple[pd.Series, dict[str, np.ndarray]]],
+    quantity: str,
     colors: dict[float, object],
+    remark: str = "",
+    **line: object,
 ) -> None:
-    """Draw a quantity along the sweeps, a line a chain, a colour an epsilon."""
+    """Draw a recorded quantity along the sweeps, a line a chain, a colour an epsilon.
+
+    The trials' chains are those of `privclust.report.drawing.panels.rows_of`; the remark follows
+    each epsilon in the legend.
+    """
     named = set()
-    for epsilon, sweeps, values in paths(results, experiment, method, name):
-        label = None if epsilon in named else f"ε = {epsilon:g}"
+    for trial, arrays in chains:
+        epsilon = trial["epsilon"]
+        label = None if epsilon in named else f"ε = {epsilon:g}{remark}"
         named.add(epsilon)
-        axis.plot(sweeps, values, color=colors[epsilon], linewidth=_TRIAL_LINE, label=label)
+        axis.plot(arrays["sweep"], arrays[quantity], color=colors[epsilon], label=label, **line)
     axis.set_xlabel("sweeps")
-    axis.set_ylim(bottom=0.0)
-
-
-def exact_lines(
-    axis: Axes,
-    results: Results,
-    experiment: str,
-    method: str,
-    shape: str,
-    colors: dict[float, object],
-) -> None:
-    """Draw the total variation distance of each trial's chain on rows of one shape."""
-    own = results.trials[experiment]
-    own = own[own["method"] == method].reset_index(drop=True)
-    drawn = paths(results, experiment, method, "total_variation")
-    named = set()
-    for (epsilon, sweeps, values), kind in zip(drawn, own["shape"], strict=True):
-        if kind != shape:
-            continue
-        label = None if epsilon in named else f"ε = {epsilon:g}, {own['label'].iloc[0]}"
-        named.add(epsilon)
-        dash = results.styles[method].dash
-        axis.plot(sweeps, values, color=colors[epsilon], linestyle=dash, label=label)
 
 
 def by_epsilon(axis: Axes, trials: pd.DataFrame, metric: str, methods: Sequence[str]) -> None:
@@ -86,21 +45,13 @@ def by_epsilon(axis: Axes, trials: pd.DataFrame, metric: str, methods: Sequence[
     epsilons = sorted(trials["epsilon"].unique())
     width = 0.7 / max(len(methods), 1)
     for number, method in enumerate(methods):
-        own = trials[trials["method"] == method]
-        if own.empty:
+        rows = trials[trials["method"] == method]
+        if rows.empty:
             continue
         shift = (number - (len(methods) - 1) / 2.0) * width
-        places = own["epsilon"].map(epsilons.index).to_numpy(float) + shift
-        axis.plot(
-            places,
-            own[metric],
-            MARKERS[number],
-            color=PALETTE[number],
-            markersize=4,
-            alpha=0.75,
-            linestyle="none",
-            label=own["label"].iloc[0],
-        )
+        places = rows["epsilon"].map(epsilons.index).to_numpy(float) + shift
+        look = {"color": PALETTE[number], "alpha": 0.75, "markersize": 4, "linestyle": "none"}
+        axis.plot(places, rows[metric], MARKERS[number], label=rows["label"].iloc[0], **look)
     axis.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
     axis.set_xlabel("privacy budget, ε")
 
@@ -116,5 +67,4 @@ def circle_panel(
     axis.plot(*points.T, "o", color=PALETTE[1])
     axis.plot(*added, "X", color=PALETTE[1], markersize=11, markeredgecolor="white")
     axis.set_aspect("equal")
-    axis.set_xlim(-1.3, 1.3)
-    axis.set_ylim(-1.3, 1.3)
+    axis.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3))

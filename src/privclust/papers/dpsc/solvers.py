@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from privclust.core.validation import check_option
 from privclust.segmentation import LRR, SSC, TSC
 
@@ -19,21 +21,7 @@ def solver(name: str, n_clusters: int, random_state=None):
 
     LRR has no error term: its closed form, which is exact on the faces, where error terms are not;
     on generated data error terms made no difference.
-
-    Parameters
-    ----------
-    name : {"ssc", "lrr", "tsc"}
-    n_clusters : int
-    random_state : None, int or numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        For another name.
     """
     check_option("name", name, SOLVERS)
-    if name == "ssc":
-        return SSC(n_clusters, alpha=SSC_ALPHA, random_state=random_state)
-    if name == "lrr":
-        return LRR(n_clusters, random_state=random_state)
-    return TSC(n_clusters, random_state=random_state)
+    method = {"ssc": partial(SSC, alpha=SSC_ALPHA), "lrr": LRR, "tsc": TSC}[name]
+    return method(n_clusters, random_state=random_state)

@@ -1,10 +1,10 @@
-"""What the figures of several papers share: captions, counts and tables."""
+"""What the figures of several papers share: captions, counts, legends, curves and tables."""
 
 from __future__ import annotations
 
 import numbers
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from privclust.report.comparison import Z95
-from privclust.report.drawing.style import MethodStyle, Results
+from privclust.report.drawing.style import BELOW, MethodStyle, Results
 
 _TABLE_SIZE = 8.0
-_FEWEST_TRIALS = 5  # with a band
-BAND = f" (band, from {_FEWEST_TRIALS} trials on: 95 % of its standard error)"
+_TRIALS_FOR_A_BAND = 5
+BAND = f" (band, from {_TRIALS_FOR_A_BAND} trials on: 95 % of its standard error)"
 
 
 def caption(figure: FigureBase, text: str) -> None:
@@ -27,10 +27,31 @@ def caption(figure: FigureBase, text: str) -> None:
     figure.suptitle(lines, x=0.01, horizontalalignment="left", fontsize=9)
 
 
-def counted(trials: pd.DataFrame) -> str:
-    """Write how many trials there are."""
-    number = trials["trial"].nunique()
-    return "1 trial" if number == 1 else f"{number} trials"
+def counted(*tables: pd.DataFrame) -> str:
+    """Write how many trials there are: "12 trials", or "1 trial or 3 trials" if tables differ."""
+    numbers = {trials["trial"].nunique() for trials in tables}
+    return " or ".join(sorted("1 trial" if n == 1 else f"{n} trials" for n in numbers))
+
+
+def legend_below(figure: FigureBase, axis: Axes, ncols: int, **look: float) -> None:
+    """Name a panel's curves below all panels, where a note on sources is put into the legend."""
+    place = {"loc": "outside lower center", "ncols": ncols}
+    figure.legend(*axis.get_legend_handles_labels(), **place, **look).set_gid(BELOW)
+
+
+def limits(epsilons: pd.Series) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis of epsilon, with some room."""
+    return 0.8 * epsilons.min(), 1.25 * epsilons.max()
+
+
+def rows_of(
+    results: Results, experiment: str, method: str
+) -> Iterator[tuple[pd.Series, dict[str, np.ndarray]]]:
+    """Yield each trial of a method with the arrays that it recorded, by their names."""
+    trials = results.trials[experiment]
+    of_method = trials[trials["method"] == method].reset_index(drop=True)
+    for row, trial in of_method.iterrows():
+        yield trial, arrays_of(results, experiment, method, row)
 
 
 def arrays_of(results: Results, experiment: str, method: str, row: int) -> dict[str, np.ndarray]:
@@ -46,22 +67,10 @@ def statistics(
     metrics: Sequence[str],
     quantiles: Mapping[str, float] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Sum metrics up over trials: one row an experiment, method, point and metric.
+    """Sum metrics up over each experiment's trials: one row a method, point and metric.
 
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Trials by experiment.
-    axes, metrics : sequence of str
-        Columns of the trials.
-    quantiles : mapping of str to float
-        Further columns, each with the share of trials that lie below.
-
-    Returns
-    -------
-    DataFrame
-        Columns: experiment, method, label, the axes, metric, n, mean, std, se = std / sqrt(n), the
-        quantiles.
+    Columns: experiment, method, label, the axes, metric, n, mean, std, se = std / sqrt(n), and the
+    named quantiles.
     """
     parts = []
     for name, trials in tables.items():
@@ -111,32 +120,18 @@ def mean_curves(
     methods: Sequence[str],
     styles: Mapping[str, MethodStyle],
 ) -> None:
-    """Draw the mean of each method along a logarithmic axis, with 95 % of its standard error.
+    """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
-    The band is left out below five trials, whose spread says little of it.
-
-    Parameters
-    ----------
-    axis : Axes
-    table : DataFrame
-        One row a method and point; columns ``mean``, ``se``, ``n``.
-    x : str
-    methods : sequence of str
-        In the order of the legend; those without rows are left out.
-    styles : mapping of str to MethodStyle
+    The band, of `Z95` standard errors (columns ``mean``, ``se``, ``n``), is left out below five
+    trials, whose spread says little of it.
     """
     for method in methods:
-        own = table[table["method"] == method].sort_values(x)
-        if own.empty:
+        curve = table[table["method"] == method].sort_values(x)
+        if curve.empty:
             continue
-        style = styles[method]
-        if own["n"].min() >= _FEWEST_TRIALS:
-            low, high = (own["mean"] + side * Z95 * own["se"] for side in (-1.0, 1.0))
-            axis.fill_between(own[x], low, high, color=style.color, alpha=0.15, linewidth=0)
-        axis.plot(
-            own[x],
-            own["mean"],
-            **style.line,
-            label=own["label"].iloc[0],
-        )
+        style, mean, label = styles[method], curve["mean"], curve["label"].iloc[0]
+        if curve["n"].min() >= _TRIALS_FOR_A_BAND:
+            low, high = (mean + side * Z95 * curve["se"] for side in (-1.0, 1.0))
+            axis.fill_between(curve[x], low, high, color=style.color, alpha=0.15, linewidth=0)
+        axis.plot(curve[x], mean, **style.line, label=label)
     axis.set_xscale("log")

@@ -15,21 +15,9 @@ def draw_costs(
 ) -> Drawing:
     """Draw what each rule and each paper took, and predicted beside measured times.
 
-    Parameters
-    ----------
-    table : DataFrame
-        From `privclust.report.costs.cost_table`.
-    model : DataFrame
-        From `privclust.report.costs.predict`.
-    runs : DataFrame
-        From `privclust.report.costs.compare_runs`; runs that did all jobs are drawn.
-    effort : str
-        A key of `privclust.report.costs.LIMITS`, whose limit on 2 cores is drawn.
-
-    Returns
-    -------
-    Drawing
-        Its table is `model`.
+    The tables are those of `privclust.report.costs`: `cost_table`, `predict` (the drawing's table)
+    and `compare_runs`, of which runs that did all jobs are drawn; `LIMITS` has the limit on 2 cores
+    of the effort.
     """
     with canvas(9.0, 3.4, {}) as figure:
         by_rule, by_paper, by_cores = figure.subplots(1, 3)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -33,9 +34,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BELOW = "below"  # marks a legend outside below all panels, which a note on sources is put into
 _NOTE = "#b00000"
 # For methods of a user's own, beside any of the papers': Tol's muted colours.
-_OWN = ("#882255", "#332288", "#999933", "#44AA99")
-_OWN_MARKERS = ("*", "p", "h", "8")
+_OWN_LOOKS = (("#882255", "*"), ("#332288", "p"), ("#999933", "h"), ("#44AA99", "8"))
 _LINES = {"solid": "-", "dashed": "--", "dashdot": "-.", "dotted": ":"}
+AnyPath = str | os.PathLike[str]
 _PROMISES = {"private": "solid", "weaker": "dashed", "none": "dotted"}
 
 RC = {
@@ -117,30 +118,18 @@ class Drawing:
 def styles_of(
     methods: Iterable[tuple[str, Mapping[str, Any]]], own: Iterable[str] = ()
 ) -> dict[str, MethodStyle]:
-    """Give each method its colour, marker and dash.
+    """Give each method its colour, marker and dash, in that order, a user's own last.
 
-    Parameters
-    ----------
-    methods : iterable of (str, mapping)
-        From `privclust.pipeline.plan.styles_in`: names, and what the paper's file says of each.
-    own : iterable of str
-        Methods of a user's own, which get styles that no method of a paper has.
-
-    Returns
-    -------
-    dict of str to MethodStyle
-        In that order, a user's own last.
+    `methods` come from `privclust.pipeline.plan.styles_in`: names, and what the paper's file says
+    of each. A user's own get styles that no method of a paper has.
 
     Examples
     --------
     >>> styles_of([("em", {"colour": "black", "promise": "none"})], ["mine"])["em"]
     MethodStyle(color='#000000', marker='', dash=':')
     """
-    free = {
-        name: MethodStyle(_OWN[number % len(_OWN)], _OWN_MARKERS[number % len(_OWN_MARKERS)], "-")
-        for number, name in enumerate(own)
-    }
-    return {name: _style_of(entry) for name, entry in methods} | free
+    looks = (MethodStyle(*look, "-") for look in cycle(_OWN_LOOKS))
+    return {name: _style_of(entry) for name, entry in methods} | dict(zip(own, looks, strict=False))
 
 
 def _style_of(entry: Mapping[str, Any]) -> MethodStyle:
@@ -160,15 +149,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 @contextmanager
 def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> Iterator[Figure]:
-    """Give an empty figure to draw on in the house style, and note its sources when it is done.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-    tables : mapping of str to DataFrame
-        The trials whose sources are noted.
-    """
+    """Give an empty figure of a size in inches, and note the sources of its trials when done."""
     with mpl.rc_context(RC):
         figure = new_figure(width, height)
         yield figure
@@ -196,16 +177,9 @@ def note_of(figure: Figure) -> str:
     return figure.get_supxlabel() or next((title for title in titles if title), "")
 
 
-def save(
-    drawing: Drawing,
-    svg: str | os.PathLike[str],
-    png: str | os.PathLike[str],
-    table: str | os.PathLike[str],
-) -> None:
+def save(drawing: Drawing, svg: AnyPath, png: AnyPath, table: AnyPath) -> None:
     """Write a drawing as SVG and PNG, and its numbers as CSV, each whole or not at all."""
-    with mpl.rc_context(RC):
-        with atomic_path(svg) as temporary:
-            drawing.figure.savefig(temporary, format="svg", metadata={"Date": None})
-        with atomic_path(png) as temporary:
-            drawing.figure.savefig(temporary, format="png", metadata={"Software": None})
+    for path, kind, entry in ((svg, "svg", "Date"), (png, "png", "Software")):
+        with mpl.rc_context(RC), atomic_path(path) as temporary:
+            drawing.figure.savefig(temporary, format=kind, metadata={entry: None})
     write_table(table, drawing.table.to_csv(index=False, float_format="%.6g"))
