@@ -128,9 +128,9 @@ def test_class_free_features_are_noise_that_methods_of_a_trial_share():
 
 def test_queries_are_all_or_evenly_spaced():
     task = task_of()
-    np.testing.assert_array_equal(task.some(None), np.arange(30))
-    np.testing.assert_array_equal(task.some(31), np.arange(30))
-    np.testing.assert_array_equal(task.some(3), [0, 14, 29])
+    np.testing.assert_array_equal(task.spaced(), np.arange(30))
+    np.testing.assert_array_equal(task.spaced(31), np.arange(30))
+    np.testing.assert_array_equal(task.spaced(3), [0, 14, 29])
 
 
 def test_a_query_is_left_out_of_its_own_answer():
@@ -214,7 +214,7 @@ class Seen:
 def test_methods_get_what_their_class_accepts():
     data = trial_of()
     data.extra["shared"] = {"tsne": 1}
-    model = retrieval.made(Seen, {"alpha": 0.9}, data, streams())
+    model = retrieval.method_for(Seen, {"alpha": 0.9}, data, streams())
     assert model.seen == {"alpha": 0.9, "epsilon": 0.1, "shared": {"tsne": 1}}
     found = retrieval.fit_retrieval(Seen, {"features": "pixels"}, data, streams())
     assert found["width"] == 3
@@ -422,7 +422,7 @@ def test_iterates_are_those_of_public_images_and_gallery(variant):
     assert found["ranks"].shape == (11, 30)
     assert found["objectives"].shape == (11,)
     assert found["shown"].shape == (3, 30, 2)
-    model = retrieval.made(SMLQ, params, data, streams()).fit(
+    model = retrieval.method_for(SMLQ, params, data, streams()).fit(
         np.concatenate(data.extra["deep"]), np.concatenate(data.extra["labels"])
     )
     np.testing.assert_array_equal(found["shown"], model.iterates_[1:4, 30:])

@@ -9,7 +9,7 @@ import numpy as np
 
 from privclust.embedding import align, search_sensitivity, sensitivity_constant
 from privclust.metrics.retrieval import hit_ranks
-from privclust.papers.privatemail.data import made, task_for, task_of
+from privclust.papers.privatemail.data import method_for, task_for, task_of
 from privclust.papers.privatemail.methods import GalleryServer
 from privclust.pipeline.runner import TrialData, TrialStreams
 
@@ -21,32 +21,18 @@ _ALIGNED = 25  # queries whose alignments are averaged
 def fit_iterates(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Embed public images and gallery together, and look gallery images up at each iterate.
+    """Embed public images and gallery by SMLQ, and look gallery images up at each iterate.
 
-    Parameters
-    ----------
-    estimator : type
-        `privclust.embedding.SMLQ`.
-    params : mapping
-        Its keyword arguments; and ``features``.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``ranks`` (n_iter + 1, n_gallery), see `RetrievalTask.ranks`; ``objectives``; ``shown`` and
-        ``shown_labels``, iterates 1 to 3 of some gallery images.
+    Returns ``ranks`` (n_iter + 1, n_gallery), see `RetrievalTask.ranks`; ``objectives``; ``shown``
+    and ``shown_labels``, iterates 1 to 3 of evenly spaced gallery images.
     """
     task, params = task_for(params, data, streams)
-    n_public = len(task.y_public)
-    model = made(estimator, params, data, streams).fit(
-        np.concatenate([task.X_public, task.X_gallery]),
-        np.append(task.y_public, task.y_gallery),
-    )
-    own = np.arange(len(task.y_gallery))
+    labels, n_public = task.y_gallery, len(task.y_public)
+    X = np.concatenate([task.X_public, task.X_gallery])
+    model = method_for(estimator, params, data, streams).fit(X, np.append(task.y_public, labels))
     iterates = model.iterates_[:, n_public:]
-    labels = task.y_gallery
-    ranks = [hit_ranks(rows, rows, labels, labels, own=own) for rows in iterates]
-    shown = task.some(_SHOWN)
+    ranks = [hit_ranks(rows, rows, labels, labels, own=task.spaced()) for rows in iterates]
+    shown = task.spaced(_SHOWN)
     return {
         "ranks": np.array(ranks, dtype=np.int32),
         "objectives": model.objectives_,
@@ -65,62 +51,37 @@ def sensitivity_trial(
 def search_worst_pair(
     data: TrialData, streams: TrialStreams, *, n_steps: int = 50, kernel: str = "2 sigma^2"
 ) -> dict[str, np.ndarray]:
-    """Search for the neighbours that move the first iterate most.
+    """Search for the neighbours that move the first iterate most (`search_sensitivity`).
 
-    Parameters
-    ----------
-    data, streams : object
-        Of `sensitivity_trial`; the noise stream is used.
-    n_steps, kernel
-        See `privclust.embedding.search_sensitivity`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``change``, the largest; ``bound`` and ``constant``, Theorem 2's: numbers.
+    Returns ``change``, the largest, and Theorem 2's ``bound`` and ``constant``: numbers.
     """
-    settings = data.extra["settings"]
-    found = search_sensitivity(
-        **settings, n_steps=n_steps, kernel=kernel, random_state=streams.get("noise")
-    )
+    settings, rng = data.extra["settings"], streams.get("noise")
+    worst = search_sensitivity(**settings, n_steps=n_steps, kernel=kernel, random_state=rng)
     names = ("n", "alpha", "sigma", "n_classes")
     constant = sensitivity_constant(*(settings[name] for name in names))
-    return {
-        "change": np.array(found.change),
-        "bound": np.array(found.bound),
-        "constant": np.array(constant),
-    }
+    numbers = {"change": worst.change, "bound": worst.bound, "constant": constant}
+    return {name: np.array(number) for name, number in numbers.items()}
 
 
 def fit_alignment(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Release some queries and align each with the server's embedding.
+    """Release 25 queries by PrivateMail and align each with the server's embedding.
 
-    Parameters
-    ----------
-    estimator : type
-        `privclust.embedding.PrivateMail`.
-    params : mapping
-        Its keyword arguments.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``anchors``, where the server has the public images, and of each query among them
-        ``released`` and ``aligned`` (n_queries, n_public + 1, k); of the server ``gallery``, some
-        images; ``labels`` of public images; ``query_labels``; ``moved`` and ``noise``, the proved
-        sensitivity for one query and the noise's standard deviation.
+    Returns ``anchors``, where the server has the public images, and of each query among them
+    ``released`` and ``aligned`` (n_queries, n_public + 1, k); of the server ``gallery``, evenly
+    spaced images; ``labels`` of public images; ``query_labels``; ``moved`` and ``noise``, the
+    proved sensitivity for one query and the noise's standard deviation.
     """
     task = task_of(data, "deep", streams)
-    model = made(estimator, params, data, streams).fit(task.X_public, task.y_public)
+    model = method_for(estimator, params, data, streams).fit(task.X_public, task.y_public)
     server = GalleryServer(model, task)
-    queries = task.some(_ALIGNED)
+    queries = task.spaced(_ALIGNED)
     released = model.release(task.X_gallery[queries], task.client_labels(queries))
     aligned = align(released[:, :-1], server.anchors_).apply(released)
     return {
         "anchors": server.anchors_,
-        "gallery": server.gallery_[task.some(_SHOWN)],
+        "gallery": server.gallery_[task.spaced(_SHOWN)],
         "released": released,
         "aligned": aligned,
         "labels": task.y_public,

@@ -47,12 +47,12 @@ class RetrievalTask:
     n_queries: int | None = None
     n_placed: int | None = None
 
-    def some(self, n_queries: int | None) -> np.ndarray:
-        """Return gallery rows to query: all, or so many evenly spaced ones."""
+    def spaced(self, n_rows: int | None = None) -> np.ndarray:
+        """Return gallery rows: all, or so many evenly spaced ones."""
         n = len(self.y_gallery)
-        if n_queries is None or n_queries >= n:
+        if n_rows is None or n_rows >= n:
             return np.arange(n)
-        return np.linspace(0, n - 1, n_queries).astype(np.int64)
+        return np.linspace(0, n - 1, n_rows).astype(np.int64)
 
     def client_labels(self, queries: np.ndarray) -> np.ndarray:
         """Return what a client calls the classes of some gallery images.
@@ -76,20 +76,12 @@ def retrieval_trial(
 ) -> TrialData:
     """Random public images of the training part, and the whole test part as the gallery.
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_public``, the most public images; ``delta``; and settings of methods by their names:
-        ``alpha``, ``sigma``, ``n_components``, ``init_scale``, ``n_iter``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws the public images.
-    dataset : mapping
-        A feature set: ``X``, ``y``, ``train`` and, for methods on them, ``pixels``.
+    The point has ``n_public``, the most public images; ``delta``; and settings of methods by their
+    names: ``alpha``, ``sigma``, ``n_components``, ``init_scale``, ``n_iter``. The data set is a
+    feature set: ``X``, ``y``, ``train`` and, for methods on them, ``pixels``. Extra: ``settings``,
+    the point; ``labels`` of public images and gallery; and of both ``deep`` and ``pixels``.
     """
-    train = np.flatnonzero(dataset["train"])
-    gallery = np.flatnonzero(~dataset["train"])
+    train, gallery = np.flatnonzero(dataset["train"]), np.flatnonzero(~dataset["train"])
     if len(train) < 2 or len(gallery) < 2:
         raise ConfigError(
             f"dataset: got {len(train)} training and {len(gallery)} test images; there may be 2 or "
@@ -101,19 +93,19 @@ def retrieval_trial(
         np.searchsorted(np.unique(labels[part]), labels[rows]).astype(np.int64)
         for part, rows in ((train, public), (gallery, gallery))
     )
-    settings = {name: value for name, value in point.items() if name != "n_public"}
     extra = {
         kind: (dataset[name][public], dataset[name][gallery])
         for kind, name in (("deep", "X"), ("pixels", "pixels"))
         if name in dataset
     }
+    extra["settings"] = {name: value for name, value in point.items() if name != "n_public"}
+    extra["labels"] = y_public, y_gallery
     facts = {
         "n_images": len(gallery),
         "n_public_images": len(public),
         "n_classes": int(y_gallery.max()) + 1,
         "n_public_classes": len(np.unique(y_public)),
     }
-    extra |= {"settings": settings, "labels": (y_public, y_gallery)}
     return TrialData(None, y_gallery, dataset["source"], facts=facts, extra=extra)
 
 
@@ -131,10 +123,8 @@ def task_of(data: TrialData, kind: str, streams: TrialStreams) -> RetrievalTask:
         )
     else:
         X_public, X_gallery = data.extra[kind]
-    tsne, n_placed = (
-        data.extra.get("shared", {}).get("tsne"),
-        data.extra["settings"].get("n_placed"),
-    )
+    tsne = data.extra.get("shared", {}).get("tsne")
+    n_placed = data.extra["settings"].get("n_placed")
     return RetrievalTask(X_public, y_public, X_gallery, y_gallery, tsne, n_placed=n_placed)
 
 
@@ -148,10 +138,7 @@ def share_tsne(
 ) -> dict[str, np.ndarray]:
     """Embed public images and gallery together by t-SNE, without privacy and without labels.
 
-    Returns
-    -------
-    dict of str to ndarray
-        ``tsne`` (n_public + n_gallery, 2).
+    Returns ``tsne`` (n_public + n_gallery, 2).
     """
     from openTSNE import TSNE
     from sklearn.decomposition import PCA
@@ -172,26 +159,16 @@ def share_tsne(
 def fit_retrieval(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Let a method answer the queries.
+    """Let a class with ``search(task)``, see `privclust.papers.privatemail.methods`, answer.
 
-    Parameters
-    ----------
-    estimator : type
-        Of `privclust.papers.privatemail.methods`, or any class with its ``search(task)``.
-    params : mapping
-        Its keyword arguments; and ``features``, one of `KINDS`, and ``n_queries``.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``ranks`` and ``queries``; ``claimed``, the (epsilon, delta) that the method is run at;
-        ``guaranteed``, the epsilon that its guarantee states at that delta: infinite for none.
+    Its parameters may have ``features``, one of `KINDS`, and ``n_queries`` too. Returns ``ranks``
+    and ``queries``; ``claimed``, the (epsilon, delta) that the method is run at; ``guaranteed``,
+    the epsilon that its guarantee states at that delta: infinite for none.
     """
     task, params = task_for(params, data, streams)
-    model = made(estimator, params, data, streams)
-    return model.search(task) | claimed(
-        getattr(model, "epsilon", math.nan), getattr(model, "delta", math.nan)
-    )
+    model = method_for(estimator, params, data, streams)
+    budget = (getattr(model, name, math.nan) for name in ("epsilon", "delta"))
+    return model.search(task) | claimed(*budget)
 
 
 def task_for(
@@ -208,7 +185,7 @@ def claimed(epsilon: float = math.nan, delta: float = math.nan) -> dict[str, np.
     return {"claimed": np.array((epsilon, delta), dtype=float)}
 
 
-def made(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
     """Construct a method with what its class accepts of what the trial offers."""
     noise = random_state_for(estimator, streams.get("noise"))
     offered = {

@@ -19,12 +19,10 @@ from privclust.papers.privatemail.panels import (
     cloud,
     defaults,
     frame,
-    legend_below,
     levels,
-    objective_scale,
+    named_below,
     one_axis,
     recall_scale,
-    rows_of,
     scaled,
     weaker,
     without_infinite_guarantees,
@@ -36,6 +34,7 @@ from privclust.report.drawing.panels import (
     counted,
     mean_curves,
     put_table,
+    rows_of,
     statistics,
 )
 from privclust.report.drawing.style import PALETTE, Drawing, MethodStyle, Results, canvas
@@ -62,7 +61,17 @@ _CLOUDS = {
 }
 _CONVERGED = (5, 7)  # iterates, between which the paper's recall stays as it is
 _MOST_EPSILONS = 5  # of Figure 7
+_LINEAR_OBJECTIVE = 1e-3  # in parts of the start's: what is nearer to 0 is drawn linearly
 _KERNELS = {"search": "eq. (11)", "search_printed": "eq. (2)"}
+_BOUNDS = {
+    "M": ("constant", "mean"),
+    "bound": ("bound", "mean"),
+    "largest change": ("change", "max"),
+    "bound/change: mean": ("ratio", "mean"),
+    "least": ("ratio", "min"),
+    "with √M: mean": ("root_ratio", "mean"),
+    "least with √M": ("root_ratio", "min"),
+}
 _LEAKS = {"mail": "as printed", "code": "as released"}
 _FEATURES = {"real": (PALETTE[1], "o"), "class-free": (PALETTE[0], "s")}
 _PRINTED = {
@@ -86,6 +95,11 @@ _USED = {
 def _data_set(experiment: str) -> str:
     """Return the name of the data set that ends an experiment's name."""
     return _DATA_SETS[experiment.rsplit("_", 1)[-1]]
+
+
+def _mean_of(results: Results) -> str:
+    """Write over how many trials the curves are means."""
+    return f"Mean of {counted(*results.trials.values())}{BAND}"
 
 
 def fig2(results: Results) -> Drawing:
@@ -121,82 +135,70 @@ def fig2(results: Results) -> Drawing:
 def fig3(results: Results) -> Drawing:
     """Figure 3: Recall@8 against iterations of SMLQ; below, the objective of Theorem 1."""
     table = along_iterates(results)
-    names = list(results.trials)
     with canvas(_WIDTH, 6.6, results.trials) as figure:
-        axes = figure.subplots(2, len(names), squeeze=False, sharex=True)
-        for column, name in enumerate(names):
-            own = table[table["experiment"] == name]
-            recall, objective = (own[own["metric"] == m] for m in ("recall_8", "objective"))
-            top, bottom = axes[:, column]
-            mean_curves(top, recall, "iterate", list(results.styles), results.styles)
-            mean_curves(bottom, objective, "iterate", list(results.styles), results.styles)
-            start = recall.loc[recall["iterate"] == 0, "mean"].mean()
-            chance(top, start, "starts, which are random")
-            recall_scale(top, recall["mean"].max())
-            objective_scale(bottom, objective["mean"])
-            for axis in (top, bottom):
+        axes = figure.subplots(2, len(results.trials), squeeze=False, sharex=True)
+        for panels, name in zip(axes.T, results.trials, strict=True):
+            part = table[table["experiment"] == name]
+            recall, objective = (part[part["metric"] == m] for m in ("recall_8", "objective"))
+            for axis, curves in zip(panels, (recall, objective), strict=True):
+                mean_curves(axis, curves, "iterate", list(results.styles), results.styles)
                 axis.axvspan(*_CONVERGED, color="#000000", alpha=0.05, linewidth=0, zorder=0)
                 axis.set_xscale("linear")
                 axis.xaxis.get_major_locator().set_params(integer=True)
+            top, bottom = panels
+            start = recall.loc[recall["iterate"] == 0, "mean"].mean()
+            chance(top, start, "starts, which are random")
+            recall_scale(top, recall["mean"].max())
+            if objective["mean"].min() > 0:
+                bottom.set_yscale("log")
+            else:
+                bottom.set_yscale("symlog", linthresh=_LINEAR_OBJECTIVE)
             top.set_title(_data_set(name))
             bottom.set_xlabel("iterates of eq. (4)")
         axes[0, 0].set_ylabel("Recall@8")
         axes[1, 0].set_ylabel("objective v, in parts of its start's size")
-        legend_below(figure, axes[0, :1], _WIDTH)
+        named_below(figure, axes[0, 0], _WIDTH)
         caption(
             figure,
-            f"Mean of {_counts(results)}{BAND}. Shaded: iterates 5 to 7, by which the paper's "
-            "recall has converged. All methods know every gallery image's label, but for SMLQ "
-            "without labels.",
+            f"{_mean_of(results)}. Shaded: iterates 5 to 7, by which the paper's recall has "
+            "converged. All methods know every gallery image's label, but for SMLQ without labels.",
         )
     return Drawing(figure, table)
 
 
-def _counts(results: Results) -> str:
-    """Write how many trials the experiments have."""
-    return " or ".join(sorted({counted(trials) for trials in results.trials.values()}))
-
-
 def fig5(results: Results) -> Drawing:
     """Figure 5: Recall@8 against k, alpha and sigma, one at a time about Table 2."""
-    parts, names = [], list(results.trials)
-    with canvas(_WIDTH, 1.6 + 2.5 * len(names), results.trials) as figure:
-        axes = figure.subplots(len(names), len(VARIED), squeeze=False, sharey="row", sharex="col")
-        for panels, name in zip(axes, names, strict=True):
-            trials = results.trials[name]
+    parts, n_rows = [], len(results.trials)
+    with canvas(_WIDTH, 1.6 + 2.5 * n_rows, results.trials) as figure:
+        axes = figure.subplots(n_rows, len(VARIED), squeeze=False, sharey="row", sharex="col")
+        for panels, (name, trials) in zip(axes, results.trials.items(), strict=True):
             for axis, varied in zip(panels, VARIED, strict=True):
-                own = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
-                mean_curves(axis, own, varied, list(results.styles), results.styles)
+                part = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
+                mean_curves(axis, part, varied, list(results.styles), results.styles)
                 axis.set_xscale("linear")
                 if varied == "n_components":
                     axis.set_xscale("log", base=2)
-                    axis.set_xticks(sorted(own[varied].unique()))
+                    axis.set_xticks(sorted(part[varied].unique()))
                     axis.xaxis.set_major_formatter("{x:g}")
                     axis.minorticks_off()
                 chance(axis, trials["chance_8"].mean())
-                parts.append(own.rename(columns={varied: "value"}).assign(axis=varied))
+                parts.append(part.rename(columns={varied: "value"}).assign(axis=varied))
             recall_scale(panels[0], max(part["mean"].max() for part in parts[-len(VARIED) :]))
-            panels[0].set_title(f"{_data_set(name)}: {_at(trials)}")
+            fixed = (f"{_PRINTED[key]} = {value:g}" for key, value in defaults(trials).items())
+            panels[0].set_title(f"{_data_set(name)}: {', '.join(fixed)}")
             panels[0].set_ylabel("Recall@8")
         for axis, label in zip(axes[-1], VARIED.values(), strict=True):
             axis.set_xlabel(label)
-        legend_below(figure, axes[0, :1], _WIDTH)
-        epsilon = results.trials[names[0]]["epsilon"].iloc[0]
+        named_below(figure, axes[0, 0], _WIDTH)
+        epsilon = next(iter(results.trials.values()))["epsilon"].iloc[0]
         caption(
             figure,
-            f"Mean of {_counts(results)}{BAND}; the two other settings as in Table 2, "
-            f"ε = {epsilon:g}. Dashed: the query's label is used after the noise, without a "
-            "guarantee. Dotted: no noise.",
+            f"{_mean_of(results)}; the two other settings as in Table 2, ε = {epsilon:g}. Dashed: "
+            "the query's label is used after the noise, without a guarantee. Dotted: no noise.",
         )
     table = pd.concat(parts, ignore_index=True)
     order = ["experiment", "method", "label", "axis", "value", "metric", "n", "mean", "std", "se"]
     return Drawing(figure, table[order])
-
-
-def _at(trials: pd.DataFrame) -> str:
-    """Write the defaults."""
-    names = {"n_components": "k", "alpha": "α", "sigma": "σ"}
-    return ", ".join(f"{names[name]} = {value:g}" for name, value in defaults(trials).items())
 
 
 def fig6(results: Results) -> Drawing:
@@ -209,19 +211,19 @@ def fig6(results: Results) -> Drawing:
         styles = _lines_as_measured(results.styles, tables)
         published = _recall_row(top, tables, table, styles, _AS_PUBLISHED, _WITHOUT_PRIVACY)
         guarded = _recall_row(bottom, tables, table, styles, (*_GUARANTEED, *results.own))
+        drawn = (*_AS_PUBLISHED, *_WITHOUT_PRIVACY, *_GUARANTEED, *results.own)
         for axis, below, name in zip(published, guarded, tables, strict=True):
-            own = table[(table["experiment"] == name) & (table["metric"] == "recall_8")]
-            known = (*_AS_PUBLISHED, *_WITHOUT_PRIVACY, *_GUARANTEED, *results.own)
-            shown = own["method"].isin(known)
+            is_shown = table["method"].isin(drawn) & (table["experiment"] == name)
+            highest = table.loc[is_shown & (table["metric"] == "recall_8"), "mean"].max()
             for panel in (axis, below):
-                recall_scale(panel, own.loc[shown, "mean"].max())
+                recall_scale(panel, highest)
             axis.set_title(_data_set(name))
             below.set_xlabel("privacy budget, ε")
         caption(
             top,
-            f"As published. Mean of {_counts(results)}{BAND}. Solid: (ε, δ)-private for the query, "
-            "features and label; dashed: not, or by a weaker guarantee; dotted: without privacy. "
-            "Shaded: above what any (ε, δ)-private query can have.",
+            f"As published. {_mean_of(results)}. Solid: (ε, δ)-private for the query, features and "
+            "label; dashed: not, or by a weaker guarantee; dotted: without privacy. Shaded: above "
+            "what any (ε, δ)-private query can have.",
         )
         caption(
             bottom,
@@ -249,40 +251,40 @@ def _recall_row(
     """Draw Recall@8 against epsilon on each data set, with its ceiling and chance."""
     axes = figure.subplots(1, len(tables), squeeze=False)[0]
     for axis, (name, trials) in zip(axes, tables.items(), strict=True):
-        own = table[table["experiment"] == name]
-        recall = own[own["metric"] == "recall_8"]
+        part = table[table["experiment"] == name]
+        recall = part[part["metric"] == "recall_8"]
         ceiling(axis, trials)
         levels(axis, recall, lines, styles)
         mean_curves(axis, recall, "epsilon", methods, styles)
-        chance(axis, own.loc[own["metric"] == "chance_8", "mean"].mean())
+        chance(axis, part.loc[part["metric"] == "chance_8", "mean"].mean())
     axes[0].set_ylabel("Recall@8")
-    legend_below(figure, axes[:1], _WIDTH)
+    named_below(figure, axes[0], _WIDTH)
     return axes
 
 
 def fig7(results: Results) -> Drawing:
     """Figure 7: what one query releases, before and after alignment, at several epsilon."""
-    (experiment,) = results.trials
-    shown = list(rows_of(results, experiment, "align"))
-    first = {trial["epsilon"]: (trial, arrays) for trial, arrays in reversed(shown)}
+    ((experiment, trials),) = results.trials.items()
+    rows = list(rows_of(results, experiment, "align"))
+    first = {trial["epsilon"]: (trial, arrays) for trial, arrays in reversed(rows)}
     epsilons = sorted(first)
     places = np.linspace(0, len(epsilons) - 1, min(_MOST_EPSILONS, len(epsilons)))
-    picked = [epsilons[place] for place in np.unique(places.round().astype(int))]
+    shown = [epsilons[place] for place in np.unique(places.round().astype(int))]
     parts = []
     with canvas(_WIDTH, 5.4, results.trials) as figure:
-        axes = figure.subplots(2, len(picked), squeeze=False)
-        for column, epsilon in enumerate(picked):
+        axes = figure.subplots(2, len(shown), squeeze=False)
+        for panels, epsilon in zip(axes.T, shown, strict=True):
             trial, arrays = first[epsilon]
-            parts.append(_released(axes[:, column], arrays).assign(epsilon=epsilon))
-            axes[0, column].set_title(f"ε = {epsilon:g}")
-            axes[1, column].set_title(f"residual {trial['residual']:.3f}")
+            parts.append(_released(panels, arrays).assign(epsilon=epsilon))
+            panels[0].set_title(f"ε = {epsilon:g}")
+            panels[1].set_title(f"residual {trial['residual']:.3f}")
         axes[0, 0].set_ylabel("released")
         axes[1, 0].set_ylabel("aligned")
         alpha, n_public = trial["alpha"], int(trial["n_public_images"])
         caption(
             figure,
             f"{n_public} public images among which one query (cross) is hidden, coloured by class; "
-            f"{results.trials[experiment]['label'].iloc[0]}, α = {alpha:g}. Grey: where the server "
+            f"{trials['label'].iloc[0]}, α = {alpha:g}. Grey: where the server "
             "has them. Above: each to the scale of its own spread. Below: in the server's "
             "coordinates; residual: what is left after alignment in parts of the server's spread, "
             "mean over queries, 1 where nothing is left in common.",
@@ -294,18 +296,15 @@ def _released(axes: Sequence[Axes], arrays: dict[str, np.ndarray]) -> pd.DataFra
     """Draw public images and the query before and after alignment; return the points."""
     anchors, colors = arrays["anchors"], class_colors(arrays["labels"])
     grey = scaled(anchors)
-    clouds = {
-        "released": scaled(arrays["released"]),
-        "aligned": scaled(arrays["aligned"], by=anchors),
-    }
-    found = pd.DataFrame({"class": [*map(str, arrays["labels"]), "query"]})
-    for axis, (name, rows) in zip(axes, clouds.items(), strict=True):
+    released, aligned = scaled(arrays["released"]), scaled(arrays["aligned"], by=anchors)
+    points = pd.DataFrame({"class": [*map(str, arrays["labels"]), "query"]})
+    for axis, name, rows in zip(axes, ("released", "aligned"), (released, aligned), strict=True):
         cloud(axis, grey, "#cccccc")
         cloud(axis, rows[:-1], colors)
         axis.plot(*rows[-1], "x", color="#000000", markersize=7)
         frame(axis, np.concatenate([grey, rows]))
-        found[f"{name}_x"], found[f"{name}_y"] = rows.T
-    return found
+        points[f"{name}_x"], points[f"{name}_y"] = rows.T
+    return points
 
 
 def tab2(results: Results) -> Drawing:
@@ -315,21 +314,22 @@ def tab2(results: Results) -> Drawing:
         printed = printed[printed["target"] == results.target]
     rows = []
     for name, trials in results.trials.items():
-        own = trials[trials["method"] == "mail"]
+        used = trials[trials["method"] == "mail"]
         head = {"data set": _data_set(name)}
         if not printed.empty:
             values = printed[printed["experiment"] == name].set_index("metric")["value"]
             blank = dict.fromkeys([*_USED.values(), "data"], "")
             settings = {sign: cell(float(values[key])) for key, sign in _PRINTED.items()}
             rows.append(head | {"settings": "printed"} | settings | blank)
-        used = {sign: _range(own[key]) for key, sign in (_PRINTED | _USED).items()}
-        rows.append(head | {"settings": "here"} | used | {"data": _source(own["source"].iloc[0])})
+        settings = {sign: _range(used[key]) for key, sign in (_PRINTED | _USED).items()}
+        source = used["source"].iloc[0]  # a substitute's name stands below the table
+        settings["data"] = "substitute" if source.startswith("substitute") else source
+        rows.append(head | {"settings": "here"} | settings)
     table = pd.DataFrame(rows)
     with canvas(_WIDTH, 1.0 + 0.26 * len(table), results.trials) as figure:
         put_table(figure.subplots(), table, _WIDTH)
-        caption(
-            figure, f"Settings of PrivateMail as printed in Table 2 and here: {_counts(results)}"
-        )
+        count = counted(*results.trials.values())
+        caption(figure, f"Settings of PrivateMail as printed in Table 2 and here: {count}")
     return Drawing(figure, table)
 
 
@@ -339,66 +339,47 @@ def _range(values: pd.Series) -> str:
     return cell(low) if low == high else f"{cell(low)} to {cell(high)}"
 
 
-def _source(source: str) -> str:
-    """Write where data come from; the name of a substitute stands below the table."""
-    return "substitute" if source.startswith("substitute") else source
-
-
 def leak(results: Results) -> Drawing:
     """Recall@8 of PrivateMail by what it is made of: features, and the label after the noise."""
     control = next(name for name in results.trials if name.endswith("_control"))
-    experiments = {name: name == control for name in results.trials}
     metrics = ["recall_8", "chance_8", "ceiling_8"]
     table = statistics(results.trials, ["epsilon"], metrics)
+    table = table[table["method"].isin([*_LEAKS, *(f"{method}_unlabelled" for method in _LEAKS)])]
+    recalls = table[table["metric"] == "recall_8"]
     with canvas(_WIDTH * 0.85, 4.6, results.trials) as figure:
         axes = figure.subplots(1, len(_LEAKS), sharey=True)
         for axis, (method, title) in zip(axes, _LEAKS.items(), strict=True):
             methods = {method: "label after the noise", f"{method}_unlabelled": "no such label"}
             kept = table[table["method"].isin(methods)]
             ceiling(axis, results.trials[control])
-            for experiment, is_control in experiments.items():
-                own = kept[(kept["experiment"] == experiment) & (kept["metric"] == "recall_8")]
-                features = "class-free" if is_control else "real"
-                told = own["method"].map(methods)
-                own = own.assign(label=f"{features} features, " + told)
-                color, marker = _FEATURES[features]
-                styles = {
-                    name: MethodStyle(color, marker, results.styles[name].dash) for name in methods
-                }
-                mean_curves(axis, own, "epsilon", list(methods), styles)
+            for experiment in results.trials:
+                features = "class-free" if experiment == control else "real"
+                curves = recalls[recalls["experiment"] == experiment]
+                curves = curves.assign(
+                    label=f"{features} features, " + curves["method"].map(methods)
+                )
+                look = _FEATURES[features]
+                styles = {name: MethodStyle(*look, results.styles[name].dash) for name in methods}
+                mean_curves(axis, curves, "epsilon", list(methods), styles)
             chance(axis, kept.loc[kept["metric"] == "chance_8", "mean"].mean())
-            axis.set_title(title)
-            axis.set_xlabel("privacy budget, ε")
-        shown = table["method"].isin([*_LEAKS, *(f"{m}_unlabelled" for m in _LEAKS)])
-        recall_scale(axes[0], table.loc[shown & (table["metric"] == "recall_8"), "mean"].max())
+            axis.set(title=title, xlabel="privacy budget, ε")
+        recall_scale(axes[0], recalls["mean"].max())
         axes[0].set_ylabel("Recall@8, CIFAR-100")
-        legend_below(figure, axes[:1], 0.85 * _WIDTH)
+        named_below(figure, axes[0], 0.85 * _WIDTH)
         caption(
             figure,
-            f"Mean of {_counts(results)}{BAND}. Class-free features know nothing of the image. "
-            "Dashed: iterates after the noise use the query's true label. Shaded: above what any "
-            "(ε, δ)-private query can have.",
+            f"{_mean_of(results)}. Class-free features know nothing of the image. Dashed: iterates "
+            "after the noise use the query's true label. Shaded: above what any (ε, δ)-private "
+            "query can have.",
         )
-    return Drawing(figure, table[shown])
+    return Drawing(figure, table)
 
 
 def sensitivity(results: Results) -> Drawing:
     """Theorem 2's bound beside the largest change found, with M and with its square root."""
-    (experiment,) = results.trials
-    trials = results.trials[experiment]
+    (trials,) = results.trials.values()
     keys = ["method", "label", "n", "alpha", "sigma", "n_classes", "relation"]
-    groups = trials.groupby(keys, sort=False)
-    table = pd.DataFrame(
-        {
-            "M": groups["constant"].mean(),
-            "bound": groups["bound"].mean(),
-            "largest change": groups["change"].max(),
-            "bound/change: mean": groups["ratio"].mean(),
-            "least": groups["ratio"].min(),
-            "with √M: mean": groups["root_ratio"].mean(),
-            "least with √M": groups["root_ratio"].min(),
-        }
-    ).reset_index()
+    table = trials.groupby(keys, sort=False).agg(**_BOUNDS).reset_index()
     shown = table.drop(columns=["method", "label"]).rename(columns={"n_classes": "classes"})
     shown.insert(0, "kernel", table["method"].map(_KERNELS).fillna(table["label"]))
     with canvas(_WIDTH, 1.1 + 0.26 * len(shown), results.trials) as figure:

@@ -29,52 +29,34 @@ from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 
-_TOGETHER = 256  # queries whose embeddings are held at once: 4 MB with 1,000 public images
+_BATCH = 256  # queries whose embeddings are held at once: 4 MB with 1,000 public images
 
 
 def search_features(
-    data: TrialData,
-    streams: TrialStreams,
-    *,
-    features: str = "deep",
-    n_components: int | None = None,
+    data: TrialData, streams: TrialStreams, *, features="deep", n_components: int | None = None
 ) -> dict[str, np.ndarray]:
     """Nearest neighbours of the features themselves, of norm 1, without privacy.
 
-    Parameters
-    ----------
-    data, streams : object
-        The trial.
-    features : str
-        One of `privclust.papers.privatemail.data.KINDS`.
-    n_components : int or None
-        Principal components that are kept instead; None keeps the features.
+    Or of their principal components, where a number of these is asked for.
     """
     task = task_of(data, features, streams)
     rows = unit_rows(task.X_gallery)
     if n_components is not None:
         rows = pca_features(rows, n_components)
-    return task.ranks(rows, rows, task.some(None)) | claimed()
+    return task.ranks(rows, rows, task.spaced()) | claimed()
 
 
 def search_tsne(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
     """Nearest neighbours in a t-SNE embedding of gallery and public images, without privacy."""
     task = task_of(data, "deep", streams)
     rows = task.tsne[len(task.y_public) :]
-    return task.ranks(rows, rows, task.some(None)) | claimed()
+    return task.ranks(rows, rows, task.spaced()) | claimed()
 
 
 def search_released_components(
     data: TrialData, streams: TrialStreams, *, epsilon: float
 ) -> dict[str, np.ndarray]:
-    """The query's coordinates along principal components of public images, with noise.
-
-    Parameters
-    ----------
-    data, streams : object
-        The trial; its point has ``n_components`` and ``delta``.
-    epsilon : float
-    """
+    """The query's coordinates along principal components of public images, with noise."""
     task, settings = task_of(data, "deep", streams), data.extra["settings"]
     delta = settings["delta"]
     directions = np.linalg.svd(unit_rows(task.X_public), full_matrices=False)[2]
@@ -83,8 +65,8 @@ def search_released_components(
     bound = Sensitivity(2.0, "l2", Neighbours.REPLACE_ONE, "two vectors of norm at most 1")
     scale = analytic_gaussian_sigma(bound, epsilon, delta)
     noised = Gaussian(bound, scale).release(coordinates, streams.get("noise"))
-    found = task.ranks(noised, coordinates, task.some(None))
-    return found | {"guaranteed": np.array(epsilon)} | claimed(epsilon, delta)
+    ranks = task.ranks(noised, coordinates, task.spaced())
+    return ranks | {"guaranteed": np.array(epsilon)} | claimed(epsilon, delta)
 
 
 def respond_with_label(
@@ -95,15 +77,8 @@ def respond_with_label(
     A set with the true class has :math:`e^\epsilon` times the probability of one without, so that
     the label, with whatever goes with it, is epsilon-private; for classes that client and server
     both know. The hit rate :math:`k e^\epsilon / (k e^\epsilon + C - k)` is within a few per cent
-    of the ceiling of `privclust.metrics.retrieval.recall_ceiling`. Features do nothing here.
-
-    Parameters
-    ----------
-    data, streams : object
-        The trial; its delta is not spent.
-    epsilon : float
-    n_sent : int
-        k, images that come back.
+    of the ceiling of `privclust.metrics.retrieval.recall_ceiling`. Features do nothing here, delta
+    is not spent, and k images (`n_sent`) come back.
     """
     y = data.y
     odds = n_sent * math.exp(epsilon)
@@ -148,7 +123,7 @@ class EmbeddingSearch(SMLQ):
         del settings["init"], settings["random_state"]
         seed = int(as_generator(self.random_state).integers(2**31))
         server = GalleryServer(PrivateMail(start_seed=seed, **settings), task)
-        return task.ranks(server.gallery_, server.gallery_, task.some(None))
+        return task.ranks(server.gallery_, server.gallery_, task.spaced())
 
 
 class PrivateMailSearch(PrivateMail):
@@ -158,13 +133,10 @@ class PrivateMailSearch(PrivateMail):
         """Answer the queries."""
         self.fit(task.X_public, task.y_public)
         server = GalleryServer(self, task)
-        queries = task.some(task.n_queries)
-        located = np.concatenate(
-            [
-                server.locate(self.release(task.X_gallery[some], task.client_labels(some)))
-                for some in np.split(queries, range(_TOGETHER, len(queries), _TOGETHER))
-            ]
-        )
+        queries = task.spaced(task.n_queries)
+        batches = np.split(queries, range(_BATCH, len(queries), _BATCH))
+        released = (self.release(task.X_gallery[b], task.client_labels(b)) for b in batches)
+        located = np.concatenate([server.locate(batch) for batch in released])
         return task.ranks(located, server.gallery_, queries) | _guaranteed(self.guarantee_)
 
 
@@ -179,7 +151,7 @@ class DSNESearch(DPdSNE):
         n_public = len(task.y_public)
         self.set_params(perplexity=min(30.0, (n_public - 1) / 3.0))
         self.fit(unit_rows(task.X_public), task.tsne[:n_public])
-        queries = task.some(task.n_placed if self.variant == "paper" else None)
+        queries = task.spaced(task.n_placed if self.variant == "paper" else None)
         rows = unit_rows(task.X_gallery[queries])
         if self.variant == "paper":
             placed = np.concatenate([self.transform(row[None]) for row in rows])
@@ -198,8 +170,8 @@ class PCASearch(PrivatePCA):
     def search(self, task):
         """Answer all queries."""
         coordinates = self.fit_transform(unit_rows(task.X_gallery).astype(np.float64))
-        found = task.ranks(coordinates, coordinates, task.some(None))
-        return found | {"guaranteed": np.array(math.inf)}
+        ranks = task.ranks(coordinates, coordinates, task.spaced())
+        return ranks | {"guaranteed": np.array(math.inf)}
 
 
 class ProjectionSearch(PrivateRandomProjection):
@@ -210,8 +182,8 @@ class ProjectionSearch(PrivateRandomProjection):
         rows = unit_rows(task.X_gallery).astype(np.float64)
         self.fit(unit_rows(task.X_public))
         gallery = rows @ self.components_.T
-        found = task.ranks(self.transform(rows), gallery, task.some(None))
-        return found | _guaranteed(self.guarantee_)
+        ranks = task.ranks(self.transform(rows), gallery, task.spaced())
+        return ranks | _guaranteed(self.guarantee_)
 
 
 def _guaranteed(guarantee):

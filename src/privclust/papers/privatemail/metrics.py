@@ -12,7 +12,7 @@ from privclust.metrics.retrieval import recall_ceiling
 from privclust.pipeline.runner import TrialData
 
 DEPTHS = (1, 2, 4, 8, 16)
-_RETURNED = 9  # for Recall@8: a query that is left out of its answer comes back too
+RETURNED = 9  # for Recall@8: a query that is left out of its answer comes back too
 _ROUNDING = 1e-9  # of the objective, in parts of its size
 
 
@@ -30,9 +30,8 @@ def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
     values |= {f"miss_{k}": 1.0 - recalls[k] for k in (1, 8)}
     chance = chance_of(data.y, queries, 8)
     epsilon, delta = outputs["claimed"]
-    ceiling = math.nan
-    if math.isfinite(epsilon) and math.isfinite(delta):
-        ceiling = ceiling_of(data.y, float(epsilon), float(delta))
+    is_private = math.isfinite(epsilon) and math.isfinite(delta)
+    ceiling = ceiling_of(data.y, float(epsilon), float(delta)) if is_private else math.nan
     return values | {
         "n_queries": float(len(ranks)),
         "chance_8": chance,
@@ -59,8 +58,8 @@ def ceiling_of(y: np.ndarray, epsilon: float, delta: float) -> float:
     """
     shares = np.sort(np.bincount(y))[::-1] / len(y)
     if shares[0] == shares[-1]:
-        return recall_ceiling(epsilon, delta, _RETURNED, len(shares))
-    return min(1.0, math.exp(min(epsilon, 700.0)) * float(shares[:_RETURNED].sum()) + delta)
+        return recall_ceiling(epsilon, delta, RETURNED, len(shares))
+    return min(1.0, math.exp(min(epsilon, 700.0)) * float(shares[:RETURNED].sum()) + delta)
 
 
 def chance_of(y: np.ndarray, queries: np.ndarray, k: int) -> float:
@@ -72,10 +71,10 @@ def chance_of(y: np.ndarray, queries: np.ndarray, k: int) -> float:
     0.333333
     """
     n = len(y) - 1
-    own = np.bincount(y)[y[queries]] - 1
+    n_hits = np.bincount(y)[y[queries]] - 1
     missed = np.ones(len(queries))
     for drawn in range(min(k, n)):
-        missed *= np.maximum(n - own - drawn, 0) / (n - drawn)
+        missed *= np.maximum(n - n_hits - drawn, 0) / (n - drawn)
     return float(1.0 - missed.mean())
 
 
@@ -103,13 +102,12 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
 
 
 def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Theorem 2's bound beside the worst pair found.
+    """Theorem 2's bound beside the worst pair of neighbours.
 
     ``ratio``: bound over the largest change, below 1 where the bound is broken, and ``share`` its
     inverse; ``root_ratio``: the same with the square root of M, which is what the proof supports.
     """
-    change, bound = float(outputs["change"]), float(outputs["bound"])
-    constant = float(outputs["constant"])
+    change, bound, constant = (float(outputs[n]) for n in ("change", "bound", "constant"))
     return {
         "constant": constant,
         "bound": bound,
@@ -132,11 +130,12 @@ def evaluate_alignment(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
     anchors, aligned = outputs["anchors"], outputs["aligned"][:, :-1]
     spread = ((anchors - anchors.mean(axis=0)) ** 2).sum()
     left = ((aligned - anchors) ** 2).sum(axis=(1, 2))
+    noise = outputs["noise"]
     return {
         "residual": float(np.sqrt(left / spread).mean()),
-        "noise": float(outputs["noise"]),
-        "noise_to_start": float(outputs["noise"] / data.extra["settings"]["init_scale"]),
-        "noise_to_moved": float(outputs["noise"] / outputs["moved"]),
+        "noise": float(noise),
+        "noise_to_start": float(noise / data.extra["settings"]["init_scale"]),
+        "noise_to_moved": float(noise / outputs["moved"]),
         "anchors": anchors,
         "gallery": outputs["gallery"],
         "released": outputs["released"][0],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -11,78 +11,49 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from privclust.metrics.retrieval import recall_ceiling
-from privclust.report.drawing.panels import arrays_of, statistics
-from privclust.report.drawing.style import BELOW, MethodStyle, Results
+from privclust.papers.privatemail.metrics import RETURNED
+from privclust.report.drawing.panels import legend_below, limits, rows_of, statistics
+from privclust.report.drawing.style import MethodStyle, Results
 
 FEW_CLASSES = 20  # up to which each has a colour of its own
 _MOST_SHOWN = 0.995  # of a cloud's coordinates lie within the frame, at each end
 _MARGIN = 0.08  # about them
 _LETTER = 0.06  # inches of a letter in a legend
 _LEGEND_SIZE = 7.5
-_CHANCE = "#999999"
 _CEILING = "#000000"
 _CEILING_POINTS = 200
-_RETURNED = 9  # images for Recall@8: a query that is left out of its answer comes back too
 VARIED = {"n_components": "embedding's dimension, k", "alpha": "α", "sigma": "σ"}
-_LEAST_OBJECTIVE = 1e-3  # in parts of the start's: what is nearer to 0 is drawn linearly
-
-
-def rows_of(
-    results: Results, experiment: str, method: str
-) -> Iterator[tuple[pd.Series, dict[str, np.ndarray]]]:
-    """Yield each trial of a method with the arrays that it recorded, by their names."""
-    own = results.trials[experiment]
-    own = own[own["method"] == method].reset_index(drop=True)
-    for row, trial in own.iterrows():
-        yield trial, arrays_of(results, experiment, method, row)
 
 
 def levels(
-    axis: Axes,
-    table: pd.DataFrame,
-    methods: Sequence[str],
-    styles: Mapping[str, MethodStyle],
+    axis: Axes, table: pd.DataFrame, methods: Sequence[str], styles: Mapping[str, MethodStyle]
 ) -> None:
     """Draw methods that do not depend on a panel's axis as horizontal lines at their means."""
     for method in methods:
-        own = table[table["method"] == method]
-        if not own.empty:
-            style = styles[method]
-            axis.axhline(
-                own["mean"].mean(),
-                color=style.color,
-                linestyle=style.dash,
-                linewidth=1.3,
-                label=own["label"].iloc[0],
-            )
+        rows = table[table["method"] == method]
+        if not rows.empty:
+            look = {"color": styles[method].color, "linestyle": styles[method].dash}
+            label = rows["label"].iloc[0]
+            axis.axhline(rows["mean"].mean(), **look, linewidth=1.3, label=label)
 
 
 def ceiling(axis: Axes, trials: pd.DataFrame) -> None:
     """Draw the most that a private method can have along epsilon, shaded above.
 
-    Parameters
-    ----------
-    axis : Axes
-    trials : DataFrame
-        Columns epsilon, delta and n_classes, the latter two the same in all rows.
+    Delta and the number of classes are the same in all trials.
     """
     delta, n_classes = float(trials["delta"].iloc[0]), int(trials["n_classes"].iloc[0])
     epsilons = np.geomspace(*limits(trials["epsilon"]), _CEILING_POINTS)
-    level = [recall_ceiling(epsilon, delta, _RETURNED, n_classes) for epsilon in epsilons]
+    level = [recall_ceiling(epsilon, delta, RETURNED, n_classes) for epsilon in epsilons]
     axis.fill_between(epsilons, level, 1.0, color=_CEILING, alpha=0.06, linewidth=0, zorder=0)
     label = "most that an (ε, δ)-private query can have"
     axis.plot(epsilons, level, color=_CEILING, linewidth=1.0, label=label)
     axis.set_xlim(epsilons[0], epsilons[-1])
 
 
-def limits(epsilons: pd.Series) -> tuple[float, float]:
-    """Return the ends of an axis of epsilon, with some room."""
-    return 0.8 * epsilons.min(), 1.25 * epsilons.max()
-
-
 def chance(axis: Axes, level: float, label: str = "chance: a random order") -> None:
     """Draw what a random order of the gallery has."""
-    axis.axhline(level, color=_CHANCE, linewidth=1.2, zorder=1, label=label)
+    axis.axhline(level, color="#999999", linewidth=1.2, zorder=1, label=label)
 
 
 def recall_scale(axis: Axes, highest: float) -> None:
@@ -90,36 +61,15 @@ def recall_scale(axis: Axes, highest: float) -> None:
     axis.set_ylim(0.0, min(1.02, 1.1 * highest + 0.02))
 
 
-def legend_below(figure: FigureBase, axes: Sequence[Axes], width: float) -> None:
-    """Name what panels draw once below them, in as many columns as a width in inches has."""
-    found: dict[str, object] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if not found:
-        return
-    each = 0.75 + _LETTER * max(map(len, found))
-    figure.legend(
-        list(found.values()),
-        list(found),
-        loc="outside lower center",
-        ncols=int(np.clip(width // each, 1, len(found))),
-        fontsize=_LEGEND_SIZE,
-        handlelength=3.4,
-    ).set_gid(BELOW)
+def named_below(figure: FigureBase, axis: Axes, width: float) -> None:
+    """Name a panel's curves below all, in as many columns as a width in inches has."""
+    longest = max(map(len, axis.get_legend_handles_labels()[1]))
+    ncols = max(int(width // (0.75 + _LETTER * longest)), 1)
+    legend_below(figure, axis, ncols, fontsize=_LEGEND_SIZE, handlelength=3.4)
 
 
 def class_colors(labels: np.ndarray) -> np.ndarray:
-    """Return a colour for each row by its class: one each for few classes, else a circle of hues.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,), ints from 0
-
-    Returns
-    -------
-    ndarray of shape (n, 4)
-    """
+    """Return a colour (n, 4) for each row by its class: one each for few, else a circle of hues."""
     n_classes = int(labels.max()) + 1
     if n_classes <= FEW_CLASSES:
         return mpl.colormaps["tab20"](labels)
@@ -127,25 +77,15 @@ def class_colors(labels: np.ndarray) -> np.ndarray:
 
 
 def scaled(rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
-    """Return the first two coordinates of a cloud about its mean, its spread 1.
+    """Return the first two coordinates of a cloud about its mean, its spread 1, or by another's.
 
     A cloud without spread stays at 0, and one coordinate is drawn against 0.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, k)
-    by : ndarray of shape (m, k) or None, default=None
-        Whose mean and spread are taken; None for the cloud's own.
-
-    Returns
-    -------
-    ndarray of shape (n, 2)
     """
     by = rows if by is None else by
     center = by[:, :2].mean(axis=0)
     spread = np.sqrt(((by[:, :2] - center) ** 2).sum(axis=1).mean())
-    found = (rows[:, :2] - center) / (spread if spread > 0 else 1.0)
-    return np.column_stack([found, np.zeros(len(found))])[:, :2]
+    plane = (rows[:, :2] - center) / (spread if spread > 0 else 1.0)
+    return np.column_stack([plane, np.zeros(len(plane))])[:, :2]
 
 
 def cloud(axis: Axes, rows: np.ndarray, colors: object, size: float = 5.0) -> None:
@@ -175,21 +115,11 @@ def along_iterates(results: Results) -> pd.DataFrame:
         parts = []
         for method in dict.fromkeys(trials["method"]):
             for trial, arrays in rows_of(results, experiment, method):
-                part = pd.DataFrame(
-                    {"recall_8": arrays["recall"], "objective": arrays["objective"]}
-                )
-                part.insert(0, "iterate", range(len(part)))
-                parts.append(part.assign(method=method, label=trial["label"]))
+                columns = {"recall_8": arrays["recall"], "objective": arrays["objective"]}
+                part = pd.DataFrame({"method": method, "label": trial["label"], **columns})
+                parts.append(part.rename_axis("iterate").reset_index())
         tables[experiment] = pd.concat(parts, ignore_index=True)
     return statistics(tables, ["iterate"], ["recall_8", "objective"])
-
-
-def objective_scale(axis: Axes, values: pd.Series) -> None:
-    """Give a panel of the objective a logarithmic axis, linear in the middle if it is not > 0."""
-    if values.min() > 0:
-        axis.set_yscale("log")
-    else:
-        axis.set_yscale("symlog", linthresh=_LEAST_OBJECTIVE)
 
 
 def defaults(trials: pd.DataFrame) -> dict[str, float]:
@@ -207,14 +137,8 @@ def one_axis(trials: pd.DataFrame, varied: str) -> pd.DataFrame:
 
 def without_infinite_guarantees(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Write guarantees that are infinite, hence none, as missing, so that they have a mean."""
-    return {
-        name: trials.assign(
-            guaranteed_epsilon=trials["guaranteed_epsilon"].where(
-                np.isfinite(trials["guaranteed_epsilon"])
-            )
-        )
-        for name, trials in tables.items()
-    }
+    infinite = {"guaranteed_epsilon": {np.inf: np.nan}}
+    return {name: trials.replace(infinite) for name, trials in tables.items()}
 
 
 def weaker(trials: pd.DataFrame) -> set[str]:
