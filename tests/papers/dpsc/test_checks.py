@@ -23,12 +23,12 @@ def test_one_point_turns_the_best_lines(n_points):
     data = subspaces_checks.circle_trial(point, 0, streams(point), None)
     assert data.X.shape == (n_points, 2)
     outputs = subspaces_checks.fit_circle(KPlanes, {"n_init": 100}, data, streams(point))
-    found = subspaces_checks.evaluate_circle(data, outputs)
-    assert found["distance"] >= 1.0
-    assert found["shortfall"] == 0.0
+    values = subspaces_checks.evaluate_circle(data, outputs)
+    assert values["distance"] >= 1.0
+    assert values["shortfall"] == 0.0
     # k-plane with 100 starts finds the optimum, and nothing is below it
-    assert found["gap"] == pytest.approx(0.0, abs=1e-12)
-    for row, lines, cost in zip(found["added"], found["lines"], data.extra["costs"], strict=True):
+    assert values["gap"] == pytest.approx(0.0, abs=1e-12)
+    for row, lines, cost in zip(values["added"], values["lines"], data.extra["costs"], strict=True):
         X = np.vstack([data.X, row])
         assert subspace_cost(X, lines[..., None]) == pytest.approx(cost)
 
@@ -37,9 +37,9 @@ def test_a_small_distance_falls_short():
     point = {"n_points": 8}
     data = subspaces_checks.circle_trial(point, 0, streams(point), None)
     data.extra["distance"] = 0.4
-    found = subspaces_checks.evaluate_circle(data, {"costs": data.extra["costs"] + [0.0, 0.1]})
-    assert found["shortfall"] == pytest.approx(0.6)
-    assert found["gap"] == pytest.approx(0.1)
+    values = subspaces_checks.evaluate_circle(data, {"costs": data.extra["costs"] + [0.0, 0.1]})
+    assert values["shortfall"] == pytest.approx(0.6)
+    assert values["gap"] == pytest.approx(0.1)
 
 
 # --- chains ----------------------------------------------------------------------------------
@@ -50,8 +50,8 @@ CHAIN = {"n_samples": 5, "shape": "lines", "n_sweeps": 300}
 def chain(shape, init, epsilon):
     point = {**CHAIN, "shape": shape}
     data = subspaces_checks.chain_trial(point, 0, streams(point), None)
-    found = subspaces_checks.follow_exact_chain(data, streams(point), epsilon=epsilon, init=init)
-    return data, found
+    outputs = subspaces_checks.follow_exact_chain(data, streams(point), epsilon=epsilon, init=init)
+    return data, outputs
 
 
 @pytest.mark.parametrize("shape", ["lines", "circle"])
@@ -71,13 +71,13 @@ def test_an_unknown_shape_is_named():
 @pytest.mark.parametrize("init", ["random", "optimum"])
 @pytest.mark.parametrize("shape", ["lines", "circle"])
 def test_chains_come_to_their_target(shape, init):
-    data, found = chain(shape, init, 3.0)
-    assert found["sweep"][[0, -1]].tolist() == [1, 300]
-    distances = found["total_variation"]
+    data, outputs = chain(shape, init, 3.0)
+    assert outputs["sweep"][[0, -1]].tolist() == [1, 300]
+    distances = outputs["total_variation"]
     assert (np.diff(distances) < 1e-12).all()  # rounding
     assert distances[0] > 1e-3
     assert distances[-1] < 1e-10
-    evaluated = subspaces_checks.evaluate_exact_chain(data, found)
+    evaluated = subspaces_checks.evaluate_exact_chain(data, outputs)
     assert evaluated["final_distance"] == distances[-1]
 
 
@@ -103,7 +103,7 @@ def test_a_start_is_followed_with_its_names_forgotten():
 
 def test_where_many_pairs_of_lines_are_as_good_a_start_is_not_left():
     """With a large epsilon the chain stays by the optimum that it began at."""
-    _, found = chain("circle", "optimum", 300.0)
-    assert found["total_variation"][-1] > 0.5
-    _, found = chain("lines", "optimum", 300.0)
-    assert found["total_variation"][-1] < 1e-9
+    _, outputs = chain("circle", "optimum", 300.0)
+    assert outputs["total_variation"][-1] > 0.5
+    _, outputs = chain("lines", "optimum", 300.0)
+    assert outputs["total_variation"][-1] < 1e-9

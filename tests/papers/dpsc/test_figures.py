@@ -36,7 +36,7 @@ UTILITY = (
 CHAINS = ("gibbs_random", "exp_lrr", "exp_ssc", "gibbs_again")
 
 
-def made(methods, points, n_trials, values_of, source="made"):
+def trials_table(methods, points, n_trials, values_of, source="made"):
     """Trials of methods at points; numbers that `values_of` gives for a method, point and trial."""
     rows = [
         {"method": m, "label": m.upper(), "trial": t, "source": source, **p, **values_of(m, p, t)}
@@ -61,7 +61,9 @@ def utility(epsilons, n_trials, source="made"):
         return found | {"cost_last": 2 * found["cost"], "distance_last": 2 * found["distance"]}
 
     tables = {
-        name: made(UTILITY, [{**sizes, "epsilon": e} for e in epsilons], n_trials, values, source)
+        name: trials_table(
+            UTILITY, [{**sizes, "epsilon": e} for e in epsilons], n_trials, values, source
+        )
         for name, sizes in SIZES.items()
     }
     return results_of(tables)
@@ -75,7 +77,7 @@ def mixing(epsilons, n_trials, n_records=20):
     def values(method, point, trial):
         return {"final_statistic": 0.01, "final_aligned": 0.9, "rhat": 1.01, "separation": 1.0}
 
-    table = made(CHAINS, points, n_trials, values)
+    table = trials_table(CHAINS, points, n_trials, values)
     arrays = {}
     for place, method in enumerate(CHAINS):
         own = table[table["method"] == method].reset_index(drop=True)
@@ -94,7 +96,7 @@ PATHS = ("statistic", "aligned", "cost_path", "distance_path")
 def exact(epsilons, shapes=("lines", "circle")):
     methods = ("chain_random", "chain_optimum")
     points = [{"n_samples": 6, "shape": s, "epsilon": e} for s in shapes for e in epsilons]
-    table = made(methods, points, 2, lambda m, p, t: {"final_distance": 0.1 * t})
+    table = trials_table(methods, points, 2, lambda m, p, t: {"final_distance": 0.1 * t})
     arrays = {}
     for method in methods:
         found = {}
@@ -107,7 +109,7 @@ def exact(epsilons, shapes=("lines", "circle")):
 
 def circle(numbers):
     values = {"distance": 1.4, "gap": 0.0}
-    table = made(("lines",), [{"n_points": n} for n in numbers], 1, lambda *_: values)
+    table = trials_table(("lines",), [{"n_points": n} for n in numbers], 1, lambda *_: values)
     found = {}
     for row, n in enumerate(numbers):
         angles = 2 * np.pi * np.arange(n) / n
@@ -121,7 +123,7 @@ def dimensions(n_features, epsilons, n_trials):
     methods = ("sulq_10", "exp_ssc", "kplanes_ssc")
     sizes = {"n_samples": 1000, "n_clusters": 3, "dimension": 3, "noise": 0.01}
     points = [{**sizes, "n_features": d, "epsilon": e} for d in n_features for e in epsilons]
-    table = made(methods, points, n_trials, lambda m, p, t: {"relative_distance": 0.2 * t})
+    table = trials_table(methods, points, n_trials, lambda m, p, t: {"relative_distance": 0.2 * t})
     return results_of({"dpsc_scaling": table})
 
 

@@ -53,7 +53,7 @@ TABLE2 = {
 }
 
 
-def made(methods, points, n_trials, values_of, source="made"):
+def trials_table(methods, points, n_trials, values_of, source="made"):
     """Trials of methods at points; numbers that `values_of` gives for a method, point and trial."""
     rows = [
         {"method": m, "label": m.upper(), "trial": t, "source": source, **p, **values_of(m, p, t)}
@@ -89,7 +89,7 @@ def recall_table(methods, epsilons, n_trials, source="made", shift=0.0):
         }
 
     points = [{**TABLE2, "epsilon": e} for e in epsilons]
-    return made(methods, points, n_trials, values, source)
+    return trials_table(methods, points, n_trials, values, source)
 
 
 def recalls(epsilons, n_trials, source="made"):
@@ -119,7 +119,7 @@ def settings(values, n_trials):
     for data_set in DATA_SETS:
         points = {tuple({**DEFAULTS, a: v}.items()) for a, vs in values.items() for v in vs}
         points = [{"epsilon": 0.1, **dict(point)} for point in sorted(points)]
-        tables[f"privatemail_settings_{data_set}"] = made(SETTINGS, points, n_trials, found)
+        tables[f"privatemail_settings_{data_set}"] = trials_table(SETTINGS, points, n_trials, found)
     return results_of(tables)
 
 
@@ -131,7 +131,7 @@ def iterates(n_trials, data_sets=DATA_SETS, n_classes=12, n_shown=120, last=-1.0
         recall = np.arange(11) / 100
         counts = {f"recall_8_{t}": value for t, value in enumerate(recall)}
         facts = {"n_classes": n_classes, "n_images": 5000}
-        tables[name] = made(ITERATES, [facts], n_trials, lambda *_, counts=counts: counts)
+        tables[name] = trials_table(ITERATES, [facts], n_trials, lambda *_, counts=counts: counts)
         rng = np.random.default_rng(0)
         for place, method in enumerate(ITERATES):
             found = {}
@@ -150,7 +150,9 @@ def iterates(n_trials, data_sets=DATA_SETS, n_classes=12, n_shown=120, last=-1.0
 def alignment(epsilons, n_trials, n_public=60, n_components=2):
     methods = ("align", "align_code")
     points = [{**TABLE2, "n_public_images": n_public, "epsilon": e} for e in epsilons]
-    table = made(methods, points, n_trials, lambda m, p, t: {"residual": 1 / (1 + p["epsilon"])})
+    table = trials_table(
+        methods, points, n_trials, lambda m, p, t: {"residual": 1 / (1 + p["epsilon"])}
+    )
     rng, arrays = np.random.default_rng(0), {}
     for method in methods:
         own = table[table["method"] == method].reset_index(drop=True)
@@ -181,7 +183,7 @@ def bounds(n_trials):
         found = {"constant": 0.25, "bound": 10.0, "change": 10.0 / ratio, "ratio": ratio}
         return {**found, "root_ratio": 2 * ratio}
 
-    table = made(("search", "search_printed"), points, n_trials, values)
+    table = trials_table(("search", "search_printed"), points, n_trials, values)
     return results_of({"privatemail_sensitivity": table})
 
 
