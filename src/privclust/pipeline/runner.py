@@ -1,7 +1,31 @@
 """Running the tasks of a block, what they share, and their evaluation.
 
-The data of an instance (a grid point without its swept axes, and a trial) are made once for all its
-tasks. Every fit starts by importing this, so it imports little.
+A paper's file names its functions by dotted paths. They get and return the following; their own
+docstrings say what is special, above all which keys they read and fill.
+
+``data(point, trial, streams, dataset)`` returns a `TrialData`. `point` is a mapping: the grid point
+without its swept axes. `trial` counts from 0; `streams` (`TrialStreams`) has differed by it
+already, so that few functions read it. `dataset` holds the arrays of the prepared data set and its
+``"source"``, None where the experiment reads none.
+
+``share(point, trial, streams, dataset, shard, n_shards)`` returns a dict of arrays that are added
+up over the shards, entry by entry; fits find the sums as ``data.extra["shared"]``.
+
+``fit(estimator, params, data, streams)`` gets a class, the keywords that the paper's file and the
+swept axes give it, and what `data` returned. It fits the class and returns a dict of str to
+ndarray. A method that is no class is a ``function(data, streams, **params)`` that returns the same;
+no `fit` is called for it.
+
+``evaluate(data, outputs)`` gets what a fit returned and the data without ``"shared"``; where the
+experiment has a reference method, ``data.extra["reference"]`` is what that returned for the same
+task. It returns a dict of metrics: numbers, NaN where one has no meaning, which are averaged over
+trials; and arrays, which are kept for figures.
+
+A figure's function gets a `privclust.report.drawing.style.Results` and returns a `Drawing`.
+
+`data` and `share` may draw from the streams ``"data"`` and ``"init"`` alone, `fit` and methods also
+from ``"noise"``. The data of an instance (a grid point without its swept axes, and a trial) are
+made once for all its tasks. Every fit starts by importing this, so it imports little.
 """
 
 from __future__ import annotations
