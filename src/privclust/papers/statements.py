@@ -1,29 +1,28 @@
-"""What checks of a paper's statements have in common: a number that is measured is the metric."""
+"""What checks of a paper's statements have in common: a number that is measured is the metric.
+
+A `Check` gets a trial's extra and a generator; it returns by what part its statement is exceeded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from privclust.pipeline.runner import TrialData, TrialStreams
 
+Setting = Mapping[str, Any]
+Check = Callable[[Setting, np.random.Generator], float]
+
+
+def without_rows(extra: Setting, source: str = "arithmetic") -> TrialData:
+    """Return a trial whose numbers come from its extra alone."""
+    return TrialData(np.zeros((1, 1)), None, source, extra=dict(extra))
+
 
 def measure_excess(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Return by what part a statement is exceeded, at most 0 where it holds.
-
-    Parameters
-    ----------
-    data : TrialData
-        Its ``check`` is a function of all that the trial drew and of a generator.
-    streams : TrialStreams
-        The init stream is used.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``excess``.
-    """
+    """Return the ``excess`` of the data's ``check``, at most 0 where the statement holds."""
     return {"excess": np.float64(data.extra["check"](data.extra, streams.get("init")))}
 
 

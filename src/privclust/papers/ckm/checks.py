@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -19,12 +19,8 @@ from privclust.kmeans import (
     sound_sigma_xi,
 )
 from privclust.papers.ckm.data import GENERATED
-from privclust.papers.ckm.methods import (
-    NORM2,
-    VARIANCE,
-    attained_snr,
-    trial_frequencies,
-)
+from privclust.papers.ckm.methods import NORM2, VARIANCE, attained_snr, trial_frequencies
+from privclust.papers.statements import Check, Setting, without_rows
 from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.measurements import ComplexLaplace
@@ -35,27 +31,17 @@ _PILOT_ROWS = 5000  # of which a scale of frequencies is estimated
 _MASKINGS = 100  # draws of masks whose mean is compared with the sketch without
 
 
-def snr_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def snr_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Draw a mixture of the paper and the frequencies of its sketch.
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_clusters``, ``n_features``, ``n_frequencies``; for `measure_snr` also ``alpha_r``,
-        ``sigma_xi``, ``n_devices`` (L), ``device_size`` (n_0) and ``repeats``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws the mixture, the init stream the frequencies.
-    dataset : None
+    The point has ``n_clusters``, ``n_features``, ``n_frequencies``; for `measure_snr` also
+    ``alpha_r``, ``sigma_xi``, ``n_devices`` (L), ``device_size`` (n_0) and ``repeats``.
     """
     k, d = point["n_clusters"], point["n_features"]
     mixture = draw_mixture("paper", 1, k, d, int(streams.get("data").integers(2**63)))
     frequencies = trial_frequencies(streams.get("init"), d, point["n_frequencies"])
     extra = {**point, "means": mixture.centers, "frequencies": frequencies}
-    return TrialData(np.zeros((1, 1)), None, GENERATED, extra=extra)
+    return without_rows(extra, GENERATED)
 
 
 def characteristic_function(means: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
@@ -75,15 +61,7 @@ def characteristic_function(means: np.ndarray, frequencies: np.ndarray) -> np.nd
 def measure_sketch(
     data: TrialData, streams: TrialStreams, *, scale: str = "fixed"
 ) -> dict[str, np.ndarray]:
-    """Measure the SNR of sketches where the trial has devices that merge them, else their norm.
-
-    Parameters
-    ----------
-    data, streams : object
-        Of `snr_trial`.
-    scale : {"fixed", "estimated"}
-        See `measure_norm`.
-    """
+    """Measure the SNR of sketches where the trial has devices that merge them, else their norm."""
     if "n_devices" in data.extra:
         return measure_snr(data, streams)
     return measure_norm(data, streams, scale)
@@ -92,7 +70,7 @@ def measure_sketch(
 def measure_norm(data: TrialData, streams: TrialStreams, scale: str) -> dict[str, np.ndarray]:
     r"""Return ``norm2``, :math:`\|z\|^2` of the mixture's own sketch, in closed form.
 
-    With the scale ``"estimated"`` frequencies have the variance that
+    With `scale` ``"estimated"`` frequencies have the variance that
     `privclust.kmeans.estimate_variance` finds in rows of the mixture, as the law's authors choose
     it; else the fixed one of all experiments here.
     """
@@ -114,13 +92,8 @@ def evaluate_norm(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[st
 def measure_snr(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
     r"""Measure the SNR of the merged scrambled sketches of L devices, eqs. (4) and (5).
 
-    :math:`\|z\|^2` over the mean of :math:`\|s_X - z\|^2` on independent data sets, masks and
-    noises, with z in closed form.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``snr_measured``, ``norm2``.
+    ``snr_measured`` is ``norm2`` (:math:`\|z\|^2`) over the mean of :math:`\|s_X - z\|^2` on
+    independent data sets, masks and noises, with z in closed form.
     """
     setting, frequencies = data.extra, data.extra["frequencies"]
     m = frequencies.shape[1]
@@ -131,13 +104,11 @@ def measure_snr(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]
         for _ in range(setting["repeats"])
     ]
     norm2 = float(np.sum(np.abs(z) ** 2))
-    return {
-        "snr_measured": np.float64(norm2 / np.mean(deviations)),
-        "norm2": np.float64(norm2),
-    }
+    measured = np.float64(norm2 / np.mean(deviations))
+    return {"snr_measured": measured, "norm2": np.float64(norm2)}
 
 
-def _merged(setting: Mapping[str, Any], frequencies, noise: np.random.Generator) -> np.ndarray:
+def _merged(setting: Setting, frequencies, noise: np.random.Generator) -> np.ndarray:
     """Draw rows for every device and return the mean of their scrambled sketches, eq. (5)."""
     n0, n_devices = setting["device_size"], setting["n_devices"]
     rows = MixtureRows(n0 * n_devices, setting["means"], int(noise.integers(2**63)))
@@ -177,18 +148,8 @@ def evaluate_snr(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
     }
 
 
-def statement_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
-    """Draw the sizes for which a statement of the paper is tried.
-
-    Parameters
-    ----------
-    point : mapping
-        ``statement``: a key of `STATEMENTS`.
-    trial, streams, dataset : object
-        The data stream is used.
-    """
+def statement_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Draw sizes for which ``statement``, a key of `STATEMENTS`, is tried."""
     rng = streams.get("data")
     m = int(rng.choice([2, 3, 4]))
     extra = {
@@ -200,28 +161,24 @@ def statement_trial(
         "n_devices": int(rng.choice([2, 3, 7])),
         "seed": int(rng.integers(2**63)),
     }
-    return TrialData(np.zeros((1, 1)), None, "arithmetic", extra=extra)
+    return without_rows(extra)
 
 
-def _merging(is_masked: bool) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
+def _merging(is_masked: bool, setting: Setting, rng: np.random.Generator) -> float:
     """Eq. (5) without noise: the largest difference of devices' merged sketch from the union's."""
-
-    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
-        frequencies = trial_frequencies(rng, 10, 50)
-        X = draw_mixture("paper", 1000, 10, 10, setting["seed"]).to_array()
-        masks = {"mask_seed": 1, "n_measurements": 7 if is_masked else None}
-        whole = Sketch.of(X, frequencies, **masks)
-        edges = np.linspace(0, len(X), setting["n_devices"] + 1).astype(int)
-        merged = Sketch.of(X[: edges[1]], frequencies, **masks)
-        for start, stop in itertools.pairwise(edges[1:]):
-            masks["first_record"] = int(start)
-            merged = merged + Sketch.of(X[start:stop], frequencies, **masks)
-        return float(np.abs(merged.values - whole.values).max())
-
-    return excess
+    frequencies = trial_frequencies(rng, 10, 50)
+    X = draw_mixture("paper", 1000, 10, 10, setting["seed"]).to_array()
+    masks = {"mask_seed": 1, "n_measurements": 7 if is_masked else None}
+    whole = Sketch.of(X, frequencies, **masks)
+    edges = np.linspace(0, len(X), setting["n_devices"] + 1).astype(int)
+    merged = Sketch.of(X[: edges[1]], frequencies, **masks)
+    for start, stop in itertools.pairwise(edges[1:]):
+        masks["first_record"] = int(start)
+        merged = merged + Sketch.of(X[start:stop], frequencies, **masks)
+    return float(np.abs(merged.values - whole.values).max())
 
 
-def _unbiased_masks(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+def _unbiased_masks(setting: Setting, rng: np.random.Generator) -> float:
     r"""E s = z over masks: squared error of a mean of sketches over its variance, less 1.
 
     With rows given, :math:`E \|s - z\|^2 = (1 - \alpha_r) / (\alpha_r n)`.
@@ -238,7 +195,7 @@ def _unbiased_masks(setting: Mapping[str, Any], rng: np.random.Generator) -> flo
     return float(np.sum(np.abs(error) ** 2)) / variance - 1.0
 
 
-def _laplace_variance(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+def _laplace_variance(setting: Setting, rng: np.random.Generator) -> float:
     r"""Definition 2: :math:`\sigma_z^2 = 2 \beta^2`, by a relative difference from draws."""
     beta = 2.0
     unit = Sensitivity(beta / math.sqrt(2.0), "l1", Neighbours.REPLACE_ONE, "Definition 2")
@@ -247,30 +204,26 @@ def _laplace_variance(setting: Mapping[str, Any], rng: np.random.Generator) -> f
 
 
 def _privacy_loss(
-    sigma_xi: Callable[[float, int, int, float], float],
-) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
+    sigma_xi: Callable[[float, int, int, float], float], setting: Setting, rng: np.random.Generator
+) -> float:
     """Proposition 1: the largest loss of the worst pair of records, over epsilon, less 1.
 
     Records with all phases at 45 degrees against 225, r < m, all other records known. Outputs are
     drawn about both, and some lie beyond either, where the ratio of densities is extreme.
     """
-
-    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
-        m, r, n0, epsilon = (setting[name] for name in ("m", "r", "n0", "epsilon"))
-        alpha_r = r / m
-        scale = sigma_xi(alpha_r, m, n0, epsilon) / (2.0 * math.sqrt(alpha_r * m * n0))
-        size = 1.0 / math.sqrt(2.0 * m) / (alpha_r * n0)  # of a part of a measured feature, eq. (4)
-        masks = np.array([mask for mask in itertools.product((0, 1), repeat=m) if sum(mask) == r])
-        placed = np.repeat(masks, 2, axis=1) * size  # real and imaginary parts in turn
-        signs = rng.choice([-1.0, 1.0], size=(_OUTPUTS, 1))
-        outputs = signs * placed[rng.integers(len(placed), size=_OUTPUTS)]
-        outputs = outputs + rng.laplace(scale=scale, size=outputs.shape)
-        beyond = size + np.abs(rng.laplace(scale=scale, size=outputs.shape))
-        outputs = np.vstack([outputs, beyond, -beyond])
-        one, other = (_log_density(outputs, sign * placed, scale) for sign in (1.0, -1.0))
-        return float(np.abs(one - other).max()) / epsilon - 1.0
-
-    return excess
+    m, r, n0, epsilon = (setting[name] for name in ("m", "r", "n0", "epsilon"))
+    alpha_r = r / m
+    scale = sigma_xi(alpha_r, m, n0, epsilon) / (2.0 * math.sqrt(alpha_r * m * n0))
+    size = 1.0 / math.sqrt(2.0 * m) / (alpha_r * n0)  # of a part of a measured feature, eq. (4)
+    masks = np.array([mask for mask in itertools.product((0, 1), repeat=m) if sum(mask) == r])
+    placed = np.repeat(masks, 2, axis=1) * size  # real and imaginary parts in turn
+    signs = rng.choice([-1.0, 1.0], size=(_OUTPUTS, 1))
+    outputs = signs * placed[rng.integers(len(placed), size=_OUTPUTS)]
+    outputs = outputs + rng.laplace(scale=scale, size=outputs.shape)
+    beyond = size + np.abs(rng.laplace(scale=scale, size=outputs.shape))
+    outputs = np.vstack([outputs, beyond, -beyond])
+    one, other = (_log_density(outputs, sign * placed, scale) for sign in (1.0, -1.0))
+    return float(np.abs(one - other).max()) / epsilon - 1.0
 
 
 def _log_density(outputs: np.ndarray, centers: np.ndarray, scale: float) -> np.ndarray:
@@ -280,11 +233,11 @@ def _log_density(outputs: np.ndarray, centers: np.ndarray, scale: float) -> np.n
     return np.log(np.exp(least[:, None] - distances).mean(axis=1)) - least
 
 
-STATEMENTS: dict[str, Callable[[Mapping[str, Any], np.random.Generator], float]] = {
-    "merging": _merging(False),
-    "merging_masked": _merging(True),
+STATEMENTS: dict[str, Check] = {
+    "merging": partial(_merging, False),
+    "merging_masked": partial(_merging, True),
     "unbiased_masks": _unbiased_masks,
     "laplace_variance": _laplace_variance,
-    "privacy_printed": _privacy_loss(printed_sigma_xi),
-    "privacy_sound": _privacy_loss(sound_sigma_xi),
+    "privacy_printed": partial(_privacy_loss, printed_sigma_xi),
+    "privacy_sound": partial(_privacy_loss, sound_sigma_xi),
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from privclust.mixtures._perturbations import Settings, budget_share, perturbations
+from privclust.mixtures import PlanSettings, budget_share, perturbations
+from privclust.papers.statements import Check, Setting, without_rows
 from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.accounting import advanced_composition, composed_epsilon
@@ -20,18 +21,8 @@ _RULE_DELTA = 0.01  # of advanced composition
 _DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
 
 
-def statement_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
-    """Draw the sizes for which a statement of the paper is tried.
-
-    Parameters
-    ----------
-    point : mapping
-        ``statement``: a key of `STATEMENTS`.
-    trial, streams, dataset : object
-        The data stream is used.
-    """
+def statement_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Draw sizes for which ``statement``, a key of `STATEMENTS`, is tried."""
     rng = streams.get("data")
     extra = {
         "check": STATEMENTS[point["statement"]],
@@ -42,22 +33,18 @@ def statement_trial(
         "delta": float(10.0 ** rng.uniform(-6.0, -2.0)),
         "n_effective": float(rng.choice([5.0, 50.0, 500.0])),
     }
-    return TrialData(np.zeros((1, 1)), None, "arithmetic", extra=extra)
+    return without_rows(extra)
 
 
-def _cdp_budget(mean_noise: str) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
+def _cdp_budget(mean_noise: str, setting: Setting, rng: np.random.Generator) -> float:
     """Section 5: shares compose to a mean loss of epsilon."""
-
-    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
-        settings = _settings(setting, mean_noise)
-        share = budget_share(settings, setting["epsilon"], 0.5, "cdp")
-        mean = claimed_rho(perturbations(settings, share).values())
-        return abs(mean / setting["epsilon"] - 1.0)
-
-    return excess
+    settings = _settings(setting, mean_noise)
+    share = budget_share(settings, setting["epsilon"], 0.5, "cdp")
+    mean = claimed_rho(perturbations(settings, share).values())
+    return abs(mean / setting["epsilon"] - 1.0)
 
 
-def _advanced_budget(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
     """Eq. (31): shares compose to epsilon by advanced composition."""
     settings = _settings(setting, "laplace")
     share = budget_share(settings, setting["epsilon"], setting["delta"], "advanced")
@@ -65,14 +52,14 @@ def _advanced_budget(setting: Mapping[str, Any], rng: np.random.Generator) -> fl
     return advanced_composition(share, setting["delta"], n) / setting["epsilon"] - 1.0
 
 
-def _failure_by_count(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+def _failure_by_count(setting: Setting, rng: np.random.Generator) -> float:
     """Appendix C's failure probability J delta' + delta_1 against that of its own 2 K + 1 count."""
     mean_delta, delta = 0.001, setting["delta"]
     n_iter, k = setting["n_iter"], setting["n_components"]
     return (n_iter * k * mean_delta + delta) / (n_iter * mean_delta + delta) - 1.0
 
 
-def _failure_jointly(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
     """The same where the K means of an iteration are one release, as their joint change allows."""
     k, d = setting["n_components"], setting["n_features"]
     rows, weights = _neighbours(rng, d, k)
@@ -80,18 +67,18 @@ def _failure_jointly(setting: Mapping[str, Any], rng: np.random.Generator) -> fl
     return float(np.sqrt((change**2).sum(axis=(1, 2))).max()) / 2.0 - 1.0
 
 
-def _mean_loss(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+def _mean_loss(setting: Setting, rng: np.random.Generator) -> float:
     """Footnote 6: the mean loss of eps'-DP is at most eps'^2 / 2; randomised response is worst."""
     epsilon = setting["epsilon"]
     return epsilon * math.tanh(epsilon / 2.0) / (epsilon**2 / 2.0) - 1.0
 
 
 def _largest_change(
-    statistic: Callable[..., np.ndarray], bound: Callable[[Mapping[str, Any]], float]
-) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
+    statistic: Callable[..., np.ndarray], bound: Callable[[Setting], float]
+) -> Check:
     """Search neighbours for the largest change of one component's statistic."""
 
-    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
+    def excess(setting: Setting, rng: np.random.Generator) -> float:
         rows, weights = _neighbours(rng, setting["n_features"], setting["n_components"])
         changes = statistic(setting, rows, weights, rng)
         return float(changes.max()) / bound(setting) - 1.0
@@ -159,73 +146,67 @@ def _map_trace_change(setting, rows, weights, rng) -> np.ndarray:
     return traces[0] - traces[1]
 
 
-def _map_trace_bound(setting: Mapping[str, Any]) -> float:
+def _map_trace_bound(setting: Setting) -> float:
     """Eq. (29): 1 / (N_k + c), c = nu_0 + d + 2 with nu_0 = d + 2."""
     return 1.0 / (setting["n_effective"] + 2.0 * (setting["n_features"] + 2.0))
 
 
-def _excluded(mechanism: str) -> Callable[[Mapping[str, Any], np.random.Generator], float]:
-    """Part of outputs that a neighbour cannot give; pure privacy allows none.
+def _gamma_excluded(setting: Setting, rng: np.random.Generator) -> float:
+    """Part of Gamma outputs that a neighbour cannot give; pure privacy allows none.
 
     A cluster of N_k rows at 0, against one of them at norm 1.
     """
-
-    def excess(setting: Mapping[str, Any], rng: np.random.Generator) -> float:
-        d, n, epsilon = setting["n_features"], setting["n_effective"], setting["epsilon"]
-        if mechanism == "gamma":
-            bound = Sensitivity(
-                1.0 / (d * n), "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)"
-            )
-            outputs = Gamma(bound, epsilon).release(np.zeros(_DRAWS), rng)
-            return float((outputs < bound.value).mean())
-        bound = Sensitivity(1.0 / n, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
-        outputs = Wishart(bound, epsilon).release(np.zeros((_DRAWS // 10, d, d)), rng)
-        neighbour = np.zeros((d, d))
-        neighbour[0, 0] = bound.value
-        return float((np.linalg.eigvalsh(outputs - neighbour)[:, 0] < 0.0).mean())
-
-    return excess
+    size = 1.0 / (setting["n_features"] * setting["n_effective"])
+    bound = Sensitivity(size, "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)")
+    outputs = Gamma(bound, setting["epsilon"]).release(np.zeros(_DRAWS), rng)
+    return float((outputs < bound.value).mean())
 
 
-STATEMENTS: dict[str, Callable[[Mapping[str, Any], np.random.Generator], float]] = {
-    "budget_cdp_laplace": _cdp_budget("laplace"),
-    "budget_cdp_gaussian": _cdp_budget("gaussian"),
+def _wishart_excluded(setting: Setting, rng: np.random.Generator) -> float:
+    """The same of Wishart outputs."""
+    d, size = setting["n_features"], 1.0 / setting["n_effective"]
+    bound = Sensitivity(size, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
+    outputs = Wishart(bound, setting["epsilon"]).release(np.zeros((_DRAWS // 10, d, d)), rng)
+    neighbour = np.zeros((d, d))
+    neighbour[0, 0] = bound.value
+    return float((np.linalg.eigvalsh(outputs - neighbour)[:, 0] < 0.0).mean())
+
+
+def _mean_bound(norm: int, prior: float) -> Callable[[Setting], float]:
+    """What the paper bounds `_means_change` by: 2 sqrt(d) or 2 over the rows' number."""
+
+    def bound(setting: Setting) -> float:
+        largest = 2.0 * math.sqrt(setting["n_features"]) if norm == 1 else 2.0
+        return largest / (setting["n_effective"] + prior)
+
+    return bound
+
+
+STATEMENTS: dict[str, Check] = {
+    "budget_cdp_laplace": partial(_cdp_budget, "laplace"),
+    "budget_cdp_gaussian": partial(_cdp_budget, "gaussian"),
     "budget_advanced": _advanced_budget,
     "failure_by_count": _failure_by_count,
     "failure_jointly": _failure_jointly,
     "mean_loss": _mean_loss,
     "weights": _largest_change(_weights_change, lambda s: 2.0 / s["n_effective"]),
-    "means_l1": _largest_change(
-        _means_change(1, 0.0), lambda s: 2.0 * math.sqrt(s["n_features"]) / s["n_effective"]
-    ),
-    "means_l2": _largest_change(_means_change(2, 0.0), lambda s: 2.0 / s["n_effective"]),
-    "means_l1_map": _largest_change(
-        _means_change(1, 1.0),
-        lambda s: 2.0 * math.sqrt(s["n_features"]) / (s["n_effective"] + 1.0),
-    ),
-    "means_l2_map": _largest_change(
-        _means_change(2, 1.0), lambda s: 2.0 / (s["n_effective"] + 1.0)
-    ),
+    "means_l1": _largest_change(_means_change(1, 0.0), _mean_bound(1, 0.0)),
+    "means_l2": _largest_change(_means_change(2, 0.0), _mean_bound(2, 0.0)),
+    "means_l1_map": _largest_change(_means_change(1, 1.0), _mean_bound(1, 1.0)),
+    "means_l2_map": _largest_change(_means_change(2, 1.0), _mean_bound(2, 1.0)),
     "trace": _largest_change(_trace_change, lambda s: 1.0 / s["n_effective"]),
     "trace_map": _largest_change(_map_trace_change, _map_trace_bound),
-    "gamma_private": _excluded("gamma"),
-    "wishart_private": _excluded("wishart"),
+    "gamma_private": _gamma_excluded,
+    "wishart_private": _wishart_excluded,
 }
 
 
-def budget_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def budget_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return no data: what a budget buys depends on the rule and the sizes alone.
 
-    Parameters
-    ----------
-    point : mapping
-        ``epsilon``, and the sizes ``n_components``, ``n_features``, ``n_iter``.
-    trial, streams, dataset : object
-        Not used.
+    The point has ``epsilon``, and the sizes ``n_components``, ``n_features``, ``n_iter``.
     """
-    return TrialData(np.zeros((1, 1)), None, "arithmetic", extra=dict(point))
+    return without_rows(point)
 
 
 def compose_budget(
@@ -233,37 +214,26 @@ def compose_budget(
 ) -> dict[str, np.ndarray]:
     """Return what a rule's noise costs, with Gamma and Wishart noise repaired.
 
-    Parameters
-    ----------
-    data : TrialData
-        Of `budget_trial`.
-    streams : object
-        Not used.
-    accounting, mean_noise : str
-        As of `privclust.mixtures.PrivateGaussianMixture`; `accounting` is "cdp" or "advanced".
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``claimed_rho`` by the paper's count of releases, ``rho`` by their joint sensitivity, and
-        ``epsilon_<delta>`` at delta = 1e-4 and 1e-6, the least of addition, zCDP and PLD.
+    The rule, `accounting` ("cdp" or "advanced") and `mean_noise`, is that of
+    `privclust.mixtures.PrivateGaussianMixture`. Returns ``claimed_rho`` by the paper's count of
+    releases, ``rho`` by their joint sensitivity, and ``epsilon_<delta>`` at delta = 1e-4 and 1e-6,
+    the least of addition, zCDP and PLD.
     """
     sound = _settings({**data.extra, "variant": "sound"}, mean_noise)
     share = budget_share(sound, data.extra["epsilon"], _RULE_DELTA, accounting)
-    found = {}
-    for name, settings in (("claimed_rho", _claimed(sound)), ("rho", sound)):
-        plan = perturbations(settings, share).values()
-        found[name] = np.float64(claimed_rho(plan))
-    # the last are those of the joint sensitivity
-    for name, delta in _DELTAS.items():
-        losses = [noise.claimed for noise in plan]
-        found[f"epsilon_{name}"] = np.float64(composed_epsilon(losses, delta))
-    return found
+    # the joint release is not the paper's, so it is counted as it is
+    counted = sound if mean_noise == "joint" else replace(sound, variant="paper")
+    plan = perturbations(sound, share).values()
+    losses = [noise.claimed for noise in plan]
+    costs = {"claimed_rho": claimed_rho(perturbations(counted, share).values())}
+    costs["rho"] = claimed_rho(plan)
+    costs |= {f"epsilon_{name}": composed_epsilon(losses, delta) for name, delta in _DELTAS.items()}
+    return {name: np.float64(cost) for name, cost in costs.items()}
 
 
-def _settings(setting: Mapping[str, Any], mean_noise: str) -> Settings:
+def _settings(setting: Setting, mean_noise: str) -> PlanSettings:
     """Return the noise plan's settings for a trial's sizes."""
-    return Settings(
+    return PlanSettings(
         n_features=int(setting["n_features"]),
         n_components=int(setting["n_components"]),
         n_iter=int(setting["n_iter"]),
@@ -272,8 +242,3 @@ def _settings(setting: Mapping[str, Any], mean_noise: str) -> Settings:
         variant=setting.get("variant", "paper" if mean_noise != "joint" else "sound"),
         mean_delta=setting.get("mean_delta", 1e-3),
     )
-
-
-def _claimed(settings: Settings) -> Settings:
-    """The same settings as the paper counts them; the joint release is not the paper's."""
-    return settings if settings.mean_noise == "joint" else replace(settings, variant="paper")
