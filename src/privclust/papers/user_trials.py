@@ -1,4 +1,7 @@
-"""Trials on data of a user's own: their rows in the box that was declared for them."""
+"""Trials on data of a user's own: their rows in the box that was declared for them.
+
+The prepared data set has ``X``, ``low``, ``high``; each point ``n_clusters``, at most the rows.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,7 @@ from privclust.pipeline.runner import TrialData, TrialStreams
 def clusters_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
 ) -> TrialData:
-    """All rows; trials differ by noise.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_clusters``.
-    trial, streams : object
-        Not used.
-    dataset : mapping
-        ``X``, ``low``, ``high``, ``source``.
-
-    Raises
-    ------
-    ConfigError
-        If there are fewer rows than clusters.
-    """
+    """All rows; trials differ by noise."""
     extra = _extra(point, dataset) | {"n_frequencies": None}
     return TrialData(dataset["X"], None, dataset["source"], extra=extra)
 
@@ -41,23 +29,8 @@ def mixture_trial(
     """A random split of the rows into 90 % and 10 %, moved and scaled from their box to the ball.
 
     The middle of the box goes to the origin, half its diagonal to 1, so that norms are at most 1
-    without a look at the data; rows outside the box are drawn in to it.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_clusters``, ``n_starts``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws the split.
-    dataset : mapping
-        As of `clusters_trial`.
-
-    Raises
-    ------
-    ConfigError
-        If there are fewer rows than clusters, or than ten.
+    without a look at the data; rows outside the box are drawn in to it. There must be ten or more.
+    The point also has ``n_starts``.
     """
     extra = _extra(point, dataset)
     low, high = extra["bounds"]

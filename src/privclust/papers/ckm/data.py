@@ -1,4 +1,8 @@
-"""Trials of compressive k-means: mixtures of any size, and real sets with public boxes."""
+"""Trials of compressive k-means: mixtures of any size, and real sets with public boxes.
+
+Each point has ``n_clusters``. Each trial's extra has that, ``bounds`` (the public box) and
+``n_frequencies``, the largest number of any method; of a mixture also ``means`` and ``seed``.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +27,14 @@ _LARGE = 1_000_000  # rows from which on float32 is used
 
 
 class Rows:
-    """Rows of a mixture that are drawn where a method or a metric asks for them, then kept.
-
-    Parameters
-    ----------
-    mixture : MixtureRows
-
-    Attributes
-    ----------
-    array : ndarray of shape (n_samples, n_features)
-        float64; float32 from a million rows on.
-    """
+    """Rows of a mixture that are drawn where a method or a metric asks for them, then kept."""
 
     def __init__(self, mixture: MixtureRows) -> None:
         self.mixture = mixture
 
     @cached_property
     def array(self) -> np.ndarray:
-        """Draw all rows."""
+        """All rows, shape (n_samples, n_features): float64; float32 from a million rows on."""
         return self.mixture.to_array(np.float32 if self.mixture.n_samples >= _LARGE else float)
 
 
@@ -56,18 +50,8 @@ def mixture_trial(
 
     The declared box is :math:`[-b, b]^d` with b four standard deviations of a coordinate over all
     mixtures of the paper's law, :math:`b = 4 \sqrt{1 + 2.25\, k^{2/d}}`: public, since the law is.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_samples``, ``n_clusters``, ``n_features``; if wanted ``shape`` (of
-        `privclust.datasets.clusters.draw_mixture`; "paper"), and ``n_frequencies``, the largest
-        number of any method.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream is used.
-    dataset : None
+    The point also has ``n_samples``, ``n_features``; if wanted ``shape`` (of
+    `privclust.datasets.clusters.draw_mixture`; "paper") and ``n_frequencies``.
     """
     k, d = point["n_clusters"], point["n_features"]
     shape = point.get("shape", "paper")
@@ -88,36 +72,14 @@ def mixture_trial(
 def s1_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
 ) -> TrialData:
-    """S1, in the box that it was published in.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_clusters``.
-    trial, streams : object
-        Not used: trials differ by noise.
-    dataset : mapping
-        The prepared points.
-    """
+    """S1, in the box that it was published in; trials differ by noise."""
     return _real(dataset["X"], dataset["source"], (-1.0, 1.0), point["n_clusters"])
 
 
 def gowalla_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
 ) -> TrialData:
-    """A random subset of the check-in points, in the box of the globe.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_samples``, ``n_clusters``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws the subset.
-    dataset : mapping
-        The prepared points, longitude and latitude in degrees.
-    """
+    """``n_samples`` random check-in points, longitude and latitude in the box of the globe."""
     points = random_subset(dataset["points"], point["n_samples"], streams)
     globe = np.array([180.0, 90.0])
     return _real(points, dataset["source"], (-globe, globe), point["n_clusters"])
@@ -126,17 +88,7 @@ def gowalla_trial(
 def lifesci_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
 ) -> TrialData:
-    """The principal components of Life Sciences, in the box that was published with them.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_clusters``.
-    trial, streams : object
-        Not used: trials differ by noise.
-    dataset : mapping
-        The prepared records.
-    """
+    """The principal components of Life Sciences in their published box; trials differ by noise."""
     bounds = (lifesci.LOWER, lifesci.UPPER)
     return _real(dataset["X"], dataset["source"], bounds, point["n_clusters"])
 
@@ -155,14 +107,10 @@ def fit_clusters(
     """Cluster a trial's rows by any class, which gets what it accepts.
 
     That is the number of clusters, the declared box (or, where rows are bounded by a norm, the ball
-    around it, with rows centered by the box's middle) and the noise stream.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``centers`` (n_clusters, n_features), NaN where the method cannot be run; of a method that
-        tells its own sum of squared errors ``sse``, and, if the mixture is known, ``sse_true`` of
-        the same method started at the true means.
+    around it, with rows centered by the box's middle) and the noise stream. Returns ``centers``
+    (n_clusters, n_features), NaN where the method cannot be run; of a method that tells its own sum
+    of squared errors ``sse``, and, if the mixture is known, ``sse_true`` of the same method started
+    at the true means.
     """
     accepted = signature_of(estimator).parameters
     low, high = data.extra["bounds"]
@@ -180,13 +128,13 @@ def fit_clusters(
     model = construct(estimator, params, **offered)
     if not _fitted(model, X):
         return {"centers": np.full((k, len(low)), np.nan)}
-    found = {"centers": centers_of(model) + offset}
+    outputs = {"centers": centers_of(model) + offset}
     if hasattr(model, "inertia_"):
-        found["sse"] = np.float64(model.inertia_)
+        outputs["sse"] = np.float64(model.inertia_)
         if "means" in data.extra:
             from_means = construct(estimator, {**params, "init": data.extra["means"]}, **offered)
-            found["sse_true"] = np.float64(from_means.fit(X).inertia_)
-    return found
+            outputs["sse_true"] = np.float64(from_means.fit(X).inertia_)
+    return outputs
 
 
 def _fitted(model, X) -> bool:

@@ -1,7 +1,13 @@
-"""Trials of private mixtures: generated Gaussians, a map, check-ins and life sciences."""
+"""Trials of private mixtures: generated Gaussians, a map, check-ins and life sciences.
+
+Rows lie in the unit ball. A trial's extra has ``test`` (rows held out) and ``n_starts`` where
+densities are scored, ``start`` (means) where all methods begin at one, ``true_means`` where there
+are any, and ``pictured`` where a figure may show the rows.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,15 +35,7 @@ def gaussians_trial(
 ) -> TrialData:
     """Three isotropic Gaussians in the plane and a test set of 10 % of their number (Section 6).
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_samples`` N, ``n_starts``, ``geometry``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream is used.
-    dataset : None
+    The point has ``n_samples`` N, ``n_starts``, ``geometry``.
     """
     n, geometry = point["n_samples"], point["geometry"]
     rng = streams.get("data")
@@ -54,14 +52,8 @@ def map_trial(
     """People of three categories on a map, one far away in a category of their own (Figure 1).
 
     Scaled to the unit ball by a public box about Germany. The start, one mean in the far north-west
-    and two in the south, is knowledge of the map, not of the people.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_copies``: 1 gives 104 people, 50 gives 5,200.
-    trial, streams, dataset : object
-        The data stream is used.
+    and two in the south, is knowledge of the map, not of the people. The point has ``n_copies``: 1
+    gives 104 people, 50 gives 5,200.
     """
     points, labels, far = map_points(point["n_copies"], streams.get("data"))
     X = to_unit_ball(points, MAP_CENTER, MAP_RADIUS)
@@ -84,16 +76,7 @@ def gowalla_trial(
 ) -> TrialData:
     """A random subset of the check-in points, scaled by the public bound of the globe.
 
-    Parameters
-    ----------
-    point : mapping
-        ``n_samples``: 12,563 is 1 % of the paper's points; ``n_clusters``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws the subset, the init stream the start.
-    dataset : mapping
-        The prepared points.
+    The point has ``n_samples``, of which 12,563 is 1 % of the paper's points, and ``n_clusters``.
     """
     points = random_subset(dataset["points"], point["n_samples"], streams)
     X = to_unit_ball(points, (0.0, 0.0), gowalla.RADIUS)
@@ -106,18 +89,8 @@ def lifesci_trial(
 ) -> TrialData:
     """A random split of the principal components into 90 % and 10 %, norm at most 1.
 
-    Scaled by the largest norm that the published ranges of the components allow.
-
-    Parameters
-    ----------
-    point : mapping
-        ``n_starts``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws the split.
-    dataset : mapping
-        The prepared records.
+    Scaled by the largest norm that the published ranges of the components allow. The point has
+    ``n_starts``.
     """
     bound = np.linalg.norm(np.maximum(np.abs(lifesci.LOWER), np.abs(lifesci.UPPER)))
     X, test = random_split(dataset["X"] / bound, streams)
@@ -126,70 +99,47 @@ def lifesci_trial(
 
 
 def fit_mixture(
-    estimator: type,
-    params: Mapping[str, Any],
-    data: TrialData,
-    streams: TrialStreams,
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
     """Fit a mixture from each start; methods get the same starts and noise of their own.
 
     A method that takes no start is fitted as many times, and differs by its noise alone.
 
     A start has equal weights, means uniform in the unit ball (or the data's own start) and
-    spherical covariances, as `privclust.mixtures.PrivateGaussianMixture` describes it.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``weights``, ``means``, ``covariances``, with the starts along the first axis, and, where
-        the method tells, ``floors`` (starts, 3): rates of floored weights, means and covariances.
+    spherical covariances, as `privclust.mixtures.PrivateGaussianMixture` describes it. Returns
+    ``weights``, ``means``, ``covariances``, with the starts along the first axis, and, where the
+    method tells, ``floors`` (starts, 3): rates of floored weights, means and covariances.
     """
     rng, noise = streams.get("init"), random_state_for(estimator, streams.get("noise"))
     k, d = params.get("n_components", data.extra.get("n_clusters", 1)), data.X.shape[1]
     offered = _spherical_start(params.get("covariance_type", "full"), k, d)
     offered |= {"n_components": k, "norm_bound": 1.0, "random_state": noise}
-    found: dict[str, list[np.ndarray]] = {}
+    outputs = defaultdict(list)
     for _ in range(int(data.extra["n_starts"])):
         means = data.extra.get("start")
         if means is None:
             means = uniform_in_ball(k, d, rng)
         model = construct(estimator, params, means_init=means, **offered).fit(data.X)
-        parts = {
-            "weights": model.weights_,
-            "means": model.means_,
-            "covariances": model.covariances_,
-        }
+        for name in ("weights", "means", "covariances"):
+            outputs[name].append(getattr(model, f"{name}_"))
         if hasattr(model, "floor_rates_"):
             rates = model.floor_rates_
-            parts["floors"] = np.array([rates.weights, rates.means, rates.covariances])
-        for name, value in parts.items():
-            found.setdefault(name, []).append(value)
-    return {name: np.stack(values) for name, values in found.items()}
+            outputs["floors"].append([rates.weights, rates.means, rates.covariances])
+    return {name: np.stack(values) for name, values in outputs.items()}
 
 
 def _spherical_start(covariance_type: str, k: int, d: int) -> dict[str, np.ndarray]:
     """The start of the private mixture, for one that is not."""
     variance = k ** (-2.0 / d) / (d + 2.0)
-    covariances = {
-        "spherical": np.full(k, variance),
-        "full": np.tile(variance * np.eye(d), (k, 1, 1)),
-    }[covariance_type]
+    shape = {"spherical": 1.0, "full": np.eye(d)}[covariance_type]
+    covariances = np.stack([variance * shape] * k)
     return {"weights_init": np.full(k, 1.0 / k), "covariances_init": covariances}
 
 
 def fit_centers(
-    estimator: type,
-    params: Mapping[str, Any],
-    data: TrialData,
-    streams: TrialStreams,
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Cluster a trial's rows from the start that all methods share.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``centers`` (n_clusters, n_features).
-    """
+    """Return ``centers`` (n_clusters, n_features), found from the start that all methods share."""
     start = data.extra["start"]
     offered = {
         "n_components": len(start),
