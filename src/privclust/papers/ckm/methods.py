@@ -100,23 +100,11 @@ def share_sums(
 ) -> dict[str, np.ndarray]:
     """Sum up the features of a shard of a mixture's rows, in one pass, drawn chunk by chunk.
 
-    Parameters
-    ----------
-    point : mapping
-        As of `privclust.papers.ckm.data.mixture_trial`, with ``n_frequencies``; if wanted
-        ``n_masked`` and ``n_measurements``, for a second sketch of the first ``n_masked``
-        frequencies where each row takes part in ``n_measurements``.
-    trial : int
-        Not used beyond the stream's key.
-    streams : TrialStreams
-        The data stream draws the mixture, the init stream frequencies and then the masks' seed.
-    dataset : None
-    shard, n_shards : int
-
-    Returns
-    -------
-    dict of str to ndarray
-        Integers of `FeatureSums.state`, as ``"full_<name>"`` and ``"masked_<name>"``.
+    The point is that of `privclust.papers.ckm.data.mixture_trial`, with ``n_frequencies``; if
+    wanted with ``n_masked`` and ``n_measurements``, for a second sketch of the first ``n_masked``
+    frequencies where each row takes part in ``n_measurements``. The init stream draws frequencies
+    and then the masks' seed. Returns the integers of `FeatureSums.state`, as ``"full_<name>"`` and
+    ``"masked_<name>"``.
     """
     n, k, d = point["n_samples"], point["n_clusters"], point["n_features"]
     shape = point.get("shape", "paper")
@@ -133,13 +121,10 @@ def share_sums(
             first_record=start,
         )
     for chunk in mixture.chunks(start, stop, dtype=np.float32):
-        for found in sums.values():
-            found.add(chunk)
-    return {
-        f"{kind}_{name}": array
-        for kind, found in sums.items()
-        for name, array in found.state().items()
-    }
+        for part in sums.values():
+            part.add(chunk)
+    states = {kind: part.state() for kind, part in sums.items()}
+    return {f"{kind}_{k}": array for kind, state in states.items() for k, array in state.items()}
 
 
 @dataclass(frozen=True)
@@ -149,8 +134,7 @@ class Sketching:
     Attributes
     ----------
     data : TrialData
-        Of `privclust.papers.ckm.data`. Where it has ``shared``, of `share_sums`, that is
-        taken in place of rows.
+        Of `privclust.papers.ckm.data`; ``shared``, of `share_sums`, stands in for rows.
     streams : TrialStreams
         The init stream draws frequencies, then masks; the noise stream noise, then starts.
     m_factor : float
@@ -189,14 +173,14 @@ class Sketching:
     def centers(self, n_measurements: int | None, noised: Noised) -> np.ndarray:
         """Return centers from the sketch with noise, NaN where there are no measurements."""
         check_option("decoder", self.decoder, DECODERS)
-        k, most = (self.data.extra[name] for name in ("n_clusters", "n_frequencies"))
+        k, n_drawn = (self.data.extra[name] for name in ("n_clusters", "n_frequencies"))
         m = self.n_frequencies
-        if m > most:
-            raise ValueError(f"n_frequencies must be at least {m}, got {most}")
+        if m > n_drawn:
+            raise ValueError(f"n_frequencies must be at least {m}, got {n_drawn}")
         if n_measurements is None:
             return np.full((k, self._n_features), np.nan)
         rng, noise = self.streams.get("init"), self.streams.get("noise")
-        frequencies = trial_frequencies(rng, self._n_features, most)[:, :m]
+        frequencies = trial_frequencies(rng, self._n_features, n_drawn)[:, :m]
         seed = int(rng.integers(2**63))
         return decode(
             noised(self._sketch(frequencies, n_measurements, seed), noise),
@@ -217,9 +201,8 @@ class Sketching:
         kind = "full_" if r == m else "masked_"
         state = {name: shared[kind + name][:m] for name in ("whole", "fraction")}
         state["n_samples"] = shared[f"{kind}n_samples"]
-        return Sketch.from_feature_sums(
-            FeatureSums.from_state(state, frequencies, n_measurements=r)
-        )
+        sums = FeatureSums.from_state(state, frequencies, n_measurements=r)
+        return Sketch.from_feature_sums(sums)
 
 
 def kmeans_at_snr(
@@ -235,24 +218,12 @@ def kmeans_at_snr(
     r"""Compressive k-means on a scrambled sketch of a given SNR, Section 5.
 
     The SNR is that of eq. (6) with :math:`\|z\|^2` = 0.35, as in the paper. Either
-    :math:`\alpha_r` or :math:`\sigma_\xi` is given, the other follows. r is a whole number; where
-    that, or the range of either, keeps the SNR off by more than a tenth, centers are NaN.
+    :math:`\alpha_r` or :math:`\sigma_\xi` is given, the other follows; without an SNR there are
+    neither noise nor masks. r is a whole number; where that, or the range of either, keeps the SNR
+    off by more than a tenth, centers are NaN. `m_factor` and `decoding` are those of `Sketching`.
 
-    Parameters
-    ----------
-    data, streams : object
-        See `Sketching`, also for `m_factor` and `decoding`.
-    snr : float
-        None for a sketch with neither noise nor masks.
-    alpha_r, sigma_xi : float or None
-        One of them None, if there is an SNR.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``centers`` (n_clusters, n_features); ``snr_attained``, of eq. (6) with the whole r;
-        ``regime``: 0 below m = k d, 2 where the paper calls the reconstruction successful, 1
-        otherwise.
+    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, of eq. (6) with the whole r;
+    ``regime``: 0 below m = k d, 2 where the paper calls the reconstruction successful, 1 otherwise.
     """
     sketching = Sketching(data, streams, m_factor, **decoding)
     n, m, factor = sketching.n_samples, sketching.n_frequencies, sketching.factor
@@ -287,26 +258,11 @@ def kmeans_on_devices(
     r"""Compressive k-means with the rows on L devices, each of which adds noise of its own.
 
     Definitions 3 and 4 with :math:`n_0 = n / L` and the :math:`\sigma_\xi` of eq. (7) (see
-    `privclust.kmeans.sound_sigma_xi`), for replaced rows; or normal noise.
+    `privclust.kmeans.sound_sigma_xi`), for replaced rows; or, with `delta` > 0, normal noise on one
+    device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
-    Parameters
-    ----------
-    data, streams : object
-        See `Sketching`, also for `m_factor` and `decoding`.
-    epsilon : float
-        In nats.
-    delta : float
-        0 for Laplace noise; else normal noise, on one device.
-    n_devices : int
-        L.
-    alpha_r : float
-        r / m.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for normal noise);
-        ``regime``: 2 where epsilon > 0.01, from which on one device is to suffice, 1 otherwise.
+    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for normal
+    noise); ``regime``: 2 where epsilon > 0.01, from which on one device is to suffice, 1 otherwise.
     """
     if delta > 0.0 and n_devices > 1:
         raise ValueError(f"n_devices must be 1 with normal noise, got {n_devices}")

@@ -13,8 +13,7 @@ from privclust.pipeline.runner import TrialData
 
 SUCCESS = 1.2
 """Relative SSE below which the paper calls a reconstruction successful."""
-_FRESH_ROWS, _MOST_UPDATES = 1_000_000, 300
-_NUMBERS = ("snr_attained", "regime")
+_FRESH_ROWS, _MAX_UPDATES = 1_000_000, 300
 
 
 def evaluate_clusters(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -31,15 +30,16 @@ def evaluate_clusters(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     if np.isfinite(centers).all():
         _, _, sse = nearest_center_statistics(as_array(data.X), np.asarray(centers, dtype=float))
     relative = sse / float(reference["sse"])
-    is_known = np.isfinite(relative)
-    found: dict[str, object] = {
+    possible = np.isfinite(relative)
+    return {
         "relative_sse": relative,
         "relative_sse_true": sse / float(reference.get("sse_true", np.nan)),
-        "missed": float(relative > SUCCESS) if is_known else np.nan,
-        "recovered": float(relative <= SUCCESS) if is_known else np.nan,
-        "possible": float(is_known),
+        "missed": float(relative > SUCCESS) if possible else np.nan,
+        "recovered": float(relative <= SUCCESS) if possible else np.nan,
+        "possible": float(possible),
+        "snr_attained": float(outputs.get("snr_attained", np.nan)),
+        "regime": float(outputs.get("regime", np.nan)),
     }
-    return found | {name: float(outputs.get(name, np.nan)) for name in _NUMBERS}
 
 
 def evaluate_on_fresh_rows(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -52,6 +52,6 @@ def evaluate_on_fresh_rows(data: TrialData, outputs: Mapping[str, np.ndarray]) -
     n = min(mixture.n_samples, _FRESH_ROWS)
     seed = data.extra["seed"] ^ 1
     fresh = Rows(MixtureRows(n, mixture.centers, seed)).array
-    _, best, _ = lloyd(fresh, mixture.centers, _MOST_UPDATES, 0.0)
+    _, best, _ = lloyd(fresh, mixture.centers, _MAX_UPDATES, 0.0)
     _, _, sse = nearest_center_statistics(fresh, np.asarray(outputs["centers"], dtype=float))
     return {"relative_sse": sse / best, "sse_per_row": sse / n}

@@ -10,9 +10,10 @@ from privclust.metrics.mixtures import mean_error, normalised_intracluster_varia
 from privclust.mixtures import MixtureParameters, log_density
 from privclust.pipeline.runner import TrialData
 
-_KINDS = {1: "spherical", 3: "full"}
-_AT_THE_SPOT = 0.01
-_FLOORS = ("floored_weights", "floored_means", "floored_covariances")
+_COVARIANCE_TYPES = {1: "spherical", 3: "full"}  # by their arrays' dimensions
+_EXPOSED_WITHIN = 0.01
+_PARAMETERS = ("weights", "means", "covariances")
+_FLOORS = tuple(f"floored_{name}" for name in _PARAMETERS)
 
 
 def evaluate_density(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -23,17 +24,16 @@ def evaluate_density(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
     With true means, ``mean_error`` is the median distance to them. The fitted parameters of the
     first start are kept as arrays.
     """
-    scores, errors = [], []
-    for start in range(len(outputs["weights"])):
-        parameters = _parameters(outputs, start)
-        scores.append(log_density(data.extra["test"], parameters).mean())
-        if "true_means" in data.extra:
-            errors.append(mean_error(parameters.means, data.extra["true_means"]))
+    kind = _COVARIANCE_TYPES[outputs["covariances"][0].ndim]
+    starts = zip(*(outputs[name] for name in _PARAMETERS), strict=True)
+    densities = [MixtureParameters(*start, kind) for start in starts]
+    scores = [log_density(data.extra["test"], density).mean() for density in densities]
     low, middle, high = np.quantile(scores, [0.25, 0.5, 0.75])
-    found = {"loss": -middle, "lower_quartile": low, "upper_quartile": high}
-    if errors:
-        found["mean_error"] = np.median(errors)
-    return {**found, **_floors(outputs), **_first(outputs)}
+    metrics = {"loss": -middle, "lower_quartile": low, "upper_quartile": high}
+    if "true_means" in data.extra:
+        errors = [mean_error(means, data.extra["true_means"]) for means in outputs["means"]]
+        metrics["mean_error"] = np.median(errors)
+    return {**metrics, **_floors_and_first(outputs)}
 
 
 def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -47,8 +47,9 @@ def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
     picture = {"points": data.X, "categories": data.y} if data.extra["pictured"] else {}
     exposure = float(distances.min())
     error = mean_error(outputs["means"][0], data.extra["true_means"])
-    found = {"exposure": exposure, "hidden": float(exposure > _AT_THE_SPOT), "mean_error": error}
-    return {**found, **picture, **_floors(outputs), **_first(outputs)}
+    hidden = float(exposure > _EXPOSED_WITHIN)
+    metrics = {"exposure": exposure, "hidden": hidden, "mean_error": error}
+    return {**metrics, **picture, **_floors_and_first(outputs)}
 
 
 def evaluate_centers(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -58,20 +59,8 @@ def evaluate_centers(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
     return {"nicv": nicv, "centers": outputs["centers"], **picture}
 
 
-def _parameters(outputs: Mapping[str, np.ndarray], start: int) -> MixtureParameters:
-    """Return the mixture fitted from one start."""
-    covariances = outputs["covariances"][start]
-    kind = _KINDS[covariances.ndim]
-    return MixtureParameters(outputs["weights"][start], outputs["means"][start], covariances, kind)
-
-
-def _floors(outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Mean rates of the floors; NaN where nothing is noised."""
-    if "floors" not in outputs:
-        return dict.fromkeys(_FLOORS, float("nan"))
-    return dict(zip(_FLOORS, outputs["floors"].mean(axis=0), strict=True))
-
-
-def _first(outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Parameters of the first start, for pictures."""
-    return {name: outputs[name][0] for name in ("weights", "means", "covariances")}
+def _floors_and_first(outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
+    """Mean rates of the floors, NaN where nothing is noised; the first start, for pictures."""
+    rates = outputs["floors"].mean(axis=0) if "floors" in outputs else [np.nan] * len(_FLOORS)
+    first = {name: outputs[name][0] for name in _PARAMETERS}
+    return {**dict(zip(_FLOORS, rates, strict=True)), **first}

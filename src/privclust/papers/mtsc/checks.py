@@ -88,9 +88,7 @@ def _shape_interaction(fitted: Fitter, data: TrialData, rng: np.random.Generator
     """Relative distance of Z from V V', the noise-free solution of LRR and LSR (Section 2)."""
     _, values, basis = np.linalg.svd(data.X.T, full_matrices=False)
     basis = basis[values > 1e-10 * values[0]]
-    expected = basis.T @ basis
-    found = fitted(data.X).coefficients_
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+    return _relative_change(basis.T @ basis, fitted(data.X).coefficients_)
 
 
 def _objective_increase(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
@@ -105,7 +103,7 @@ def _objective_increase(fitted: Fitter, data: TrialData, rng: np.random.Generato
     return float(max(rises.max(), 0.0) / np.abs(model.objective_history_).max())
 
 
-_PROPERTIES: dict[str, Callable[[Fitter, TrialData, np.random.Generator], float]] = {
+_PROPERTIES = {
     "orthogonal_map": _orthogonal_map,
     "invertible_map": _invertible_map,
     "column_scaling": _column_scaling,
@@ -117,5 +115,9 @@ _PROPERTIES: dict[str, Callable[[Fitter, TrialData, np.random.Generator], float]
 
 def _change(fitted: Fitter, X: np.ndarray, mapped: np.ndarray) -> float:
     """Relative change of Z between two versions of the data."""
-    before, after = fitted(X).coefficients_, fitted(mapped).coefficients_
+    return _relative_change(fitted(X).coefficients_, fitted(mapped).coefficients_)
+
+
+def _relative_change(before: np.ndarray, after: np.ndarray) -> float:
+    """Norm of a change in parts of what it begins at."""
     return float(np.linalg.norm(after - before) / np.linalg.norm(before))

@@ -12,11 +12,12 @@ from privclust.pipeline.runner import TrialData
 
 def evaluate_segmentation(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Segmentation error and, of coefficients, the l2 error (eq. 19) and its l1 form."""
-    found = {"segmentation_error": segmentation_error(data.y, outputs["labels"])}
-    for name, error in (("l2_error", l2_error), ("l1_error", l1_error)):
-        has_coefficients = "coefficients" in outputs
-        found[name] = error(outputs["coefficients"], data.y) if has_coefficients else np.nan
-    return found
+    Z = outputs.get("coefficients")
+    return {
+        "segmentation_error": segmentation_error(data.y, outputs["labels"]),
+        "l2_error": np.nan if Z is None else l2_error(Z, data.y),
+        "l1_error": np.nan if Z is None else l1_error(Z, data.y),
+    }
 
 
 def evaluate_heat_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
