@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
 
 from privclust.papers.ckm.panels import (
     REFERENCE,
@@ -44,6 +47,8 @@ _PUBLISHED = (
     "dplloyd_separated",
     "eugkm_addremove",
 )
+_SNR_NAME = "signal-to-noise ratio, eq. (6)"
+_EXCESS_NAME = "relative SSE (log of its excess over 1)"
 _SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
 _AGAINST = {
@@ -60,28 +65,37 @@ def fig2(results: Results) -> Drawing:
     by_size = in_order(by_size, styles)
     shown = by_snr[(by_snr["metric"] == "relative_sse") & (by_snr["method"] != REFERENCE)]
     ours = shown["method"].str.endswith(_OURS)
+    panels = {
+        "m = 10kd: CL-OMPR, as published": shown[~ours],
+        "m = 10kd: our decoder": shown[ours],
+    }
     with canvas(_WIDTH, 8.4, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.15, 1])
         axes = top.subplots(1, 2, sharey=True)
-        names = ("CL-OMPR, as published", "our decoder")
-        for axis, part, name in zip(axes, (shown[~ours], shown[ours]), names, strict=True):
+        for axis, part in zip(axes, panels.values(), strict=True):
             curves(axis, part, "snr", styles, band="std")
-            sse_scale(axis, shown)
-            axis.set_title(f"m = 10kd: {name}")
-            axis.set_xlabel("signal-to-noise ratio, eq. (6)")
-            legend_below(axis, _WIDTH / 2.2)
-        axes[0].set_ylabel("relative SSE")
+        _sse_panels(axes, panels, shown, _SNR_NAME)
         caption(
             top,
             f"Above: median of {counted_on(results.trials['ckm_snr'])}, band: standard deviation. "
             f"SSE relative to Lloyd's k-means, 3 replicates; dotted: 1.2.{cut_note(shown)}",
         )
         _heat_maps(bottom, by_size, results.trials["ckm_grid"])
-    parts = {"ckm_snr": by_snr, "ckm_grid": by_size}
-    return Drawing(figure, _joined(parts))
+    return Drawing(figure, _joined({"ckm_snr": by_snr, "ckm_grid": by_size}))
 
 
-def _heat_maps(figure, table: pd.DataFrame, trials: pd.DataFrame) -> None:
+def _sse_panels(
+    axes: Sequence[Axes], titles: Iterable[str], shown: pd.DataFrame, x_name: str
+) -> None:
+    """Give panels of relative SSE, whose curves are drawn, their scale and their words."""
+    for axis, title in zip(axes, titles, strict=True):
+        sse_scale(axis, shown)
+        axis.set(title=title, xlabel=x_name)
+        legend_below(axis, _WIDTH / 2.2)
+    axes[0].set_ylabel("relative SSE")
+
+
+def _heat_maps(figure: FigureBase, table: pd.DataFrame, trials: pd.DataFrame) -> None:
     """The lower half of Figure 2: a map per decoder."""
     kept = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
     methods = list(dict.fromkeys(kept["method"]))
@@ -91,8 +105,7 @@ def _heat_maps(figure, table: pd.DataFrame, trials: pd.DataFrame) -> None:
     for axis, method in zip(axes, methods, strict=True):
         part = kept[kept["method"] == method]
         image = heat_map(axis, part)
-        axis.set_title(f"r = m, noise only: {part['label'].iloc[0]}")
-        axis.set_xlabel("signal-to-noise ratio, eq. (6)")
+        axis.set(title=f"r = m, noise only: {part['label'].iloc[0]}", xlabel=_SNR_NAME)
         legend_below(axis, _WIDTH / 2.4)
     axes[0].set_ylabel("m / (kd)")
     heat_bar(figure, image, list(axes))
@@ -101,25 +114,19 @@ def _heat_maps(figure, table: pd.DataFrame, trials: pd.DataFrame) -> None:
 
 def fig3(results: Results) -> Drawing:
     """Figure 3: relative SSE against epsilon, as published and with our decoder."""
-    (experiment,) = results.trials
-    trials = results.trials[experiment]
-    styles = results.styles
-    table = in_order(statistics(trials, ["epsilon"]), styles)
+    (trials,) = results.trials.values()
+    table = in_order(statistics(trials, ["epsilon"]), results.styles)
     shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
     published = shown["method"].isin(_PUBLISHED)
-    added = shown["method"].isin(results.own)
+    panels = {
+        "as published: CL-OMPR": shown[published | shown["method"].isin(results.own)],
+        "our decoder; all for replaced rows": shown[~published],
+    }
     with canvas(_WIDTH, 6.6, results.trials) as figure:
         axes = figure.subplots(1, 2, sharex=True, sharey=True)
-        titles = ("as published: CL-OMPR", "our decoder; all for replaced rows")
-        for axis, part, title in zip(
-            axes, (shown[published | added], shown[~published]), titles, strict=True
-        ):
-            curves(axis, part, "epsilon", styles, ends=True)
-            sse_scale(axis, shown)
-            axis.set_title(title)
-            axis.set_xlabel("privacy budget, epsilon")
-            legend_below(axis, _WIDTH / 2.2)
-        axes[0].set_ylabel("relative SSE")
+        for axis, part in zip(axes, panels.values(), strict=True):
+            curves(axis, part, "epsilon", results.styles, ends=True)
+        _sse_panels(axes, panels, shown, "privacy budget, epsilon")
         caption(
             figure,
             f"Median of {counted_on(trials)}. SSE relative to Lloyd's "
@@ -145,9 +152,9 @@ def tab_snr(results: Results) -> Drawing:
         left, right = figure.subfigures(1, 2, width_ratios=[1.45, 1])
         put_table(left.subplots(), wide, 0.57 * _WIDTH)
         same = [f"{_spaced(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])]
-        told = f" ({', '.join(same)})" if same else ""
+        shared = f" ({', '.join(same)})" if same else ""
         measured = counted(results.trials["ckm_tab_snr"])
-        caption(left, f"SNR of merged scrambled sketches: means over {measured}{told}")
+        caption(left, f"SNR of merged scrambled sketches: means over {measured}{shared}")
         panels = right.subplots(len(laws), 1, squeeze=False)[:, 0]
         for axis, (label, part) in zip(panels, laws, strict=True):
             _norms(axis, part, axes["ckm_norm"])
@@ -183,29 +190,17 @@ def _norms(axis: Axes, table: pd.DataFrame, axes: list[str]) -> None:
     """Draw ||z||^2 over the numbers of clusters and of features."""
     named = [name for name in ("n_clusters", "k", "n_features", "d") if name in axes]
     first, second = named if len(named) == 2 else axes[:2]
-    values = [
-        table.pivot_table(name, first, second, dropna=False).sort_index()
-        for name in ("mean", "min", "max")
-    ]
-    named_cells(axis, *values)
-    axis.set_ylabel(_spaced(first))
-    axis.set_xlabel(_spaced(second))
+    wide = [table.pivot_table(v, first, second, dropna=False) for v in ("mean", "min", "max")]
+    named_cells(axis, *(values.sort_index() for values in wide))
+    axis.set(ylabel=_spaced(first), xlabel=_spaced(second))
 
 
 def statements(results: Results) -> Drawing:
-    """By what part the paper's statements are exceeded: one row a statement."""
-    return _listed(results)
+    """The statistics of all metrics of an experiment: one row a method, point and metric.
 
-
-def scale(results: Results) -> Drawing:
-    """What a data set too large for memory came to: one row a method, point and metric."""
-    return _listed(results)
-
-
-def _listed(results: Results) -> Drawing:
-    """Write the statistics of all metrics of an experiment as a table."""
-    (experiment,) = results.summaries
-    summary, trials = results.summaries[experiment], results.trials[experiment]
+    Of statements, by what part each is exceeded; of data too large for memory, what came of it.
+    """
+    (summary,), (trials,) = results.summaries.values(), results.trials.values()
     table = statistics(trials, axes_of(summary), summary["metric"].unique())
     table = table[table["n"] > 0]
     same = [name for name in ("method", "label", "metric") if table[name].nunique() == 1]
@@ -217,10 +212,12 @@ def _listed(results: Results) -> Drawing:
     return Drawing(figure, table)
 
 
+scale = statements  # the same table of other numbers
+
+
 def decoders(results: Results) -> Drawing:
     """Relative SSE of every trial by decoder, without noise, and its medians and worst."""
-    (experiment,) = results.trials
-    trials = in_order(results.trials[experiment], results.styles)
+    trials = _only_trials(results)
     metrics = metrics_of(trials)
     table = statistics(trials, [])
     with canvas(_WIDTH, 1.9 + 0.75 * trials["method"].nunique(), results.trials) as figure:
@@ -237,13 +234,19 @@ def decoders(results: Results) -> Drawing:
 def _by_decoder(table: pd.DataFrame) -> pd.DataFrame:
     """Write a row a decoder: median, mean and worst of each relative error, and trials."""
     rows = []
-    for label, own in table.groupby("label", sort=False):
+    for label, part in table.groupby("label", sort=False):
         row = {"decoder": label}
-        for part in own.itertuples():
-            found = {"median": part.median, "mean": part.mean, "worst": part.max}
-            row |= {f"{part.metric}: {name}": f"{v:.3f}" for name, v in found.items()}
-        rows.append({**row, "trials": int(own["n"].max())})
+        for metric in part.itertuples():
+            numbers = {"median": metric.median, "mean": metric.mean, "worst": metric.max}
+            row |= {f"{metric.metric}: {name}": f"{v:.3f}" for name, v in numbers.items()}
+        rows.append({**row, "trials": int(part["n"].max())})
     return pd.DataFrame(rows)
+
+
+def _only_trials(results: Results) -> pd.DataFrame:
+    """Return the trials of a figure's one experiment, in the order of legends."""
+    (trials,) = results.trials.values()
+    return in_order(trials, results.styles)
 
 
 def beyond(results: Results) -> Drawing:
@@ -257,10 +260,9 @@ def beyond(results: Results) -> Drawing:
     n_rows = -(-len(panels) // columns)
     every = pd.concat([part for _, part in panels])
     full = len(panels) == n_rows * columns  # then the names have a row of their own
+    heights = [1.0] * n_rows + [0.2] * full
     with canvas(_WIDTH, 1.3 + 2.55 * n_rows + 0.6 * full, results.trials) as figure:
-        grid = figure.add_gridspec(
-            n_rows + full, columns, height_ratios=[1.0] * n_rows + [0.2] * full
-        )
+        grid = figure.add_gridspec(n_rows + full, columns, height_ratios=heights)
         axes: list[Axes] = []
         for number, (title, part) in enumerate(panels):
             first = axes[0] if axes else None
@@ -273,7 +275,7 @@ def beyond(results: Results) -> Drawing:
             if number % columns:
                 axis.tick_params(labelleft=False)
             else:
-                axis.set_ylabel("relative SSE (log of its excess over 1)")
+                axis.set_ylabel(_EXCESS_NAME)
         free = figure.add_subplot(grid[-1, :] if full else grid[-1, len(panels) % columns :])
         free.axis("off")
         share = 1.0 if full else 1.0 - len(panels) % columns / columns
@@ -295,11 +297,11 @@ def _beyond_panels(
         trials = results.trials[name]
         shapes = list(dict.fromkeys(trials["shape"])) if "shape" in trials else [None]
         for shape in shapes:
-            mine = trials if shape is None else trials[trials["shape"] == shape]
+            of_shape = trials if shape is None else trials[trials["shape"] == shape]
             part = table if shape is None else table[table["shape"] == shape]
             key = "mixture" if shape == "paper" else shape or _DATA_SETS.get(name, name)
-            substitute = mine["source"].str.startswith("substitute").any()
-            title = f"{key}{' (substitute)' if substitute else ''}\n{sizes(mine)}"
+            substitute = of_shape["source"].str.startswith("substitute").any()
+            title = f"{key}{' (substitute)' if substitute else ''}\n{sizes(of_shape)}"
             kept = (part["metric"] == "relative_sse") & (part["method"] != REFERENCE)
             panels[key] = (title, in_order(excess(part[kept]), results.styles))
     first = [key for key in ("mixture", *_DATA_SETS.values()) if key in panels]
@@ -308,16 +310,15 @@ def _beyond_panels(
 
 def _numbers_of_trials(results: Results) -> str:
     """Write how many trials the experiments of a figure have."""
-    found = sorted({trials["trial"].nunique() for trials in results.trials.values()})
-    if len(found) == 1:
+    numbers = sorted({trials["trial"].nunique() for trials in results.trials.values()})
+    if len(numbers) == 1:
         return counted(next(iter(results.trials.values())))
-    return f"{found[0]} to {found[-1]} trials"
+    return f"{numbers[0]} to {numbers[-1]} trials"
 
 
 def goal(results: Results) -> Drawing:
     """Relative SSE on the paper's mixture against epsilon, with medians and worst as a table."""
-    (experiment,) = results.trials
-    trials = in_order(results.trials[experiment], results.styles)
+    trials = _only_trials(results)
     table = statistics(trials, ["epsilon"])
     metrics = metrics_of(trials)[::-1]
     with canvas(_WIDTH, 5.6 + 0.2 * trials["method"].nunique(), results.trials) as figure:
@@ -329,10 +330,9 @@ def goal(results: Results) -> Drawing:
                 part = part[part["method"] != REFERENCE]
             curves(axis, excess(part), "epsilon", results.styles, band="range")
             excess_scale(axis, excess(table[table["method"] != REFERENCE]))
-            axis.set_title(_AGAINST[metric])
-            axis.set_xlabel("epsilon")
+            axis.set(title=_AGAINST[metric], xlabel="epsilon")
             legend_below(axis, _WIDTH / 2.2)
-        axes[0].set_ylabel("relative SSE (log of its excess over 1)")
+        axes[0].set_ylabel(_EXCESS_NAME)
         caption(
             top,
             f"Median of {counted_on(trials)}, band: best to worst; "
@@ -344,17 +344,16 @@ def goal(results: Results) -> Drawing:
 
 def many_sizes(results: Results) -> Drawing:
     """Relative SSE over numbers of clusters and features: medians and worst trials as a table."""
-    (experiment,) = results.trials
-    trials = in_order(results.trials[experiment], results.styles)
+    trials = _only_trials(results)
     keys = ["n_clusters", "n_features", "epsilon"]
     table = statistics(trials, keys)
     shown = table[table["metric"] == "relative_sse_true"].copy()
     shown["cell"] = _median_and_worst(shown)
     wide = shown.pivot(index=keys, columns="label", values="cell").fillna("n/a")
     wide = wide[list(dict.fromkeys(shown["label"]))].reset_index()
-    names = {"n_clusters": "k", "n_features": "d"}
+    wide = wide.rename(columns={"n_clusters": "k", "n_features": "d"})
     with canvas(_WIDTH, 1.0 + 0.22 * len(wide), results.trials) as figure:
-        put_table(figure.subplots(), wide.rename(columns=names), _WIDTH)
+        put_table(figure.subplots(), wide, _WIDTH)
         caption(
             figure,
             f"SSE relative to Lloyd from the true means, median (worst) of {counted_on(trials)}; "
@@ -372,9 +371,8 @@ def _median_and_worst(table: pd.DataFrame) -> np.ndarray:
 def _medians_and_worst(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Write a row a method and a column a value of epsilon: median and worst trial."""
     part = table[table["metric"] == metric]
-    wide = part.assign(cell=_median_and_worst(part)).pivot(
-        index="label", columns="epsilon", values="cell"
-    )
+    part = part.assign(cell=_median_and_worst(part))
+    wide = part.pivot(index="label", columns="epsilon", values="cell")
     wide = wide.loc[list(dict.fromkeys(part["label"]))].fillna("n/a").reset_index()
     names = {value: f"epsilon = {value:g}" for value in wide.columns[1:]}
     return wide.rename(columns={**names, "label": f"{_spaced(metric)}: median (worst)"})

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import FigureBase
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from privclust.report.drawing.panels import cell, counted
@@ -22,7 +23,7 @@ SUCCESS = 1.2  # the relative SSE up to which the paper calls a clustering good
 REFERENCE = "lloyd"
 METRICS = ("relative_sse", "relative_sse_true")
 _SSE_TICKS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0)
-_FEW_SSE_TICKS = (0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
+_SPARSE_SSE_TICKS = (0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
 _LARGEST_SSE = 40.0  # above what centers anywhere in a box give; a curve that is worse is cut
 _EXCESS_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 9.0, 29.0, 99.0, 999.0)
 _SMALLEST_EXCESS = 0.001
@@ -49,31 +50,20 @@ def metrics_of(trials: pd.DataFrame) -> list[str]:
 def statistics(
     trials: pd.DataFrame, keys: Sequence[str], metrics: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Sum up finite values of metrics: one row a method, point and metric.
+    """Sum up finite values of metrics, by default the relative errors that a table has.
 
-    Parameters
-    ----------
-    trials : DataFrame
-    keys : sequence of str
-        The axes; method and label come before them.
-    metrics : sequence of str, default=()
-        By default the relative errors that the table has.
-
-    Returns
-    -------
-    DataFrame
-        Columns: method, label, the keys, metric, n (of finite values), mean, median, std, q25, q75,
-        min, max; NaN where no value is finite.
+    One row a method, point and metric. Columns: method, label, the keys (axes), metric, n (of
+    finite values), mean, median, std, q25, q75, min, max; NaN where no value is finite.
     """
     names = [*metrics] or metrics_of(trials)
     groups = ["method", "label", *keys]
     long = trials[[*groups, *names]].melt(groups, names, "metric", "value")
-    long["value"] = long["value"].astype(float).where(np.isfinite(long["value"].astype(float)))
-    found = long.groupby([*groups, "metric"], sort=False, dropna=False)["value"]
-    table = found.agg(["count", "mean", "median", "std", "min", "max"])
+    long["value"] = long["value"].astype(float).replace([np.inf, -np.inf], np.nan)
+    values = long.groupby([*groups, "metric"], sort=False, dropna=False)["value"]
+    table = values.agg(["count", "mean", "median", "std", "min", "max"])
     table = table.rename(columns={"count": "n"})
-    table.insert(4, "q25", found.quantile(0.25))
-    table.insert(5, "q75", found.quantile(0.75))
+    table.insert(4, "q25", values.quantile(0.25))
+    table.insert(5, "q75", values.quantile(0.75))
     return table.reset_index()
 
 
@@ -84,15 +74,14 @@ def axes_of(summary: pd.DataFrame) -> list[str]:
 
 def counted_on(trials: pd.DataFrame) -> str:
     """Write how many trials there are, and of what size."""
-    told = sizes(trials)
-    return counted(trials) + (f" ({told})" if told else "")
+    shared = sizes(trials)
+    return counted(trials) + (f" ({shared})" if shared else "")
 
 
 def sizes(trials: pd.DataFrame) -> str:
     """Write the sizes that a table tells and that all its trials share."""
-    told = {sign: trials[name].unique() for name, sign in _SIZES.items() if name in trials}
-    same = [f"{sign} = {cell(found[0])}" for sign, found in told.items() if len(found) == 1]
-    return ", ".join(same)
+    values = {sign: trials[name].unique() for name, sign in _SIZES.items() if name in trials}
+    return ", ".join(f"{sign} = {cell(v[0])}" for sign, v in values.items() if len(v) == 1)
 
 
 def curves(
@@ -103,46 +92,36 @@ def curves(
     band: str = "",
     ends: bool = False,
 ) -> None:
-    """Draw the median of each method against a logarithmic axis.
+    """Draw the median of each method, of one metric's statistics, against a logarithmic axis.
 
-    Parameters
-    ----------
-    axis : Axes
-    table : DataFrame
-        Rows of one metric from `statistics`; points without a value are left out.
-    x : str
-    styles : mapping of str to MethodStyle
-    band : {"", "std", "range"}, default=""
-        What is shaded: nothing, one standard deviation to each side, smallest to largest.
-    ends : bool, default=False
-        Whether a legend tells where a curve ends before the others.
+    Points without a value are left out. A `band` shades one standard deviation to each side ("std")
+    or smallest to largest ("range"). With `ends` a legend tells where a curve ends before others.
     """
-    last = table.loc[table["n"] > 0, x].max()
-    for method, own in table.groupby("method", sort=False):
-        own = own[own["n"] > 0].sort_values(x)
-        if own.empty:
-            continue
-        style = styles[method]
-        label = own["label"].iloc[0]
-        if ends and own[x].iloc[-1] < last:
-            label += f" (up to {own[x].iloc[-1]:g})"
+    table = table[table["n"] > 0]
+    for method, part in table.groupby("method", sort=False):
+        part = part.sort_values(x)
+        style, label, end = styles[method], part["label"].iloc[0], part[x].iloc[-1]
+        if ends and end < table[x].max():
+            label += f" (up to {end:g})"
         if band:
-            low, high = _band(own, band)
-            axis.fill_between(own[x], low, high, color=style.color, alpha=0.13, linewidth=0)
-        axis.plot(
-            own[x],
-            own["median"],
-            **style.line,
-            label=label,
-        )
+            low, high = _band(part, band)
+            axis.fill_between(part[x], low, high, color=style.color, alpha=0.13, linewidth=0)
+        axis.plot(part[x], part["median"], **style.line, label=label)
     axis.set_xscale("log")
 
 
-def _band(own: pd.DataFrame, band: str) -> tuple[pd.Series, pd.Series]:
+def _band(part: pd.DataFrame, band: str) -> tuple[pd.Series, pd.Series]:
     """Return the borders of what is shaded; one trial has no standard deviation."""
     if band == "range":
-        return own["min"], own["max"]
-    return (own["median"] - own["std"]).clip(lower=0.1), own["median"] + own["std"]
+        return part["min"], part["max"]
+    return (part["median"] - part["std"]).clip(lower=0.1), part["median"] + part["std"]
+
+
+def _set_ticks(axis: Axis, ticks: Sequence[float], text: Formatter | None = None) -> None:
+    """Put ticks, written as short as can be, in place of a logarithmic axis's own."""
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(text or FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def sse_scale(axis: Axes, table: pd.DataFrame) -> None:
@@ -152,37 +131,24 @@ def sse_scale(axis: Axes, table: pd.DataFrame) -> None:
     lowest = min([0.97, *(0.97 * shown)])
     axis.set_yscale("log")
     axis.axhline(SUCCESS, color="#000000", linestyle=":", linewidth=1.0)
-    known = _SSE_TICKS if highest < 4.0 * lowest else _FEW_SSE_TICKS
-    ticks = [tick for tick in known if lowest <= tick <= highest]
-    axis.yaxis.set_major_locator(FixedLocator(ticks))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_locator(NullLocator())
+    candidates = _SSE_TICKS if highest < 4.0 * lowest else _SPARSE_SSE_TICKS
+    _set_ticks(axis.yaxis, [tick for tick in candidates if lowest <= tick <= highest])
     axis.set_ylim(lowest, highest)
 
 
 def excess(table: pd.DataFrame) -> pd.DataFrame:
     """Return statistics of relative SSE - 1, at least the smallest that is drawn."""
     columns = ["median", "min", "max"]
-    above = {name: (table[name] - 1.0).clip(lower=_SMALLEST_EXCESS) for name in columns}
-    return table.assign(**above)
+    return table.assign(**(table[columns] - 1.0).clip(lower=_SMALLEST_EXCESS))
 
 
 def excess_scale(axis: Axes, table: pd.DataFrame) -> None:
-    """Give a panel of relative SSE - 1 its logarithmic axis, whose ticks tell relative SSE.
-
-    Parameters
-    ----------
-    axis : Axes
-    table : DataFrame
-        From `excess`: all that shares the axis.
-    """
+    """Give a panel its logarithmic axis for all of `excess`, whose ticks tell relative SSE."""
     shown = table.loc[table["n"] > 0, "median"]
     lowest, highest = (shown.min(), shown.max()) if len(shown) else (0.01, 1.0)
     ticks = [tick for tick in _EXCESS_TICKS if lowest / 1.6 <= tick <= highest * 1.6]
     axis.set_yscale("log")
-    axis.yaxis.set_major_locator(FixedLocator(ticks))
-    axis.yaxis.set_major_formatter(FuncFormatter(_excess_tick))
-    axis.yaxis.set_minor_locator(NullLocator())
+    _set_ticks(axis.yaxis, ticks, FuncFormatter(_excess_tick))
     axis.set_ylim(lowest / 1.6, highest * 1.6)
 
 
@@ -198,52 +164,33 @@ def _excess_tick(value: float, _: int) -> str:
 
 
 def heat_map(axis: Axes, table: pd.DataFrame) -> ScalarMappable:
-    """Draw the mean relative SSE over SNR and m/(kd), with the paper's two lines.
-
-    Parameters
-    ----------
-    axis : Axes
-    table : DataFrame
-        Rows of one method and metric from `statistics`, with columns snr and m_factor.
-    """
-    wide = (
-        table.pivot_table("mean", "m_factor", "snr", dropna=False).sort_index().sort_index(axis=1)
-    )
+    """Draw one method's mean relative SSE over snr and m_factor, with the paper's two lines."""
+    wide = table.pivot_table("mean", "m_factor", "snr", dropna=False)
+    wide = wide.sort_index().sort_index(axis=1)
     snr, factor = wide.columns.to_numpy(float), wide.index.to_numpy(float)
     values = np.ma.masked_invalid(wide.to_numpy(float))
     x, y = _edges(snr), _edges(factor)
     norm = LogNorm(1.0, _WORST_COLOR)
     image = axis.pcolormesh(x, y, values, cmap="cividis_r", norm=norm, rasterized=True)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    axis.set(xscale="log", yscale="log", facecolor="#dddddd")
     axis.grid(False)
-    axis.set_facecolor("#dddddd")
     if min(values.shape) > 1 and values.min() < SUCCESS < values.max():
         drawn = axis.contour(snr, factor, values, [SUCCESS], colors="#000000", linewidths=1.2)
         drawn.set_path_effects(_OUTLINED)
         axis.plot([], [], color="#000000", linewidth=1.2, label=f"relative SSE = {SUCCESS:g}")
     lines = ((np.ones(2), "#d00000", "m = kd"), (100.0 / x[[0, -1]], "#0072B2", "SNR m/(kd) = 100"))
+    dashed = {"linestyle": "--", "linewidth": 1.8, "path_effects": _OUTLINED}
     for height, color, label in lines:
-        axis.plot(
-            x[[0, -1]], height, "--", color=color, lw=1.8, label=label, path_effects=_OUTLINED
-        )
-    axis.set_xlim(x[0], x[-1])
-    axis.set_ylim(y[0], y[-1])
-    axis.yaxis.set_major_locator(
-        FixedLocator([v for v in (0.5, 1, 3, 10, 30) if y[0] <= v <= y[-1]])
-    )
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_locator(NullLocator())
+        axis.plot(x[[0, -1]], height, color=color, label=label, **dashed)
+    axis.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
+    _set_ticks(axis.yaxis, [v for v in (0.5, 1, 3, 10, 30) if y[0] <= v <= y[-1]])
     return image
 
 
 def heat_bar(figure: FigureBase, image: ScalarMappable, axes: Sequence[Axes]) -> None:
     """Draw the colours of heat maps beside them."""
     bar = figure.colorbar(image, ax=axes, extend="both")
-    ticks = [1.0, 1.1, SUCCESS, 1.5, 2.0, _WORST_COLOR]
-    bar.ax.yaxis.set_major_locator(FixedLocator(ticks))
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    bar.ax.yaxis.set_minor_locator(NullLocator())
+    _set_ticks(bar.ax.yaxis, [1.0, 1.1, SUCCESS, 1.5, 2.0, _WORST_COLOR])
     bar.set_label("mean relative SSE")
 
 
@@ -276,15 +223,15 @@ def named_cells(axis: Axes, values: pd.DataFrame, low: pd.DataFrame, high: pd.Da
 def strip(axis: Axes, trials: pd.DataFrame, metric: str, styles: Mapping[str, MethodStyle]) -> None:
     """Draw a metric of each trial as a point, a row per method, with the median as a bar."""
     labels = []
-    for number, (method, own) in enumerate(trials.groupby("method", sort=False)):
-        values = own[metric].to_numpy(float)
+    for number, (method, part) in enumerate(trials.groupby("method", sort=False)):
+        values = part[metric].to_numpy(float)
         style = styles[method]
         places = -number + np.linspace(-0.22, 0.22, len(values)) * (len(values) > 1)
         axis.plot(values, places, style.marker or "o", color=style.color, markersize=4, alpha=0.75)
         if np.isfinite(values).any():
             middle = np.nanmedian(values)
             axis.plot([middle, middle], [-number - 0.36, -number + 0.36], color="#000000", lw=1.4)
-        labels.append(own["label"].iloc[0])
+        labels.append(part["label"].iloc[0])
     axis.axvline(1.0, color="#000000", linestyle=":", linewidth=1.0)
     axis.xaxis.set_major_locator(MaxNLocator(6))
     axis.set_yticks(-np.arange(len(labels)), labels)
@@ -297,38 +244,24 @@ def legend_below(axis: Axes, width: float) -> None:
     if not labels:
         return
     below = ScaledTranslation(0.0, -0.42, axis.get_figure(root=True).dpi_scale_trans)
-    axis.legend(
-        handles,
-        labels,
-        fontsize=_LEGEND_SIZE,
-        ncols=_legend_columns(labels, width),
-        handlelength=3.2,
-        columnspacing=1.2,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=axis.transAxes + below,
-    )
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
+    place["bbox_transform"] = axis.transAxes + below
+    axis.legend(handles, labels, columnspacing=1.2, **place, **_legend_look(labels, width))
 
 
 def legend_of_all(axes: Sequence[Axes], free: Axes, width: float) -> None:
     """Name the curves of several panels once, in a free panel of a width in inches."""
-    found = {}
+    handles = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(textwrap.fill(label, int((width - 0.6) / _LETTER)), handle)
-    if found:
-        free.legend(
-            list(found.values()),
-            list(found),
-            loc="center",
-            fontsize=_LEGEND_SIZE,
-            handlelength=3.2,
-            labelspacing=0.9,
-            ncols=_legend_columns(list(found), width),
-        )
+            handles.setdefault(textwrap.fill(label, int((width - 0.6) / _LETTER)), handle)
+    if handles:
+        look = {"loc": "center", "labelspacing": 0.9, **_legend_look([*handles], width)}
+        free.legend([*handles.values()], [*handles], **look)
 
 
-def _legend_columns(labels: Sequence[str], width: float) -> int:
-    """Return how many columns of names fit into a width in inches."""
+def _legend_look(labels: Sequence[str], width: float) -> dict[str, float]:
+    """Return the letters of a legend, and how many columns of names fit into a width in inches."""
     each = 0.55 + _LETTER * max(len(label) for label in labels)
-    return int(np.clip(width // each, 1, len(labels)))
+    n_columns = int(np.clip(width // each, 1, len(labels)))
+    return {"fontsize": _LEGEND_SIZE, "handlelength": 3.2, "ncols": n_columns}
