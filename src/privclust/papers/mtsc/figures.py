@@ -23,17 +23,13 @@ _AXIS_NAMES = {
     "dimension": ("d", "subspace dimension, d"),
     "n_subspaces": ("K", "number of subspaces, K"),
 }
-_METRICS = (
-    ("l2_error", "l2 error (eq. 19)"),
-    ("segmentation_error", "segmentation error"),
-)
+_METRICS = (("l2_error", "l2 error (eq. 19)"), ("segmentation_error", "segmentation error"))
 _SMALLEST_SHOWN = 1e-4
 
 
 def fig1(results: Results) -> Drawing:
     """Figure 1: l2 and segmentation error as n, d and K vary, with 95 % bands."""
-    (experiment,) = results.summaries
-    summary = results.summaries[experiment]
+    (summary,) = results.summaries.values()
     tables = []
     with canvas(9.5, 5.8, results.trials) as figure:
         axes = figure.subplots(2, 3, sharey="row")
@@ -52,14 +48,9 @@ def fig1(results: Results) -> Drawing:
             axes[row, 0].set_ylabel(metric_name)
             axes[row, 0].set_ylim(bottom=0.0)
         handles, names = axes[0, 0].get_legend_handles_labels()
-        trials = int(summary["n"].max())
-        figure.legend(
-            handles,
-            names,
-            loc="outside upper center",
-            ncols=len(names),
-            title=f"mean of {trials} trials, band: 95 %",
-        )
+        title = f"mean of {int(summary['n'].max())} trials, band: 95 %"
+        place = {"loc": "outside upper center", "ncols": len(names)}
+        figure.legend(handles, names, title=title, **place)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
@@ -101,9 +92,7 @@ def printed_table(results: Results) -> Drawing:
     is_printed = table["printed"].notna()
     for column, blank in (("agrees", np.nan), ("value", ""), ("trials", "")):
         table[column] = table[column].astype(object).where(is_printed, blank)
-    held_out = {
-        name: trials[trials["split"] == "report"] for name, trials in results.trials.items()
-    }
+    held_out = {name: t[t["split"] == "report"] for name, t in results.trials.items()}
     report = compare(printed, held_out)
     table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
     if (printed["metric"] == "l2_error").all():
@@ -116,8 +105,7 @@ def printed_table(results: Results) -> Drawing:
         for axis, (statistic, condition) in zip(axes, panels, strict=True):
             part = table[(table["statistic"] == statistic) & (table["select"] == condition)]
             _dots(axis, part, order)
-            motions = condition.partition("=")[2]
-            count = int(part["n"].max())
+            motions, count = condition.partition("=")[2], int(part["n"].max())
             axis.set_title(f"{statistic}, {motions} motions ({count} sequences)")
             axis.set_xlabel(f"{table['metric'].iloc[0].replace('_', ' ')} x 100")
         handles, names = axes[0].get_legend_handles_labels()
@@ -127,8 +115,7 @@ def printed_table(results: Results) -> Drawing:
 
 def settings(results: Results) -> Drawing:
     """Settings of a method beside one another: means with 95 % intervals over trials."""
-    (experiment,) = results.trials
-    trials = results.trials[experiment]
+    (trials,) = results.trials.values()
     if "n_motions" in trials:
         panels = [("segmentation_error", "n_motions=2"), ("segmentation_error", "n_motions=3")]
     else:
@@ -141,8 +128,7 @@ def settings(results: Results) -> Drawing:
             part = _means(select(trials, condition), metric).loc[labels]
             tables.append(part.reset_index().assign(metric=metric, select=condition))
             places = np.arange(len(labels))[::-1]
-            spread = [part["mean"] - part["low"], part["high"] - part["mean"]]
-            axis.errorbar(part["mean"], places, xerr=spread, fmt="o", color="#0072B2", capsize=2.5)
+            _interval(axis, part, "mean", places, color="#0072B2")
             axis.set_yticks(places, labels)
             axis.set_xlim(left=0.0)
             what = condition.replace("n_motions=", "motions: ") or "all points"
@@ -153,23 +139,21 @@ def settings(results: Results) -> Drawing:
 
 def properties(results: Results) -> Drawing:
     """Measured deviations behind the claims of Sections 2 to 4, per property and method."""
-    (experiment,) = results.summaries
-    summary = results.summaries[experiment]
+    (summary,) = results.summaries.values()
     summary = summary[summary["n"] > 0]
-    table = summary.pivot_table(
-        index="property", columns="label", values="max", aggfunc="max", dropna=False
-    )
+    table = summary.pivot_table("max", "property", "label", aggfunc="max", dropna=False)
     table = table.reindex(columns=_labels(results, summary))
     with canvas(8.6, 0.42 * len(table) + 1.4, {}) as figure:
         axis = figure.subplots()
         axis.grid(False)
-        values = np.log10(np.clip(table.to_numpy(dtype=float), 1e-16, None))
-        image = axis.imshow(values, cmap="cividis", vmin=-16, vmax=1, aspect="auto")
+        deviations = table.to_numpy(dtype=float)
+        logs = np.log10(np.clip(deviations, 1e-16, None))
+        image = axis.imshow(logs, cmap="cividis", vmin=-16, vmax=1, aspect="auto")
         axis.set_xticks(range(len(table.columns)), list(table.columns))
         axis.set_yticks(range(len(table)), [name.replace("_", " ") for name in table.index])
-        for (row, column), value in np.ndenumerate(table.to_numpy(dtype=float)):
+        for (row, column), value in np.ndenumerate(deviations):
             text = "n/a" if np.isnan(value) else f"{value:.1e}"
-            color = "white" if values[row, column] < -6 else "black"
+            color = "white" if logs[row, column] < -6 else "black"
             axis.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
         figure.colorbar(image, ax=axis, label="log10 of the largest deviation")
     return Drawing(figure, summary)
@@ -197,22 +181,16 @@ def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodS
         line = part[part["method"] == method]
         position, mean, band = line[x], line["mean"], Z95 * line["se"]
         axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
-        axis.plot(
-            position,
-            mean,
-            **style.line,
-            label=line["label"].iloc[0],
-            zorder=3 if method == _ABOVE else 2,
-        )
+        label, zorder = line["label"].iloc[0], 3 if method == _ABOVE else 2
+        axis.plot(position, mean, **style.line, label=label, zorder=zorder)
     axis.set_xticks(sorted(part[x].unique()))
 
 
 def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
     """Draw a matrix of magnitudes with the borders between motions."""
     scaled = magnitudes / max(magnitudes.max(), np.finfo(float).tiny)
-    image = axis.imshow(
-        scaled, cmap="magma_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest", rasterized=True
-    )
+    look = {"cmap": "magma_r", "norm": PowerNorm(0.5, 0, 1), "interpolation": "nearest"}
+    image = axis.imshow(scaled, rasterized=True, **look)
     for border in np.cumsum(sizes)[:-1] - 0.5:
         axis.axhline(border, color="#0072B2", lw=0.8)
         axis.axvline(border, color="#0072B2", lw=0.8)
@@ -224,43 +202,29 @@ def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
 def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
     """List the entries of a matrix that are at least 1e-4 of its largest."""
     rows, columns = np.nonzero(magnitudes >= _SMALLEST_SHOWN * magnitudes.max())
-    return pd.DataFrame(
-        {"label": label, "row": rows, "column": columns, "magnitude": magnitudes[rows, columns]}
-    )
+    entries = {"row": rows, "column": columns, "magnitude": magnitudes[rows, columns]}
+    return pd.DataFrame({"label": label, **entries})
+
+
+def _interval(axis: Axes, part: pd.DataFrame, center: str, places: np.ndarray, **look: str) -> None:
+    """Draw a column as points with the intervals from low to high."""
+    spread = [part[center] - part["low"], part["high"] - part[center]]
+    spread = np.clip(spread, 0.0, None)
+    axis.errorbar(part[center], places, xerr=spread, fmt="o", capsize=2.5, **look)
 
 
 def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
     """Draw printed and own numbers of one statistic, a row per method."""
     part = part.set_index("label").loc[order]
     places = np.arange(len(order))[::-1]
-    spread = [part["ours"] - part["low"], part["high"] - part["ours"]]
-    axis.errorbar(
-        part["ours"],
-        places + 0.12,
-        xerr=np.clip(spread, 0.0, None),
-        fmt="o",
-        color="#D55E00",
-        capsize=2.5,
-        label="ours, all sequences (95 %)",
+    _interval(
+        axis, part, "ours", places + 0.12, color="#D55E00", label="ours, all sequences (95 %)"
     )
-    axis.plot(
-        part["ours_report_split"],
-        places + 0.12,
-        "|",
-        ms=11,
-        mew=1.6,
-        color="#009E73",
-        label="ours, without the tuning split",
-    )
+    look = {"markersize": 11, "color": "#009E73", "label": "ours, without the tuning split"}
+    axis.plot(part["ours_report_split"], places + 0.12, "|", markeredgewidth=1.6, **look)
     if "ours_l1_norms" in part:
-        axis.plot(
-            part["ours_l1_norms"],
-            places + 0.12,
-            "x",
-            mew=1.6,
-            color="#000000",
-            label="ours, with l1 norms in place of l2",
-        )
+        look = {"color": "#000000", "label": "ours, with l1 norms in place of l2"}
+        axis.plot(part["ours_l1_norms"], places + 0.12, "x", markeredgewidth=1.6, **look)
     axis.plot(part["printed"], places - 0.12, "D", color="#0072B2", label="printed")
     axis.set_yticks(places, order)
     axis.set_ylim(-0.6, len(order) - 0.4)
