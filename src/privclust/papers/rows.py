@@ -1,13 +1,17 @@
-"""Parts of a data set's rows that trials draw, and centers that fits find in them."""
+"""What trials are made from, parts of rows that they draw, and centers that fits find in them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from privclust.core.config import ConfigError
 from privclust.pipeline.runner import TrialStreams
+
+Point = Mapping[str, Any]  # of a grid, by axis
+Dataset = Mapping[str, Any]  # prepared arrays by name, and their "source"
 
 TEST_PART = 10
 """One row in so many is for testing."""

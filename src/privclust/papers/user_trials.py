@@ -5,27 +5,22 @@ The prepared data set has ``X``, ``low``, ``high``; each point ``n_clusters``, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from privclust.core.config import ConfigError
-from privclust.papers.rows import TEST_PART, random_split
+from privclust.papers.rows import TEST_PART, Dataset, Point, random_split
 from privclust.pipeline.runner import TrialData, TrialStreams
 
 
-def clusters_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """All rows; trials differ by noise."""
     extra = _extra(point, dataset) | {"n_frequencies": None}
     return TrialData(dataset["X"], None, dataset["source"], extra=extra)
 
 
-def mixture_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """A random split of the rows into 90 % and 10 %, moved and scaled from their box to the ball.
 
     The middle of the box goes to the origin, half its diagonal to 1, so that norms are at most 1
@@ -46,7 +41,7 @@ def mixture_trial(
     return TrialData(X, None, dataset["source"], extra=extra)
 
 
-def _extra(point: Mapping[str, Any], dataset: Mapping[str, Any]) -> dict[str, Any]:
+def _extra(point: Point, dataset: Dataset) -> dict[str, Any]:
     """Return what all fits are given; check the number of clusters."""
     k, n_samples = point["n_clusters"], len(dataset["X"])
     if k > n_samples:

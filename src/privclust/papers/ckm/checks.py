@@ -20,6 +20,7 @@ from privclust.kmeans import (
 )
 from privclust.papers.ckm.data import GENERATED
 from privclust.papers.ckm.methods import NORM2, VARIANCE, attained_snr, trial_frequencies
+from privclust.papers.rows import Point
 from privclust.papers.statements import Check, Setting, without_rows
 from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.privacy import Neighbours, Sensitivity
@@ -31,7 +32,7 @@ _PILOT_ROWS = 5000  # of which a scale of frequencies is estimated
 _MASKINGS = 100  # draws of masks whose mean is compared with the sketch without
 
 
-def snr_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+def snr_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Draw a mixture of the paper and the frequencies of its sketch.
 
     The point has ``n_clusters``, ``n_features``, ``n_frequencies``; for `measure_snr` also
@@ -148,7 +149,7 @@ def evaluate_snr(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
     }
 
 
-def statement_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Draw sizes for which ``statement``, a key of `STATEMENTS`, is tried."""
     rng = streams.get("data")
     m = int(rng.choice([2, 3, 4]))

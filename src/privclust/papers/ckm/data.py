@@ -17,7 +17,7 @@ import numpy as np
 from privclust.core.dotted import construct, signature_of
 from privclust.datasets import lifesci
 from privclust.datasets.clusters import MixtureRows, draw_mixture
-from privclust.papers.rows import centers_of, random_subset
+from privclust.papers.rows import Dataset, Point, centers_of, random_subset
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
@@ -43,9 +43,7 @@ def as_array(X) -> np.ndarray:
     return X.array if isinstance(X, Rows) else X
 
 
-def mixture_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     r"""A mixture of Gaussians of Section 5, or of another shape, that is drawn when needed.
 
     The declared box is :math:`[-b, b]^d` with b four standard deviations of a coordinate over all
@@ -69,25 +67,19 @@ def mixture_trial(
     return TrialData(Rows(mixture), None, source, extra=extra)
 
 
-def s1_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def s1_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """S1, in the box that it was published in; trials differ by noise."""
     return _real(dataset["X"], dataset["source"], (-1.0, 1.0), point["n_clusters"])
 
 
-def gowalla_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def gowalla_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """``n_samples`` random check-in points, longitude and latitude in the box of the globe."""
     points = random_subset(dataset["points"], point["n_samples"], streams)
     globe = np.array([180.0, 90.0])
     return _real(points, dataset["source"], (-globe, globe), point["n_clusters"])
 
 
-def lifesci_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def lifesci_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """The principal components of Life Sciences in their published box; trials differ by noise."""
     bounds = (lifesci.LOWER, lifesci.UPPER)
     return _real(dataset["X"], dataset["source"], bounds, point["n_clusters"])

@@ -7,7 +7,7 @@ takes the first of them. Where an experiment sums up its data once, `share_sums`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from privclust.kmeans import (
     sound_sigma_xi,
 )
 from privclust.papers.ckm.data import as_array
+from privclust.papers.rows import Point
 from privclust.pipeline.runner import TrialData, TrialStreams
 
 VARIANCE = 4.0
@@ -91,12 +92,7 @@ def trial_frequencies(rng: np.random.Generator, n_features: int, m: int) -> np.n
 
 
 def share_sums(
-    point: Mapping[str, Any],
-    trial: int,
-    streams: TrialStreams,
-    dataset: None,
-    shard: int,
-    n_shards: int,
+    point: Point, trial: int, streams: TrialStreams, dataset: None, shard: int, n_shards: int
 ) -> dict[str, np.ndarray]:
     """Sum up the features of a shard of a mixture's rows, in one pass, drawn chunk by chunk.
 
@@ -124,7 +120,7 @@ def share_sums(
         for part in sums.values():
             part.add(chunk)
     states = {kind: part.state() for kind, part in sums.items()}
-    return {f"{kind}_{k}": array for kind, state in states.items() for k, array in state.items()}
+    return {f"{kind}_{name}": v for kind, state in states.items() for name, v in state.items()}
 
 
 @dataclass(frozen=True)

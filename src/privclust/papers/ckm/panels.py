@@ -175,8 +175,8 @@ def heat_map(axis: Axes, table: pd.DataFrame) -> ScalarMappable:
     axis.set(xscale="log", yscale="log", facecolor="#dddddd")
     axis.grid(False)
     if min(values.shape) > 1 and values.min() < SUCCESS < values.max():
-        drawn = axis.contour(snr, factor, values, [SUCCESS], colors="#000000", linewidths=1.2)
-        drawn.set_path_effects(_OUTLINED)
+        line = axis.contour(snr, factor, values, [SUCCESS], colors="#000000", linewidths=1.2)
+        line.set_path_effects(_OUTLINED)
         axis.plot([], [], color="#000000", linewidth=1.2, label=f"relative SSE = {SUCCESS:g}")
     lines = ((np.ones(2), "#d00000", "m = kd"), (100.0 / x[[0, -1]], "#0072B2", "SNR m/(kd) = 100"))
     dashed = {"linestyle": "--", "linewidth": 1.8, "path_effects": _OUTLINED}

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from privclust.mixtures import PlanSettings, budget_share, perturbations
+from privclust.papers.rows import Point
 from privclust.papers.statements import Check, Setting, without_rows
 from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.privacy import Neighbours, Sensitivity
@@ -21,7 +22,7 @@ _RULE_DELTA = 0.01  # of advanced composition
 _DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
 
 
-def statement_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Draw sizes for which ``statement``, a key of `STATEMENTS`, is tried."""
     rng = streams.get("data")
     extra = {
@@ -201,7 +202,7 @@ STATEMENTS: dict[str, Check] = {
 }
 
 
-def budget_trial(point: Setting, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+def budget_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return no data: what a budget buys depends on the rule and the sizes alone.
 
     The point has ``epsilon``, and the sizes ``n_components``, ``n_features``, ``n_iter``.

@@ -23,16 +23,14 @@ from privclust.datasets.planar import (
     three_gaussians,
     to_unit_ball,
 )
-from privclust.papers.rows import TEST_PART, centers_of, random_split, random_subset
+from privclust.papers.rows import TEST_PART, Dataset, Point, centers_of, random_split, random_subset
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust.privacy.bounds import uniform_in_ball
 
 GENERATED = "generated as the paper describes"
 
 
-def gaussians_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def gaussians_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Three isotropic Gaussians in the plane and a test set of 10 % of their number (Section 6).
 
     The point has ``n_samples`` N, ``n_starts``, ``geometry``.
@@ -46,9 +44,7 @@ def gaussians_trial(
     return TrialData(X, labels, GENERATED, extra=extra)
 
 
-def map_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def map_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """People of three categories on a map, one far away in a category of their own (Figure 1).
 
     Scaled to the unit ball by a public box about Germany. The start, one mean in the far north-west
@@ -71,9 +67,7 @@ def map_trial(
 _MAP_START = np.array([[8.3, 48.5], [7.0, 51.5], [9.7, 48.5]])
 
 
-def gowalla_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def gowalla_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """A random subset of the check-in points, scaled by the public bound of the globe.
 
     The point has ``n_samples``, of which 12,563 is 1 % of the paper's points, and ``n_clusters``.
@@ -84,9 +78,7 @@ def gowalla_trial(
     return TrialData(X, None, dataset["source"], extra={"start": start, "pictured": trial == 0})
 
 
-def lifesci_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def lifesci_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """A random split of the principal components into 90 % and 10 %, norm at most 1.
 
     Scaled by the largest norm that the published ranges of the components allow. The point has

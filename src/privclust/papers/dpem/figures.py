@@ -47,14 +47,14 @@ def fig1(results: Results) -> Drawing:
 
 
 def _pictured(
-    results: Results, method: str, axis: str, value: float
+    results: Results, method: str, x: str, value: float
 ) -> tuple[pd.Series, dict[str, np.ndarray]]:
-    """Return a method's first trial where an axis has a value, and its arrays."""
+    """Return a method's first trial where `x` has a value, and its arrays."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
     trials = trials[trials["method"] == method].reset_index(drop=True)
     is_first = trials["trial"] == trials["trial"].min()
-    row = trials.index[(trials[axis] == value) & is_first][0]
+    row = trials.index[(trials[x] == value) & is_first][0]
     return trials.loc[row], arrays_of(results, experiment, method, row)
 
 

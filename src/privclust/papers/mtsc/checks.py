@@ -15,6 +15,7 @@ from privclust.core.dotted import construct
 from privclust.datasets.synthetic import random_subspaces
 from privclust.metrics.segmentation import l2_error
 from privclust.papers.mtsc.data import GENERATED
+from privclust.papers.rows import Point
 from privclust.pipeline.runner import TrialData, TrialStreams
 
 _AMBIENT = 26  # D of Section 5
@@ -24,9 +25,7 @@ _SINGULAR_VALUES = (0.1, 10.0)  # of an invertible map
 _SCALES = (0.1, 10.0)  # of points, Phi in eq. (17)
 
 
-def property_trial(
-    point: Mapping[str, str], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def property_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Draw noise-free data: independent subspaces for Lemma 1, else disjoint ones."""
     name = point["property"]
     shape = _INDEPENDENT if name == "independent_subspaces" else _DISJOINT

@@ -11,13 +11,14 @@ from privclust.core.config import ConfigError
 from privclust.core.dotted import construct
 from privclust.datasets.hopkins155 import Sequence, unpack
 from privclust.datasets.synthetic import random_subspaces
+from privclust.papers.rows import Dataset, Point
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
 
 
 def random_subspace_trial(
-    point: Mapping[str, int], trial: int, streams: TrialStreams, dataset: None
+    point: Point, trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
     """Draw the data of Section 5, simulated data: K random subspaces, n Gaussian points in each.
 
@@ -28,9 +29,7 @@ def random_subspace_trial(
     return TrialData(*random_subspaces(**shape, rng=streams.get("data")), GENERATED)
 
 
-def motion_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def motion_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """Return a motion sequence: a sample is the trajectory of one tracked point.
 
     The trial is the sequence's place among all, those of two motions first, each sorted by name.
@@ -38,15 +37,13 @@ def motion_trial(
     return _sequence_trial(_ordered(dataset), trial, dataset["source"])
 
 
-def tuning_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def tuning_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """Return a motion sequence as `motion_trial` does, of the tuning split alone."""
     tuning = [sequence for sequence in _ordered(dataset) if sequence.split == "tuning"]
     return _sequence_trial(tuning, trial, dataset["source"])
 
 
-def _ordered(dataset: Mapping[str, Any]) -> list[Sequence]:
+def _ordered(dataset: Dataset) -> list[Sequence]:
     """All sequences, those of two motions first, each sorted by name."""
     return sorted(unpack(dataset), key=lambda sequence: (sequence.n_motions, sequence.name))
 
