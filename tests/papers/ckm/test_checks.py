@@ -30,8 +30,8 @@ def test_the_characteristic_function_is_what_sketches_tend_to():
     rng = np.random.default_rng(0)
     means, frequencies = rng.normal(size=(4, 3)), rng.normal(size=(3, 50))
     n = 200_000
-    found = sketch(MixtureRows(n, means, 1).to_array(), frequencies) * math.sqrt(50)
-    off = np.abs(found - checks.characteristic_function(means, frequencies)) ** 2
+    features = sketch(MixtureRows(n, means, 1).to_array(), frequencies) * math.sqrt(50)
+    off = np.abs(features - checks.characteristic_function(means, frequencies)) ** 2
     # E |error|^2 <= 1 / n for each; the mean of 50 exceeds 3 / n with probability below 1e-6
     assert off.mean() < 3.0 / n
 
@@ -42,13 +42,13 @@ def test_the_measured_snr_agrees_with_eq_6_and_a_wrong_one_would_not():
     for trial in range(4):
         data = checks.snr_trial(point, trial, streams(point, trial), None)
         outputs = checks.measure_sketch(data, streams(point, trial))
-        found = checks.evaluate_snr(data, outputs)
-        assert found["ratio"] == pytest.approx(found["snr_measured"] / found["snr_eq6"])
-        assert found["too_low"] == pytest.approx(math.log(found["ratio"]))
-        assert found["too_high"] == pytest.approx(-found["too_low"])
+        metrics = checks.evaluate_snr(data, outputs)
+        assert metrics["ratio"] == pytest.approx(metrics["snr_measured"] / metrics["snr_eq6"])
+        assert metrics["too_low"] == pytest.approx(math.log(metrics["ratio"]))
+        assert metrics["too_high"] == pytest.approx(-metrics["too_low"])
         eq7 = 0.25 * 400 * 0.35 / (1.0 - 0.25 * 0.35 + 1.5**2)
-        assert found["snr_eq7"] == pytest.approx(eq7)
-        ratios.append(found["ratio"])
+        assert metrics["snr_eq7"] == pytest.approx(eq7)
+        ratios.append(metrics["ratio"])
     # 4 x 60 errors of 80 features: a standard error below 2 %, and four of them
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.08)
 
@@ -73,17 +73,17 @@ def test_merged_sketches_are_the_union_s_to_the_byte(statement):
 
 def test_proposition_1_as_printed_exceeds_epsilon_by_the_root_of_alpha_r():
     for trial in range(10):
-        setting, found = excess("privacy_printed", trial)
-        assert found == pytest.approx(math.sqrt(setting["m"] / setting["r"]) - 1.0)
-        setting, found = excess("privacy_sound", trial)
-        assert found == pytest.approx(0.0, abs=1e-9)
+        setting, loss_excess = excess("privacy_printed", trial)
+        assert loss_excess == pytest.approx(math.sqrt(setting["m"] / setting["r"]) - 1.0)
+        setting, loss_excess = excess("privacy_sound", trial)
+        assert loss_excess == pytest.approx(0.0, abs=1e-9)
 
 
 def test_log_density_of_a_mixture_is_that_of_plain_arithmetic():
     centers = np.array([[0.0, 1.0], [2.0, -1.0]])
     outputs = np.array([[0.5, 0.5], [-3.0, 2.0]])
-    found = checks._log_density(outputs, centers, 0.7)
-    for output, value in zip(outputs, found, strict=True):
+    logs = checks._log_density(outputs, centers, 0.7)
+    for output, value in zip(outputs, logs, strict=True):
         parts = [math.exp(-np.abs(output - center).sum() / 0.7) for center in centers]
         assert value == pytest.approx(math.log(sum(parts) / 2))
 
@@ -95,8 +95,8 @@ def test_masks_are_unbiased_and_a_bias_would_be_seen(monkeypatch):
     real = checks.Sketch.of
 
     def biased(X, frequencies, **settings):
-        found = real(X, frequencies, **settings)
-        return found if "mask_seed" not in settings else real(X[1:], frequencies, **settings)
+        result = real(X, frequencies, **settings)
+        return result if "mask_seed" not in settings else real(X[1:], frequencies, **settings)
 
     monkeypatch.setattr(checks.Sketch, "of", biased)
     assert excess("unbiased_masks", 0)[1] > 0.1

@@ -26,8 +26,8 @@ def fitted(estimator, params=None, point=POINT, method="m", shared=None):
     data = compression.mixture_trial(point, 0, streams(point), None)
     if shared is not None:
         data.extra["shared"] = shared
-    found = streams(point, method=method)
-    return run_method(compression.fit_clusters, estimator, params or {}, data, found)
+    method_streams = streams(point, method=method)
+    return run_method(compression.fit_clusters, estimator, params or {}, data, method_streams)
 
 
 # --- data ------------------------------------------------------------------------------------
@@ -94,11 +94,11 @@ def test_a_subset_larger_than_the_set_is_refused():
 
 
 def test_the_reference_tells_its_error_and_that_from_the_true_means():
-    found = fitted(LloydKMeans)
+    outputs = fitted(LloydKMeans)
     X = compression.mixture_trial(POINT, 0, streams(), None).X.array
-    distances = ((X[:, None] - found["centers"]) ** 2).sum(axis=2)
-    assert found["sse"] == pytest.approx(distances.min(axis=1).sum())
-    assert found["sse_true"] == pytest.approx(found["sse"], rel=0.5)
+    distances = ((X[:, None] - outputs["centers"]) ** 2).sum(axis=2)
+    assert outputs["sse"] == pytest.approx(distances.min(axis=1).sum())
+    assert outputs["sse_true"] == pytest.approx(outputs["sse"], rel=0.5)
 
 
 def test_methods_with_a_norm_bound_see_centered_rows_and_answer_in_the_data_s_place():
@@ -108,13 +108,13 @@ def test_methods_with_a_norm_bound_see_centered_rows_and_answer_in_the_data_s_pl
     extra = {"n_clusters": 2, "bounds": bounds, "n_frequencies": None}
     params = {"covariance_type": "zero", "mean_noise": "gaussian", "epsilon": 10.0}
     data = TrialData(X, None, "made", extra=extra)
-    found = compression.fit_clusters(PrivateGaussianMixture, params, data, streams())
-    assert ((found["centers"] > 95.0) & (found["centers"] < 105.0)).all()
+    outputs = compression.fit_clusters(PrivateGaussianMixture, params, data, streams())
+    assert ((outputs["centers"] > 95.0) & (outputs["centers"] < 105.0)).all()
 
 
 def test_a_grid_that_is_too_large_has_no_centers_and_other_errors_are_raised():
-    found = fitted(EUGkM, {"max_cells": 2, "epsilon": 10.0})
-    assert np.isnan(found["centers"]).all()
+    outputs = fitted(EUGkM, {"max_cells": 2, "epsilon": 10.0})
+    assert np.isnan(outputs["centers"]).all()
     with pytest.raises(ValueError, match="max_cells must be an integer"):
         fitted(EUGkM, {"max_cells": 0})
 
@@ -140,16 +140,16 @@ def test_noise_for_an_snr_inverts_eq_6(alpha_r):
 
 @pytest.mark.parametrize("sigma_xi", [0.0, 2.0])
 def test_measurements_for_an_snr_are_the_nearest_within_a_tenth(sigma_xi):
-    found = {}
+    measurements = {}
     for target in (0.01, 3.0, 30.0, 100.0, 1e6):
         r = compression_methods.measurements_for(target, sigma_xi, 5000, 200)
         reached = [compression_methods.attained_snr(s / 200, sigma_xi, 5000) for s in range(1, 201)]
         off = np.abs(np.array(reached) / target - 1.0)
         assert (r is None) == (off.min() > 0.1)
         assert r is None or abs(off[r - 1] - off.min()) < 0.01
-        found[target] = r
-    assert found[0.01] is None
-    assert found[1e6] is None
+        measurements[target] = r
+    assert measurements[0.01] is None
+    assert measurements[1e6] is None
 
 
 @pytest.mark.parametrize("n_shards", [1, 3])
@@ -184,9 +184,9 @@ def test_shared_sums_stand_for_rows(params):
 
 @pytest.mark.parametrize("decoder", ["clompr", "gaussian", "gaussian_shared"])
 def test_a_sketch_without_noise_finds_the_means(decoder):
-    found = fitted(kmeans_at_snr, {"decoder": decoder})
+    outputs = fitted(kmeans_at_snr, {"decoder": decoder})
     means = compression.mixture_trial(POINT, 0, streams(), None).extra["means"]
-    distances = np.linalg.norm(means[:, None] - found["centers"], axis=2)
+    distances = np.linalg.norm(means[:, None] - outputs["centers"], axis=2)
     assert distances.min(axis=1).max() < (1.0 if decoder == "clompr" else 0.2)
 
 
@@ -274,10 +274,10 @@ def test_errors_are_in_parts_of_the_reference_s():
 def test_fresh_rows_are_of_the_same_mixture_and_others():
     data = compression.mixture_trial(POINT, 0, streams(), None)
     means = data.extra["means"]
-    found = evaluation.evaluate_on_fresh_rows(data, {"centers": means})
+    metrics = evaluation.evaluate_on_fresh_rows(data, {"centers": means})
     assert "array" not in vars(data.X)
     # unit covariances in four dimensions, 3000 rows
-    assert found["sse_per_row"] == pytest.approx(4.0, abs=0.6)
-    assert 1.0 <= found["relative_sse"] < 1.05
+    assert metrics["sse_per_row"] == pytest.approx(4.0, abs=0.6)
+    assert 1.0 <= metrics["relative_sse"] < 1.05
     away = evaluation.evaluate_on_fresh_rows(data, {"centers": means + 3.0})
     assert away["relative_sse"] > 2.0

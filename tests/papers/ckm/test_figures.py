@@ -63,7 +63,7 @@ DECODERS = {
 SIZES = {"n_samples": 100_000, "n_clusters": 10, "n_features": 10}
 
 
-def made(methods, points, n_trials, values_of, source="made"):
+def trials_of(methods, points, n_trials, values_of, source="made"):
     """Trials of all methods at all points; `values_of` returns the metrics of one row."""
     rng = np.random.default_rng(0)
     rows = [
@@ -137,8 +137,10 @@ def snr_grid(n_snr, n_factors, n_trials):
     methods = {name: DECODERS[name] for name in ("clompr", "gaussian", "lloyd")}
     return results_of(
         {
-            "ckm_snr": made(families, [{"snr": s, **SIZES} for s in snr], n_trials, snr_values),
-            "ckm_grid": made(methods, grid, n_trials, grid_values),
+            "ckm_snr": trials_of(
+                families, [{"snr": s, **SIZES} for s in snr], n_trials, snr_values
+            ),
+            "ckm_grid": trials_of(methods, grid, n_trials, grid_values),
         }
     )
 
@@ -146,7 +148,7 @@ def snr_grid(n_snr, n_factors, n_trials):
 def tradeoffs(n_epsilon, n_trials):
     """Results of Figure 3."""
     points = [{"epsilon": e, **SIZES} for e in np.geomspace(1e-4, 1.0, n_epsilon)]
-    return results_of({"ckm_privacy": made(TRADEOFFS, points, n_trials, privacy_values)})
+    return results_of({"ckm_privacy": trials_of(TRADEOFFS, points, n_trials, privacy_values)})
 
 
 def measured_snr(n_settings, n_trials):
@@ -187,8 +189,8 @@ def measured_snr(n_settings, n_trials):
 
     return results_of(
         {
-            "ckm_tab_snr": made({"sketch": "sketch"}, points, n_trials, values),
-            "ckm_norm": made(laws, mixtures, n_trials, norm),
+            "ckm_tab_snr": trials_of({"sketch": "sketch"}, points, n_trials, values),
+            "ckm_norm": trials_of(laws, mixtures, n_trials, norm),
         }
     )
 
@@ -198,10 +200,10 @@ def private_methods(n_epsilon, n_trials, shapes=("paper", "unequal", "elongated"
     values = np.geomspace(0.01, 10.0, n_epsilon)
     shaped = [{"shape": s, "epsilon": e, **SIZES} for s in shapes for e in values]
     plain = [{"n_clusters": 5, "epsilon": e} for e in values]
-    tables = {"ckm_beyond": made(PRIVATE, shaped, n_trials, privacy_values)}
+    tables = {"ckm_beyond": trials_of(PRIVATE, shaped, n_trials, privacy_values)}
     for name in ("ckm_s1", "ckm_gowalla", "ckm_lifesci"):
         source = "substitute: a part of Gowalla" if name == "ckm_gowalla" else "made"
-        tables[name] = made(PRIVATE, plain, n_trials, privacy_values, source)
+        tables[name] = trials_of(PRIVATE, plain, n_trials, privacy_values, source)
     return results_of(tables)
 
 
@@ -211,7 +213,7 @@ def without_noise(n_trials):
     def values(method, point, rng):
         return both(1.0 if method == "lloyd" else float(1.0 + 0.2 * rng.exponential()))
 
-    return results_of({"ckm_decoders": made(DECODERS, [SIZES], n_trials, values)})
+    return results_of({"ckm_decoders": trials_of(DECODERS, [SIZES], n_trials, values)})
 
 
 def goals(n_trials):
@@ -219,7 +221,7 @@ def goals(n_trials):
     methods = ("compressive", "dplloyd_uniform", "dplloyd_separated", "eugkm", "lloyd")
     points = [{"epsilon": e, **SIZES} for e in (0.01, 0.03, 0.1, 1.0)]
     kept = {name: PRIVATE[name] for name in methods}
-    return results_of({"ckm_goal": made(kept, points, n_trials, privacy_values)})
+    return results_of({"ckm_goal": trials_of(kept, points, n_trials, privacy_values)})
 
 
 def sizes(ks, n_trials):
@@ -232,7 +234,7 @@ def sizes(ks, n_trials):
         for e in (0.1, 1.0)
     ]
     kept = {name: PRIVATE[name] for name in methods}
-    return results_of({"ckm_sizes": made(kept, points, n_trials, privacy_values)})
+    return results_of({"ckm_sizes": trials_of(kept, points, n_trials, privacy_values)})
 
 
 def listed(n_statements, n_trials):
@@ -242,7 +244,7 @@ def listed(n_statements, n_trials):
     def values(method, point, rng):
         return {"excess": float(rng.normal())}
 
-    return results_of({"ckm_statements": made({"rules": "rules"}, points, n_trials, values)})
+    return results_of({"ckm_statements": trials_of({"rules": "rules"}, points, n_trials, values)})
 
 
 CROWDED = {
@@ -293,12 +295,12 @@ def edited(results, edit):
 
 def texts(figure):
     """All letters of a figure that are drawn outside tables."""
-    found = [figure.get_suptitle(), figure.get_supxlabel()]
+    words = [figure.get_suptitle(), figure.get_supxlabel()]
     for part in figure.subfigs:
-        found += texts(part)
+        words += texts(part)
     for axis in figure.axes:
-        found += [axis.get_title("left"), *(text.get_text() for text in axis.texts)]
-    return found
+        words += [axis.get_title("left"), *(text.get_text() for text in axis.texts)]
+    return words
 
 
 def legend_names(axis):
@@ -479,12 +481,12 @@ def test_tab_snr_has_a_row_a_setting_and_a_map_a_law():
     norms = drawing.table.query("metric == 'norm2' and experiment == 'ckm_norm'")
     assert len(norms) == 2 * 20
     means = norms.query("label == 'scale given'").sort_values(["n_clusters", "n_features"])["mean"]
-    told = [float(text.get_text().split("\n")[0]) for text in right.axes[0].texts]
-    np.testing.assert_allclose(told, means, atol=5e-4)
+    written = [float(text.get_text().split("\n")[0]) for text in right.axes[0].texts]
+    np.testing.assert_allclose(written, means, atol=5e-4)
 
 
 def test_tables_keep_settings_that_a_method_has_not():
-    trials = made(
+    trials = trials_of(
         {"a": "A"}, [{"x": 1, "y": np.nan}, {"x": 1, "y": 2.0}], 2, lambda *_: {"ratio": 1.0}
     )
     wide = ckm._wide(ckm_panels.statistics(trials, ["x", "y"], ["ratio"]), ["x", "y"])
@@ -540,8 +542,8 @@ def test_names_below_neighbouring_panels_do_not_meet(name):
     figure = crowded(name).figure
     figure.draw_without_rendering()
     for part in [figure, *figure.subfigs]:
-        found = [axis.get_legend() for axis in part.axes if axis.get_legend()]
-        places = [legend.get_window_extent() for legend in found]
+        legends = [axis.get_legend() for axis in part.axes if axis.get_legend()]
+        places = [legend.get_window_extent() for legend in legends]
         assert not any(a.overlaps(b) for i, a in enumerate(places) for b in places[:i])
         assert all(figure.bbox.x0 <= p.x0 and p.x1 <= figure.bbox.x1 for p in places)
 
@@ -566,9 +568,9 @@ def test_decoders_show_every_trial_and_their_worst():
     assert len(points) == len(DECODERS)
     cells = bottom.axes[0].tables[0].get_celld()
     clompr = results.trials["ckm_decoders"].query("method == 'clompr'")
-    told = [cells[1, column].get_text().get_text() for column in (1, 2, 3)]
+    written = [cells[1, column].get_text().get_text() for column in (1, 2, 3)]
     expected = clompr["relative_sse"].agg(["median", "mean", "max"])
-    assert told == [f"{value:.3f}" for value in expected]
+    assert written == [f"{value:.3f}" for value in expected]
 
 
 def test_goal_writes_medians_and_worst_against_the_true_means():

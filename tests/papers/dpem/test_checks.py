@@ -20,9 +20,9 @@ def streams(trial, point):
 
 def excess(statement, trial):
     point = {"statement": statement}
-    found = streams(trial, point)
-    data = mixture_checks.statement_trial(point, trial, found, None)
-    outputs = measure_excess(data, found)
+    trial_streams = streams(trial, point)
+    data = mixture_checks.statement_trial(point, trial, trial_streams, None)
+    outputs = measure_excess(data, trial_streams)
     return evaluate_numbers(data, outputs)["excess"], data.extra
 
 
@@ -38,17 +38,17 @@ def test_bounds_are_attained_by_the_search(statement):
 
 def test_gamma_noise_excludes_a_neighbour_as_often_as_derived():
     for trial in range(3):
-        found, setting = excess("gamma_private", trial)
+        part_excluded, setting = excess("gamma_private", trial)
         expected = 1 - math.exp(-setting["epsilon"])
         # five standard errors of 20,000 draws: false alarm below 1e-6 each
-        assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / 20_000)
+        assert abs(part_excluded - expected) < 5 * math.sqrt(expected * (1 - expected) / 20_000)
 
 
 def test_wishart_noise_excludes_a_neighbour_at_least_as_often():
     for trial in range(3):
-        found, setting = excess("wishart_private", trial)
+        part_excluded, setting = excess("wishart_private", trial)
         expected = 1 - math.exp(-setting["epsilon"])
-        assert found > expected - 5 * math.sqrt(expected / 2_000)
+        assert part_excluded > expected - 5 * math.sqrt(expected / 2_000)
 
 
 def test_the_trace_of_map_covariances_exceeds_its_bound():
@@ -61,9 +61,9 @@ def test_budgets_cost_no_more_than_the_paper_counts(mean_noise):
     data = mixture_checks.budget_trial(point, 0, None, None)
     params = {"accounting": "cdp", "mean_noise": mean_noise}
     outputs = mixture_checks.compose_budget(data, None, **params)
-    found = evaluate_numbers(data, outputs)
-    assert found["claimed_rho"] == pytest.approx(0.9)
-    assert found["rho"] <= found["claimed_rho"] * (1 + 1e-12)
-    assert found["epsilon_1e4"] < found["epsilon_1e6"]
+    costs = evaluate_numbers(data, outputs)
+    assert costs["claimed_rho"] == pytest.approx(0.9)
+    assert costs["rho"] <= costs["claimed_rho"] * (1 + 1e-12)
+    assert costs["epsilon_1e4"] < costs["epsilon_1e6"]
     if mean_noise == "joint":
-        assert np.isclose(found["rho"], 0.9)
+        assert np.isclose(costs["rho"], 0.9)

@@ -147,8 +147,8 @@ def test_life_sciences_are_split_into_nine_tenths_and_one(records):
     np.testing.assert_allclose(halved.X, data.X / 2)
     longest = np.where(-lifesci.LOWER > lifesci.UPPER, lifesci.LOWER, lifesci.UPPER)
     extreme = {"X": np.tile(longest, (20, 1)), "source": "lifesci"}
-    found = mixtures.lifesci_trial(point, 0, streams(point), extreme)
-    np.testing.assert_allclose(np.linalg.norm(found.X, axis=1), 1.0)
+    scaled = mixtures.lifesci_trial(point, 0, streams(point), extreme)
+    np.testing.assert_allclose(np.linalg.norm(scaled.X, axis=1), 1.0)
 
 
 # --- fits ------------------------------------------------------------------------------------
@@ -182,27 +182,27 @@ def test_methods_share_their_starts():
 def test_starts_have_noise_of_their_own():
     data = mixtures.map_trial({"n_copies": 1}, 0, streams(POINT), None)
     data.extra["n_starts"] = 2
-    found = mixtures.fit_mixture(PrivateGaussianMixture, PRIVATE, data, streams(POINT))
-    assert not np.isclose(found["means"][0], found["means"][1]).any()  # the start is the map's
+    outputs = mixtures.fit_mixture(PrivateGaussianMixture, PRIVATE, data, streams(POINT))
+    assert not np.isclose(outputs["means"][0], outputs["means"][1]).any()  # the start is the map's
     again = mixtures.fit_mixture(PrivateGaussianMixture, PRIVATE, data, streams(POINT))
-    np.testing.assert_array_equal(found["means"], again["means"])
+    np.testing.assert_array_equal(outputs["means"], again["means"])
     other = mixtures.fit_mixture(
         PrivateGaussianMixture, PRIVATE, data, streams(POINT, method="other")
     )
-    assert not np.isclose(found["means"], other["means"]).any()
+    assert not np.isclose(outputs["means"], other["means"]).any()
 
 
 @pytest.mark.parametrize("kind", ["spherical", "full"])
 def test_shapes_of_a_fit(kind):
     data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
     params = PRIVATE | {"covariance_type": kind}
-    found = mixtures.fit_mixture(PrivateGaussianMixture, params, data, streams(POINT))
-    assert found["weights"].shape == (3, 3)
-    assert found["means"].shape == (3, 3, 2)
-    assert found["covariances"].shape == ((3, 3) if kind == "spherical" else (3, 3, 2, 2))
-    assert found["floors"].shape == (3, 3)
-    assert (found["floors"] >= 0).all()
-    assert (found["floors"] <= 1).all()
+    outputs = mixtures.fit_mixture(PrivateGaussianMixture, params, data, streams(POINT))
+    assert outputs["weights"].shape == (3, 3)
+    assert outputs["means"].shape == (3, 3, 2)
+    assert outputs["covariances"].shape == ((3, 3) if kind == "spherical" else (3, 3, 2, 2))
+    assert outputs["floors"].shape == (3, 3)
+    assert (outputs["floors"] >= 0).all()
+    assert (outputs["floors"] <= 1).all()
     plain = mixtures.fit_mixture(GaussianMixtureEM, params | {"tol": 0.0}, data, streams(POINT))
     assert "floors" not in plain
 
@@ -213,9 +213,9 @@ def test_clusterings_share_their_start(checkins):
     seen = []
     zero = {"covariance_type": "zero", "accounting": "cdp", "max_iter": 2}
     for estimator, params in ((DPLloyd, {"max_iter": 2}), (PrivateGaussianMixture, zero)):
-        found = mixtures.fit_centers(starts_of(seen, estimator), params, data, streams(point))
-        assert set(found) == {"centers"}
-        assert found["centers"].shape == (3, 2)
+        outputs = mixtures.fit_centers(starts_of(seen, estimator), params, data, streams(point))
+        assert set(outputs) == {"centers"}
+        assert outputs["centers"].shape == (3, 2)
     np.testing.assert_array_equal(seen[0]["init"], seen[1]["means_init"])
     np.testing.assert_array_equal(seen[0]["init"], data.extra["start"])
     assert seen[0]["norm_bound"] == seen[1]["norm_bound"] == 1.0
@@ -229,25 +229,25 @@ def test_density_is_evaluated_over_the_starts():
     outputs = mixtures.fit_mixture(
         PrivateGaussianMixture, PRIVATE | {"epsilon": 50.0}, data, streams(POINT)
     )
-    found = evaluation.evaluate_density(data, outputs)
+    metrics = evaluation.evaluate_density(data, outputs)
     scores = []
     for i in range(3):
         w, m, v = (outputs[name][i] for name in ("weights", "means", "covariances"))
         squared = ((data.extra["test"][:, None] - m) ** 2).sum(axis=2)
         scores.append(np.log((w * np.exp(-squared / (2 * v)) / (2 * np.pi * v)).sum(1)).mean())
     low, middle, high = sorted(scores)
-    assert found["loss"] == pytest.approx(-middle, rel=1e-9)
-    assert found["lower_quartile"] == pytest.approx((low + middle) / 2, rel=1e-9)
-    assert found["upper_quartile"] == pytest.approx((middle + high) / 2, rel=1e-9)
-    assert np.isfinite(found["mean_error"])
+    assert metrics["loss"] == pytest.approx(-middle, rel=1e-9)
+    assert metrics["lower_quartile"] == pytest.approx((low + middle) / 2, rel=1e-9)
+    assert metrics["upper_quartile"] == pytest.approx((middle + high) / 2, rel=1e-9)
+    assert np.isfinite(metrics["mean_error"])
     for name, values in zip(
         ("floored_weights", "floored_means", "floored_covariances"),
         outputs["floors"].T,
         strict=True,
     ):
-        assert found[name] == pytest.approx(values.mean())
+        assert metrics[name] == pytest.approx(values.mean())
     for name in ("weights", "means", "covariances"):
-        np.testing.assert_array_equal(found[name], outputs[name][0])
+        np.testing.assert_array_equal(metrics[name], outputs[name][0])
 
 
 def test_true_parameters_have_the_least_loss_and_no_error():
@@ -281,9 +281,9 @@ def test_exposure_is_the_distance_to_the_nearest_from_far_away():
         "means": means[None],
         "covariances": np.ones((1, 3)),
     }
-    found = evaluation.evaluate_map(data, outputs)
-    assert found["exposure"] == pytest.approx(0.05)
-    np.testing.assert_array_equal(found["points"], data.X)
+    metrics = evaluation.evaluate_map(data, outputs)
+    assert metrics["exposure"] == pytest.approx(0.05)
+    np.testing.assert_array_equal(metrics["points"], data.X)
     other = mixtures.map_trial(point, 1, streams(point, 1), None)
     assert "points" not in evaluation.evaluate_map(other, outputs)
 
@@ -301,11 +301,11 @@ def test_nicv_of_a_clustering(checkins):
     point = {"n_samples": 40, "n_clusters": 3}
     data = mixtures.gowalla_trial(point, 0, streams(point), checkins)
     outputs = mixtures.fit_centers(DPLloyd, {"epsilon": 1.0}, data, streams(point))
-    found = evaluation.evaluate_centers(data, outputs)
+    metrics = evaluation.evaluate_centers(data, outputs)
     squared = ((data.X[:, None] - outputs["centers"]) ** 2).sum(axis=2)
-    assert found["nicv"] == pytest.approx(squared.min(axis=1).mean(), rel=1e-12)
-    np.testing.assert_array_equal(found["centers"], outputs["centers"])
-    np.testing.assert_array_equal(found["points"], data.X)
+    assert metrics["nicv"] == pytest.approx(squared.min(axis=1).mean(), rel=1e-12)
+    np.testing.assert_array_equal(metrics["centers"], outputs["centers"])
+    np.testing.assert_array_equal(metrics["points"], data.X)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0])
@@ -322,8 +322,8 @@ def test_metrics_are_finite_however_little_the_budget(records, kind, variant, ep
         "mean_noise": "gaussian",
     }
     outputs = mixtures.fit_mixture(PrivateGaussianMixture, params, data, streams(point))
-    found = evaluation.evaluate_density(data, outputs)
-    for name, value in found.items():
+    metrics = evaluation.evaluate_density(data, outputs)
+    for name, value in metrics.items():
         assert np.isfinite(value).all(), name
-    MixtureParameters(found["weights"], found["means"], found["covariances"], kind)
-    assert "mean_error" not in found
+    MixtureParameters(metrics["weights"], metrics["means"], metrics["covariances"], kind)
+    assert "mean_error" not in metrics

@@ -24,12 +24,12 @@ def parameters(rng):
     }
 
 
-def made(axis, values, row_of, arrays_of, methods=METHODS):
+def results_of(axis, values, row_of, arrays_of, methods=METHODS):
     """Trials and arrays of all methods along one axis, two trials each."""
     rows, arrays = [], {}
     rng = np.random.default_rng(0)
     for method in methods:
-        found = {}
+        method_arrays = {}
         for index, (value, trial) in enumerate((v, t) for v in values for t in range(2)):
             rows.append(
                 {
@@ -42,8 +42,8 @@ def made(axis, values, row_of, arrays_of, methods=METHODS):
                 }
             )
             for name, array in arrays_of(rng).items():
-                found[f"array/{index:05d}/{name}"] = array
-        arrays["e", method] = found
+                method_arrays[f"array/{index:05d}/{name}"] = array
+        arrays["e", method] = method_arrays
     trials = pd.DataFrame(rows)
     return Results("t", {"e": trials}, {"e": trials}, arrays, pd.DataFrame(), styles=STYLES)
 
@@ -69,7 +69,7 @@ def written(draw, results, tmp_path):
 
 
 def test_fig2_tells_where_each_method_meets_em(tmp_path):
-    results = made("n_samples", [1000, 8000, 64000], likelihood_row, parameters)
+    results = results_of("n_samples", [1000, 8000, 64000], likelihood_row, parameters)
     table = written(dpem.fig2, results, tmp_path)
     crossing = table.groupby("method")["n_within_005_of_em"].first()
     assert crossing["em"] == crossing["adaptive_cdp"] == 1000
@@ -86,7 +86,9 @@ def test_a_method_that_never_meets_em_has_no_crossing():
 
 
 def test_fig4_keeps_the_floors_in_its_table(tmp_path):
-    results = made("epsilon", [0.1, 1.0], lambda m, e: likelihood_row(m, 1000 * e), parameters)
+    results = results_of(
+        "epsilon", [0.1, 1.0], lambda m, e: likelihood_row(m, 1000 * e), parameters
+    )
     table = written(dpem.fig4, results, tmp_path)
     assert set(FLOORS) <= set(table.columns)
     assert (table["n"] == 2).all()
@@ -99,7 +101,7 @@ def test_fig3_shows_points_and_counts_centers_outside(tmp_path):
             "centers": np.array([[0.0, 0.0], [2.0, 0.0]]),
         }
 
-    results = made(
+    results = results_of(
         "epsilon",
         [0.01, 1.0],
         lambda m, e: {"nicv": 0.1 / e},
@@ -120,7 +122,7 @@ def test_fig1_and_tables(tmp_path):
             **parameters(rng),
         }
 
-    results = made(
+    results = results_of(
         "n_copies",
         [1, 50],
         lambda m, n: {"exposure": 0.1, "hidden": 1.0, "mean_error": 0.1, **FLOORS},
@@ -130,7 +132,7 @@ def test_fig1_and_tables(tmp_path):
 
 
 def test_geometry_has_a_crossing_for_each_method_and_geometry(tmp_path):
-    results = made("n_samples", [1000, 8000, 64000], likelihood_row, parameters)
+    results = results_of("n_samples", [1000, 8000, 64000], likelihood_row, parameters)
     trials = results.trials["e"]
     both = pd.concat([trials.assign(geometry="apart"), trials.assign(geometry="close")])
     results = Results("t", {"e": both}, {"e": both}, {}, pd.DataFrame())

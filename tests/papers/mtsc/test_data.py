@@ -29,18 +29,18 @@ def motions():
 
 
 def test_trials_of_motions_are_the_sequences_two_motions_first(motions):
-    found = [segmentation.motion_trial({}, t, streams({}, t), motions) for t in range(4)]
-    assert [data.facts["sequence"] for data in found] == ["a_g12", "b", "a", "c"]
-    assert found[0].X.shape == (10, 8)
-    assert found[2].n_clusters == 3
-    assert found[0].facts["split"] == found[2].facts["split"] == "tuning"
-    assert found[1].facts["split"] == "report"
+    trials = [segmentation.motion_trial({}, t, streams({}, t), motions) for t in range(4)]
+    assert [data.facts["sequence"] for data in trials] == ["a_g12", "b", "a", "c"]
+    assert trials[0].X.shape == (10, 8)
+    assert trials[2].n_clusters == 3
+    assert trials[0].facts["split"] == trials[2].facts["split"] == "tuning"
+    assert trials[1].facts["split"] == "report"
 
 
 def test_tuning_trials_are_those_of_the_tuning_split(motions):
-    found = [segmentation.tuning_trial({}, t, streams({}, t), motions) for t in range(2)]
-    assert [data.facts["sequence"] for data in found] == ["a_g12", "a"]
-    assert {data.facts["split"] for data in found} == {"tuning"}
+    trials = [segmentation.tuning_trial({}, t, streams({}, t), motions) for t in range(2)]
+    assert [data.facts["sequence"] for data in trials] == ["a_g12", "a"]
+    assert {data.facts["split"] for data in trials} == {"tuning"}
 
 
 def test_trial_that_no_sequence_has_is_named(motions):
@@ -74,9 +74,9 @@ def test_fits_keep_labels_and_coefficients_where_there_are_any():
     assert full["coefficients"].dtype == np.float32
     assert evaluation.evaluate_segmentation(data, full)["segmentation_error"] == 0.0
     bare = segmentation.fit_segmentation(Labels, {}, data, streams(point))
-    found = evaluation.evaluate_segmentation(data, bare)
-    assert np.isnan(found["l2_error"])
-    assert found["segmentation_error"] == 0.5
+    metrics = evaluation.evaluate_segmentation(data, bare)
+    assert np.isnan(metrics["l2_error"])
+    assert metrics["segmentation_error"] == 0.5
 
 
 def test_transforms_are_applied_in_order():
@@ -85,9 +85,9 @@ def test_transforms_are_applied_in_order():
         ("privclust.preprocessing.PrincipalCoordinates", {"n_components": 1}),
         ("privclust.preprocessing.AppendOne", {"value": 2.0}),
     ]
-    found = prepared(X, steps)
-    assert found.shape == (4, 2)
-    assert (found[:, 1] == 2.0).all()
+    result = prepared(X, steps)
+    assert result.shape == (4, 2)
+    assert (result[:, 1] == 2.0).all()
 
 
 def test_heat_map_metrics_on_matrices_with_known_answers():

@@ -38,9 +38,10 @@ the paper's mixtures have unit covariances.
 NORM2 = 0.35
 r"""The paper's :math:`\delta`, its value of :math:`\|z\|^2` in eq. (7)."""
 
-_ROUNDED_BY = 0.1  # part of an SNR that may be lost or won by rounding r to a whole number
-_SUCCESS = 100.0, 10.0  # SNR m / (k d) and m / (k d) from which the paper calls recovery successful
-_CLEAR_EPSILON = 1e-2  # above which one device is to suffice
+_SNR_TOLERANCE = 0.1  # part of an SNR that may be lost or won by rounding r to a whole number
+# SNR m / (k d) and m / (k d) from which the paper calls recovery successful
+_SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
+_ONE_DEVICE_EPSILON = 1e-2  # above which one device is to suffice
 DECODERS = ("clompr", "gaussian", "gaussian_shared")
 _TOO_SMALL, _BETWEEN, _RECOVERABLE = 0.0, 1.0, 2.0
 
@@ -82,7 +83,7 @@ def measurements_for(target: float, sigma_xi: float, n_samples: int, m: int) -> 
     """
     alpha_r = target * (1.0 + sigma_xi**2) / (NORM2 * (n_samples + target))
     r = min(max(round(alpha_r * m), 1), m)
-    is_near = abs(attained_snr(r / m, sigma_xi, n_samples) / target - 1.0) <= _ROUNDED_BY
+    is_near = abs(attained_snr(r / m, sigma_xi, n_samples) / target - 1.0) <= _SNR_TOLERANCE
     return r if is_near else None
 
 
@@ -231,7 +232,7 @@ def kmeans_at_snr(
         noise = sigma_xi_for(snr, alpha_r, n)
         r = None if noise is None else round(alpha_r * m)
     regime = _TOO_SMALL if factor < 1.0 else _BETWEEN
-    if snr is not None and factor >= _SUCCESS[1] and snr * factor >= _SUCCESS[0]:
+    if snr is not None and factor >= _SUCCESS_FACTOR and snr * factor >= _SUCCESS_SNR:
         regime = _RECOVERABLE
     return {
         "centers": sketching.centers(r, lambda s, rng: scrambled(s, noise, random_state=rng)),
@@ -285,5 +286,5 @@ def kmeans_on_devices(
     return {
         "centers": sketching.centers(r, noised),
         "snr_attained": np.float64(attained),
-        "regime": np.float64(_RECOVERABLE if epsilon > _CLEAR_EPSILON else _BETWEEN),
+        "regime": np.float64(_RECOVERABLE if epsilon > _ONE_DEVICE_EPSILON else _BETWEEN),
     }

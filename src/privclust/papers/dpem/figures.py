@@ -16,7 +16,7 @@ from privclust.report.drawing.style import MARKERS, Drawing, MethodStyle, Result
 
 _WIDTH = 9.5  # inches, of a table
 _MAX_NATS = 12.0  # below the best that a panel shows
-_NEAR = 0.05  # nats below EM that count as having come near it
+_NEAR_EM = 0.05  # nats below EM that count as having come near it
 _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
 _NOMINAL = ["cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
 _EQUAL = ["dp_sound", "zcdp", "joint", "adaptive"]
@@ -141,14 +141,14 @@ def _with_crossings(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 def _crossing(gap: pd.Series) -> float:
     """Return N where a gap falls below the threshold for good; NaN if it never does."""
-    far = np.flatnonzero(gap.to_numpy() > _NEAR)
+    far = np.flatnonzero(gap.to_numpy() > _NEAR_EM)
     if not len(far):
         return float(gap.index[0])
     last = far[-1]
     if last + 1 == len(gap):
         return float("nan")
     (n0, n1), (g0, g1) = np.log(gap.index[last : last + 2]), gap.iloc[last : last + 2]
-    return float(np.exp(n0 + (n1 - n0) * (g0 - _NEAR) / (g0 - g1)))
+    return float(np.exp(n0 + (n1 - n0) * (g0 - _NEAR_EM) / (g0 - g1)))
 
 
 def geometry(results: Results) -> Drawing:
@@ -167,7 +167,7 @@ def geometry(results: Results) -> Drawing:
                 axis.plot(gap.index, gap, MARKERS[number % 7], label=label, linestyle="-")
                 crossing = {"geometry": kind, "method": method, "n_within_005": _crossing(gap)}
                 tables.append({**crossing, "label": label})
-            axis.axhline(_NEAR, color="#000000", linewidth=0.8)
+            axis.axhline(_NEAR_EM, color="#000000", linewidth=0.8)
             axis.set_yscale("symlog", linthresh=0.05)
             axis.set(xscale="log", title=f"Gaussians {kind}", xlabel=_N_NAME)
         axes[0].set_ylabel("test log-likelihood below EM, nats")
