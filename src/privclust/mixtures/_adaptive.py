@@ -31,6 +31,7 @@ from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._frames import (
     chi_radius,
@@ -38,9 +39,13 @@ from privclust.mixtures._frames import (
     release_moments,
     statistic_weights,
 )
-from privclust.mixtures._parameters import MixtureParameters, sample
+from privclust.mixtures._parameters import (
+    MixtureParameters,
+    outer_products,
+    per_component,
+    sample,
+)
 from privclust.mixtures._perturbations import RELATION
-from privclust.mixtures._private_base import PrivateMixture
 from privclust.privacy import Guarantee
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
@@ -50,26 +55,14 @@ from privclust.privacy.noise import is_seeded, noise_source, unprotected_generat
 
 @dataclass(frozen=True)
 class Stages:
-    """How the budget is divided; chosen on generated mixtures, on none that is reported.
+    """How the budget is divided; chosen on generated mixtures, on none that is reported."""
 
-    Attributes
-    ----------
-    global_part, cell_part : float
-        Parts of the budget (in zCDP) of the first and the second stage.
-    global_rounds, cell_rounds : int
-        Releases in them, of equal size.
-    cells : int
-        Cells of the second stage for each component.
-    kept : float
-        Part of a normal distribution that a frame's radius holds.
-    """
-
-    global_part: float = 0.15
-    global_rounds: int = 4
-    cell_part: float = 0.20
+    global_part: float = 0.15  # of the budget (in zCDP), for the first stage
+    global_rounds: int = 4  # releases in it, of equal size
+    cell_part: float = 0.20  # of the budget, for the second stage
     cell_rounds: int = 2
-    cells: int = 4
-    kept: float = 0.95
+    cells: int = 4  # of the second stage for each component
+    kept: float = 0.95  # part of a normal distribution that a frame's radius holds
 
 
 STAGES = Stages()
@@ -83,7 +76,7 @@ _WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.05, 0.025, 0.025  # added at e
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
-class AdaptiveGaussianMixture(PrivateMixture):
+class AdaptiveGaussianMixture(FittedMixture):
     r"""Differentially private Gaussian mixture, measured in frames that follow the data.
 
     Beyond the DP-EM paper: at the same privacy it needs a small part of the rows, finds small and
@@ -140,6 +133,8 @@ class AdaptiveGaussianMixture(PrivateMixture):
     >>> bool(np.abs(np.abs(mixture.means_) - 2.0).max() < 0.2)
     True
     """
+
+    _FITTED = ("n_iter_", "guarantee_")
 
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
 
@@ -255,9 +250,8 @@ class _Run:
             noise = radius**2 * moments.second_noise / self.n / self.per_entry
             widest = 1.0 / _LEAST_VARIANCE  # takes any frame beyond the ball
             edge = min(noise * _edge(self.kind, self.d), widest)
-            shape = _spectral(
-                seconds - _outer(self.kind, shift), 0.5 * edge + 1e-6, 1.0 if first else widest
-            )
+            centred = seconds - outer_products(shift, seconds.ndim)
+            shape = _spectral(centred, 0.5 * edge + 1e-6, 1.0 if first else widest)
             if turn + 1 < STAGES.global_rounds:
                 shape = shape + edge * _unit(self.kind, 1, self.d)  # wide: little is clipped
             frame = self._moved(frame, shift, shape)
@@ -278,15 +272,15 @@ class _Run:
         rows, _ = sample(cells, max(_SYNTHETIC_ROWS, 20 * k), self.rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = GaussianMixtureEM(
+            em = GaussianMixtureEM(
                 k,
                 covariance_type=self.kind,
                 n_init=_STARTS,
                 reg_covar=1e-6 * self.bound**2,
                 random_state=self.rng,
             ).fit(rows)
-        weights = np.maximum(found.weights_, 0.2 / k)
-        return self._mixture(weights / weights.sum(), found.means_, found.covariances_)
+        weights = np.maximum(em.weights_, 0.2 / k)
+        return self._mixture(weights / weights.sum(), em.means_, em.covariances_)
 
     def _measure_cells(self, whole, centers, share):
         """Release the cells' moments; return counts, their noise, and centers and shapes."""
@@ -304,7 +298,8 @@ class _Run:
         shifts *= np.maximum(0.0, 1.0 - self.d * noise**2 / squared)[:, None]
         shifts = _shortened(shifts, self.radius)
         scale = self.radius**2 / divisor / self.per_entry
-        seconds = _times(scale, moments.seconds) - _outer(self.kind, shifts)
+        seconds = _times(scale, moments.seconds)
+        seconds = seconds - outer_products(shifts, seconds.ndim)
         gain = _CELL_DOUBT / (_CELL_DOUBT + (scale * moments.second_noise) ** 2)
         unit = _unit(self.kind, n_cells, self.d)
         shapes = _times(1.0 - gain, _CELL_VARIANCE * unit)
@@ -331,19 +326,19 @@ class _Run:
             doubts[2] = (1.0 - gain) * doubts[2] + _COVARIANCE_DRIFT
             unit = _unit(self.kind, k, self.d)
             measured = _times(scale / kappa, moments.seconds)
-            shapes = unit + _times(gain, measured - unit - _outer(self.kind, shifts))
+            shapes = unit + _times(gain, measured - unit - outer_products(shifts, unit.ndim))
             moved = self._moved(mixture, shifts, _spectral(shapes, *_SHAPE_CHANGE))
             mixture = self._mixture(counts / self.n, moved.means, moved.covariances)
         return mixture
 
     def _filtered_counts(self, weights, moments, doubt):
         """Average known and measured counts by their variances; they sum to n."""
-        k, known = len(weights), weights * self.n
+        k, expected = len(weights), weights * self.n
         measured = moments.counts + (self.n - moments.counts.sum()) / k
         noise = moments.count_noise**2 * (1.0 - 1.0 / k)
-        spread = doubt * known**2
+        spread = doubt * expected**2
         gain = spread / np.maximum(spread + noise, np.finfo(float).tiny)
-        counts = np.maximum(known + gain * (measured - known), 2.0 * moments.count_noise)
+        counts = np.maximum(expected + gain * (measured - expected), 2.0 * moments.count_noise)
         return counts * (self.n / counts.sum()), (1.0 - gain) * doubt + _WEIGHT_DRIFT
 
     def _mixture(self, weights, means, covariances):
@@ -389,16 +384,9 @@ def _roots(frames: MixtureParameters) -> np.ndarray:
     return np.sqrt(frames.covariances)
 
 
-def _outer(kind: str, vectors: np.ndarray) -> np.ndarray:
-    """Second moments of single vectors, in the shape of covariances."""
-    if kind == "full":
-        return vectors[:, :, None] * vectors[:, None, :]
-    return vectors**2 if kind == "diag" else (vectors**2).mean(axis=1)
-
-
 def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:
     """Multiply each component's covariance by its factor."""
-    return factors.reshape(-1, *[1] * (covariances.ndim - 1)) * covariances
+    return per_component(factors, covariances.ndim) * covariances
 
 
 def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import asdict
 from numbers import Integral
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +17,12 @@ from privclust.core import hdf5
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
+from privclust.mixtures._noised_statistics import FloorRates
 from privclust.mixtures._parameters import MixtureParameters
+from privclust.privacy import Guarantee
 
 _KIND = "mixture"
+_ARRAYS = ("weights", "means", "covariances")
 _CHUNK = 4096  # points whose responsibilities are held at a time
 
 
@@ -25,7 +30,9 @@ class FittedMixture(DensityMixin, BaseEstimator):
     """Densities, labels, samples and files of an estimator that fits a mixture of Gaussians.
 
     A subclass sets `parameters_` in ``fit`` and lists in `_FITTED` what else a file shall keep:
-    fitted attributes that are numbers, booleans, text, None or arrays of numbers.
+    fitted attributes that are numbers, booleans, text, None or arrays of numbers, and those that
+    `_AS_JSON` turns into such. What is computed from a private mixture, such as samples or
+    densities, is post-processing and as private.
 
     Attributes
     ----------
@@ -38,6 +45,10 @@ class FittedMixture(DensityMixin, BaseEstimator):
     """
 
     _FITTED: tuple[str, ...] = ()
+    _AS_JSON: ClassVar[dict[str, tuple[Callable, Callable]]] = {
+        "guarantee_": (Guarantee.as_dict, Guarantee.from_dict),
+        "floor_rates_": (asdict, lambda rates: FloorRates(**rates)),
+    }
 
     @property
     def weights_(self) -> np.ndarray:
@@ -100,9 +111,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return labels
 
     def sample(
-        self,
-        n_samples: int = 1,
-        random_state: RandomState = None,
+        self, n_samples: int = 1, random_state: RandomState = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw samples from the mixture.
 
@@ -136,14 +145,12 @@ class FittedMixture(DensityMixin, BaseEstimator):
             The file, written under a temporary name and then renamed.
         """
         check_is_fitted(self)
-        arrays = {
-            "weights": self.weights_,
-            "means": self.means_,
-            "covariances": self.covariances_,
-        }
+        arrays = {name: getattr(self.parameters_, name) for name in _ARRAYS}
         facts = {"n_features_in_": self.n_features_in_}
         for name in self._FITTED:
-            value = self._packed(name)
+            value = getattr(self, name)
+            if name in self._AS_JSON:
+                value = self._AS_JSON[name][0](value)
             if isinstance(value, np.ndarray):
                 arrays[f"fitted/{name}"] = value
             else:
@@ -176,33 +183,21 @@ class FittedMixture(DensityMixin, BaseEstimator):
         privclust.core.hdf5.FileError
             If the file is missing, damaged, or of another class.
         """
-        found = hdf5.read(path, _KIND, {"estimator": cls.__name__})
-        estimator = cls(**found.parameters["init"])
-        facts = dict(found.parameters["fitted"])
-        if "feature_names_in_" in facts:
-            facts["feature_names_in_"] = np.array(facts["feature_names_in_"], dtype=object)
-        arrays = found.arrays
-        for name, value in facts.items():
-            setattr(estimator, name, cls._unpacked(name, value))
+        content = hdf5.read(path, _KIND, {"estimator": cls.__name__})
+        arrays, parameters = content.arrays, content.parameters
+        estimator = cls(**parameters["init"])
+        for name, value in parameters["fitted"].items():
+            if name == "feature_names_in_":
+                value = np.array(value, dtype=object)
+            elif name in cls._AS_JSON:
+                value = cls._AS_JSON[name][1](value)
+            setattr(estimator, name, value)
         for key in arrays:
             if key.startswith("fitted/"):
                 setattr(estimator, key.removeprefix("fitted/"), arrays[key])
-        estimator.parameters_ = MixtureParameters(
-            arrays["weights"],
-            arrays["means"],
-            arrays["covariances"],
-            found.parameters["covariance_type"],
-        )
+        mixture = [arrays[name] for name in _ARRAYS]
+        estimator.parameters_ = MixtureParameters(*mixture, parameters["covariance_type"])
         return estimator
-
-    def _packed(self, name: str):
-        """Return a fitted attribute as it is kept in a file."""
-        return getattr(self, name)
-
-    @classmethod
-    def _unpacked(cls, name: str, value):
-        """Return a fitted attribute from what a file kept of it."""
-        return value
 
     def _validated(self, X) -> np.ndarray:
         """Check that the estimator is fitted and that X fits it."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privclust.mixtures._parameters import MixtureParameters
+from privclust.mixtures._parameters import MixtureParameters, outer_products, per_component
 from privclust.mixtures._statistics import Statistics
 
 _EMPTY = 10.0 * np.finfo(np.float64).eps  # a count up to this determines no mean
@@ -108,15 +108,11 @@ def maximum_a_posteriori(
     kappa = prior.mean_precision
     means = mle * (counts / (counts + kappa) if kappa else np.ones(k))[:, None]
     shrunk = counts * kappa / (counts + kappa) if kappa else np.zeros(k)
-    if covariances.ndim == 3:
-        outer, scale = mle[:, :, None] * mle[:, None, :], prior.scale * np.eye(d)
-    else:
-        outer, scale = mle**2, prior.scale
-        if covariances.ndim == 1:
-            outer = outer.mean(axis=1)
-    each = (slice(None),) + (None,) * (covariances.ndim - 1)
-    total = scale + counts[each] * covariances + shrunk[each] * outer
-    total = total / (prior.degrees_of_freedom + counts + d + 2.0)[each]
+    n_axes = covariances.ndim
+    total = prior.scale * np.eye(d) if n_axes == 3 else prior.scale
+    total = total + per_component(counts, n_axes) * covariances
+    total = total + per_component(shrunk, n_axes) * outer_products(mle, n_axes)
+    total = total / per_component(prior.degrees_of_freedom + counts + d + 2.0, n_axes)
     return MixtureParameters(weights, means, _positive(total), previous.covariance_type)
 
 
@@ -127,14 +123,13 @@ def _plain_estimates(statistics, previous):
     divisor = np.where(is_empty, 1.0, counts)
     shift = statistics.sums / divisor[:, None]
     means = np.where(is_empty[:, None], previous.means, statistics.centres + shift)
-    moments = statistics.second_moments
-    if moments.ndim == 3:
-        covariances = moments / divisor[:, None, None] - shift[:, :, None] * shift[:, None, :]
-    elif moments.ndim == 2:
-        covariances = np.maximum(moments / divisor[:, None] - shift**2, 0.0)
+    n_axes = statistics.second_moments.ndim
+    covariances = statistics.second_moments / per_component(divisor, n_axes)
+    if n_axes == 1:
+        covariances = np.maximum(covariances - (shift**2).sum(axis=1), 0.0) / shift.shape[1]
     else:
-        covariances = moments / divisor - (shift**2).sum(axis=1)
-        covariances = np.maximum(covariances, 0.0) / shift.shape[1]
+        covariances = covariances - outer_products(shift, n_axes)
+        covariances = np.maximum(covariances, 0.0) if n_axes == 2 else covariances
     covariances[is_empty] = previous.covariances[is_empty]
     return counts, means, covariances
 

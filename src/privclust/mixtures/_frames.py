@@ -36,15 +36,7 @@ from privclust.privacy.measurements import Gaussian
 
 @dataclass(frozen=True)
 class StatisticWeights:
-    """How a release weighs counts, sums and second moments, and its l2 sensitivity.
-
-    Attributes
-    ----------
-    counts, sums, seconds : float
-        a, b and c.
-    sensitivity : float
-        For replaced rows.
-    """
+    """How a release weighs counts, sums and second moments: a, b, c; and its l2 sensitivity."""
 
     counts: float
     sums: float
@@ -64,19 +56,7 @@ def statistic_weights(
     To second order, noise of variance s^2 / a^2 on a count of N costs the expected log density a
     multiple of 1 / 2 a^2; that on a sum d r^2 / 2 b^2; that on second moments p r^4 / c^2 with p a
     quarter of the free entries. A given sum of squares is divided best as the roots of these.
-
-    Parameters
-    ----------
-    covariance_type : {"full", "diag", "spherical"}
-    n_features : int
-    radius : float
-        r, in standard deviations.
-    with_counts : bool
-        False where the count is public: a is 0.
-
-    Returns
-    -------
-    StatisticWeights
+    The radius r is in standard deviations; where the count is public a is 0 (not `with_counts`).
 
     Examples
     --------
@@ -108,20 +88,12 @@ def _least_product(b2: float, c2: float) -> float:
 class FrameMoments:
     """Noised moments in frames, with the standard deviations of their noise.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (k,)
-    sums : ndarray of shape (k, d)
-        Of v, the rows in units of the radius.
-    seconds : ndarray
-        Of v v', its diagonal, or |v|^2: (k, d, d), (k, d) or (k,).
-    count_noise, sum_noise, second_noise : float
-        Standard deviation of an entry (of a full second moment: on its diagonal).
+    Noise is that of an entry, of a full second moment on its diagonal.
     """
 
-    counts: np.ndarray
-    sums: np.ndarray
-    seconds: np.ndarray
+    counts: np.ndarray  # (k,)
+    sums: np.ndarray  # of v, the rows in units of the radius, (k, d)
+    seconds: np.ndarray  # of v v', its diagonal, or |v|^2: (k, d, d), (k, d) or (k,)
     count_noise: float
     sum_noise: float
     second_noise: float
@@ -139,32 +111,15 @@ def release_moments(
 ) -> FrameMoments:
     """Release the moments of rows in the frames of a mixture's components.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    frames : MixtureParameters
-        Each component is a frame, and decides with the others who belongs to it.
-    radius : float
-        r, in the components' standard deviations.
-    weights : StatisticWeights
-    noise : Gaussian
-        From `weights`.
-    source : SystemEntropy or numpy.random.Generator
-    hard : bool
-        Whether a row belongs to its nearest component alone (in standard deviations).
+    Each component is a frame of a radius r in its standard deviations, and decides with the others
+    who belongs to it; `hard`: a row belongs to the nearest alone, in standard deviations. Noise
+    comes from the weights.
     """
     counts, sums, seconds = clipped_moments(X, frames, radius, hard=hard)
     a, b, c = weights.counts or math.inf, weights.sums, weights.seconds
     noised = add_noise({"joint": noise}, weights.counts * counts, b * sums, c * seconds, source)
-    sigma = noise.sigma
-    return FrameMoments(
-        counts=noised.counts / a,
-        sums=noised.sums / b,
-        seconds=noised.second_moments / c,
-        count_noise=sigma / a,
-        sum_noise=sigma / b,
-        second_noise=sigma / c,
-    )
+    moments = noised.counts / a, noised.sums / b, noised.second_moments / c
+    return FrameMoments(*moments, noise.sigma / a, noise.sigma / b, noise.sigma / c)
 
 
 def clipped_moments(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privclust.mixtures._parameters import outer_products, per_component
 from privclust.mixtures._perturbations import Noise
 
 _LARGEST = 1e50  # noised sums are cut here, so that squares of means in any units are finite
@@ -17,14 +18,8 @@ _CONDITION = 1e-12  # least eigenvalue of a covariance as a part of its largest:
 class NoisedStatistics:
     """Sufficient statistics with noise, of rows in the unit ball.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (n_components,)
-        May be negative.
-    sums : ndarray of shape (n_components, n_features)
-    second_moments : ndarray or None
-        Sums of gamma |x|^2 (n_components,), gamma x^2 (n_components, n_features) or gamma x x'
-        (n_components, n_features, n_features).
+    Counts (k,) may be negative; sums are (k, d); second moments are None or sums of gamma |x|^2
+    (k,), gamma x^2 (k, d) or gamma x x' (k, d, d).
     """
 
     counts: np.ndarray
@@ -58,16 +53,7 @@ def add_noise(
     second_moments: np.ndarray | None,
     source,
 ) -> NoisedStatistics:
-    """Return one iteration's release.
-
-    Parameters
-    ----------
-    plan : mapping
-        From `privclust.mixtures._perturbations.perturbations`.
-    counts, sums, second_moments : ndarray
-        As in `NoisedStatistics`, without noise.
-    source : SystemEntropy or numpy.random.Generator
-    """
+    """Release one iteration's statistics with the noise of a plan of `perturbations`."""
     if "joint" in plan:
         return _add_joint_noise(plan["joint"], counts, sums, second_moments, source)
     noised_counts = plan["counts"].release(counts, source)
@@ -115,31 +101,15 @@ def _symmetric(triangle: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Which estimate is made of noised statistics, in unit-ball coordinates.
+    """Which estimate is made of noised statistics, in unit-ball coordinates."""
 
-    Attributes
-    ----------
-    concentration : float
-        alpha of the Dirichlet prior; 1 for the maximum-likelihood estimate.
-    mean_precision : float
-        kappa_0; 0 for maximum likelihood.
-    degrees_of_freedom : float
-        c = nu_0 + d + 2 of eq. (28), the prior's weight in the covariances; 0 for maximum
-        likelihood.
-    scale : float
-        S_0 is this times the identity; 0 for maximum likelihood.
-    floor : float
-        Least variance.
-    project : bool
-        Whether means are projected onto the unit ball, and variances capped at its 1.
-    """
-
-    concentration: float
-    mean_precision: float
+    concentration: float  # alpha of the Dirichlet prior; 1 for maximum likelihood
+    mean_precision: float  # kappa_0; 0 for maximum likelihood
+    # c = nu_0 + d + 2 of eq. (28), the prior's weight in the covariances; 0 for maximum likelihood
     degrees_of_freedom: float
-    scale: float
-    floor: float
-    project: bool
+    scale: float  # S_0 is this times the identity; 0 for maximum likelihood
+    floor: float  # least variance
+    project: bool  # whether means are projected onto the unit ball, and variances capped at its 1
 
 
 def parameters_from(
@@ -151,19 +121,8 @@ def parameters_from(
     are floored at one row, means optionally projected onto the ball and variances floored (and
     eigenvalues at 1e-12 of the largest): none of it looks at the data.
 
-    Parameters
-    ----------
-    noised : NoisedStatistics
-    n_samples : int
-        N, which is public.
-    estimate : Estimate
-
-    Returns
-    -------
-    weights, means, covariances : ndarray
-        Covariances are None where there are no second moments.
-    acted : ndarray of shape (3, n_components), bool
-        Whether the floors of weights, means and covariances acted.
+    Returns weights, means, covariances (None where there are no second moments), and whether the
+    floors of each of these acted (3, n_components). N = `n_samples` is public.
     """
     share = noised.counts / n_samples
     cut = np.clip(share, 0.0, 1.0)
@@ -192,29 +151,26 @@ def _covariances(
     second_moments: np.ndarray, counts: np.ndarray, means: np.ndarray, estimate: Estimate
 ) -> tuple[np.ndarray, np.ndarray]:
     """Plug the noised means into the second moments (eqs. 12, 16, 18) and floor the outcome."""
-    n_features = means.shape[1]
-    kappa, c = estimate.mean_precision, estimate.degrees_of_freedom
+    kappa, n_axes = estimate.mean_precision, second_moments.ndim
+    divisor = per_component(counts + estimate.degrees_of_freedom, n_axes)
     # N_k mu mu' enters with 1 - kappa_0 / (kappa_0 + N_k), which is 1 for maximum likelihood
-    pull = counts**2 / (counts + kappa)
-    if second_moments.ndim == 3:
-        outer = means[:, :, None] * means[:, None, :]
-        prior = estimate.scale * np.eye(n_features)
-        scatter = prior + second_moments - pull[:, None, None] * outer
-        values, vectors = np.linalg.eigh(scatter / (counts + c)[:, None, None])
+    pull = per_component(counts**2 / (counts + kappa), n_axes)
+    if n_axes == 1:
+        n_features = means.shape[1]
+        scatter = (second_moments - pull * (means**2).sum(axis=1)) / n_features
+        values = (estimate.scale + scatter) / divisor
         kept = _within(values, estimate)
-        kept = np.maximum(kept, _CONDITION * kept[:, -1:])
-        changed = (kept != values).any(axis=1)
-        return np.einsum("kab,kb,kcb->kac", vectors, kept, vectors), changed
-    if second_moments.ndim == 2:
-        scatter = estimate.scale + second_moments - pull[:, None] * means**2
-        values = scatter / (counts + c)[:, None]
-        kept = _within(values, estimate)
-        return kept, (kept != values).any(axis=1)
-    squared = (means**2).sum(axis=1)
-    scatter = estimate.scale + (second_moments - pull * squared) / n_features
-    values = scatter / (counts + c)
+        return kept, kept != values
+    prior = estimate.scale * np.eye(means.shape[1]) if n_axes == 3 else estimate.scale
+    scatter = (prior + second_moments - pull * outer_products(means, n_axes)) / divisor
+    if n_axes == 2:
+        kept = _within(scatter, estimate)
+        return kept, (kept != scatter).any(axis=1)
+    values, vectors = np.linalg.eigh(scatter)
     kept = _within(values, estimate)
-    return kept, kept != values
+    kept = np.maximum(kept, _CONDITION * kept[:, -1:])
+    changed = (kept != values).any(axis=1)
+    return np.einsum("kab,kb,kcb->kac", vectors, kept, vectors), changed
 
 
 def _within(values: np.ndarray, estimate: Estimate) -> np.ndarray:

@@ -51,7 +51,11 @@ class MixtureParameters:
     covariance_type: str
 
     def __post_init__(self):
-        check_covariance_type(self.covariance_type)
+        if self.covariance_type not in COVARIANCE_TYPES:
+            raise ValueError(
+                f"covariance_type must be one of {', '.join(map(repr, COVARIANCE_TYPES))}, "
+                f"got {self.covariance_type!r}"
+            )
         for name in ("weights", "means", "covariances"):
             object.__setattr__(self, name, _finite(name, getattr(self, name)))
         if self.means.ndim != 2 or 0 in self.means.shape:
@@ -126,13 +130,16 @@ def covariance_shape(covariance_type: str, n_components: int, n_features: int) -
     }[covariance_type]
 
 
-def check_covariance_type(covariance_type) -> None:
-    """Raise a ValueError unless the type is one of `COVARIANCE_TYPES`."""
-    if covariance_type not in COVARIANCE_TYPES:
-        raise ValueError(
-            f"covariance_type must be one of {', '.join(map(repr, COVARIANCE_TYPES))}, "
-            f"got {covariance_type!r}"
-        )
+def per_component(numbers: np.ndarray, n_axes: int) -> np.ndarray:
+    """Return a number for each component, shaped to multiply covariances of so many axes."""
+    return numbers.reshape(-1, *[1] * (n_axes - 1))
+
+
+def outer_products(vectors: np.ndarray, n_axes: int) -> np.ndarray:
+    """Return v v' of each component in the shape of covariances: its diagonal, or that's mean."""
+    if n_axes == 3:
+        return vectors[:, :, None] * vectors[:, None, :]
+    return vectors**2 if n_axes == 2 else (vectors**2).mean(axis=1)
 
 
 def sample(

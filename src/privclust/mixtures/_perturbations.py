@@ -65,46 +65,24 @@ Noise: TypeAlias = Laplace | Gaussian | Gamma | Wishart
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the noise besides its scale.
-
-    Attributes
-    ----------
-    n_features, n_components, n_iter : int
-        d, K and J.
-    covariance_type : {"zero", "spherical", "diag", "full"}
-    mean_noise : {"laplace", "gaussian", "joint"}
-    variant : {"sound", "paper"}
-    mean_delta : float
-        delta' of the classical Gaussian mechanism on the means.
-    """
+    """What decides the noise besides its scale: d, K, J, and parameters of the estimator."""
 
     n_features: int
     n_components: int
     n_iter: int
-    covariance_type: str
-    mean_noise: str
-    variant: str
-    mean_delta: float
+    covariance_type: str  # "zero", "spherical", "diag" or "full"
+    mean_noise: str  # "laplace", "gaussian" or "joint"
+    variant: str  # "sound" or "paper"
+    mean_delta: float  # delta' of the classical Gaussian mechanism on the means
 
 
 def perturbations(settings: Settings, share: float) -> dict[str, Noise]:
     """Return the noise of one iteration at a share of the budget.
 
-    Each states the price of all iterations: for ``variant="paper"`` the paper's, who counts each
-    component's mean and covariance as a release of its own.
-
-    Parameters
-    ----------
-    settings : Settings
-    share : float
-        eps' of the paper's mechanisms; for ``mean_noise="joint"`` the ratio of the sensitivity
-        to the standard deviation.
-
-    Returns
-    -------
-    dict
-        ``"joint"`` alone, or ``"counts"``, ``"sums"`` and (but for zero covariances)
-        ``"second_moments"``.
+    There is ``"joint"`` alone, where the share is the ratio of sensitivity and standard deviation,
+    or ``"counts"``, ``"sums"`` and, but for zero covariances, ``"second_moments"``, where it is
+    eps' of the paper's mechanisms. Each states the price of all iterations: for
+    ``variant="paper"`` the paper's, who counts each component's mean and covariance as a release.
     """
     if settings.mean_noise == "joint":
         return {"joint": _joint(settings, share)}
@@ -168,34 +146,20 @@ def _sound_moments(settings: Settings, share: float, repeats: int) -> Laplace:
 
 @lru_cache(maxsize=1024)
 def budget_share(settings: Settings, epsilon: float, delta: float, accounting: str) -> float:
-    """Return the share of one perturbation in one iteration.
+    """Return the share of one perturbation in one iteration, of the budget of the whole fit.
 
-    Parameters
-    ----------
-    settings : Settings
-    epsilon, delta : float
-        The budget of the whole fit; delta is not used by ``"cdp"``.
-    accounting : {"cdp", "advanced", "zcdp", "pld"}
-        The paper's rule of Section 5, its rule of Appendix C, or calibration of what the noise
-        costs (for the paper's variant: of what the paper claims it costs) to (epsilon, delta).
-        The rules do not know the sound variant's noise on second moments, which costs up to two
-        shares: where they would exceed the budget (Section 5: K = 1) they give way to what zCDP
-        allows.
+    Accounting is the paper's rule of Section 5 ("cdp", without delta), its rule of Appendix C
+    ("advanced"), or calibration to (epsilon, delta) of what the noise costs (for the paper's
+    variant: of what the paper claims it costs) by "zcdp" or "pld". The rules do not know the sound
+    variant's noise on second moments, which costs up to two shares: where they would exceed the
+    budget (Section 5: K = 1) they give way to what zCDP allows.
 
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the budget is out of its range, or the joint release is asked for with advanced
-        composition, which knows pure releases only.
+    Raises a ValueError if the budget is out of its range, or the joint release is asked for with
+    advanced composition, which knows pure releases only.
     """
     check_epsilon(epsilon)
     if accounting != "cdp":
         check_delta(delta)
-
     if accounting == "pld":
         return largest_share(lambda s: perturbations(settings, s).values(), epsilon, delta)
     printed = math.inf
@@ -235,22 +199,7 @@ def guarantee(
     seeded: bool,
     leaks: tuple[str, ...],
 ) -> Guarantee:
-    """Return what a fit promises.
-
-    Parameters
-    ----------
-    settings : Settings
-    share : float
-        From `budget_share`.
-    delta : float
-        Where an (epsilon, delta) statement is made.
-    accounting : str
-        As for `budget_share`.
-    seeded : bool
-        Whether the noise came from a seed.
-    leaks : tuple of str
-        What was taken from the data without noise: any takes the guarantee away.
-    """
+    """Return what a fit with a share from `budget_share` promises; a leak takes it away."""
     zero, full = (settings.covariance_type == kind for kind in ("zero", "full"))
     names = {
         "counts": "mixing weights",

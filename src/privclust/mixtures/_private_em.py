@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -13,10 +12,10 @@ from sklearn.utils.validation import validate_data
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center, nearest_center_statistics
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._noised_statistics import Estimate, FloorRates, add_noise, parameters_from
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import Settings, budget_share, guarantee, perturbations
-from privclust.mixtures._private_base import PrivateMixture
 from privclust.mixtures._statistics import expected_statistics
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
@@ -31,7 +30,7 @@ def _has_density(mixture) -> bool:
     return True
 
 
-class PrivateGaussianMixture(PrivateMixture):
+class PrivateGaussianMixture(FittedMixture):
     r"""Gaussian mixture by EM on noised sufficient statistics.
 
     Each of `max_iter` iterations computes the responsibilities (eq. 11 of the DP-EM paper) at the
@@ -198,27 +197,15 @@ class PrivateGaussianMixture(PrivateMixture):
                 f"covariances, got mean_noise={self.mean_noise!r}, "
                 f"covariance_type={self.covariance_type!r}"
             )
-        settings = Settings(
-            X.shape[1],
-            self.n_components,
-            self.max_iter,
-            self.covariance_type,
-            self.mean_noise,
-            self.variant,
-            self.mean_delta,
-        )
+        sizes = X.shape[1], self.n_components, self.max_iter
+        kinds = self.covariance_type, self.mean_noise, self.variant
+        settings = Settings(*sizes, *kinds, self.mean_delta)
         self.share_ = budget_share(settings, self.epsilon, self.delta, self.accounting)
         source = noise_source(self.random_state)
         X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         self._run(X, radius, perturbations(settings, self.share_), source)
-        self.guarantee_ = guarantee(
-            settings,
-            self.share_,
-            self.delta,
-            self.accounting,
-            seeded=is_seeded(source),
-            leaks=leaks,
-        )
+        budget = self.share_, self.delta, self.accounting
+        self.guarantee_ = guarantee(settings, *budget, seeded=is_seeded(source), leaks=leaks)
         self.n_iter_ = self.max_iter
         return self
 
@@ -253,17 +240,6 @@ class PrivateGaussianMixture(PrivateMixture):
         """
         return super().sample(n_samples, random_state)
 
-    def _packed(self, name):
-        """Return a fitted attribute as JSON values."""
-        return asdict(self.floor_rates_) if name == "floor_rates_" else super()._packed(name)
-
-    @classmethod
-    def _unpacked(cls, name, value):
-        """Undo `_packed`."""
-        if name == "floor_rates_":
-            return FloorRates(**value)
-        return super()._unpacked(name, value)
-
     def _run(self, X, radius, plan, source):
         """Iterate on statistics of rows divided by the radius."""
         weights, means, covariances = self._start(X.shape[1], radius, unprotected_generator(source))
@@ -291,8 +267,8 @@ class PrivateGaussianMixture(PrivateMixture):
             counts, sums, _ = nearest_center_statistics(X, means * radius)
             return counts, sums / radius, None
         parameters = self._parameters(radius, weights, means, covariances)
-        found = expected_statistics(X, parameters)
-        return found.counts, found.sums / radius, found.second_moments / radius**2
+        raw = expected_statistics(X, parameters)
+        return raw.counts, raw.sums / radius, raw.second_moments / radius**2
 
     def _start(self, n_features, radius, rng):
         """Return the start in unit-ball coordinates, which owes nothing to the data."""
@@ -312,8 +288,8 @@ class PrivateGaussianMixture(PrivateMixture):
             "full": np.tile(variance * np.eye(n_features), (k, 1, 1)),
         }[self.covariance_type]
         if self.covariances_init is not None:
-            given = _start_array("covariances_init", self.covariances_init, covariances.shape)
-            covariances = given / radius**2
+            covariances = _start_array("covariances_init", self.covariances_init, covariances.shape)
+            covariances = covariances / radius**2
         MixtureParameters(weights, means, covariances, self.covariance_type)  # refuses a bad start
         return weights, means, covariances
 

@@ -94,15 +94,11 @@ def centred_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistic
         points, is_transposed, parameters.log_scales, parameters.means, parameters.whitening
     )
     if parameters.covariance_type == "full":
-        lower = np.tril(moments, -1)
-        moments = np.tril(moments) + lower.transpose(0, 2, 1)
-    return _statistics(
-        counts,
-        sums,
-        moments.reshape(parameters.covariances.shape),
-        parameters.means,
-        log_likelihood,
-    )
+        moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
+    if not all(np.isfinite(array).all() for array in (moments, sums, log_likelihood)):
+        raise ValueError(NOT_USABLE)
+    moments = moments.reshape(parameters.covariances.shape)
+    return Statistics(counts, sums, moments, parameters.means, float(log_likelihood))
 
 
 def expected_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
@@ -170,15 +166,8 @@ def _evaluate(X, parameters, with_responsibilities):
     n = points.shape[1] if is_transposed else points.shape[0]
     density = np.empty(n)
     gamma = np.empty((n if with_responsibilities else 0, parameters.n_components))
-    _kernels.evaluate(
-        points,
-        is_transposed,
-        parameters.log_scales,
-        parameters.means,
-        parameters.whitening,
-        density,
-        gamma,
-    )
+    mixture = parameters.log_scales, parameters.means, parameters.whitening
+    _kernels.evaluate(points, is_transposed, *mixture, density, gamma)
     if np.isnan(density).any():
         raise ValueError(NOT_USABLE)
     return density, gamma
@@ -192,11 +181,3 @@ def _points(X, n_features: int) -> tuple[np.ndarray, bool]:
     if X.flags.f_contiguous and not X.flags.c_contiguous:
         return X.T, True
     return np.ascontiguousarray(X), False
-
-
-def _statistics(counts, sums, moments, centres, log_likelihood) -> Statistics:
-    """Return statistics about the centres, refusing those that are not finite."""
-    is_finite = np.isfinite(moments).all() and np.isfinite(sums).all()
-    if not (is_finite and np.isfinite(log_likelihood)):
-        raise ValueError(NOT_USABLE)
-    return Statistics(counts, sums, moments, centres, float(log_likelihood))
