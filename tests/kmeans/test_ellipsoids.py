@@ -117,7 +117,7 @@ def test_covariances_that_cannot_pay_are_not_fitted_and_not_missed(monkeypatch):
         X = rng.normal(3.0 * rng.standard_normal((5, 8))[rng.integers(5, size=5000)], 1.0)
         sketches.append(scrambled(Sketch.of(X, frequencies), 3.0, random_state=rng))
     for sure in (3.0, np.inf):  # with inf they are fitted wherever the residual is above its mean
-        monkeypatch.setattr("privclust.kmeans._mixture_decoder._SURE_DEVIATIONS", sure)
+        monkeypatch.setattr("privclust.kmeans._mixture_decoder._RESIDUAL_DEVIATIONS", sure)
         fitted.clear()
         found[sure] = [decode(sketch, 5, random_state=0).centers for sketch in sketches]
         counts[sure] = len(fitted)

@@ -82,20 +82,22 @@ def _fill_damping(variance, squares, damping):
         damping[j] = exp_nonpositive(-0.5 * variance * squares[j])
 
 
+def least_squares_problem(features, frequencies):
+    """Return omega / (2 pi) (d, m), |omega|^2 (m,), real and imaginary parts of features (m,)."""
+    return (
+        np.ascontiguousarray(frequencies / (2.0 * math.pi)),
+        np.einsum("ij,ij->j", frequencies, frequencies),
+        np.ascontiguousarray(features.real),
+        np.ascontiguousarray(features.imag),
+    )
+
+
 @kernel()
 def residual_and_gradient(weights, centers, variances, shared, problem, gradients):
-    """Return f and write its gradient; see the module's description.
+    """Return f and write its `gradients` by weights (K,), centers (K, d) and variances (K,).
 
-    Parameters
-    ----------
-    weights, variances : ndarray of shape (K,)
-    centers : ndarray of shape (K, d)
-    shared : bool
-        Whether all variances are the first, which saves exponentials.
-    problem : tuple of ndarray
-        omega / (2 pi) (d, m), |omega|^2 (m,), real and imaginary part of z (m,).
-    gradients : tuple of ndarray
-        Of weights (K,), centers (K, d) and variances (K,); written.
+    `shared` says that all variances are the first, which saves exponentials; `problem` comes from
+    `least_squares_problem`.
     """
     return _residual_and_gradient(weights, centers, variances, shared, problem, gradients)
 
@@ -170,9 +172,9 @@ def _value(point, n_atoms, log_low, log_high, problem, gradient):
     weights, centers, variances, logistic = _unpacked(point, n_atoms, n_features, log_low, log_high)
     by_weight, by_center = np.empty(n_atoms), np.empty((n_atoms, n_features))
     by_variance = np.empty(n_atoms)
-    shared = n_variances == 1
-    found = _residual_and_gradient(
-        weights, centers, variances, shared, problem, (by_weight, by_center, by_variance)
+    gradients = by_weight, by_center, by_variance
+    value = _residual_and_gradient(
+        weights, centers, variances, n_variances == 1, problem, gradients
     )
     gradient[:n_atoms] = 2.0 * point[:n_atoms] * by_weight
     gradient[n_atoms : n_atoms * (1 + n_features)] = by_center.ravel()
@@ -181,27 +183,16 @@ def _value(point, n_atoms, log_low, log_high, problem, gradient):
     inner = variances * (log_high - log_low) * logistic * (1.0 - logistic) * by_variance
     for k in range(n_atoms):
         tail[min(k, n_variances - 1)] += inner[k]
-    return found
+    return value
 
 
 @kernel()
 def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
     """Minimise f from a packed point, in place; return the least f.
 
-    Parameters
-    ----------
-    point : ndarray of shape (K + K d + 1,) or (K + K d + K,)
-        Roots of the weights, centers, and one variance for all or one for each, as the logistic
-        function's argument.
-    n_atoms : int
-        K.
-    log_low, log_high : float
-        Logarithms of the bounds of the variances.
-    problem : tuple of ndarray
-        As in `residual_and_gradient`.
-    max_iter : int
-    tolerance : float
-        Ends after three steps in a row that lower f by less than this part of it.
+    The point has the roots of the weights (K,), the centers (K d,) and one variance for all or one
+    for each (K,), as arguments of the logistic function between the bounds. `tolerance` ends it
+    after three steps in a row that lower f by less than this part of it.
     """
     size = point.size
     steps, changes = np.empty((_QUASI_NEWTON_PAIRS, size)), np.empty((_QUASI_NEWTON_PAIRS, size))
@@ -219,7 +210,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
                     break
                 n_pairs = 0
                 continue
-        new_value, found = value, False
+        new_value, is_lower = value, False
         step, low, high = 1.0, 0.0, -1.0  # high < 0: not bracketed from above yet
         for _ in range(_LINE_SEARCH_STEPS):
             new_point[:] = point + step * direction
@@ -227,12 +218,12 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
             if not new_value <= value + _ARMIJO * step * slope:
                 high = step
             elif np.dot(new_gradient, direction) < _CURVATURE * slope:
-                found, low = True, step
+                is_lower, low = True, step
             else:
-                found = True
+                is_lower = True
                 break
             step = 2.0 * low if high < 0.0 else 0.5 * (low + high)
-        if not (found and new_value <= value):
+        if not (is_lower and new_value <= value):
             if n_pairs == 0:
                 break
             n_pairs = 0

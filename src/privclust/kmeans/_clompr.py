@@ -16,58 +16,38 @@ optimiser, here L-BFGS-B, and its number of steps.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-from privclust.kmeans._atoms import correlation_and_gradient, fill_many_atoms, residual_and_gradient
+from privclust.kmeans._atoms import (
+    correlation_and_gradient,
+    fill_many_atoms,
+    least_squares_problem,
+    residual_and_gradient,
+)
 
 _ASCENT_STEPS, _DESCENT_STEPS, _LAST_STEPS = 100, 200, 1000
 
 
 def decode_diracs(features, frequencies, n_clusters, low, high, rng):
-    """Decode mean features by CL-OMPR.
+    """Decode mean features (m,) at frequencies (d, m) by CL-OMPR, centers from low to high.
 
-    Parameters
-    ----------
-    features : ndarray of shape (m,), complex
-        Estimates of the mean of exp(i omega'x).
-    frequencies : ndarray of shape (d, m)
-    n_clusters : int
-    low, high : ndarray of shape (d,)
-        The box in which centers are looked for.
-    rng : Generator
-
-    Returns
-    -------
-    centers : ndarray of shape (n_clusters, d)
-    weights : ndarray of shape (n_clusters,)
-    residual : float
-        Sum of squared differences, with features of modulus 1.
+    Returns centers (k, d), weights (k,) and the sum of squared differences, in features of modulus
+    1.
     """
     middle, unit = 0.5 * (low + high), 0.5 * float((high - low).max())
     shifted = features * np.exp(-1j * (middle @ frequencies))
-    scaled = frequencies * unit
-    problem = (
-        np.ascontiguousarray(scaled / (2.0 * math.pi)),
-        np.einsum("ij,ij->j", scaled, scaled),
-        np.ascontiguousarray(shifted.real),
-        np.ascontiguousarray(shifted.imag),
-    )
+    problem = least_squares_problem(shifted, frequencies * unit)
     reach = np.maximum((high - low) / (2.0 * unit), 1e-12)
     centers = np.empty((0, len(low)))
+    residual = problem[2:]
     for turn in range(2 * n_clusters):
-        if turn == 0:
-            residual = problem[2], problem[3]
         start = rng.uniform(-reach, reach)
         centers = np.vstack([centers, _ascend(start, residual, problem, reach)])
         if len(centers) > n_clusters:
-            kept = np.sort(np.argsort(_weights(centers, problem))[-n_clusters:])
-            centers = centers[kept]
+            centers = centers[np.sort(np.argsort(_weights(centers, problem))[-n_clusters:])]
         weights = _weights(centers, problem)
-        last = turn == 2 * n_clusters - 1
-        steps = _LAST_STEPS if last else _DESCENT_STEPS
+        steps = _LAST_STEPS if turn == 2 * n_clusters - 1 else _DESCENT_STEPS
         weights, centers, value = _descend(weights, centers, problem, reach, steps)
         cosines, sines = _atoms(centers, problem)
         residual = problem[2] - weights @ cosines, problem[3] - weights @ sines
@@ -119,5 +99,5 @@ def _descend(weights, centers, problem, reach, steps):
     bounds = [(0.0, None)] * k + [(-r, r) for r in reach] * k
     start = np.concatenate([weights, centers.ravel()])
     options = {"maxiter": steps}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return found.x[:k], found.x[k:].reshape(k, d), float(found.fun) / scale
+    fit = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return fit.x[:k], fit.x[k:].reshape(k, d), float(fit.fun) / scale

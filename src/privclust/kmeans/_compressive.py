@@ -28,9 +28,9 @@ from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 
-_PER_UNKNOWN, _FEWEST = 10, 500  # frequencies: m = 10 k d, as the paper recommends, while
-_MANY, _PER_UNKNOWN_IF_MANY = 5000, 3  # these are few; noise that is normal grows with sqrt(m) only
-_PER_UNKNOWN_LAPLACE, _FEWEST_LAPLACE = 5, 100  # whose noise grows with m
+_PER_UNKNOWN, _LEAST_FREQUENCIES = 10, 500  # m = 10 k d, as the paper recommends, while it is
+_LARGE_SKETCH, _PER_UNKNOWN_IF_LARGE = 5000, 3  # below this; normal noise grows with sqrt(m) only
+_PER_UNKNOWN_LAPLACE, _LEAST_FREQUENCIES_LAPLACE = 5, 100  # as Laplace noise grows with m
 _MOST_BROAD, _FEW_FEATURES = 0.5, 3  # part of the frequencies on all scales; where 1 / d are
 _VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
 _PILOT_SHARE = 0.1  # of the budget, to learn where the data are
@@ -177,9 +177,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         self._check_parameters(X)
         self._start(X)
-        self._add(X, None)
-        self.labels_ = nearest_center(X, self.cluster_centers_)
-        return self
+        return self._add(X, None)
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Add rows that were not seen before, and find centers anew.
@@ -204,9 +202,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
                 "epsilon must be a number in all calls of partial_fit or None in all, "
                 f"got {self.epsilon!r} after calls {'without' if self.epsilon else 'with'} one"
             )
-        self._add(X, None if first else self._merged)
-        self.labels_ = nearest_center(X, self.cluster_centers_)
-        return self
+        return self._add(X, None if first else self._merged)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
@@ -250,7 +246,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
             if self.noise == "auto":
                 self._mechanism = smaller_noise(m, self.neighbours, self.epsilon, self.delta)
             if self._mechanism == "laplace" and self.n_frequencies is None:
-                m = max(_PER_UNKNOWN_LAPLACE * self.n_clusters * d, _FEWEST_LAPLACE)
+                m = max(_PER_UNKNOWN_LAPLACE * self.n_clusters * d, _LEAST_FREQUENCIES_LAPLACE)
         self._data_moments, self._pilots, self._share = self._moments(X)
         variance = self.variance
         if variance is None:
@@ -267,7 +263,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         private = self._merged.noise is not None
         self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
         box = self._box_of_data
-        found = decode(
+        decoded = decode(
             self.sketch_,
             self.n_clusters,
             bounds=None if box is None else (box.low, box.high),
@@ -276,7 +272,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
             moments=self._data_moments,
             random_state=self._rng,
         )
-        self.cluster_centers_, self.weights_ = found.centers, found.weights
+        self.cluster_centers_, self.weights_ = decoded.centers, decoded.weights
+        self.labels_ = nearest_center(X, self.cluster_centers_)
+        return self
 
     def _moments(self, X):
         """Return where the data are, the sketches this took, and the share of budget left."""
@@ -293,8 +291,8 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         half = math.sqrt(float((box.half_widths**2).mean()))
         radii = np.logspace(*_PILOT_DECADES, size) / half
         pilot = self._released(Sketch.of(X, directions * radii), _PILOT_SHARE)
-        found, noise, _ = mean_features(pilot)
-        moments = estimate_moments(found, pilot.frequencies, noise, box, rng, count_noise(pilot))
+        features, noise, _ = mean_features(pilot)
+        moments = estimate_moments(features, pilot.frequencies, noise, box, rng, count_noise(pilot))
         return moments, [pilot], 1.0 - _PILOT_SHARE
 
     def _released(self, sketch, share):
@@ -351,16 +349,14 @@ def _draw(n_features, n_frequencies, variance, rng):
 
 def _number_of_frequencies(n_unknowns: int) -> int:
     """Return m for so many center coordinates."""
-    few = min(_PER_UNKNOWN * n_unknowns, _MANY)
-    return max(few, _PER_UNKNOWN_IF_MANY * n_unknowns, _FEWEST)
+    m = min(_PER_UNKNOWN * n_unknowns, _LARGE_SKETCH)
+    return max(m, _PER_UNKNOWN_IF_LARGE * n_unknowns, _LEAST_FREQUENCIES)
 
 
 def _check_scale(name, low, high):
     """Raise a ValueError unless squares and frequencies of what lies in a box are no trouble."""
-    largest, width = (
-        max(-float(low.min()), float(high.max())),
-        float((0.5 * high - 0.5 * low).max()),
-    )
+    largest = max(-float(low.min()), float(high.max()))
+    width = float((0.5 * high - 0.5 * low).max())
     if largest > _LARGEST or 0.0 < width < _NARROWEST:
         raise ValueError(
             f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "

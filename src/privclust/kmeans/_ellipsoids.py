@@ -32,39 +32,21 @@ def n_numbers(n_atoms: int, n_features: int) -> int:
 
 
 def fit_ellipsoids(features, frequencies, weights, centers, variances):
-    """Refine isotropic atoms to atoms with covariances.
+    """Refine isotropic atoms to atoms with covariances; features (m,) at frequencies (d, m).
 
-    Parameters
-    ----------
-    features : ndarray of shape (m,), complex
-    frequencies : ndarray of shape (d, m)
-    weights, variances : ndarray of shape (K,)
-    centers : ndarray of shape (K, d)
-
-    Returns
-    -------
-    weights : ndarray of shape (K,)
-    centers : ndarray of shape (K, d)
-    factors : ndarray of shape (K, d, d)
-        L, lower triangular, of each covariance L L'.
-    residual : float
-        f, not above that of the isotropic atoms.
+    Returns weights (K,), centers (K, d), the lower triangular factors L (K, d, d) of the
+    covariances L L', and f, which is not above that of the isotropic atoms.
     """
     n_atoms, d = centers.shape
-    lower = np.tril_indices(d)
-    factors = np.sqrt(variances)[:, None, None] * np.eye(d)
-    point = np.concatenate(
-        [
-            np.sqrt(np.maximum(weights, _LEAST_WEIGHT)),
-            centers.ravel(),
-            factors[:, lower[0], lower[1]].ravel(),
-        ]
-    )
+    rows, columns = np.tril_indices(d)
+
+    def pack(roots, centers, factors):
+        return np.concatenate([roots, centers.ravel(), factors[:, rows, columns].ravel()])
 
     def unpack(point):
         roots, flat_centers, flat = np.split(point, [n_atoms, n_atoms * (1 + d)])
         factors = np.zeros((n_atoms, d, d))
-        factors[:, lower[0], lower[1]] = flat.reshape(n_atoms, -1)
+        factors[:, rows, columns] = flat.reshape(n_atoms, -1)
         return roots, flat_centers.reshape(n_atoms, d), factors
 
     def value_and_gradient(point):
@@ -78,21 +60,11 @@ def fit_ellipsoids(features, frequencies, weights, centers, variances):
         by_center = 2.0 * (roots**2)[:, None] * (products.imag @ frequencies.T)
         by_factor = np.matmul(frequencies * products.real[:, None, :], images.transpose(0, 2, 1))
         by_factor *= 2.0 * (roots**2)[:, None, None]
-        gradient = np.concatenate(
-            [
-                2.0 * roots * by_weight,
-                by_center.ravel(),
-                by_factor[:, lower[0], lower[1]].ravel(),
-            ]
-        )
-        return float(np.vdot(left, left).real), gradient
+        return float(np.vdot(left, left).real), pack(2.0 * roots * by_weight, by_center, by_factor)
 
-    found = minimize(
-        value_and_gradient,
-        point,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": _ITERATIONS, "ftol": _PROGRESS},
-    )
-    roots, centers, factors = unpack(found.x)
-    return roots**2, centers, factors, float(found.fun)
+    factors = np.sqrt(variances)[:, None, None] * np.eye(d)
+    start = pack(np.sqrt(np.maximum(weights, _LEAST_WEIGHT)), centers, factors)
+    options = {"maxiter": _ITERATIONS, "ftol": _PROGRESS}
+    fit = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+    roots, centers, factors = unpack(fit.x)
+    return roots**2, centers, factors, float(fit.fun)

@@ -113,10 +113,7 @@ class FeatureSums:
                 f"n_measurements must be at most the number of frequencies, {m}, "
                 f"got {n_measurements}"
             )
-        for name, value, power in (
-            ("mask_seed", mask_seed, 64),
-            ("first_record", first_record, 62),
-        ):
+        for name, value, power in ("mask_seed", mask_seed, 64), ("first_record", first_record, 62):
             check_integer(name, value, minimum=0)
             if value >= 2**power:
                 raise ValueError(f"{name} must be less than 2^{power}, got {value}")
@@ -253,11 +250,8 @@ class FeatureSums:
             If the state is not one, or belongs to another number of frequencies.
         """
         sums = cls(frequencies, **parameters)
-        shapes = {
-            "whole": sums._sums.whole.shape,
-            "fraction": sums._sums.whole.shape,
-            "n_samples": (1,),
-        }
+        pairs = sums._sums.whole.shape
+        shapes = {"whole": pairs, "fraction": pairs, "n_samples": (1,)}
         arrays = {}
         for name, shape in shapes.items():
             array = np.asarray(state[name]) if name in state else None
@@ -306,15 +300,8 @@ class FeatureSums:
         if self.n_measurements < m:
             padded = np.zeros((n, n_columns), dtype=turns.dtype)
             padded[:, :d] = rows
-            add_masked_features(
-                padded,
-                first_record,
-                turns,
-                self.n_measurements,
-                np.uint64(self.mask_seed),
-                shift,
-                parts,
-            )
+            r, seed = self.n_measurements, np.uint64(self.mask_seed)
+            add_masked_features(padded, first_record, turns, r, seed, shift, parts)
         else:
             n_full, rest = divmod(n, BLOCK)
             blocks = _aligned_zeros((n_full + (rest > 0), n_columns, BLOCK), turns.dtype)

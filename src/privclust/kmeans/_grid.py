@@ -14,42 +14,20 @@ _CELL_BYTES = 24  # counts, noise and their sum
 _ROUNDING = 1e-12  # relative, of M
 
 
-def grid_shape(
-    n_samples: float, epsilon: float, n_features: int, max_cells: int
-) -> tuple[int, ...]:
+def grid_shape(n_samples: float, epsilon: float, d: int, max_cells: int) -> tuple[int, ...]:
     r"""Return the cells along each axis for :math:`M = (N \epsilon / 10)^{2 d / (2 + d)}` cells.
 
     Every axis has the d-th root of M, rounded down, and the first axes, until there are at least
-    M cells, one more; at least one each.
-
-    Parameters
-    ----------
-    n_samples, epsilon : float
-        N and epsilon.
-    n_features : int
-        d.
-    max_cells : int
-        Most cells that may be asked for.
-
-    Returns
-    -------
-    tuple of int
-
-    Raises
-    ------
-    ValueError
-        If that is more than `max_cells`.
+    M cells, one more; at least one each. Raises a ValueError if that is more than `max_cells`.
 
     Examples
     --------
     >>> grid_shape(5000, 1.0, 2, 10_000)
     (23, 22)
     """
-    d = n_features
     log_cells = 2.0 * d / (2.0 + d) * (math.log(n_samples) + math.log(epsilon / 10.0))
     if log_cells > math.log(max_cells) + 1.0:
-        n_cells = math.exp(min(log_cells, 700.0))
-        raise _too_many(n_cells, n_samples, epsilon, max_cells)
+        raise _too_large(math.exp(min(log_cells, 700.0)), n_samples, epsilon, max_cells)
     fewest = max(int(math.exp(log_cells / d) * (1.0 + _ROUNDING)), 1)
     shape = [fewest] * d
     for j in range(d):
@@ -57,11 +35,11 @@ def grid_shape(
             break
         shape[j] += 1
     if math.prod(shape) > max_cells:
-        raise _too_many(math.prod(shape), n_samples, epsilon, max_cells)
+        raise _too_large(math.prod(shape), n_samples, epsilon, max_cells)
     return tuple(shape)
 
 
-def _too_many(n_cells, n_samples, epsilon, max_cells):
+def _too_large(n_cells, n_samples, epsilon, max_cells):
     """Say what a grid would need."""
     return ValueError(
         f"the grid needs {n_cells:.4g} cells ({_CELL_BYTES * n_cells:.3g} bytes) for N = "
@@ -71,14 +49,7 @@ def _too_many(n_cells, n_samples, epsilon, max_cells):
 
 
 class Grid:
-    """Equal cells of a box, numbered in C order.
-
-    Parameters
-    ----------
-    box : privclust.privacy.bounds.Box
-    shape : tuple of int
-        Cells along each axis.
-    """
+    """Equal cells of a box, `shape` of them along its axes, numbered in C order."""
 
     def __init__(self, box: Box, shape: tuple[int, ...]) -> None:
         self.box, self.shape = box, shape
@@ -103,20 +74,8 @@ class Grid:
     def statistics(self, counts: np.ndarray, centers: np.ndarray):
         """Assign cells to their nearest center and sum them up, weighted by counts of any sign.
 
-        Parameters
-        ----------
-        counts : ndarray of shape (n_cells,)
-        centers : ndarray of shape (n_clusters, n_features)
-
-        Returns
-        -------
-        totals : ndarray of shape (n_clusters,)
-            Sums of counts.
-        n_cells : ndarray of shape (n_clusters,)
-        sums : ndarray of shape (n_clusters, n_features)
-            Sums of counts times the middles of the cells.
-        error : float
-            Sum of counts times squared distances.
+        Returns for the clusters the sums of counts (k,), the numbers of cells (k,) and the sums of
+        counts times the middles of the cells (k, d), and the sum of counts times squared distances.
         """
         totals, n_cells = np.zeros(len(centers)), np.zeros(len(centers))
         sums = np.zeros(centers.shape)

@@ -45,7 +45,13 @@ import numpy as np
 from scipy.optimize import nnls
 
 from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
-from privclust.kmeans._atoms import LOGISTIC_EDGE, fill_many_atoms, minimise, unpacked
+from privclust.kmeans._atoms import (
+    LOGISTIC_EDGE,
+    fill_many_atoms,
+    least_squares_problem,
+    minimise,
+    unpacked,
+)
 from privclust.kmeans._ellipsoids import fit_ellipsoids, n_numbers
 from privclust.privacy.bounds import Box
 
@@ -58,7 +64,7 @@ _GRAM_TILE = 4096
 _LEAST_NORM = 1e-200  # squared, of atoms that vanish at all frequencies
 _OPTIMISER_RESIDUAL = 1e-6  # in parts of the features' power: below it nothing is left to explain
 _AIC_PENALTY = 2.0  # residuals of one equation that an unknown of covariances must explain
-_SURE_DEVIATIONS = 3.0  # of a residual, by which covariances may explain more than noise
+_RESIDUAL_DEVIATIONS = 3.0  # of a residual, by which covariances may explain more than noise
 _LEAST_IMPROVEMENT = 0.02  # of the residual; a repair of less is the last
 _REPAIR_PLACES, _REPAIR_REACH = 100, 2.0  # where a better place for an atom is looked for
 _POINTS_PER_CLUSTER, _FEW_POINTS_PER_CLUSTER = 4000, 400  # drawn for Lloyd's algorithm
@@ -105,13 +111,7 @@ class MixtureFit:
         self.unit = math.sqrt(moments.variance)
         self.origin = moments.mean
         shifted = features * np.exp(-1j * (moments.mean @ frequencies))
-        scaled = frequencies * self.unit
-        self.problem = (
-            np.ascontiguousarray(scaled / (2.0 * math.pi)),
-            np.einsum("ij,ij->j", scaled, scaled),
-            np.ascontiguousarray(shifted.real),
-            np.ascontiguousarray(shifted.imag),
-        )
+        self.problem = least_squares_problem(shifted, frequencies * self.unit)
         self.spreads = np.sqrt(moments.variances) / self.unit
         self.shared = spread == "shared"
         self.log_low = math.log(_LEAST_VARIANCE_RATIO)
@@ -125,12 +125,9 @@ class MixtureFit:
         part = np.clip(part, LOGISTIC_EDGE, 1.0 - LOGISTIC_EDGE)
         roots = np.sqrt(np.maximum(weights, 1e-6))
         point = np.concatenate([roots, centers.ravel(), np.log(part / (1.0 - part))])
-        residual = minimise(
-            point, n_atoms, self.log_low, self.log_high, self.problem, max_iter, tolerance
-        )
-        n_features = centers.shape[1]
-        found = unpacked(point, n_atoms, n_features, self.log_low, self.log_high)
-        return *found[:3], residual
+        bounds = self.log_low, self.log_high
+        residual = minimise(point, n_atoms, *bounds, self.problem, max_iter, tolerance)
+        return *unpacked(point, n_atoms, centers.shape[1], *bounds)[:3], residual
 
     def gram(self, centers, variances):
         """Return the Gram matrix of the atoms and their inner products with the features."""
@@ -182,12 +179,10 @@ class MixtureFit:
         while len(mixture[0]) > n_clusters:
             n_left = max(n_clusters, len(mixture[0]) - a_round)
             mixture = self.prune(mixture, n_left)
-            last = n_left == n_clusters
-            *mixture, residual = self.fit(
-                *mixture,
-                _LAST_ITERATIONS if last else _PRUNE_ITERATIONS,
-                _TIGHT_TOLERANCE if last else _LOOSE_TOLERANCE,
-            )
+            how = _PRUNE_ITERATIONS, _LOOSE_TOLERANCE
+            if n_left == n_clusters:
+                how = _LAST_ITERATIONS, _TIGHT_TOLERANCE
+            *mixture, residual = self.fit(*mixture, *how)
             if residual + penalty * n_left <= least:
                 best, least = mixture, residual + penalty * n_left
         return mixture, residual, best, least
@@ -195,12 +190,10 @@ class MixtureFit:
     def repair(self, mixture, residual, rng):
         """Move the atom that is missed least to where the residual is largest, if that helps."""
         weights, centers, variances = mixture
-        turns, squares, real, imaginary = self.problem
-        cosines, sines = fill_many_atoms(turns, squares, centers, variances)
-        left, left_imaginary = real - weights @ cosines, imaginary - weights @ sines
-        places = rng.standard_normal((_REPAIR_PLACES, len(self.spreads))) * (
-            _REPAIR_REACH * self.spreads
-        )
+        turns, squares = self.problem[:2]
+        left, left_imaginary = self.left(*mixture)
+        reach = _REPAIR_REACH * self.spreads
+        places = rng.standard_normal((_REPAIR_PLACES, len(reach))) * reach
         widths = np.full(_REPAIR_PLACES, np.median(variances))
         cosines, sines = fill_many_atoms(turns, squares, places, widths)
         heights = cosines @ left + sines @ left_imaginary
@@ -212,16 +205,19 @@ class MixtureFit:
             np.append(variances, widths[0]),
         )
         *larger, _ = self.fit(*larger, _PRUNE_ITERATIONS, _LOOSE_TOLERANCE)
-        *changed, found = self.fit(
-            *self.prune(larger, len(weights)), _LAST_ITERATIONS, _TIGHT_TOLERANCE
-        )
-        return (changed, found) if found < residual else (mixture, residual)
+        smaller = self.prune(larger, len(weights))
+        *changed, new_residual = self.fit(*smaller, _LAST_ITERATIONS, _TIGHT_TOLERANCE)
+        return (changed, new_residual) if new_residual < residual else (mixture, residual)
+
+    def left(self, weights, centers, variances):
+        """Return real and imaginary parts of what a mixture leaves of the features."""
+        turns, squares, real, imaginary = self.problem
+        cosines, sines = fill_many_atoms(turns, squares, centers, variances)
+        return real - weights @ cosines, imaginary - weights @ sines
 
     def residual(self, weights, centers, variances):
         """Return f of a mixture."""
-        turns, squares, real, imaginary = self.problem
-        cosines, sines = fill_many_atoms(turns, squares, centers, variances)
-        left, left_imaginary = real - weights @ cosines, imaginary - weights @ sines
+        left, left_imaginary = self.left(weights, centers, variances)
         return float(left @ left + left_imaginary @ left_imaginary)
 
     def ellipsoids(self, mixtures, of_each, least_score):
@@ -231,7 +227,7 @@ class MixtureFit:
         unknown. More unknowns than half the equations are not tried.
         """
         turns, _, real, imaginary = self.problem
-        found = None
+        best = None
         for weights, centers, variances in mixtures:
             size = n_numbers(*centers.shape)
             if size > len(real):
@@ -240,8 +236,8 @@ class MixtureFit:
                 real + 1j * imaginary, turns * (2.0 * math.pi), weights, centers, variances
             )
             if residual + of_each * size < least_score:
-                found, least_score = atoms, residual + of_each * size
-        return found
+                best, least_score = atoms, residual + of_each * size
+        return best
 
     def shrunk(self, density, residual, of_each):
         """Return a density mixed with one wide Gaussian by the part that noise may explain of it.
@@ -267,11 +263,6 @@ class MixtureFit:
             np.append(spreads, 1.0),
         )
 
-    def in_data_units(self, mixture):
-        """Return weights, centers and variances in the units of the data."""
-        weights, centers, variances = mixture
-        return weights, self.origin + self.unit * centers, self.unit**2 * variances
-
 
 def cell_variance(n_clusters: int, n_features: int) -> float:
     r"""Return the variance of a cluster where that of the data is 1, as a guess.
@@ -294,23 +285,10 @@ def decode_mixture(
 ) -> Decoded:
     """Decode mean features of modulus at most 1 by Gaussian atoms.
 
-    Parameters
-    ----------
-    features : ndarray of shape (m,), complex
-        Estimates of the mean of exp(i omega'x).
-    frequencies : ndarray of shape (d, m)
-    n_clusters : int
-    moments : Moments
-        Where to look.
-    expected : float
-        From `expected_residual`: a start that comes below, less what the fit absorbs, is the last.
-    spread : {"per_cluster", "shared"}
-        Whether atoms have a variance each.
-    n_init : int
-        Most starts; the one of the least residual is returned.
-    rng : Generator
-    noisy : bool
-        Whether features have noise: atoms that it may explain are then drawn back to the whole.
+    Features (m,) at frequencies (d, m) estimate means of exp(i omega'x), and `moments` say where to
+    look. Of at most `n_init` starts, that of the least residual is returned; one that comes below
+    `expected`, from `expected_residual`, less what the fit absorbs, is the last. Where features are
+    `noisy`, atoms that noise may explain are drawn back to the whole.
     """
     problem = MixtureFit(features, frequencies, moments, spread)
     d, m = len(moments.mean), len(features)
@@ -338,32 +316,25 @@ def decode_mixture(
         if least <= enough:
             break
     if len(richest[0]) > n_clusters:
-        richest = problem.fit(
-            richest[0], richest[1], richest[2], _LAST_ITERATIONS, _TIGHT_TOLERANCE
-        )[:3]
+        richest = problem.fit(*richest, _LAST_ITERATIONS, _TIGHT_TOLERANCE)[:3]
     weights, centers, variances = richest
     density = weights, centers, np.sqrt(variances)
     if spread == "per_cluster" and least > max(enough, least_explained):
         more = n_numbers(n_clusters, d) - n_clusters * (d + 2)
-        by_chance = (more - _SURE_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
+        by_chance = (more - _RESIDUAL_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
         if least > enough + by_chance:
-            score = problem.residual(*richest) + _AIC_PENALTY * of_one_number * len(weights) * (
-                d + 2
-            )
-            density = (
-                problem.ellipsoids([best, richest], _AIC_PENALTY * of_one_number, score) or density
-            )
+            of_unknown = _AIC_PENALTY * of_one_number
+            score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
+            density = problem.ellipsoids([best, richest], of_unknown, score) or density
     elif noisy:
         of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
         density = problem.shrunk(density, problem.residual(*richest), of_each)
-    is_wide = len(density[0]) > len(weights)
-    start = problem.in_data_units(best)
+    tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(weights) else _FINE_TOLERANCE
     weights, centers, spreads = density
-    points = weights, problem.origin + problem.unit * centers, problem.unit * spreads
-    centers, weights = kmeans_of_mixture(
-        *points, start[1], rng, _ROUGH_TOLERANCE if is_wide else _FINE_TOLERANCE
-    )
-    return Decoded(centers, weights, start[2], least, expected)
+    density = weights, problem.origin + problem.unit * centers, problem.unit * spreads
+    start = problem.origin + problem.unit * best[1]
+    centers, weights = kmeans_of_mixture(*density, start, rng, tolerance)
+    return Decoded(centers, weights, problem.unit**2 * best[2], least, expected)
 
 
 def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOLERANCE):
@@ -385,9 +356,9 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOL
     other = min((lloyd(few, s, _FEW_ITERATIONS, 0.0) for s in starts), key=lambda run: run[1])
     if other[1] < best[1] * (1.0 - _LEAST_IMPROVEMENT):
         best = other
-    found, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, tolerance)
-    counts, _, _ = nearest_center_statistics(points, found)
-    return found, counts / len(points)
+    centers, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, tolerance)
+    counts, _, _ = nearest_center_statistics(points, centers)
+    return centers, counts / len(points)
 
 
 def _points_of_mixture(weights, centers, spreads, n_points, rng):

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from privclust.kmeans._atoms import LOGISTIC_EDGE, minimise, unpacked
+from privclust.kmeans._atoms import LOGISTIC_EDGE, least_squares_problem, minimise, unpacked
 
 _EXTENT_POWER = 0.5  # mean squared moduli above it tell of the data's extent, not of clusters
 _LEAST_POWER = 0.2  # squared moduli below it have no useful logarithm
 _FEWEST_FREQUENCIES = 20  # that the extent is estimated from
-_LOUD_NOISE = 0.02  # from here on as many more are needed, although they tell of clusters too
+_LARGE_NOISE = 0.02  # variance; beyond it as many more are needed, though they tell of clusters too
 _START_PLACES, _REFINED_PLACES = 500, 4  # of the mean
 _LEAST_SQUARED_PHASE = 1e-2  # below it no frequency tells a spread from a point
 _VARIANCE_LOG_STEP = 0.3  # of the variances at which a posterior is taken
@@ -53,32 +53,24 @@ def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Mo
     Data with mean :math:`\mu` and variances :math:`v_i` have features near
     :math:`\exp(i \omega'\mu - \sum_i v_i \omega_i^2 / 2)` at frequencies too low to tell clusters
     apart. Without noise the mean and a common variance come from a least-squares fit of one
-    Gaussian atom; with noise, in a box, from the posterior of `_posterior_moments`. Unless noise is
-    loud, the variance of each feature comes from a nonnegative linear fit of :math:`-\log |z_j|^2`.
+    Gaussian atom; with noise, in a box, from the posterior of `_posterior_moments`. Unless noise
+    is large, the variance of each feature comes from a nonnegative linear fit of
+    :math:`-\log |z_j|^2`.
 
-    Parameters
-    ----------
-    features : ndarray of shape (m,), complex
-    frequencies : ndarray of shape (d, m)
-    noise : float
-        Variance of the noise on real and imaginary parts.
-    box : Box or None
-        Where to look.
-    rng : Generator
-        Of the places that the least-squares fit starts from.
-    of_count : float
-        Variance of the number of records that features were divided by, in squares of it.
+    Features (m,) at frequencies (d, m) have `noise`, a variance of real and imaginary parts, and
+    were divided by a number of records of variance `of_count`, in squares of it. `box`, or None,
+    says where to look, `rng` places from which the least-squares fit starts.
     """
     d = len(frequencies)
     if noise > 0.0 and box is not None:
         moments, level = _posterior_moments(features, frequencies, noise, of_count, box)
         features, noise = features / level, noise / level**2
-        if noise > _LOUD_NOISE:  # squared moduli are mostly noise
+        if noise > _LARGE_NOISE:  # squared moduli are mostly noise
             return moments
     power = np.abs(features) ** 2 - 2.0 * noise
     squares = np.einsum("ij,ij->j", frequencies, frequencies)
     order = np.argsort(squares, kind="stable")
-    fewest = (_FEWEST_FREQUENCIES + 2 * d) * max(1.0, noise / _LOUD_NOISE)
+    fewest = (_FEWEST_FREQUENCIES + 2 * d) * max(1.0, noise / _LARGE_NOISE)
     low = order[: _number_of_low(power[order], int(min(fewest, len(power))))]
     if noise > 0.0 and box is not None:
         mean, variance = moments.mean, moments.variance
@@ -86,7 +78,7 @@ def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Mo
         mean, variance = _fitted_gaussian(
             features[low], frequencies[:, low], squares[low], box, rng
         )
-    if noise > _LOUD_NOISE:
+    if noise > _LARGE_NOISE:
         return Moments(mean, np.full(d, variance))
     return Moments(mean, _variances(power[low], frequencies[:, low], variance, noise))
 
@@ -100,12 +92,7 @@ def _fitted_gaussian(features, frequencies, squares, box, rng):
     shifted = features * np.exp(-1j * (middle @ frequencies))
     shifted = np.append(shifted, np.ones(n_low))  # at frequency 0 the feature is known
     scaled = np.hstack([frequencies * unit, np.zeros((d, n_low))])
-    problem = (
-        scaled / (2.0 * math.pi),
-        np.einsum("ij,ij->j", scaled, scaled),
-        np.ascontiguousarray(shifted.real),
-        np.ascontiguousarray(shifted.imag),
-    )
+    problem = least_squares_problem(shifted, scaled)
     if box is None:
         places = rng.standard_normal((_START_PLACES, d)) * (reach / unit)
     else:
@@ -165,27 +152,24 @@ def _posterior_moments(features, frequencies, noise, of_count, box):
     precisions = 1.0 / np.maximum(even, _LEAST_VARIANCE_RATIO * float(even.max()))
     shifted = features * np.exp(-1j * ((box.center / unit) @ scaled))
     mean = np.zeros(len(scaled))
-    evidences, gains, levels, means, variances = [], [], [], [], []
+    modes = []
     for v in np.geomspace(1.0, narrowest, steps):
         damping = np.exp(-0.5 * v * squares)
         errors = noise + 0.5 * _CLUSTER_POWER * (1.0 - damping**2)
         evidence, gain, level, mean, covariance = _laplace(
             shifted, scaled, damping, errors, of_count, precisions, mean
         )
-        evidences.append(evidence)
-        gains.append(gain)
-        levels.append(level)
-        means.append(mean)
-        variances.append(v + np.diag(covariance))
-    weights = np.exp(np.array(evidences) - max(evidences))
+        modes.append((evidence, gain, level, mean, v + np.diag(covariance)))
+    evidences, gains, levels, means, variances = map(np.array, zip(*modes, strict=True))
+    weights = np.exp(evidences - evidences.max())
     weights /= weights.sum()
-    level = float(weights @ np.array(levels))
-    if weights @ np.array(gains) < _NATS_PER_NUMBER * (len(mean) + 2):
+    level = float(weights @ levels)
+    if weights @ gains < _NATS_PER_NUMBER * (len(mean) + 2):
         return moments_of_box(box), level
-    mean = weights @ np.array(means)
-    spread = weights @ (np.array(variances) + (np.array(means) - mean) ** 2)
-    found = np.clip(box.center + unit * mean, box.low, box.high)
-    return Moments(found, unit**2 * np.minimum(spread, 1.0 / precisions)), level
+    mean = weights @ means
+    spread = weights @ (variances + (means - mean) ** 2)
+    center = np.clip(box.center + unit * mean, box.low, box.high)
+    return Moments(center, unit**2 * np.minimum(spread, 1.0 / precisions)), level
 
 
 def _laplace(features, frequencies, damping, errors, of_count, precisions, mean):
@@ -195,16 +179,17 @@ def _laplace(features, frequencies, damping, errors, of_count, precisions, mean)
     imaginary parts. Returns the evidence, the nats that the mode explains, its level and mean, and
     the covariance of the mean.
     """
-    known = 1.0 / of_count if of_count > 0.0 else 0.0
-    power = float((damping**2 / errors).sum()) + known
+    # a count without noise fixes the level; else the count tells as much as this of it
+    of_level = 1.0 / of_count if of_count > 0.0 else 0.0
+    power = float((damping**2 / errors).sum()) + of_level
     information = (frequencies * (damping**2 / errors)) @ frequencies.T
     # few frequencies leave it singular
     prior = np.diag(precisions + _INFORMATION_RIDGE * np.diag(information))
 
     def climb(mean):
         turned = features * np.exp(-1j * (mean @ frequencies)) * (damping / errors)
-        match = float(turned.real.sum()) + known
-        level = max(match / power, _LEAST_LEVEL) if known else 1.0
+        match = float(turned.real.sum()) + of_level
+        level = max(match / power, _LEAST_LEVEL) if of_level else 1.0
         gain = level * match - 0.5 * level**2 * power
         height = gain - 0.5 * float(precisions @ mean**2)
         return height, gain, level, level * (frequencies @ turned.imag) - precisions * mean
@@ -213,22 +198,22 @@ def _laplace(features, frequencies, damping, errors, of_count, precisions, mean)
     for _ in range(_SCORING_STEPS):
         step = np.linalg.solve(level**2 * information + prior, gradient)
         for _ in range(_SCORING_HALVINGS):
-            found = climb(mean + step)
-            if found[0] > height:
+            higher = climb(mean + step)
+            if higher[0] > height:
                 break
             step *= 0.5
         else:
             break
-        climbed, mean = found[0] - height, mean + step
-        height, gain, level, gradient = found
+        climbed, mean = higher[0] - height, mean + step
+        height, gain, level, gradient = higher
         if climbed < _SCORING_GAIN:
             break
     hessian = level**2 * information + prior
     evidence = height - 0.5 * float(np.linalg.slogdet(hessian)[1]) - float(np.log(errors).sum())
     evidence -= 0.5 * float((np.abs(features) ** 2 / errors).sum())
-    if known:
+    if of_level:
         evidence -= 0.5 * math.log(power)
-    return evidence, gain - 0.5 * known, level, mean, np.linalg.inv(hessian)
+    return evidence, gain - 0.5 * of_level, level, mean, np.linalg.inv(hessian)
 
 
 def moments_of_box(box) -> Moments:
@@ -260,7 +245,7 @@ def _variances(power, frequencies, variance, noise):
         [(frequencies[:, clear] ** 2).T * weight[:, None], np.eye(d) * error / variance]
     )
     aims = np.append(-np.log(np.minimum(weight, 1.0)) * weight, np.full(d, error))
-    found = nnls(rows, aims)[0]
-    if not found.any():  # beside numbers so much above 1 that the common variance has no weight
+    variances = nnls(rows, aims)[0]
+    if not variances.any():  # beside numbers so much above 1 that the common variance has no weight
         return np.full(d, variance)
-    return np.maximum(found, found.max() * _LEAST_VARIANCE_RATIO)
+    return np.maximum(variances, variances.max() * _LEAST_VARIANCE_RATIO)

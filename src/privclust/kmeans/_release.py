@@ -31,7 +31,7 @@ from typing import Literal
 import numpy as np
 
 from privclust.core.hints import RandomState
-from privclust.core.validation import check_integer, check_option, check_real
+from privclust.core.validation import Real, check_integer, check_option, check_real
 from privclust.kmeans._feature_sums import MODULUS_BOUND
 from privclust.kmeans._sketch import Sketch, SketchNoise
 from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
@@ -40,6 +40,7 @@ from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_
 NOISES = ("auto", "laplace", "gaussian")
 ROUNDING = 2.0 * (MODULUS_BOUND - 1.0)
 _MOST_RECORDS = 2**31
+_SHARE = Real(at_most=1.0)
 _PUBLIC_COUNT = "the number of records is public"
 _SECRET_MASKS = (
     "records take part in r of m features by their place in the data: the seed of the masks is "
@@ -118,13 +119,9 @@ def release(
     """
     _check_without_noise(sketch)
     check_real("epsilon", epsilon)
-    check_real("delta", delta, inclusive=True)
+    Real(inclusive=True, below=1.0)("delta", delta, {})
     check_option("noise", noise, NOISES)
-    if delta >= 1:
-        raise ValueError(f"delta must be less than 1, got {delta!r}")
-    check_real("share", share)
-    if share > 1:
-        raise ValueError(f"share must be at most 1, got {share!r}")
+    _SHARE("share", share, {})
     if noise == "gaussian" and delta == 0:
         raise ValueError("gaussian noise is private for a delta greater than 0 only, got delta=0")
     r = sketch.n_measurements
@@ -233,9 +230,7 @@ def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
     >>> printed_sigma_xi(0.25, 1000, 10**6, 1.0) / sound_sigma_xi(0.25, 1000, 10**6, 1.0)
     0.5
     """
-    check_real("alpha_r", alpha_r)
-    if alpha_r > 1:
-        raise ValueError(f"alpha_r must be at most 1, got {alpha_r!r}")
+    _SHARE("alpha_r", alpha_r, {})
     check_integer("m", m, minimum=1)
     check_integer("n0", n0, minimum=1)
     check_real("epsilon", epsilon)

@@ -208,13 +208,8 @@ class Sketch:
     @classmethod
     def from_feature_sums(cls, sums: FeatureSums) -> Sketch:
         """Return the sketch of the records that were added to `sums` so far."""
-        return cls(
-            sums.frequencies,
-            sums.values,
-            sums.n_samples,
-            sums.n_measurements,
-            exact=sums.state(),
-        )
+        parts = sums.frequencies, sums.values, sums.n_samples, sums.n_measurements
+        return cls(*parts, exact=sums.state())
 
     @property
     def n_features(self) -> int:
@@ -317,15 +312,12 @@ class Sketch:
         """
         if not os.path.exists(path):
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
-        found = hdf5.read(path, KIND)
-        parameters, arrays = found.parameters, found.arrays
+        content = hdf5.read(path, KIND)
+        parameters, arrays = content.parameters, content.arrays
         frequencies, n_measurements = arrays["frequencies"], parameters["n_measurements"]
         if "sums" not in arrays:
-            state = {
-                name.removeprefix(_EXACT): array
-                for name, array in arrays.items()
-                if name.startswith(_EXACT)
-            }
+            exact = [name for name in arrays if name.startswith(_EXACT)]
+            state = {name.removeprefix(_EXACT): arrays[name] for name in exact}
             sums = FeatureSums.from_state(state, frequencies, n_measurements=n_measurements)
             return cls.from_feature_sums(sums)
         noise, guarantee = parameters["noise"], parameters["guarantee"]

@@ -82,8 +82,8 @@ def decode(
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
     >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))
-    >>> found = decode(sketch, 2, random_state=0)
-    >>> np.sort(found.centers[:, 0]).round()
+    >>> decoded = decode(sketch, 2, random_state=0)
+    >>> np.sort(decoded.centers[:, 0]).round()
     array([-3.,  3.])
     """
     if not isinstance(sketch, Sketch):
@@ -108,14 +108,14 @@ def decode(
     if method == "gaussian":
         task = features, sketch.frequencies, n_clusters
         how = {"spread": spread, "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
-        found = decode_mixture(*task, moments, expected, **how)
-        if guessed and box is not None and found.residual > _POOR_FIT_RATIO * expected:
+        decoded = decode_mixture(*task, moments, expected, **how)
+        if guessed and box is not None and decoded.residual > _POOR_FIT_RATIO * expected:
             # clusters far apart: no frequency is low enough to tell where the data are
             again = decode_mixture(*task, moments_of_box(box), expected, **how)
-            found = min(found, again, key=lambda run: run.residual)
+            decoded = min(decoded, again, key=lambda run: run.residual)
     else:
-        found = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
-    return found if box is None else found.drawn_in(box)
+        decoded = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
+    return decoded if box is None else decoded.drawn_in(box)
 
 
 def mean_features(sketch: Sketch):

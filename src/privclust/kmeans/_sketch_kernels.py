@@ -36,10 +36,7 @@ from privclust.core.compiled import kernel, part
 BLOCK = 256  # records added up before a carry; their features come to at most 2^30 in 32 bits
 LANES = 4  # columns of X and of the frequencies are padded with zeros to a multiple of this
 _FRACTION_BITS = {32: 22, 64: 40}
-FRACTION_BITS = {
-    np.dtype(np.float32): _FRACTION_BITS[32],
-    np.dtype(np.float64): _FRACTION_BITS[64],
-}
+FRACTION_BITS = {np.dtype(f"f{bits // 8}"): places for bits, places in _FRACTION_BITS.items()}
 
 # Coefficients of 1, r^2, r^4, ...
 _SINE = {
@@ -220,20 +217,11 @@ def _add_halves(builder, a, b, first, second):
 
 @kernel()
 def add_features(blocks, n_records, turns, shift, sums):
-    """Add the features of all frequencies.
+    """Add the features of all frequencies to sums (m, 2), their real and imaginary parts.
 
-    Parameters
-    ----------
-    blocks : ndarray of shape (n_blocks, n_columns, BLOCK), float32 or float64
-        Records in the last axis, their features in the middle one.
-    n_records : int
-        How many of the records count.
-    turns : ndarray of shape (m, n_columns)
-        Frequencies over 2 pi.
-    shift : int
-        Binary places by which fixed-point features move up before they are added.
-    sums : ndarray of shape (m, 2), int64
-        Real and imaginary sums, added to.
+    `blocks` (n_blocks, n_columns, BLOCK) hold records in the last axis, of which n_records count;
+    `turns` (m, n_columns) are frequencies over 2 pi, and `shift` the binary places by which
+    fixed-point features move up before they are added.
     """
     phases = np.zeros(BLOCK, blocks.dtype)  # stays 0 where there are LANES columns only
     zero = phases[0]
@@ -290,18 +278,9 @@ def draw_subset(seed, record, rejected_below, stamp, seen, subset):
     few numbers that would make some results more likely than others); a result that was there
     before gives way to m-r+i.
 
-    Parameters
-    ----------
-    seed, record : uint64
-        All that the subset depends on.
-    rejected_below : ndarray of shape (r,), uint64
-        2^32 modulo m-r+1+i.
-    stamp : uint8
-        Marks what is drawn: no entry of `seen` has this value before.
-    seen : ndarray of shape (m,), uint8
-        Work space.
-    subset : ndarray of shape (r,), uint32
-        The subset, in no order.
+    The subset (r,), in no order, depends on seed and record alone. `rejected_below` (r,) is 2^32
+    modulo m-r+1+i; `stamp` marks in the work space `seen` (m,) what is drawn: no entry has this
+    value before.
     """
     key = _mix(_mix(seed + np.uint64(0x9E3779B97F4A7C15)) + record)
     step = _mix(key) | np.uint64(1)
@@ -329,20 +308,10 @@ def draw_subset(seed, record, rejected_below, stamp, seen, subset):
 
 @kernel()
 def add_masked_features(rows, first_record, turns, n_measurements, seed, shift, sums):
-    """Add, for every record, the features of its own random subset of the frequencies.
+    """Add, for every record, the features of its own random subset of r of the frequencies.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_records, n_columns), float32 or float64
-        Records.
-    first_record : int
-        Index of the first of them, which with the seed decides its subset.
-    turns, shift, sums
-        See `add_features`.
-    n_measurements : int
-        Size r of a subset.
-    seed : uint64
-        Seed of the subsets.
+    The index of a record, which in `rows` (n_records, n_columns) starts at `first_record`, decides
+    with the seed about its subset; the rest as for `add_features`.
     """
     m = turns.shape[0]
     r = n_measurements
