@@ -54,13 +54,14 @@ def fit_ellipsoids(features, frequencies, weights, centers, variances):
         images = np.matmul(factors.transpose(0, 2, 1), frequencies)  # L' omega: (K, d, m)
         damping = np.exp(-0.5 * np.einsum("kim,kim->km", images, images))
         atoms = damping * np.exp(1j * (centers @ frequencies))
-        left = features - roots**2 @ atoms
-        products = left.conj() * atoms
+        residual = features - roots**2 @ atoms
+        products = residual.conj() * atoms
         by_weight = -2.0 * products.real.sum(axis=1)
         by_center = 2.0 * (roots**2)[:, None] * (products.imag @ frequencies.T)
         by_factor = np.matmul(frequencies * products.real[:, None, :], images.transpose(0, 2, 1))
         by_factor *= 2.0 * (roots**2)[:, None, None]
-        return float(np.vdot(left, left).real), pack(2.0 * roots * by_weight, by_center, by_factor)
+        value = float(np.vdot(residual, residual).real)
+        return value, pack(2.0 * roots * by_weight, by_center, by_factor)
 
     factors = np.sqrt(variances)[:, None, None] * np.eye(d)
     start = pack(np.sqrt(np.maximum(weights, _LEAST_WEIGHT)), centers, factors)

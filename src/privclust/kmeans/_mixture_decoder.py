@@ -191,12 +191,12 @@ class MixtureFit:
         """Move the atom that is missed least to where the residual is largest, if that helps."""
         weights, centers, variances = mixture
         turns, squares = self.problem[:2]
-        left, left_imaginary = self.left(*mixture)
+        real, imaginary = self.unexplained(*mixture)
         reach = _REPAIR_REACH * self.spreads
         places = rng.standard_normal((_REPAIR_PLACES, len(reach))) * reach
         widths = np.full(_REPAIR_PLACES, np.median(variances))
         cosines, sines = fill_many_atoms(turns, squares, places, widths)
-        heights = cosines @ left + sines @ left_imaginary
+        heights = cosines @ real + sines @ imaginary
         best = int(np.argmax(heights))
         height = heights[best] / max(float(np.exp(-widths[0] * squares).sum()), _LEAST_NORM)
         larger = (
@@ -209,7 +209,7 @@ class MixtureFit:
         *changed, new_residual = self.fit(*smaller, _LAST_ITERATIONS, _TIGHT_TOLERANCE)
         return (changed, new_residual) if new_residual < residual else (mixture, residual)
 
-    def left(self, weights, centers, variances):
+    def unexplained(self, weights, centers, variances):
         """Return real and imaginary parts of what a mixture leaves of the features."""
         turns, squares, real, imaginary = self.problem
         cosines, sines = fill_many_atoms(turns, squares, centers, variances)
@@ -217,8 +217,8 @@ class MixtureFit:
 
     def residual(self, weights, centers, variances):
         """Return f of a mixture."""
-        left, left_imaginary = self.left(weights, centers, variances)
-        return float(left @ left + left_imaginary @ left_imaginary)
+        real, imaginary = self.unexplained(weights, centers, variances)
+        return float(real @ real + imaginary @ imaginary)
 
     def ellipsoids(self, mixtures, of_each, least_score):
         """Return the atoms with covariances of least score below a score, or None.
@@ -316,12 +316,13 @@ def decode_mixture(
         if least <= enough:
             break
     if len(richest[0]) > n_clusters:
-        richest = problem.fit(*richest, _LAST_ITERATIONS, _TIGHT_TOLERANCE)[:3]
+        last = {"max_iter": _LAST_ITERATIONS, "tolerance": _TIGHT_TOLERANCE}
+        richest = problem.fit(*richest, **last)[:3]
     weights, centers, variances = richest
     density = weights, centers, np.sqrt(variances)
     if spread == "per_cluster" and least > max(enough, least_explained):
-        more = n_numbers(n_clusters, d) - n_clusters * (d + 2)
-        by_chance = (more - _RESIDUAL_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
+        n_added = n_numbers(n_clusters, d) - n_clusters * (d + 2)
+        by_chance = (n_added - _RESIDUAL_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
         if least > enough + by_chance:
             of_unknown = _AIC_PENALTY * of_one_number
             score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
@@ -350,10 +351,10 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOL
     if not total > 0.0:
         return start, np.full(k, 1.0 / k)
     points = _points_of_mixture(weights / total, centers, spreads, _POINTS_PER_CLUSTER * k, rng)
-    few = points[rng.permutation(len(points))[: _FEW_POINTS_PER_CLUSTER * k]]
-    best = lloyd(few, start, _FEW_ITERATIONS, 0.0)
-    starts = [plus_plus(few, k, rng) for _ in range(_LLOYD_STARTS)]
-    other = min((lloyd(few, s, _FEW_ITERATIONS, 0.0) for s in starts), key=lambda run: run[1])
+    subset = points[rng.permutation(len(points))[: _FEW_POINTS_PER_CLUSTER * k]]
+    best = lloyd(subset, start, _FEW_ITERATIONS, 0.0)
+    starts = [plus_plus(subset, k, rng) for _ in range(_LLOYD_STARTS)]
+    other = min((lloyd(subset, s, _FEW_ITERATIONS, 0.0) for s in starts), key=lambda run: run[1])
     if other[1] < best[1] * (1.0 - _LEAST_IMPROVEMENT):
         best = other
     centers, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, tolerance)

@@ -358,13 +358,13 @@ def secret_mask_seed() -> int:
 
 def _check_same_features(one: Sketch, other: Sketch) -> None:
     """Raise a ValueError unless the sums of both are of the same features."""
-    for what, ours, theirs in (
+    for name, ours, theirs in (
         ("shapes of the frequencies", one.frequencies.shape, other.frequencies.shape),
         ("frequencies (their keys)", one.key, other.key),
         ("measurements per record", one.n_measurements, other.n_measurements),
     ):
         if ours != theirs:
             raise ValueError(
-                f"sketches cannot be merged: {what} differ, {ours} and {theirs}; draw the "
+                f"sketches cannot be merged: {name} differ, {ours} and {theirs}; draw the "
                 "frequencies once and use them for all"
             )

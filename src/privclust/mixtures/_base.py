@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict
 from numbers import Integral
 from typing import ClassVar, Self
 
@@ -17,7 +16,6 @@ from privclust.core import hdf5
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
-from privclust.mixtures._noised_statistics import FloorRates
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.privacy import Guarantee
 
@@ -31,7 +29,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
     A subclass sets `parameters_` in ``fit`` and lists in `_FITTED` what else a file shall keep:
     fitted attributes that are numbers, booleans, text, None or arrays of numbers, and those that
-    `_AS_JSON` turns into such. What is computed from a private mixture, such as samples or
+    `_AS_JSON` turns into such and back. What is computed from a private mixture, such as samples or
     densities, is post-processing and as private.
 
     Attributes
@@ -46,8 +44,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
     _FITTED: tuple[str, ...] = ()
     _AS_JSON: ClassVar[dict[str, tuple[Callable, Callable]]] = {
-        "guarantee_": (Guarantee.as_dict, Guarantee.from_dict),
-        "floor_rates_": (asdict, lambda rates: FloorRates(**rates)),
+        "guarantee_": (Guarantee.as_dict, Guarantee.from_dict)
     }
 
     @property
@@ -195,8 +192,9 @@ class FittedMixture(DensityMixin, BaseEstimator):
         for key in arrays:
             if key.startswith("fitted/"):
                 setattr(estimator, key.removeprefix("fitted/"), arrays[key])
-        mixture = [arrays[name] for name in _ARRAYS]
-        estimator.parameters_ = MixtureParameters(*mixture, parameters["covariance_type"])
+        mixture = {name: arrays[name] for name in _ARRAYS}
+        kind = parameters["covariance_type"]
+        estimator.parameters_ = MixtureParameters(**mixture, covariance_type=kind)
         return estimator
 
     def _validated(self, X) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -127,6 +128,9 @@ class PrivateGaussianMixture(FittedMixture):
     """
 
     _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_")
+    _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
+        "floor_rates_": (asdict, lambda rates: FloorRates(**rates))
+    }
 
     _constraints: ClassVar = {
         "n_components": GROUPS,
