@@ -42,8 +42,8 @@ def plan_of(monkeypatch, tmp_path):
     monkeypatch.delitem(sys.modules, "own_classes", raising=False)
 
     def plan(methods=None, data=None, claims=(), **changes):
-        config = load_yaml("config/config.yaml") | changes
-        config["papers"] = [f"config/papers/{paper}" for paper in ("ckm", "dpem", "audit")]
+        papers = [f"config/papers/{paper}" for paper in ("ckm", "dpem", "audit")]
+        config = load_yaml("config/config.yaml") | {"papers": papers} | changes
         own = {"methods": methods or {}, "claims": list(claims)}
         own_data = {"data": data or {}, "panels": "config/my_panels.yaml"}
         for key, document in (("my_methods", own), ("my_data", own_data)):
@@ -94,6 +94,33 @@ def test_a_claim_of_privacy_is_attacked_and_depends_on_its_class(plan_of):
     assert case.params == {**AUDIT, "params": {"k": 1}, "estimator": "own_classes.Fits"}
     assert "own_classes.Fits" in case.dotted_paths()
     assert "own_classes.pair" in case.dotted_paths()
+
+
+def test_the_papers_say_which_fits_and_which_audit_are_open(plan_of, tmp_path):
+    paper = load_yaml(ROOT / "config/papers/ckm/paper.yaml")
+    audit = load_yaml(ROOT / "config/papers/audit/paper.yaml")
+    folders = [tmp_path / "ckm", tmp_path / "audit"]
+
+    def plan(method):
+        for folder, document in zip(folders, (paper, audit), strict=True):
+            folder.mkdir(exist_ok=True)
+            (folder / "paper.yaml").write_text(yaml.safe_dump(document))
+        return plan_of({"mine": method}, papers=list(map(str, folders)))
+
+    (fit,) = paper["open_fits"]
+    paper["open_fits"][fit] = {"calls": "search", "reads": "answers_"}
+    message = r"has no method 'search'; a class there has search, and then answers_"
+    with pytest.raises(ConfigError, match=message):
+        plan(METHOD)
+    audit["open_audit"]["experiment"] = "nothing"
+    paper["open_fits"][fit]["calls"] = "fit"
+    with pytest.raises(ConfigError, match=r"audit: open_audit.experiment: got 'nothing'; it may"):
+        plan({**METHOD, "audit": AUDIT})
+    del audit["open_audit"]
+    assert "mine" not in plan({**METHOD, "audit": AUDIT}).experiments["audit_mechanisms"].methods
+    paper["open_fits"] = {f"{fit}s": {"calls": "fit", "reads": "labels_"}}
+    with pytest.raises(ConfigError, match=r"mine.targets: ckm_fig3 compares no methods"):
+        plan(METHOD)
 
 
 def test_claims_reach_the_scorecard(plan_of):

@@ -30,39 +30,18 @@ PAPER, CLAIMS, PRINTED = "paper.yaml", "claims.yaml", "printed.csv"  # in a pape
 
 @dataclass(frozen=True)
 class Target:
-    """A figure or table: a rule that can be named on the command line.
-
-    Attributes
-    ----------
-    name, paper : str
-        Its name, and the paper it belongs to.
-    kind : {"figure", "table"}
-    title : str
-        What it shows.
-    where : str
-        Where it stands in the paper.
-    ours : bool
-        Whether the paper has no such figure or table: it is evidence of our own.
-    experiments : tuple of str
-        What it draws from.
-    draw : str
-        Dotted path of the drawing function.
-    own : tuple of str
-        Methods of the user's own in it.
-    styles : tuple of (str, dict)
-        Its methods in the paper's order, each with what the paper's file says of its curves.
-    """
+    """A figure or table: a rule that can be named on the command line."""
 
     name: str
     paper: str
-    kind: str
+    kind: str  # "figure" or "table"
     title: str
-    where: str
-    ours: bool
-    experiments: tuple[str, ...]
-    draw: str
-    own: tuple[str, ...] = ()
-    styles: tuple[tuple[str, dict[str, Any]], ...] = ()
+    where: str  # in the paper
+    ours: bool  # whether the paper has no such figure or table: it is evidence of our own
+    experiments: tuple[str, ...]  # what it draws from
+    draw: str  # dotted path of the drawing function
+    own: tuple[str, ...] = ()  # methods of the user's own in it
+    styles: tuple[tuple[str, dict[str, Any]], ...] = ()  # of its methods' curves; see `styles_in`
 
     def spec(self) -> dict[str, Any]:
         """Return all that decides the drawing besides its tables, as JSON values."""
@@ -78,38 +57,18 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run consists of.
-
-    Attributes
-    ----------
-    effort : str
-    mirror : Path or None
-        Where data is looked for before any address.
-    datasets : dict of str to Dataset
-        Those that some experiment reads, or some features that one reads.
-    features : dict of str to FeatureEntry or GivenFeatures
-        Those that some experiment reads.
-    own_data : dict of str to OwnData
-        Data sets of the user's own.
-    own_claims : list of dict
-        Claims on methods of the user's own.
-    papers : dict of str to dict
-        Title, citation and config file of each paper. Beside the file may stand ``claims.yaml`` and
-        ``printed.csv``.
-    experiments : dict of str to Experiment
-    targets : dict of str to Target
-    """
+    """What a run consists of; of data sets and features, what some experiment needs."""
 
     effort: str
-    mirror: Path | None
+    mirror: Path | None  # where data is looked for before any address
     substitutes: bool
     datasets: dict[str, Dataset]
     features: dict[str, FeatureEntry | GivenFeatures]
-    papers: dict[str, dict[str, str]]
+    papers: dict[str, dict[str, str]]  # title, citation and config file of each
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
-    own_data: dict[str, OwnData] = field(default_factory=dict)
-    own_claims: list[dict[str, Any]] = field(default_factory=list)
+    own_data: dict[str, OwnData] = field(default_factory=dict)  # of the user
+    own_claims: list[dict[str, Any]] = field(default_factory=list)  # on methods of the user
 
     def beside(self, name: str) -> dict[str, str]:
         """Return the files of a name in the papers' folders, by paper; a paper may have none."""
@@ -130,14 +89,14 @@ def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
 def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
     """Return the settings that a run has and its config file has not, as the command line has them.
 
-    Of a path that begins at the machine's root only the last part is told. ``substitutes: false``
+    Of a path that begins at the machine's root only the last part stands. ``substitutes: false``
     is left out: it changes no result, only whether there is one.
     """
     import yaml
 
-    def told(value: Any) -> Any:
+    def shortened(value: Any) -> Any:
         if isinstance(value, list):
-            return [told(item) for item in value]
+            return [shortened(item) for item in value]
         is_far = isinstance(value, str) and Path(value).is_absolute()
         return f"/path/to/{Path(value).name}" if is_far else value
 
@@ -146,7 +105,7 @@ def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
     if changed.get("substitutes") is False:
         del changed["substitutes"]
     return {
-        key: yaml.safe_dump(told(value), default_flow_style=True, width=10_000).splitlines()[0]
+        key: yaml.safe_dump(shortened(value), default_flow_style=True, width=10_000).splitlines()[0]
         for key, value in changed.items()
     }
 
@@ -154,23 +113,9 @@ def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
 def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str]) -> Plan:
     """Read and check all config files.
 
-    Parameters
-    ----------
-    config : mapping
-        The content of config/config.yaml with what the command line changed.
-    schemas : str
-        The folder of the schemas.
-    environ : mapping
-        The environment, for PRIVCLUST_DATA_MIRROR.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    ConfigError
-        In one line: the file, the key, what it got and what it may be.
+    `config` is the content of config/config.yaml with what the command line changed, `schemas` the
+    folder of the schemas, `environ` the environment, for PRIVCLUST_DATA_MIRROR. A ConfigError says
+    in one line the file, the key, what it got and what it may be.
     """
     folder = Path(schemas)
     validate(dict(config), load_yaml(folder / "config.schema.yaml"), "config")
@@ -191,14 +136,11 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         paper = document["paper"]
         _check_dotted_paths(document, path)
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
-        found = experiments_of(document, config["effort"], config["seed"], path)
-        _add(experiments, found, f"{path}: experiments")
-        made = {
-            name: target
-            for name, target in _targets_of(document, path).items()
-            if set(target.experiments) <= set(found)
-        }
-        _add(targets, made, f"{path}: targets")
+        own = experiments_of(document, config["effort"], config["seed"], path)
+        _add(experiments, own, f"{path}: experiments")
+        drawn = _targets_of(document, path).items()
+        drawable = {name: target for name, target in drawn if set(target.experiments) <= set(own)}
+        _add(targets, drawable, f"{path}: targets")
     features = load_feature_sets(
         config["features"], folder / "features.schema.yaml", datasets, config["datasets"]
     )
@@ -235,12 +177,12 @@ def _data_used(
                 f"neither {config['datasets']} nor {config['features']}"
             )
     used = {e.name: e.dataset for e in experiments.values() if e.dataset}
-    known = sorted({*datasets, *features, *own_data})
+    defined = sorted({*datasets, *features, *own_data})
     for name, dataset in used.items():
-        if dataset not in known:
+        if dataset not in defined:
             raise ConfigError(
                 f"experiments.{name}.dataset: got {dataset!r}; it may be one of "
-                f"{', '.join(known)} (defined in {config['datasets']} and {config['features']})"
+                f"{', '.join(defined)} (defined in {config['datasets']} and {config['features']})"
             )
     return set(used.values())
 
@@ -255,18 +197,10 @@ def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
                     f"{path}: targets.{name}.experiments: got {experiment!r}; it may be one of "
                     f"{', '.join(document['experiments'])}"
                 )
-        targets[name] = Target(
-            name=name,
-            paper=document["paper"],
-            kind=entry["kind"],
-            title=entry["title"],
-            where=entry["where"],
-            ours=entry.get("ours", False),
-            experiments=tuple(entry["experiments"]),
-            draw=entry["draw"],
-            own=tuple(entry.get("own", ())),
-            styles=styles_in(document, entry["experiments"]),
-        )
+        lists = {key: tuple(entry.get(key, ())) for key in ("experiments", "own")}
+        styles = styles_in(document, entry["experiments"])
+        head = {"ours": False, "name": name, "paper": document["paper"], "styles": styles}
+        targets[name] = Target(**{**head, **entry, **lists})
     return targets
 
 
@@ -298,6 +232,9 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
         if kind in method
     }
     named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
+    named |= {f"open_fits.{fit}": fit for fit in document.get("open_fits", ())}
+    if "open_audit" in document:
+        named["open_audit.case"] = document["open_audit"]["case"]
     for name, entry in document["experiments"].items():
         steps = ("data", "share", "fit", "evaluate")
         named |= {f"experiments.{name}.{k}": entry[k] for k in steps if k in entry}
@@ -312,9 +249,9 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
             raise ConfigError(f"{path}: {key}: {error}") from None
 
 
-def _add(known: dict[str, Any], found: Mapping[str, Any], where: str) -> None:
+def _add(joined: dict[str, Any], added: Mapping[str, Any], where: str) -> None:
     """Join two mappings, where a name may stand only once: names become file names."""
-    for name in found:
-        if name in known:
+    for name in added:
+        if name in joined:
             raise ConfigError(f"{where}: the name {name!r} stands in another paper's file already")
-    known.update(found)
+    joined.update(added)
