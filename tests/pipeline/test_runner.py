@@ -87,7 +87,7 @@ def blocks(plan, method):
         runner.run_block(through_json(plan.fit_spec(batch, b)), None, shared(plan, b))
         for b in range(plan.n_blocks)
     )
-    return [runner.arrays_of(method, arrays) for arrays, _ in found]
+    return [tables.columns_of(method, arrays) for arrays, _ in found]
 
 
 def all_metrics(plan):

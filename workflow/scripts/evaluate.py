@@ -7,7 +7,8 @@ import pandas as pd
 
 from privclust.pipeline import artefacts
 from privclust.pipeline.experiment import block_spec
-from privclust.pipeline.runner import arrays_of, evaluate_fits
+from privclust.pipeline.runner import evaluate_fits
+from privclust.pipeline.tables import columns_of
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
@@ -18,11 +19,11 @@ def read_block(number):
     """Read one block of all methods."""
     batches = sorted(spec["batches"])
     paths = snakemake.input.blocks[number * len(batches) : (number + 1) * len(batches)]
-    found = {}
+    fits = {}
     for batch, path in zip(batches, paths, strict=True):
         arrays = artefacts.read(path, "fit", block_spec(spec, batch, number)).arrays
-        found |= {method: arrays_of(method, arrays) for method in spec["batches"][batch]}
-    return found
+        fits |= {method: columns_of(method, arrays) for method in spec["batches"][batch]}
+    return fits
 
 
 costs = pd.concat(

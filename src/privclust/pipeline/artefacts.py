@@ -34,18 +34,19 @@ def write_table(path: str | os.PathLike[str], text: str) -> None:
     The digest is the table's SHA-256, in a file ``<path>.sha256`` that ``sha256sum --check`` can
     read. It is written first, so that a table is never without one.
     """
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    write_text(f"{os.fspath(path)}.sha256", f"{digest}  {Path(path).name}\n")
+    write_text(f"{os.fspath(path)}.sha256", _digest_line(path, text.encode()))
     write_text(path, text)
+
+
+def _digest_line(path: str | os.PathLike[str], content: bytes) -> str:
+    """Return the digest of a table as ``sha256sum`` writes it."""
+    return f"{hashlib.sha256(content).hexdigest()}  {Path(path).name}\n"
 
 
 def read_table(path: str | os.PathLike[str]) -> io.BytesIO:
     """Return the bytes of a table, to be parsed.
 
-    Raises
-    ------
-    FileError
-        If the table or its digest is missing, or they do not fit.
+    It is a FileError if the table or its digest is missing, or they do not fit.
 
     Examples
     --------
@@ -63,6 +64,6 @@ def read_table(path: str | os.PathLike[str]) -> io.BytesIO:
         digest = Path(f"{os.fspath(path)}.sha256").read_bytes()
     except FileNotFoundError:
         raise FileError(f"{path}: its digest, {path}.sha256, is missing{RUN_AGAIN}") from None
-    if digest != f"{hashlib.sha256(content).hexdigest()}  {Path(path).name}\n".encode():
+    if digest != _digest_line(path, content).encode():
         raise FileError(f"{path}: its content does not fit its digest{RUN_AGAIN}")
     return io.BytesIO(content)

@@ -6,22 +6,11 @@ import os
 
 
 class DiskError(OSError):
-    """A folder cannot be written, or there is no room on its disk."""
+    """A folder cannot be written, or there is no room on its disk; one line says which, and why."""
 
 
 def check_writable(*folders: str) -> None:
-    """Refuse folders that can be neither written nor made.
-
-    Parameters
-    ----------
-    *folders : str
-        They need not be there.
-
-    Raises
-    ------
-    DiskError
-        In one line: what cannot be written, and why.
-    """
+    """Refuse folders that can be neither written nor made; they need not be there."""
     closed = []
     for folder in folders:
         while not os.path.isdir(folder):
@@ -39,17 +28,9 @@ def check_writable(*folders: str) -> None:
 
 
 def check_room(megabytes: float) -> None:
-    """Refuse a working folder on a disk that has next to no room.
+    """Refuse a working folder on a disk with less than `megabytes` of room.
 
-    Parameters
-    ----------
-    megabytes : float
-        How much there may be at least, in MB. A disk that does not say its size has room.
-
-    Raises
-    ------
-    DiskError
-        In one line: how much is left, and how much is needed.
+    A disk that does not say its size has room.
     """
     disk = os.statvfs(".")
     left = disk.f_bavail * disk.f_frsize / 1e6

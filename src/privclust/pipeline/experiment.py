@@ -24,6 +24,9 @@ from privclust.pipeline.sources import source_files
 MEMORY_MB = 1500  # of a job at its first attempt, unless the experiment says more
 _FIT_KEYS = ("paper", "experiment", "data", "share", "fit", "seed", "swept")
 _SHARE_KEYS = ("paper", "experiment", "data", "share", "seed", "swept")
+# An experiment has these keys as the config does, or their default.
+_SETTINGS = {"data", "fit", "evaluate", "dataset", "block", "reference"}
+_SETTINGS |= {"share", "shards", "memory_mb", "together"}
 
 # A grid point without its swept axes, a trial, and the values of the swept axes one after another.
 Instance = tuple[dict[str, Any], int, list[dict[str, Any]]]
@@ -31,31 +34,17 @@ Instance = tuple[dict[str, Any], int, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Method:
-    """A method in an experiment: a class or a function, and its parameters.
+    """A method in an experiment: a class or a function, and its parameters."""
 
-    Attributes
-    ----------
-    name : str
-        Short name used in file names and tables.
-    label : str
-        Name printed in figures.
-    estimator : str
-        Dotted path of the class, which the experiment's `fit` constructs and fits, or of a function
-        ``function(data, streams, **params)``, which returns what a fit does.
-    params : dict
-        Keyword arguments of the class or function.
-    transforms : tuple of (str, dict)
-        Dotted paths and keyword arguments of the transformers that prepare the samples, in order.
-    code : tuple of str
-        Dotted paths of what else it depends on.
-    """
-
-    name: str
-    label: str
+    name: str  # in file names and tables
+    label: str  # in figures
+    # dotted path of the class, which the experiment's `fit` constructs and fits, or of a function
+    # ``function(data, streams, **params)``, which returns what a fit does
     estimator: str
-    params: dict[str, Any]
+    params: dict[str, Any]  # keyword arguments of the class or function
+    # dotted paths and keyword arguments of the transformers that prepare the samples, in order
     transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
-    code: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()  # dotted paths of what else it depends on
 
     def dotted_paths(self) -> list[str]:
         """Return the dotted paths of the objects that the method consists of."""
@@ -73,63 +62,29 @@ class Method:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment at one effort.
-
-    Attributes
-    ----------
-    paper, name : str
-        Where it belongs.
-    data, fit, evaluate : str
-        Dotted paths of the three functions that make up a trial; `fit` is None where all methods
-        are functions.
-    dataset : str or None
-        The prepared data set that `data` reads, if any.
-    methods : dict of str to Method
-    points : tuple of dict
-        The grid points.
-    trials : tuple of int
-        The trials of each point.
-    block : int
-        Number of tasks in one job, rounded up to whole instances.
-    groups : tuple of tuple of str
-        By which facts of a trial the summary is split, besides the grid point.
-    seed : int
-        The base seed.
-    swept : tuple of str
-        Axes of the grid that are settings of the methods: data and starts are the same along them.
-    share : str or None
-        Dotted path of the function that computes what all methods read of an instance's data.
-    shards : int
-        Into how many jobs `share` is split for each block.
-    reference : str or None
-        The method whose outputs the evaluation of every method is given.
-    memory_mb : int
-        Memory of a job at its first attempt, in MB.
-    together : bool
-        Whether one job fits all methods that depend on the same source files.
-    grid : tuple of dict
-        The union of product grids that the points come from, as the config has it.
-    """
+    """One experiment at one effort."""
 
     paper: str
     name: str
+    # dotted paths of the functions that make up a trial; no `fit` where all methods are functions
     data: str
     fit: str | None
     evaluate: str
-    dataset: str | None
+    dataset: str | None  # the prepared data set that `data` reads
     methods: dict[str, Method]
-    points: tuple[dict[str, Any], ...]
-    trials: tuple[int, ...]
-    block: int
-    groups: tuple[tuple[str, ...], ...]
-    seed: int
+    points: tuple[dict[str, Any], ...]  # of the grid
+    trials: tuple[int, ...]  # of each point
+    block: int  # tasks in one job, rounded up to whole instances
+    groups: tuple[tuple[str, ...], ...]  # facts by which the summary is split, besides the point
+    seed: int  # the base seed
+    # axes that are settings of the methods: data and starts are the same along them
     swept: tuple[str, ...] = ()
-    share: str | None = None
-    shards: int = 1
-    reference: str | None = None
+    share: str | None = None  # dotted path; computes what all methods read of an instance's data
+    shards: int = 1  # jobs that `share` is split into for each block
+    reference: str | None = None  # method whose outputs the evaluation of every method is given
     memory_mb: int = MEMORY_MB
-    together: bool = False
-    grid: tuple[dict[str, Any], ...] = ()
+    together: bool = False  # one job fits all methods that depend on the same source files
+    grid: tuple[dict[str, Any], ...] = ()  # the points as the config has them
 
     @cached_property
     def batches(self) -> dict[str, tuple[str, ...]]:
@@ -209,33 +164,16 @@ class Experiment:
 
 
 def block_spec(spec: Mapping[str, Any], batch: str, block: int) -> dict[str, Any]:
-    """Return all that decides a batch's fits of one block.
-
-    Parameters
-    ----------
-    spec : mapping
-        From `Experiment.evaluate_spec`, or what JSON made of it.
-    batch : str
-        The batch's name.
-    block : int
-        The block's number, from 0.
-    """
+    """Return all that decides a batch's fits of one block, out of `Experiment.evaluate_spec`."""
     shared = {key: spec[key] for key in _FIT_KEYS}
     methods = [spec["methods"][name] for name in spec["batches"][batch]]
     return shared | {"methods": methods, "instances": spec["blocks"][block]}
 
 
 def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, Any]:
-    """Return all that decides one shard of what a block's methods share.
+    """Return all that decides one shard of a block's, out of the `block_spec` of any batch.
 
     The swept values are no part of it: another epsilon leaves the shards as they are.
-
-    Parameters
-    ----------
-    spec : mapping
-        From `block_spec`, of any batch.
-    shard, n_shards : int
-        The shard's number, from 0, and how many there are.
     """
     instances = [[point, trial] for point, trial, _ in spec["instances"]]
     shared = {key: spec[key] for key in _SHARE_KEYS}
@@ -245,10 +183,7 @@ def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, 
 def expand_grid(grid: list[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     """Return the points of a union of product grids, each once, in the order given.
 
-    Parameters
-    ----------
-    grid : list of mapping
-        In each, a list stands for an axis and anything else for a fixed value.
+    In each, a list stands for an axis and anything else for a fixed value.
 
     Examples
     --------
@@ -283,32 +218,14 @@ def expand_trials(trials: int | Mapping[str, int]) -> tuple[int, ...]:
 def experiments_of(
     document: Mapping[str, Any], effort: str, seed: int, where: str
 ) -> dict[str, Experiment]:
-    """Return the experiments of a paper's config at one effort.
+    """Return the experiments of a paper's config that have settings for an effort.
 
-    Parameters
-    ----------
-    document : mapping
-        A config that fits workflow/schemas/paper.schema.yaml.
-    effort : str
-        The effort whose settings count.
-    seed : int
-        The base seed.
-    where : str
-        Name of the file, for messages.
-
-    Returns
-    -------
-    dict of str to Experiment
-        Without those that have no settings for this effort.
-
-    Raises
-    ------
-    ConfigError
-        If an experiment names a method that the file does not define, has no task, has classes
-        among its methods and no `fit`, sweeps along an axis that its grid lacks, takes a reference
-        that is none of its methods, or has shards of nothing.
+    `document` fits workflow/schemas/paper.schema.yaml; `where` names its file in a ConfigError: an
+    experiment has a method that the file does not define, no task, classes among its methods and no
+    `fit`, sweeps along an axis that its grid lacks, a reference that is none of its methods, or
+    shards of nothing.
     """
-    found = {}
+    experiments = {}
     for name, entry in document["experiments"].items():
         if effort not in entry["effort"]:
             continue
@@ -323,29 +240,22 @@ def experiments_of(
                 f"{where}: experiments.{name}.fit: missing; it fits methods that are classes, such "
                 f"as {classes[0]}"
             )
-        found[name] = Experiment(
+        grid = settings.get("grid", [])
+        plain = {key: value for key, value in settings.items() if key in _SETTINGS}
+        experiments[name] = Experiment(
             paper=document["paper"],
             name=name,
-            data=settings["data"],
-            fit=settings.get("fit"),
-            evaluate=settings["evaluate"],
-            dataset=settings.get("dataset"),
             methods=methods,
-            points=expand_grid(settings.get("grid", [{}])),
+            points=expand_grid(grid or [{}]),
             trials=expand_trials(settings["trials"]),
-            block=settings["block"],
             groups=tuple(tuple(group) for group in settings.get("groups", [])),
             seed=seed,
             swept=tuple(settings.get("swept", ())),
-            share=settings.get("share"),
-            shards=settings.get("shards", 1),
-            reference=settings.get("reference"),
-            memory_mb=settings.get("memory_mb", MEMORY_MB),
-            together=settings.get("together", False),
-            grid=tuple(settings.get("grid", [])),
+            grid=tuple(grid),
+            **{"fit": None, "dataset": None, **plain},
         )
-        _check(found[name], f"{where}: experiments.{name}")
-    return found
+        _check(experiments[name], f"{where}: experiments.{name}")
+    return experiments
 
 
 def class_or_function(method: Mapping[str, Any]) -> str:

@@ -23,27 +23,12 @@ def extract_set(
     inputs: Mapping[str, str],
     threads: int,
 ) -> FeatureSet:
-    """Extract the features of a feature set and write them as an artefact.
+    """Extract the features of a feature set and write them as an artefact, an ``.h5`` file.
 
-    Parameters
-    ----------
-    entry : FeatureEntry
-        What to extract.
-    arrays : mapping of str to ndarray
-        The prepared set of images, as `privclust.datasets.images` describes.
-    path : path-like
-        The ``.h5`` file. What a killed job had extracted is kept beside it and used again.
-    source : str
-        Where the images come from, as the prepared set says: a substitute stays one.
-    inputs : mapping of str to str
-        Digest of the prepared set, by role.
-    threads : int
-        Threads, >= 1. Changes no byte of the result.
-
-    Returns
-    -------
-    FeatureSet
-        With ``pixels``, and with ``train`` by the entry's split.
+    `arrays` is the prepared set of images, as `privclust.datasets.images` describes, `source` where
+    they come from, as the prepared set says: a substitute stays one; `inputs` has the digest of the
+    prepared set, by role. What a killed job had extracted is kept beside the file and used again.
+    The number of threads changes no byte of the result, which has ``pixels`` and ``train``.
 
     Raises
     ------
@@ -70,24 +55,7 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
     """Return the images that an entry names, in the set's order, with the entry's split.
 
     Nothing is drawn: the first images of each class and the first classes of each split are
-    taken. Classes keep their numbers.
-
-    Parameters
-    ----------
-    entry : FeatureEntry
-        Which images to take.
-    arrays : mapping of str to ndarray
-        As in `extract_set`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        In the layout of `privclust.datasets.images`.
-
-    Raises
-    ------
-    DataError
-        As `extract_set`.
+    taken. Classes keep their numbers. Arrays, the result and errors are as of `extract_set`.
     """
     missing = [name for name in ("images", "y", "train") if name not in arrays]
     if missing:
@@ -112,23 +80,9 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
 
 
 def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet:
-    """Read a user's own features and write them as an artefact.
+    """Read a user's own features and write them as an artefact, an ``.h5`` file.
 
-    Parameters
-    ----------
-    entry : GivenFeatures
-        The file, and how it is split.
-    path : path-like
-        The ``.h5`` file to write.
-
-    Returns
-    -------
-    FeatureSet
-
-    Raises
-    ------
-    DataError
-        If the file cannot be used, or leaves no sample for training or for test.
+    A DataError says that the file cannot be used, or leaves no sample for training or for test.
     """
     try:
         features = load_features(entry.file)

@@ -16,38 +16,19 @@ from privclust.features._weights import weights_sha256
 
 @dataclass(frozen=True)
 class FeatureEntry:
-    """One entry of config/features.yaml.
+    """One entry of config/features.yaml."""
 
-    Attributes
-    ----------
-    name : str
-        The entry's key.
-    dataset : str
-        The set of images.
-    model : {"lite0", "lite1", "lite2"}
-        The network.
-    size : int
-        Height and width that it is given, in pixels.
-    pixels : int
-        Height and width of the small images whose raw pixels are kept as a control.
-    split : {"images", "classes"}
-        How images are split into training and test: by the set's own split of images; or by
-        classes, of which the first half, rounded up, is for training and no other for both.
-    per_class : dict of str to (int or None)
-        For ``train`` and ``test``, how many images of each class are kept at most: the first in
-        the set's own order. None keeps all.
-    classes : int or None
-        How many classes are kept at most: the first that training has and the first that test
-        has. None keeps all.
-    """
-
-    name: str
-    dataset: str
-    model: str
-    size: int
-    pixels: int
+    name: str  # the entry's key
+    dataset: str  # of images
+    model: str  # of the network: "lite0", "lite1" or "lite2"
+    size: int  # height and width that it is given, in pixels
+    pixels: int  # height and width of the small images whose raw pixels are kept as a control
+    # "images": training and test as the set's own split has them; "classes": the first half of
+    # the classes, rounded up, is for training and no other for both
     split: str
+    # for "train" and "test", how many images of each class are kept: the first of the set
     per_class: dict[str, int | None]
+    # how many classes are kept: the first that training has, and that test has
     classes: int | None = None
 
     def about(self) -> dict[str, Any]:
@@ -72,21 +53,11 @@ class FeatureEntry:
 
 @dataclass(frozen=True)
 class GivenFeatures:
-    """An entry of config/features.yaml for features of a user's own.
+    """An entry of config/features.yaml for features of a user's own."""
 
-    Attributes
-    ----------
-    name : str
-        The entry's key.
-    file : str
-        An ``.h5``, ``.hdf5`` or ``.npz`` file, see `privclust.features.load_features`.
-    split : {"images", "classes"}
-        As of `FeatureEntry`; ``"images"`` needs an array ``train`` in the file.
-    """
-
-    name: str
-    file: str
-    split: str
+    name: str  # the entry's key
+    file: str  # .h5, .hdf5 or .npz, see `privclust.features.load_features`
+    split: str  # as of `FeatureEntry`; "images" needs an array ``train`` in the file
 
     dataset = None  # no images are read
 
@@ -101,41 +72,10 @@ def load_feature_sets(
     datasets: Iterable[str],
     datasets_path: str | os.PathLike[str],
 ) -> dict[str, FeatureEntry | GivenFeatures]:
-    """Read and check the file that describes the feature sets.
+    """Read and check the file that describes the feature sets, config/features.yaml.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, such as ``config/features.yaml``.
-    schema : path-like
-        Its JSON schema, such as ``workflow/schemas/features.schema.yaml``.
-    datasets : iterable of str
-        Names of the data sets there are.
-    datasets_path : path-like
-        The file that defines those, for messages.
-
-    Returns
-    -------
-    dict of str to FeatureEntry or GivenFeatures
-        In the order of the file.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is not YAML or breaks the schema, if an entry has the name of
-        a data set, or is of a data set that there is not. The message names the file and the key,
-        and says what stands there and what may.
-
-    Examples
-    --------
-    >>> sets = load_feature_sets(
-    ...     "config/features.yaml",
-    ...     "workflow/schemas/features.schema.yaml",
-    ...     ["cifar100", "cub200", "cars196"],
-    ...     "config/datasets.yaml",
-    ... )  # doctest: +SKIP
-    >>> sets["cifar100_paper"].size  # doctest: +SKIP
-    224
+    `datasets` are the names of the data sets there are, `datasets_path` the file that defines them.
+    A ConfigError names the file and the key, and says what stands there and what may.
     """
     entries: Mapping[str, Any] = load_validated(path, schema)
     names = sorted(datasets)

@@ -8,30 +8,16 @@ import re
 from pathlib import Path
 
 WORKFLOW = "workflow/Snakefile"
-_TOP = (
-    WORKFLOW,
-    "LICENSE",
-    "README.md",
-    "environment.yml",
-    "pyproject.toml",
-    "requirements.lock",
-)
+_PINS = ("environment.yml", "pyproject.toml", "requirements.lock")
+_TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *_PINS)
 _FOLDERS = ("config", "src/privclust", "workflow")
 
 
 def project_files(folder: str | os.PathLike[str] = ".") -> list[str]:
     """Return the files that make up the workflow: rules, scripts, configuration, package, pins.
 
-    Parameters
-    ----------
-    folder : path-like
-        The project's folder.
-
-    Returns
-    -------
-    list of str
-        Sorted paths relative to `folder`. Those of the top folder are named whether they are there
-        or not, as an archive without one of them would not do.
+    Paths are sorted and relative to `folder`. Those of the top folder are named whether they are
+    there or not, as an archive without one of them would not do.
 
     Examples
     --------
@@ -45,22 +31,11 @@ def project_files(folder: str | os.PathLike[str] = ".") -> list[str]:
         for path in paths
         if (top / path).is_file() and not re.search(r"/(__pycache__/|[.])", f"/{path.as_posix()}")
     )
-    return sorted({*_TOP, *names})
+    return sorted({*_TOP_FILES, *names})
 
 
 def project_digest(folder: str | os.PathLike[str] = ".") -> str:
-    """Return one checksum of all `project_files` that are there; an archive changes with it.
-
-    Parameters
-    ----------
-    folder : path-like
-        The project's folder.
-
-    Returns
-    -------
-    str
-        SHA-256 over names and contents, in hexadecimal digits.
-    """
+    """Return the SHA-256 of all `project_files` that are there; an archive changes with it."""
     sha = hashlib.sha256()
     for name in project_files(folder):
         path = Path(folder, name)

@@ -35,7 +35,7 @@ import logging
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,33 +50,25 @@ log = logging.getLogger("privclust")
 
 _SECONDS_BETWEEN_LINES = 5.0
 
+Arrays = Mapping[str, np.ndarray]
+# A grid point without its swept axes, a trial, and the values of the swept axes one after another.
+Instance = tuple[Mapping[str, Any], int, Sequence[Mapping[str, Any]]]
+
 
 @dataclass(frozen=True)
 class TrialData:
-    """The data of one trial.
+    """The data of one trial."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features), or any object
-        The samples, which no fit may change: methods and swept values share them. Where no method
-        of the experiment has transforms, it may be whatever `fit` and `evaluate` understand, such
-        as an object that draws the same rows in chunks at each pass.
-    y : ndarray of shape (n_samples,) or None
-        The true clusters, 0-based, where there are any.
-    source : str
-        Name of the data; begins with ``"substitute"`` where it stands in for other data.
-    facts : dict
-        What the summary may be split by: texts and whole numbers.
-    extra : dict of str to ndarray
-        What else a fit or its evaluation needs, such as samples held out. A fit finds under
-        ``"shared"`` what the experiment's `share` computed, an evaluation under ``"reference"`` the
-        reference method's outputs of the same task; both are dicts of str to ndarray.
-    """
-
+    # The samples, which no fit may change: methods and swept values share them. Where no method of
+    # the experiment has transforms, it may be whatever `fit` and `evaluate` understand, such as an
+    # object that draws the same rows in chunks at each pass.
     X: Any
-    y: np.ndarray | None
-    source: str
-    facts: dict[str, str | int] = field(default_factory=dict)
+    y: np.ndarray | None  # the true clusters, 0-based, where there are any
+    source: str  # begins with "substitute" where it stands in for other data
+    facts: dict[str, str | int] = field(default_factory=dict)  # what the summary may be split by
+    # What else a fit or its evaluation needs, such as samples held out. A fit finds under "shared"
+    # what the experiment's `share` computed, an evaluation under "reference" the reference method's
+    # outputs of the same task; both are dicts of arrays.
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,14 +80,9 @@ class TrialData:
 class TrialStreams:
     """The random streams of one trial; see `privclust.pipeline.seeds`.
 
-    Parameters
-    ----------
-    spec : mapping
-        ``seed``, ``paper``, ``experiment``, ``swept`` and, where there is one, ``method``. Without
-        a method there is no ``"noise"``: what methods share may not depend on one.
-    point : mapping
-        The grid point; its swept axes count for ``"noise"`` only.
-    trial : int
+    `spec` has ``seed``, ``paper``, ``experiment``, ``swept`` and, where there is one, ``method``.
+    Without one there is no ``"noise"``: what methods share may not depend on a method. Swept axes
+    of `point` count for ``"noise"`` only.
     """
 
     def __init__(self, spec: Mapping[str, Any], point: Mapping[str, Any], trial: int) -> None:
@@ -105,13 +92,7 @@ class TrialStreams:
         self._method = spec["method"]["name"] if "method" in spec else None
 
     def get(self, stream: str) -> np.random.Generator:
-        """Return a fresh generator at the start of a stream.
-
-        Raises
-        ------
-        ValueError
-            For an unknown stream, or for ``"noise"`` in data or in what methods share.
-        """
+        """Return a fresh generator at the start of a stream; noise needs a method."""
         if stream == "noise" and self._method is None:
             shared = ", ".join(name for name in seeds.STREAMS if name != "noise")
             raise ValueError(f"stream: got 'noise'; without a method it may be one of {shared}")
@@ -144,24 +125,13 @@ def prepared(X: Any, transforms: Iterable[tuple[str, Mapping[str, Any]]]) -> Any
     return X
 
 
-def run_shard(
-    spec: Mapping[str, Any], dataset: Mapping[str, np.ndarray] | None
-) -> dict[str, np.ndarray]:
+def run_shard(spec: Mapping[str, Any], dataset: Arrays | None) -> dict[str, np.ndarray]:
     """Compute one shard of what the methods share of each instance of a block.
 
-    Parameters
-    ----------
-    spec : mapping
-        From `Experiment.share_spec`. Its ``share`` names a function ``share(point, trial, streams,
-        dataset, shard, n_shards)`` that returns a dict of arrays whose sums over the shards, entry
-        by entry, are the shared statistics. It is given no ``"noise"`` stream.
-    dataset : mapping of str to ndarray or None
-        The prepared data set, where the experiment reads one.
-
-    Returns
-    -------
-    dict of str to ndarray
-        For the i-th instance, each array as ``"<i>/<name>"``.
+    `spec` is from `Experiment.share_spec`. Its ``share`` names a function ``share(point, trial,
+    streams, dataset, shard, n_shards)`` that returns a dict of arrays whose sums over the shards,
+    entry by entry, are the shared statistics. The result has, for the i-th instance, each array as
+    ``"<i>/<name>"``.
     """
     share = load_object(spec["share"])
     shard, n_shards = spec["shard"], spec["n_shards"]
@@ -173,25 +143,13 @@ def run_shard(
     return _numbered(progress(results, len(spec["instances"]), name))
 
 
-def merge_shards(shards: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
     """Add shards up, entry by entry, in the order given.
 
     Sums of integers are exact as long as they fit their type, so that they do not depend on how
     many shards there were; sums of floating-point numbers do, in their last digits.
 
-    Parameters
-    ----------
-    shards : iterable of mapping
-        The arrays of each shard, from `run_shard`.
-
-    Returns
-    -------
-    dict of str to ndarray
-
-    Raises
-    ------
-    ValueError
-        If shards differ in the names, shapes or types of their arrays.
+    It is a ValueError if shards differ in the names, shapes or types of their arrays.
 
     Examples
     --------
@@ -200,12 +158,12 @@ def merge_shards(shards: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.nda
     """
     merged: dict[str, np.ndarray] = {}
     for number, arrays in enumerate(shards):
-        found = {name: (array.shape, array.dtype.str) for name, array in arrays.items()}
+        shape = {name: (array.shape, array.dtype.str) for name, array in arrays.items()}
         if number == 0:
-            first, merged = found, dict(arrays)
+            first, merged = shape, dict(arrays)
             continue
-        if found != first:
-            raise ValueError(f"shard {number}: got arrays {found}; it may have those of 0, {first}")
+        if shape != first:
+            raise ValueError(f"shard {number}: got arrays {shape}; it may have those of 0, {first}")
         for name in merged:
             merged[name] = merged[name] + arrays[name]
     return merged
@@ -213,29 +171,15 @@ def merge_shards(shards: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.nda
 
 def run_block(
     spec: Mapping[str, Any],
-    dataset: Mapping[str, np.ndarray] | None,
-    shared: Mapping[str, np.ndarray] | None = None,
+    dataset: Arrays | None,
+    shared: Arrays | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Fit a batch of methods on the tasks of one block.
 
     A method is fitted once for all values of the swept axes that its class or function does not
-    accept, or that its own `params` fix.
-
-    Parameters
-    ----------
-    spec : mapping
-        From `Experiment.fit_spec`.
-    dataset : mapping of str to ndarray or None
-        The prepared data set, where the experiment reads one.
-    shared : mapping of str to ndarray, optional
-        From `merge_shards`, where the experiment shares statistics.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        For the i-th task, each array that a method's fit returned as ``"<method>/<i>/<name>"``.
-    cpu_seconds : dict of str to float
-        What the fits of each method took of the processor, without the data.
+    accept, or that its own `params` fix. `spec` is from `Experiment.fit_spec`, `shared` from
+    `merge_shards`. The result has, for the i-th task, each array that a method's fit returned as
+    ``"<method>/<i>/<name>"``, and what the fits of each method took of the processor, without data.
     """
     statistics = _by_number(shared or {})
     cpu_seconds = {method["name"]: 0.0 for method in spec["methods"]}
@@ -244,35 +188,20 @@ def run_block(
         for number, instance in enumerate(spec["instances"])
     )
     n_tasks = len(spec["methods"]) * sum(len(sweep) for *_, sweep in spec["instances"])
-    results: dict[str, list[Mapping[str, np.ndarray]]] = {name: [] for name in cpu_seconds}
+    results: dict[str, list[Arrays]] = {name: [] for name in cpu_seconds}
     what = f"{len(results)} methods" if len(results) > 1 else next(iter(results))
     for name, result in progress(done, n_tasks, f"{spec['experiment']} {what}"):
         results[name].append(result)
-    arrays = {
-        f"{name}/{key}": array
-        for name, found in results.items()
-        for key, array in _numbered(found).items()
-    }
-    return arrays, cpu_seconds
-
-
-def arrays_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return one method's arrays out of those of a batch, as ``"<i>/<name>"``."""
-    prefix = f"{method}/"
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
+    return _joined({name: _numbered(parts) for name, parts in results.items()}), cpu_seconds
 
 
 def _fit_instance(
     spec: Mapping[str, Any],
-    instance: tuple[Mapping[str, Any], int, list[Mapping[str, Any]]],
-    dataset: Mapping[str, np.ndarray] | None,
-    shared: Mapping[str, np.ndarray],
+    instance: Instance,
+    dataset: Arrays | None,
+    shared: Arrays,
     cpu_seconds: dict[str, float],
-) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
+) -> Iterator[tuple[str, Arrays]]:
     """Fit each task of an instance; a generator, so that its data are gone before the next's."""
     data = _instance_data(spec, *instance[:2], dataset)
     if shared:
@@ -284,48 +213,38 @@ def _fit_instance(
 def _fit_method(
     spec: Mapping[str, Any],
     method: Mapping[str, Any],
-    instance: tuple[Mapping[str, Any], int, list[Mapping[str, Any]]],
+    instance: Instance,
     data: TrialData,
     cpu_seconds: dict[str, float],
-) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
+) -> Iterator[tuple[str, Arrays]]:
     """Fit one method on each task of an instance, and add up the time that this takes."""
     point, trial, sweep = instance
     fit = load_object(spec["fit"]) if spec["fit"] else None
     estimator = load_object(method["estimator"])
     free = signature_of(estimator).parameters.keys() - method["params"]
-    results: dict[str, Mapping[str, np.ndarray]] = {}
+    results: dict[str, Arrays] = {}
     start = time.process_time()
     data = replace(data, X=prepared(data.X, method["transforms"]))
     for swept in sweep:
-        known = {axis: value for axis, value in swept.items() if axis in free}
-        key = canonical_json(known)
+        accepted = {axis: value for axis, value in swept.items() if axis in free}
+        key = canonical_json(accepted)
         if key not in results:
-            streams = TrialStreams({**spec, "method": method}, {**point, **known}, trial)
-            results[key] = run_method(fit, estimator, {**method["params"], **known}, data, streams)
+            streams = TrialStreams({**spec, "method": method}, {**point, **accepted}, trial)
+            params = {**method["params"], **accepted}
+            results[key] = run_method(fit, estimator, params, data, streams)
         cpu_seconds[method["name"]] += time.process_time() - start
         yield method["name"], results[key]
         start = time.process_time()
 
 
 def run_method(
-    fit: Callable[..., Mapping[str, np.ndarray]] | None,
+    fit: Callable[..., Arrays] | None,
     estimator: Callable[..., Any],
     params: Mapping[str, Any],
     data: TrialData,
     streams: TrialStreams,
-) -> Mapping[str, np.ndarray]:
-    """Fit a class, or call a function; a class that lacks what is read of it is named.
-
-    Parameters
-    ----------
-    fit : callable
-        ``fit(estimator, params, data, streams)``; a function needs none.
-    estimator : type or callable
-        A class, or a function ``function(data, streams, **params)``.
-    params : mapping
-    data : TrialData
-    streams : TrialStreams
-    """
+) -> Arrays:
+    """Fit a class, or call a function, which needs no `fit`; what a class lacks is named."""
     if not isinstance(estimator, type):
         return estimator(data, streams, **params)
     try:
@@ -352,45 +271,30 @@ def _instance_data(
     spec: Mapping[str, Any],
     point: Mapping[str, Any],
     trial: int,
-    dataset: Mapping[str, np.ndarray] | None,
+    dataset: Arrays | None,
 ) -> TrialData:
-    """Make the data of an instance, which no method and no swept value may change."""
+    """Make the data of an instance."""
     return load_object(spec["data"])(point, trial, TrialStreams(spec, point, trial), dataset)
 
 
 def evaluate_fits(
     spec: Mapping[str, Any],
-    read_block: Callable[[int], Mapping[str, Mapping[str, np.ndarray]]],
-    dataset: Mapping[str, np.ndarray] | None,
+    read_block: Callable[[int], Mapping[str, Arrays]],
+    dataset: Arrays | None,
 ) -> dict[str, np.ndarray]:
     """Compute the metrics of all methods of an experiment from their fits.
 
-    Parameters
-    ----------
-    spec : mapping
-        From `Experiment.evaluate_spec`.
-    read_block : callable
-        Returns the arrays of each method, by name, for the number of a block. One block is held at
-        a time.
-    dataset : mapping of str to ndarray or None
-        The prepared data set, where the experiment reads one.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Of each method, columns with one entry per task: ``"<method>/point/<name>"``,
-        ``"<method>/trial"``, ``"<method>/fact/<name>"``, ``"<method>/value/<name>"``; and metrics
-        that are arrays as ``"<method>/array/<task>/<name>"``.
+    `spec` is from `Experiment.evaluate_spec`. `read_block` returns the arrays of each method, by
+    name, for the number of a block; one block is held at a time. The result has of each method
+    columns with one entry per task, ``"<method>/point/<name>"``, ``"<method>/trial"``,
+    ``"<method>/fact/<name>"`` and ``"<method>/value/<name>"``, and metrics that are arrays as
+    ``"<method>/array/<task>/<name>"``.
     """
     metrics = {method: _Metrics() for method in spec["methods"]}
     blocks = range(len(spec["blocks"]))
     for number in progress(blocks, len(blocks), f"{spec['experiment']} evaluated"):
         _evaluate_block(spec, number, read_block(number), dataset, metrics)
-    return {
-        f"{method}/{name}": values
-        for method, found in metrics.items()
-        for name, values in found.columns().items()
-    }
+    return _joined({method: rows.columns() for method, rows in metrics.items()})
 
 
 class _Metrics:
@@ -423,27 +327,25 @@ class _Metrics:
 def _evaluate_block(
     spec: Mapping[str, Any],
     number: int,
-    fitted: Mapping[str, Mapping[str, np.ndarray]],
-    dataset: Mapping[str, np.ndarray] | None,
+    fitted: Mapping[str, Arrays],
+    dataset: Arrays | None,
     metrics: Mapping[str, _Metrics],
 ) -> None:
     """Evaluate a block of every method; a function, so that it is gone before the next is read."""
     outputs = {method: _by_number(arrays) for method, arrays in fitted.items()}
     first = 0
     for point, trial, sweep in spec["blocks"][number]:
-        tasks: dict[str, list[Mapping[str, np.ndarray]]] = {
-            method: [by_number[first + place] for place in range(len(sweep))]
-            for method, by_number in outputs.items()
-        }
+        places = range(first, first + len(sweep))
+        tasks = {name: [results[i] for i in places] for name, results in outputs.items()}
         _evaluate_instance(spec, (point, trial, sweep), tasks, dataset, metrics)
         first += len(sweep)
 
 
 def _evaluate_instance(
     spec: Mapping[str, Any],
-    instance: tuple[Mapping[str, Any], int, list[Mapping[str, Any]]],
-    outputs: Mapping[str, list[Mapping[str, np.ndarray]]],
-    dataset: Mapping[str, np.ndarray] | None,
+    instance: Instance,
+    outputs: Mapping[str, Sequence[Arrays]],
+    dataset: Arrays | None,
     metrics: Mapping[str, _Metrics],
 ) -> None:
     """Evaluate an instance's tasks, by method and place, on data that are made once."""
@@ -455,21 +357,22 @@ def _evaluate_instance(
         if spec["reference"]:
             reference = outputs[spec["reference"]][place]
             seen = replace(data, extra={**data.extra, "reference": reference})
-        for method, found in metrics.items():
+        for method, rows in metrics.items():
             values = evaluate(seen, outputs[method][place])
-            found.add({**point, **swept}, trial, data, values)
+            rows.add({**point, **swept}, trial, data, values)
 
 
-def _numbered(results: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def _numbered(results: Iterable[Arrays]) -> dict[str, np.ndarray]:
     """Join results into one mapping, each name with its result's number before it."""
-    return {
-        f"{number:05d}/{name}": array
-        for number, result in enumerate(results)
-        for name, array in result.items()
-    }
+    return _joined({f"{number:05d}": result for number, result in enumerate(results)})
 
 
-def _by_number(arrays: Mapping[str, np.ndarray]) -> Mapping[int, dict[str, np.ndarray]]:
+def _joined(results: Mapping[str, Arrays]) -> dict[str, np.ndarray]:
+    """Join mappings into one, each name with its mapping's before it."""
+    return {f"{key}/{name}": a for key, result in results.items() for name, a in result.items()}
+
+
+def _by_number(arrays: Arrays) -> Mapping[int, dict[str, np.ndarray]]:
     """Undo `_numbered`; a result without arrays is empty."""
     results: defaultdict[int, dict[str, np.ndarray]] = defaultdict(dict)
     for name, array in arrays.items():

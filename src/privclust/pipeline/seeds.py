@@ -29,29 +29,9 @@ def generator(
 ) -> np.random.Generator:
     """Return the generator of one stream of one trial.
 
-    Parameters
-    ----------
-    base : int
-        The run's base seed (``seed`` in config/config.yaml), >= 0.
-    paper, experiment : str
-        Where the trial belongs.
-    point : mapping
-        The grid point, as JSON values.
-    trial : int
-        The repetition, >= 0.
-    stream : {"data", "init", "noise"}
-        What the numbers are for.
-    method : str, optional
-        Given for ``"noise"`` only: methods compared in one panel share data and starts.
-
-    Returns
-    -------
-    numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        For an unknown stream, or a method with a stream that methods share.
+    `base` is the run's seed (``seed`` in config/config.yaml), `point` the grid point as JSON
+    values, `stream` one of `STREAMS`, with a method for ``"noise"`` only: methods compared in one
+    panel share data and starts. Anything else is a ValueError.
 
     Examples
     --------

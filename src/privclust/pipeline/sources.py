@@ -23,24 +23,12 @@ _PACKAGE = "privclust"
 
 
 def source_files(dotted_paths: Iterable[str]) -> list[str]:
-    """Return the sorted source files that the named objects depend on.
+    """Return the sorted source files that the named modules, classes or functions depend on.
 
-    Parameters
-    ----------
-    dotted_paths : iterable of str
-        Modules, classes or functions, such as ``"privclust.segmentation.SSC"``. Below this
-        package the whole chain of imports is followed; of any other package only the named
-        module's own file counts.
-
-    Returns
-    -------
-    list of str
-        Paths of files, relative to the working folder where they lie below it.
-
-    Raises
-    ------
-    ValueError
-        If there is no module for a path, or a module of this package lacks the name.
+    They are given by dotted paths such as ``"privclust.segmentation.SSC"``. Below this package the
+    whole chain of imports is followed; of any other package only the named module's own file
+    counts. Files are relative to the working folder where they lie below it. It is a ValueError if
+    there is no module for a path, or a module of this package lacks the name.
     """
     pending = [_defining_module(path) for path in dotted_paths]
     seen: set[str] = set()
@@ -56,31 +44,17 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
 
 
 def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
-    """Return what a function depends on: other source files, and a digest of its own module's part.
+    """Return what a function or class depends on: other files, a digest of its own module's part.
 
-    Parameters
-    ----------
-    dotted_path : str
-        A function or a class.
-
-    Returns
-    -------
-    files : list of str
-        As `source_files` has them, of the names that are imported for it.
-    digest : str
-        SHA-256 of the source, comments included, of the function, of all that it uses of its
-        module, and of the module's statements that are no definitions.
-
-    Raises
-    ------
-    ValueError
-        As `source_files`.
+    The files are as `source_files` has them, of the names that are imported for it. The digest is
+    the SHA-256 of the source, comments included, of the function, of all that it uses of its
+    module, and of the module's statements that are no definitions.
     """
     module, name = _defining_module(dotted_path), dotted_path.rpartition(".")[2]
-    text = _file(module).read_text(encoding="utf-8")
+    text = _text(module)
     defined, statements = _top_level(text)
     parts, used = set(statements), {name}
-    pending = [name, *(found for node in statements for found in _names_in(node))]
+    pending = [name, *(used for node in statements for used in _names_in(node))]
     while pending:
         for node in defined.get(pending.pop(), ()):
             if node not in parts:
@@ -99,6 +73,12 @@ def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
     return source_files(imported), hashlib.sha256("\0".join(segments).encode()).hexdigest()
 
 
+def _text(module: str) -> str:
+    """Return the source of a module."""
+    return _file(module).read_text(encoding="utf-8")
+
+
+@functools.cache
 def _top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
     """Return a module's definitions by name, and its statements that are neither these nor imports.
 
@@ -123,7 +103,7 @@ def _top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
 
 def _names_in(node: ast.AST) -> set[str]:
     """Return the names that a piece of source mentions."""
-    return {found.id for found in ast.walk(node) if isinstance(found, ast.Name)}
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _segment(text: str, node: ast.stmt) -> str:
@@ -153,22 +133,9 @@ def _follow(module: str, name: str) -> str:
             if _find(submodule) is not None:
                 return submodule
             return _follow(imported, names[name]) if imported != module else module
-    if module.split(".")[0] == _PACKAGE and name not in _defined_names(module):
+    if module.split(".")[0] == _PACKAGE and name not in _top_level(_text(module))[0]:
         raise ValueError(f"{module}.{name}: the module has no such name")
     return module
-
-
-@functools.cache
-def _defined_names(module: str) -> frozenset[str]:
-    """Return the names that a module's own statements define."""
-    names: set[str] = set()
-    for node in ast.parse(_file(module).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names.update(target.id for target in targets if isinstance(target, ast.Name))
-    return frozenset(names)
 
 
 def _imports(module: str) -> list[str]:

@@ -38,24 +38,11 @@ def summary_table(
     point_names: Sequence[str],
     groups: Sequence[Sequence[str]],
 ) -> pd.DataFrame:
-    """Sum up trials per method, grid point and group.
+    """Sum up metrics of trials, from `trials_table`, per method, grid point and group.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        The tables of all methods, from `trials_table`.
-    metrics : sequence of str
-        The columns to sum up.
-    point_names : sequence of str
-        The axes of the grid.
-    groups : sequence of sequence of str
-        Further splits by facts; the split by nothing comes first.
-
-    Returns
-    -------
-    DataFrame
-        Columns: method, label, the axes, the facts (``"all"`` where not split), metric, n, mean,
-        median, std (n - 1 in the denominator), se = std / sqrt(n), min, max.
+    A group is a further split by facts; the split by nothing comes first. Columns of the result:
+    method, label, the axes of the grid, the facts (``"all"`` where not split), metric, n, mean,
+    median, std (n - 1 in the denominator), se = std / sqrt(n), min, max.
     """
     facts = sorted({fact for group in groups for fact in group})
     rows = []

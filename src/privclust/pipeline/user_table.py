@@ -17,21 +17,8 @@ SOURCE = "own: {}"
 def read_rows(path: str, columns: tuple[str, ...] | None = None) -> np.ndarray:
     """Read a file of numbers, a row a record, by the reader that its suffix asks for.
 
-    Parameters
-    ----------
-    path : str
-        ``.csv`` (compressed too), ``.npy``, ``.parquet`` or ``.h5``.
-    columns : tuple of str or None
-        Of a .csv or .parquet file with names; None for all.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features), float64
-
-    Raises
-    ------
-    DataError
-        In one line: the file, and what is wrong with it where.
+    It may be ``.csv`` (compressed too), ``.npy``, ``.parquet`` or ``.h5``; columns, None for all,
+    may be of a file with names. A DataError says in one line what is wrong with it where.
     """
     try:
         source = path if columns is None else _columns_of(path, columns)
@@ -76,29 +63,16 @@ def prepared(
 ) -> dict[str, np.ndarray]:
     """Return the rows of an entry of config/my_data.yaml with the corners of their box.
 
-    Parameters
-    ----------
-    name, path : str
-    columns : sequence of str or None
-    low, high : float or sequence of float
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``X`` (n_samples, n_features), ``low`` and ``high`` (n_features,).
-
-    Raises
-    ------
-    DataError
-        If the rows cannot be read, or bounds have another number of features.
+    That is ``X`` (n_samples, n_features), ``low`` and ``high`` (n_features,). A DataError says
+    what is wrong with the file, or that bounds have another number of features.
     """
     X = read_rows(path, None if columns is None else tuple(columns))
     box = {}
     for key, corner in (("low", low), ("high", high)):
-        given = np.asarray(corner, dtype=np.float64)
-        if given.ndim and len(given) != X.shape[1]:
+        bound = np.asarray(corner, dtype=np.float64)
+        if bound.ndim and len(bound) != X.shape[1]:
             raise DataError(
-                f"{path}: has {X.shape[1]} columns, but bounds of {name} have {len(given)}"
+                f"{path}: has {X.shape[1]} columns, but bounds of {name} have {len(bound)}"
             )
-        box[key] = np.broadcast_to(given, X.shape[1]).copy()
+        box[key] = np.broadcast_to(bound, X.shape[1]).copy()
     return {"X": X, **box}
