@@ -15,10 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.command import _output, _sketch, main
+from privclust.command import _output, _sketch_command, main
 from privclust.core.hdf5 import FileError
-from privclust.kmeans import _frequencies, _release
-from privclust.kmeans._sketch import Sketch
+from privclust.kmeans import Sketch, _frequencies, _release
 from privclust.privacy import Neighbours
 
 DRAWN = ["--frequencies", "30", "--variance", "2.5", "--seed", "1"]
@@ -304,8 +303,8 @@ def test_nothing_slow_is_imported_before_the_arguments_are_understood():
 
 
 def test_choices_are_those_of_the_library():
-    assert _sketch._LAWS[0] == "adapted_radius"
-    assert set(_sketch._LAWS) == set(_frequencies.LAWS)
+    assert _sketch_command._LAWS[0] == "adapted_radius"
+    assert set(_sketch_command._LAWS) == set(_frequencies.LAWS)
     with pytest.raises(SystemExit):
         main(["sketch", "x", "-o", "y", "--noise", "x"])
     for option, known in (

@@ -20,7 +20,7 @@ from privclust.core.config import ConfigError
 from privclust.core.hdf5 import FileError
 from privclust.datasets.images import UnreadableImagesError
 from privclust.datasets.registry import DataError
-from privclust.features._weights import WeightsError
+from privclust.features import WeightsError
 
 EXPECTED = (FileError, ConfigError, DataError, UnreadableImagesError, WeightsError)
 
@@ -37,15 +37,6 @@ def start(snakemake):
     """Send log lines to the job's log file and to the terminal, and explain what ends the job.
 
     When the interpreter ends, also after an error, what the job cost is the log's last line.
-
-    Parameters
-    ----------
-    snakemake : object
-        The object that Snakemake gives to a script.
-
-    Returns
-    -------
-    logging.Logger
     """
     log = logging.getLogger("privclust")
     log.setLevel(logging.INFO)

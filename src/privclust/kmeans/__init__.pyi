@@ -15,4 +15,5 @@ from ._release import scrambled as scrambled
 from ._release import sensitivities as sensitivities
 from ._release import sound_sigma_xi as sound_sigma_xi
 from ._sketch import Sketch as Sketch
+from ._sketch import secret_mask_seed as secret_mask_seed
 from ._sketch_decoding import decode as decode

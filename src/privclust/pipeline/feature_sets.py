@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privclust.core.config import ConfigError, load_validated
-from privclust.features._weights import weights_sha256
+from privclust.features import weights_sha256
 
 
 @dataclass(frozen=True)

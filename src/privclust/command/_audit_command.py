@@ -33,8 +33,8 @@ def add_to(commands) -> None:
     add("--epsilon", type=number, required=True, metavar="E", help="claimed, in nats")
     add("--delta", type=probability, default=0.0, metavar="D", help="claimed; default: 0")
     add("--trials", type=positive_integer, default=10_000, metavar="N", help="on each data set")
-    known = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE"
-    add("--data", nargs="+", metavar="X", help=known)
+    pair = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE"
+    add("--data", nargs="+", metavar="X", help=pair)
     add("--statistic", metavar="MODULE:CALLABLE", help="output to number; default: learned")
     add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
     add("--seed", type=seed, metavar="S", help="of the random numbers that the mechanism is given")
@@ -73,9 +73,9 @@ def _pair(args) -> tuple:
     """The two data sets: two files, an object, or the mechanism's module's ``pair``."""
     import numpy as np
 
-    if args.data is not None and len(args.data) == 2:
+    if args.data and len(args.data) == 2:
         return _file(args.data[0]), _file(args.data[1])
-    if args.data is not None:
+    if args.data:
         name = args.data[0]
         if ":" not in name:
             raise ValueError(f"--data {name}: must be MODULE:PAIR, or two files")
@@ -110,17 +110,17 @@ def _file(path: str) -> np.ndarray:
 
 def _callable(name: str, signature: str, n_arguments: int) -> Callable:
     """An object that can be called with so many arguments."""
-    found = _object(name)
-    if not callable(found):
-        raise ValueError(f"{name}: must be callable as {signature}, got {_short(found)}")
-    accepted = signature_of(found)
+    function = _object(name)
+    if not callable(function):
+        raise ValueError(f"{name}: must be callable as {signature}, got {_short(function)}")
+    accepted = signature_of(function)
     try:
         accepted.bind(*[None] * n_arguments)
     except TypeError as error:
         raise ValueError(
             f"{name}: must be callable as {signature}, got {accepted} ({error})"
         ) from None
-    return found
+    return function
 
 
 def _object(name: str):
@@ -131,7 +131,7 @@ def _object(name: str):
             f"{name}: must be of the form MODULE:NAME, such as package.module:function"
         )
     try:
-        found = importlib.import_module(module_name)
+        thing = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise ValueError(f"{name}: importing {module_name} failed ({error})") from error
@@ -141,10 +141,10 @@ def _object(name: str):
             f"{name}: importing {module_name} failed ({type(error).__name__}: {error})"
         ) from error
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(thing, part):
             raise ValueError(f"{name}: module {module_name} has no {path}")
-        found = getattr(found, part)
-    return found
+        thing = getattr(thing, part)
+    return thing
 
 
 def _short(value) -> str:

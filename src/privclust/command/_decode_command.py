@@ -41,16 +41,15 @@ def _run(args) -> None:
     from operator import add
 
     from privclust.core.files import write_text
-    from privclust.kmeans import decode
-    from privclust.kmeans._sketch import Sketch
+    from privclust.kmeans import Sketch, decode
 
     sketch = reduce(add, (Sketch.load(path) for path in args.sketches))
     bounds = None if args.bounds is None else tuple(args.bounds)
-    found = decode(sketch, args.clusters, bounds=bounds, random_state=args.seed)
+    decoded = decode(sketch, args.clusters, bounds=bounds, random_state=args.seed)
     columns = ",".join([*(f"x{j + 1}" for j in range(sketch.n_features)), "weight"])
     rows = (
         ",".join(repr(float(value)) for value in (*center, weight))
-        for center, weight in zip(found.centers, found.weights, strict=True)
+        for center, weight in zip(decoded.centers, decoded.weights, strict=True)
     )
     text = "\n".join([columns, *rows]) + "\n"
     if args.output is None:

@@ -79,9 +79,7 @@ def _run(args) -> None:
     import numpy as np
 
     from privclust.core.streams import chunks
-    from privclust.kmeans._feature_sums import FeatureSums
-    from privclust.kmeans._release import release
-    from privclust.kmeans._sketch import Sketch, secret_mask_seed
+    from privclust.kmeans import FeatureSums, Sketch, release, secret_mask_seed
     from privclust.privacy import noise_source
 
     if args.epsilon is not None and args.seed_noise is None:
@@ -136,7 +134,8 @@ def _check_sketch_arguments(args) -> None:
     if args.like is not None:
         for name in drawn:
             if getattr(args, name) is not None:
-                args.usage_error(f"--{_dashed(name)} does not go with --like, which brings its own")
+                option = name.replace("_", "-")
+                args.usage_error(f"--{option} does not go with --like, which brings its own")
     elif args.frequencies is None:
         args.usage_error("--frequencies M is needed (or --like SKETCH)")
     elif (args.variance is None) == (args.public_sample is None):
@@ -157,8 +156,7 @@ def _check_sketch_arguments(args) -> None:
 
 def _frequencies(args, n_features: int):
     """Return frequencies (n_features, m) and the number of measurements."""
-    from privclust.kmeans._frequencies import draw_frequencies, estimate_variance
-    from privclust.kmeans._sketch import Sketch
+    from privclust.kmeans import Sketch, draw_frequencies, estimate_variance
 
     if args.like is not None:
         like = Sketch.load(args.like)
@@ -194,11 +192,6 @@ def _check_room(output: str, frequencies) -> None:
     """Find out whether a sketch with these frequencies fits on the disk."""
     of_sums = 2 * 2 * 8 * frequencies.shape[1]
     check_write(Path(output), frequencies.nbytes + of_sums + _HEADER_BYTES)
-
-
-def _dashed(name: str) -> str:
-    """An option as it is typed."""
-    return name.replace("_", "-")
 
 
 def _cores() -> int:
