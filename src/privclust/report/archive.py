@@ -42,17 +42,9 @@ def write_archive(
     and have one fixed time, and the description has no clock but the jobs' own. On other machines
     ``versions.txt`` and the compressed bytes may differ.
 
-    Parameters
-    ----------
-    path : path-like
-        The zip file to write, at once or not at all.
-    plan : Plan
-        The plan of the run.
-    config : mapping
-        The content of config/config.yaml with what the command line changed. It is what stands in
-        the crate, without the mirror, which is a path of the machine.
-    jobs : iterable of Job
-        From `read_jobs`.
+    `config` is the content of config/config.yaml with what the command line changed. It is what
+    stands in the crate, without the mirror, which is a path of the machine. `jobs` is from
+    `read_jobs`. The zip file is written at once or not at all.
 
     Raises
     ------

@@ -15,32 +15,15 @@ STATISTICS: dict[str, Callable[..., Any]] = {
     "median": np.median,
     "std": lambda values, axis: np.std(values, axis=axis, ddof=1),
 }
-PRINTED_COLUMNS = (
-    "target",
-    "experiment",
-    "method",
-    "metric",
-    "statistic",
-    "select",
-    "value",
-    "trials",
-)
+_KEYS = ("target", "experiment", "method", "metric", "statistic", "select")
+PRINTED_COLUMNS = (*_KEYS, "value", "trials")
 
 
 def bootstrap_interval(values: np.ndarray, statistic: str) -> tuple[float, float]:
-    """95 % percentile interval of a statistic over trials, from 2000 resamples of the trials.
+    """95 % percentile interval of a key of `STATISTICS` over trials, from 2000 resamples of these.
 
-    The resamples are drawn from a fixed seed, so that a run gives the same verdicts twice.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_trials,)
-    statistic : {"mean", "median", "std"}
-
-    Returns
-    -------
-    low, high : float
-        NaN for fewer than two trials.
+    The resamples are drawn from a fixed seed, so that a run gives the same verdicts twice. Fewer
+    than two trials give NaN.
     """
     if len(values) < 2:
         return float("nan"), float("nan")
@@ -51,13 +34,7 @@ def bootstrap_interval(values: np.ndarray, statistic: str) -> tuple[float, float
 
 
 def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
-    """Return the trials that meet a condition ``"column=value"``, or all for an empty one.
-
-    Raises
-    ------
-    ValueError
-        If the table has no such column.
-    """
+    """Return the trials that meet a condition ``"column=value"``, or all for an empty one."""
     if not condition:
         return trials
     column, _, value = condition.partition("=")
@@ -78,22 +55,12 @@ def decimals(printed: str) -> int:
 
 
 def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Put ours beside each printed number.
+    """Put ours, from the trials by experiment, beside each printed number.
 
-    Parameters
-    ----------
-    printed : DataFrame
-        Columns `PRINTED_COLUMNS`: the value as text just as it is printed, in per cent, and the
-        number of trials it was computed from.
-    trials : dict of str to DataFrame
-        Trials by experiment; those that are not there give rows without our number.
-
-    Returns
-    -------
-    DataFrame
-        The printed table and: label, n (our trials), ours, its 95 % interval low to high, agrees
-        (whether the printed number lies in the interval, widened by half a unit of its last digit),
-        source.
+    `printed` has `PRINTED_COLUMNS`: the value as text just as it is printed, in per cent, and the
+    number of trials it was computed from. The result has these and: label, n (our trials), ours,
+    its 95 % interval low to high, agrees (whether the printed number lies in the interval, widened
+    by half a unit of its last digit), source. Without trials there is no number of ours.
     """
     rows = []
     for entry in printed.to_dict("records"):

@@ -26,15 +26,8 @@ LIMITS = {"quick": 600.0, "paper": 4 * 3600.0}  # seconds of wall time on 2 core
 OVERHEAD_LIMIT = 0.10
 CORES = (1, 2, 4, 8, 16, 32, 64)  # for which times are predicted
 _WORKFLOW_OUTPUTS = ("results/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
-_RUN_COLUMNS = (
-    "started",
-    "ended",
-    "cores",
-    "planning_s",
-    "planning_cpu_s",
-    "cpu_s",
-    "children_cpu_s",
-)
+_RUN_TIMES = ["planning_s", "planning_cpu_s", "cpu_s", "children_cpu_s"]
+_RUN_COLUMNS = ["started", "ended", "cores", *_RUN_TIMES]
 _DATA_LOGS = {"fetch": "fetch", "prepare": "prepare", "features": "features", "read_own": "own"}
 
 
@@ -44,61 +37,33 @@ class CostError(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """What one job cost.
-
-    Attributes
-    ----------
-    rule : str
-    paper : str
-        The paper it is for; ``"data"`` for what experiments share, ``"page"`` for the scorecard.
-    target : str
-        The target it draws, else empty.
-    threads : int
-    ended : float
-        Seconds since the epoch.
-    cpu_s, work_cpu_s : float
-        CPU seconds of the job and its children; and those of its work alone: of fits what
-        the methods took, of other jobs what came after the imports of their script.
-    wall_s : float
-        Seconds, as Snakemake saw it.
-    peak_mb, written_mb : float
-        Largest resident memory of one of its processes, and what it wrote, in 10^6 bytes.
-    needs : tuple of int
-        Places of the jobs whose files it read.
-    """
+    """What one job cost; sizes are in 10^6 bytes."""
 
     rule: str
-    paper: str
-    target: str
+    paper: str  # "data" for what experiments share, "page" for the scorecard
+    target: str  # that it draws, else empty
     threads: int
-    ended: float
-    cpu_s: float
-    work_cpu_s: float
-    wall_s: float
-    peak_mb: float
+    ended: float  # in seconds since the epoch
+    cpu_s: float  # of the job and its children
+    work_cpu_s: float  # of fits what the methods took, else what came after the script's imports
+    wall_s: float  # as Snakemake saw it
+    peak_mb: float  # largest resident memory of one of its processes
     written_mb: float
-    needs: tuple[int, ...] = ()
+    needs: tuple[int, ...] = ()  # places of the jobs whose files it read
 
 
 @dataclass(frozen=True)
 class Costs:
     """The jobs behind a page, what was not recorded, and the runs of Snakemake that did them.
 
-    Attributes
-    ----------
-    jobs : list of Job
-        Each after all that it needs.
-    unrecorded : list of str
-        Files that jobs read and the workflow makes, of whose making there is no record.
-    runs : DataFrame
-        A row for each run of Snakemake that did one of the jobs, in its order: ``started`` and
-        ``ended`` (seconds since the epoch), ``cores`` (missing on a cluster), ``planning_s`` and
-        ``planning_cpu_s`` until the first job could start, ``cpu_s`` of Snakemake's own process,
-        ``children_cpu_s`` of all processes that it started and waited for.
+    `runs` has a row for each run of Snakemake that did one of the jobs, in its order: ``started``
+    and ``ended`` (seconds since the epoch), ``cores`` (missing on a cluster), ``planning_s`` and
+    ``planning_cpu_s`` until the first job could start, ``cpu_s`` of Snakemake's own process,
+    ``children_cpu_s`` of all processes that it started and waited for.
     """
 
-    jobs: list[Job]
-    unrecorded: list[str]
+    jobs: list[Job]  # each after all that it needs
+    unrecorded: list[str]  # files of the workflow that jobs read, without a record of their making
     runs: pd.DataFrame
 
     def done_in(self, run: Any) -> list[int]:
@@ -128,24 +93,10 @@ class Costs:
 
 
 def read_costs(effort: str, folder: str | Path = ".") -> Costs:
-    """Read what the jobs behind ``results/<effort>/index.html`` cost.
+    """Read what the jobs behind ``results/<effort>/index.html`` cost, where the workflow ran.
 
-    Logs of jobs that the page does not rest on, such as those of an older plan, do not count.
-
-    Parameters
-    ----------
-    effort : str
-    folder : path, default "."
-        Where the workflow ran.
-
-    Returns
-    -------
-    Costs
-
-    Raises
-    ------
-    CostError
-        If the page has no record, or no finished run of Snakemake made it.
+    Logs of jobs that the page does not rest on, such as those of an older plan, do not count. It is
+    a CostError if the page has no record, or no finished run of Snakemake made it.
     """
     folder = Path(folder)
     logs = [folder / "logs" / name for name in (effort, *_DATA_LOGS.values())]
@@ -215,53 +166,46 @@ def _job(record: dict, folder: Path) -> Job:
     benchmark = folder / "benchmarks/out" / Path(record["log"]).with_suffix(".tsv")
     if not benchmark.exists():
         raise CostError(f"{benchmark}: not there; it says how long a job took")
+    counts = ("threads", "ended", "cpu_s", "peak_mb", "written_mb")
     return Job(
         rule=rule,
         paper=paper,
         target=wildcards.get("target", ""),
-        threads=record["threads"],
-        ended=record["ended"],
-        cpu_s=record["cpu_s"],
         work_cpu_s=work,
         wall_s=float(pd.read_csv(benchmark, sep="\t").s.iloc[0]),
-        peak_mb=record["peak_mb"],
-        written_mb=record["written_mb"],
+        **{key: record[key] for key in counts},
     )
 
 
 def _read_runs(path: Path) -> pd.DataFrame:
     """Read the lines that runs of Snakemake left; none where none has ended."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return pd.DataFrame([json.loads(line) for line in lines], columns=list(_RUN_COLUMNS))
+    return pd.DataFrame([json.loads(line) for line in lines], columns=_RUN_COLUMNS)
 
 
 def cost_table(costs: Costs) -> pd.DataFrame:
     """Add costs up by rule, by paper, by target, and over all.
 
     Rules, and likewise papers, add up to the total; targets do not, since each has all that it
-    rests on, data included, which it may share with others.
-
-    Returns
-    -------
-    DataFrame
-        ``level`` (rule, paper, target or total), ``name``, ``jobs``, ``cpu_s``, ``work_cpu_s``,
-        ``overhead_cpu_s`` (the difference), ``overhead`` (as a part of ``cpu_s``), ``wall_s``
-        (added up over jobs), ``peak_mb``, ``written_mb``. The row ``snakemake`` is Snakemake's own
-        process, with `Costs.rest_cpu_s`: planning and handing out jobs, none of it work.
+    rests on, data included, which it may share with others. Columns: ``level`` (rule, paper, target
+    or total), ``name``, ``jobs``, ``cpu_s``, ``work_cpu_s``, ``overhead_cpu_s`` (the difference),
+    ``overhead`` (as a part of ``cpu_s``), ``wall_s`` (added up over jobs), ``peak_mb``,
+    ``written_mb``. The row ``snakemake`` is Snakemake's own process, with `Costs.rest_cpu_s`:
+    planning and handing out jobs, none of it work.
     """
     jobs = pd.DataFrame([job.__dict__ for job in costs.jobs]).drop(columns="needs")
     runs = costs.runs
-    own = _row("snakemake", jobs.iloc[:0])
-    own |= {"cpu_s": runs.cpu_s.sum() + costs.rest_cpu_s, "wall_s": runs.planning_s.sum()}
+    engine = _row("snakemake", jobs.iloc[:0])
+    engine |= {"cpu_s": runs.cpu_s.sum() + costs.rest_cpu_s, "wall_s": runs.planning_s.sum()}
     rows = []
     for level in ("rule", "paper"):
         rows += [{"level": level} | _row(name, group) for name, group in jobs.groupby(level)]
-        rows += [{"level": level} | own]
+        rows += [{"level": level} | engine]
     for place in sorted((i for i, t in enumerate(jobs.target) if t), key=lambda i: jobs.target[i]):
         behind = jobs.iloc[sorted(_ancestors(costs.jobs, place))]
         rows.append({"level": "target"} | _row(jobs.target[place], behind))
     total = _row("all", jobs)
-    total |= {key: total[key] + own[key] for key in ("cpu_s", "wall_s")}
+    total |= {key: total[key] + engine[key] for key in ("cpu_s", "wall_s")}
     table = pd.DataFrame([*rows, {"level": "total"} | total])
     table.insert(5, "overhead_cpu_s", table.cpu_s - table.work_cpu_s)
     table.insert(6, "overhead", table.overhead_cpu_s / table.cpu_s)
@@ -271,10 +215,8 @@ def cost_table(costs: Costs) -> pd.DataFrame:
 def _row(name: str, jobs: pd.DataFrame) -> dict[str, Any]:
     """Sum up some jobs."""
     sums = {key: jobs[key].sum() for key in ("cpu_s", "work_cpu_s", "wall_s")}
-    peak = jobs.peak_mb.max() if len(jobs) else float("nan")
-    return {"name": name, "jobs": len(jobs), **sums, "peak_mb": peak} | {
-        "written_mb": jobs.written_mb.sum()
-    }
+    sizes = {"peak_mb": jobs.peak_mb.max(), "written_mb": jobs.written_mb.sum()}
+    return {"name": name, "jobs": len(jobs), **sums, **sizes}
 
 
 def _ancestors(jobs: Sequence[Job], place: int) -> set[int]:
@@ -296,23 +238,8 @@ def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
     ``total / cores + (1 - 1 / cores) * critical path`` (Graham, SIAM J. Appl. Math. 17, 1969) where
     each job has one thread.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        Each after those it needs. A job of more threads than there are cores takes all cores.
-    cores : int
-        At least 1.
-    dispatch_s : float, default 0.0
-        Seconds added to each job for handing it out.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If `cores` is below 1.
+    Each job comes after those it needs. One of more threads than there are cores takes all cores.
+    Handing out a job adds `dispatch_s` to it. Fewer than 1 core is a ValueError.
 
     Examples
     --------
@@ -348,17 +275,9 @@ def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
 def bounds(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> tuple[float, float]:
     """Return the least and the largest time that any list scheduling of jobs can take.
 
-    Parameters
-    ----------
-    jobs, cores, dispatch_s
-        As for `makespan`.
-
-    Returns
-    -------
-    lower, upper : float
-        Seconds: ``max(total / cores, critical path)``, and Graham's bound (see `makespan`), where
-        a job of several threads counts for its threads in the total. The upper one holds for jobs
-        of one thread.
+    That is, in seconds, ``max(total / cores, critical path)``, and Graham's bound (see `makespan`),
+    where a job of several threads counts for its threads in the total. The upper one holds for jobs
+    of one thread.
 
     Examples
     --------
@@ -379,15 +298,7 @@ def bounds(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> tuple[fl
 def predict(costs: Costs, cores: Iterable[int]) -> pd.DataFrame:
     """Predict how long all would take on some numbers of cores, planning included.
 
-    Parameters
-    ----------
-    costs : Costs
-    cores : iterable of int
-
-    Returns
-    -------
-    DataFrame
-        ``cores``, ``jobs``, ``predicted_s``, ``lower_s``, ``upper_s`` (see `bounds`).
+    Columns: ``cores``, ``jobs``, ``predicted_s``, ``lower_s``, ``upper_s`` (see `bounds`).
     """
     rows = [{"cores": n, **_prediction(costs.jobs, n, costs)} for n in cores]
     return pd.DataFrame(rows)
@@ -396,11 +307,8 @@ def predict(costs: Costs, cores: Iterable[int]) -> pd.DataFrame:
 def compare_runs(costs: Costs) -> pd.DataFrame:
     """Predict the time of each run from the jobs that it did, beside what it took.
 
-    Returns
-    -------
-    DataFrame
-        As from `predict`, with ``measured_s``; a row for each run on a known number of cores.
-        ``complete`` says whether it did all jobs.
+    The result is as from `predict`, with ``measured_s``; a row for each run on a stated number of
+    cores. ``complete`` says whether it did all jobs.
     """
     rows = []
     for run in costs.runs[costs.runs.cores.notna()].itertuples():
@@ -425,21 +333,9 @@ def _prediction(jobs: Sequence[Job], cores: int, costs: Costs) -> dict[str, floa
 
 
 def verdict_lines(table: pd.DataFrame, model: pd.DataFrame, effort: str) -> list[str]:
-    """Say in words whether a run keeps within the project's limits.
+    """Say whether a run keeps within the limits of its effort: time on 2 cores, overhead.
 
-    Parameters
-    ----------
-    table : DataFrame
-        From `cost_table`.
-    model : DataFrame
-        From `predict`, with a row for 2 cores.
-    effort : str
-        A key of `LIMITS`.
-
-    Returns
-    -------
-    list of str
-        One line on the time on 2 cores and one on overhead as a part of CPU time.
+    `table` is from `cost_table`, `model` from `predict`, with a row for 2 cores.
     """
     predicted = float(model.predicted_s[model.cores == 2].iloc[0])
     overhead = float(table.overhead[table.level == "total"].iloc[0])

@@ -71,30 +71,10 @@ def describe(
     project: Mapping[str, Any],
     members: Mapping[str, bytes],
 ) -> str:
-    """Return the text of ``ro-crate-metadata.json``.
+    """Return the text of ``ro-crate-metadata.json``: JSON-LD, with entities and keys sorted.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan of the run.
-    config : mapping
-        The content of config/config.yaml with what the command line changed.
-    jobs : list of Job
-        What ran.
-    project : mapping
-        The table ``project`` of pyproject.toml.
-    members : mapping of str to bytes
-        Each file in the crate, by its path.
-
-    Returns
-    -------
-    str
-        JSON-LD, with entities and keys sorted.
-
-    Raises
-    ------
-    FileError
-        If an output of a job is missing or is not what the job wrote.
+    `project` is the table ``project`` of pyproject.toml, `members` has each file in the crate by
+    its path; see `privclust.report.archive.write_archive` for the rest, and errors.
     """
     run = _Run(plan, config, jobs, project, members)
     _describe(run)

@@ -11,52 +11,25 @@ from pathlib import Path
 
 from privclust.core.hdf5 import FileError
 
-"""The file that Snakemake runs."""
-
 
 @dataclass(frozen=True)
 class Job:
-    """A job that Snakemake ran, as its records tell.
+    """A job that Snakemake ran, as its records tell."""
 
-    Attributes
-    ----------
-    rule : str
-        The rule, whose script is ``workflow/scripts/<rule>.py``.
-    inputs, outputs : tuple of str
-        Files and folders, as the rule names them, sorted.
-    start, end : float
-        When it started and when its last output was there, in seconds since 1970 (UTC).
-    spec : str
-        The parameters that decided its outputs, as JSON; empty if there are none.
-    """
-
-    rule: str
-    inputs: tuple[str, ...]
+    rule: str  # whose script is ``workflow/scripts/<rule>.py``
+    inputs: tuple[str, ...]  # files and folders, as the rule names them, sorted
     outputs: tuple[str, ...]
-    start: float
-    end: float
-    spec: str
+    start: float  # in seconds since 1970 (UTC)
+    end: float  # when its last output was there
+    spec: str  # the parameters that decided its outputs, as JSON; empty if there are none
 
 
 def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
-    """Read which jobs made a result, and what they needed, back to the data.
+    """Read which jobs made a result, and what they needed, back to the data, by rule and outputs.
 
-    Parameters
-    ----------
-    records : path-like
-        The folder with Snakemake's record of each output, ``.snakemake/metadata``.
-    result : str
-        The file that all of the run led to, such as ``results/quick/index.html``.
-
-    Returns
-    -------
-    list of Job
-        Sorted by rule and outputs.
-
-    Raises
-    ------
-    FileError
-        If there is no record of how the result was made, or a record cannot be read.
+    `records` is the folder with Snakemake's record of each output, ``.snakemake/metadata``,
+    `result` the file that all of the run led to, such as ``results/quick/index.html``. It is a
+    FileError if there is no record of how that was made, or a record cannot be read.
     """
     grouped: dict[tuple[str, ...], list[Job]] = {}
     for path in sorted(Path(records).rglob("*")):
@@ -81,13 +54,7 @@ def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
 
 
 def read_content(name: str) -> bytes:
-    """Read a file that an archive needs.
-
-    Raises
-    ------
-    FileError
-        If it cannot be read.
-    """
+    """Read a file that an archive needs; it is a FileError if that cannot be done."""
     try:
         return Path(name).read_bytes()
     except OSError as error:

@@ -49,19 +49,9 @@ def judge(
 ) -> pd.DataFrame:
     """Return a verdict for each claim; a claim on printed numbers gives one for each number.
 
-    Parameters
-    ----------
-    claims : list of mapping
-        The entries of the papers' claims.yaml, each with its ``paper``.
-    trials : mapping of str to DataFrame
-        The trials of each experiment that was run.
-    printed : DataFrame
-        The numbers the papers print; see `privclust.report.comparison.PRINTED_COLUMNS`.
-
-    Returns
-    -------
-    DataFrame
-        Columns `COLUMNS`.
+    `claims` are the entries of the papers' claims.yaml, each with its ``paper``, `trials` those of
+    each experiment that was run, `printed` the numbers the papers print; see
+    `privclust.report.comparison.PRINTED_COLUMNS`. The result has `COLUMNS`.
     """
     rows: list[dict[str, str]] = []
     for claim in claims:
@@ -164,10 +154,10 @@ def _at_most(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], 
 def _lower(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare a method's value with the others' on the one data set that a figure shows."""
     values = table.set_index("method")[check["metric"]]
-    own = values[check["method"]]
-    results = ["holds" if own < values[other] else "fails" for other in check["against"]]
+    value = values[check["method"]]
+    results = ["holds" if value < values[other] else "fails" for other in check["against"]]
     others = ", ".join(f"{other} {values[other]:.4g}" for other in check["against"])
-    return results, f"{own:.4g} against {others}"
+    return results, f"{value:.4g} against {others}"
 
 
 def _falls(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:

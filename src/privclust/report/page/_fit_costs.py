@@ -14,19 +14,10 @@ NAME = "costs.js"
 def costs_script(spec: Mapping[str, Any], costs: Mapping[str, pd.DataFrame]) -> str:
     """Return the script ``costs.js``, which tells the page what the fits behind its targets took.
 
-    Parameters
-    ----------
-    spec : mapping
-        From `privclust.pipeline.jobs.Jobs.page_spec`.
-    costs : mapping of str to DataFrame
-        The content of each experiment's ``costs.tsv``: columns ``method`` and ``cpu_seconds``, the
-        CPU seconds of all fits of a method.
-
-    Returns
-    -------
-    str
-        One assignment of JSON: for each experiment, pairs of a method's label and CPU seconds, in
-        the order of the table.
+    `spec` is from `privclust.pipeline.jobs.Jobs.page_spec`; `costs` has the content of each
+    experiment's ``costs.tsv``: ``method`` and ``cpu_seconds``, the CPU seconds of all its fits. The
+    script is one assignment of JSON: for each experiment, pairs of a method's label and CPU
+    seconds, in the order of the table.
 
     Examples
     --------

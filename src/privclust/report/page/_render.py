@@ -39,12 +39,7 @@ def render(
     sizes : mapping of str to (int, int)
         Width and height of each target's drawing, in pixels; see `svg_size`.
     sources : mapping of str to list of str
-        What the data of each experiment is; a text that begins with ``substitute`` says that
-        something stood in for the paper's data.
-
-    Returns
-    -------
-    str
+        What the data of each experiment is; ``substitute...`` where it stands in for the paper's.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -82,19 +77,7 @@ def render(
 def svg_size(text: str) -> tuple[int, int]:
     """Return the width and height of a drawing in CSS pixels, from the head of its SVG file.
 
-    Parameters
-    ----------
-    text : str
-        The file's content, or its first kilobyte; sizes in points, as Matplotlib writes them.
-
-    Returns
-    -------
-    width, height : int
-
-    Raises
-    ------
-    ValueError
-        If there is no size in points.
+    Sizes may be in points alone, as Matplotlib writes them; else it is a ValueError.
 
     Examples
     --------
@@ -148,11 +131,11 @@ def _papers(
     papers = []
     for about in spec["papers"]:
         name = about["name"]
-        own = [target for target in targets if target["paper"] == name]
+        of_paper = [target for target in targets if target["paper"] == name]
         rows = verdicts[verdicts["paper"] == name]
         parts = {
-            "targets": own,
-            "n_ours": sum(target["ours"] for target in own),
+            "targets": of_paper,
+            "n_ours": sum(target["ours"] for target in of_paper),
             "counts": _parts.counts(rows),
             "share": f"{(rows['verdict'] == REPRODUCED).mean():.4f}" if len(rows) else "",
             "command": _parts.command(spec["changed"], name),
