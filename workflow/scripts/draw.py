@@ -17,8 +17,8 @@ for path in snakemake.input.metrics:
     artefact = artefacts.read(path, "metrics")
     for method in artefact.parameters["methods"]:
         columns = columns_of(method, artefact.arrays)
-        found = {k: v for k, v in columns.items() if k.startswith("array/")}
-        arrays[artefact.parameters["experiment"], method] = found
+        of_tasks = {k: v for k, v in columns.items() if k.startswith("array/")}
+        arrays[artefact.parameters["experiment"], method] = of_tasks
 
 
 def tables(paths, separator=","):

@@ -15,10 +15,10 @@ from privclust.pipeline.tables import (
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
-found = artefacts.read(snakemake.input.metrics, "metrics", {"experiment": spec["experiment"]})
+metrics = artefacts.read(snakemake.input.metrics, "metrics", {"experiment": spec["experiment"]})
 tables, names, axes = [], [], []
 for method, label in spec["labels"].items():
-    columns = columns_of(method, found.arrays)
+    columns = columns_of(method, metrics.arrays)
     tables.append(trials_table(label, method, columns))
     names += [name for name in metric_names(columns) if name not in names]
     axes += [key[6:] for key in columns if key.startswith("point/") and key[6:] not in axes]

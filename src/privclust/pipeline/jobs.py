@@ -58,8 +58,8 @@ class Jobs:
             "batch": {batch for e in plan.experiments.values() for batch in e.batches},
             "target": plan.targets,
         }
-        known = {key: "|".join(sorted(values)) or "none" for key, values in names.items()}
-        return {**known, "block": _NUMBER, "shard": _NUMBER}
+        patterns = {key: "|".join(sorted(values)) or "none" for key, values in names.items()}
+        return {**patterns, "block": _NUMBER, "shard": _NUMBER}
 
     # What jobs need.
 

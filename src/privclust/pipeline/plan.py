@@ -136,10 +136,10 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         paper = document["paper"]
         _check_dotted_paths(document, path)
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
-        own = experiments_of(document, config["effort"], config["seed"], path)
-        _add(experiments, own, f"{path}: experiments")
+        of_paper = experiments_of(document, config["effort"], config["seed"], path)
+        _add(experiments, of_paper, f"{path}: experiments")
         drawn = _targets_of(document, path).items()
-        drawable = {name: target for name, target in drawn if set(target.experiments) <= set(own)}
+        drawable = {name: target for name, target in drawn if {*target.experiments} <= {*of_paper}}
         _add(targets, drawable, f"{path}: targets")
     features = load_feature_sets(
         config["features"], folder / "features.schema.yaml", datasets, config["datasets"]

@@ -80,12 +80,12 @@ def paper_of_own_data(
         return None
     document = load_validated(template, schemas / "paper.schema.yaml")
     experiments, targets = {}, {}
-    for name, own in data.items():
+    for name, dataset in data.items():
         for key, entry in document["experiments"].items():
             experiment = copy.deepcopy(entry) | {"dataset": name}
             for settings in experiment["effort"].values():
                 grids = settings.get("grid", [{}])
-                settings["grid"] = [{**part, "n_clusters": own.n_clusters} for part in grids]
+                settings["grid"] = [{**part, "n_clusters": dataset.n_clusters} for part in grids]
             experiments[f"{name}_{key}"] = experiment
         for key, entry in document["targets"].items():
             targets[f"{name}_{key}"] = {
@@ -105,8 +105,8 @@ def join_own_methods(
     the key and the method: a class that cannot be imported or has not what a fit calls, a target
     that there is not or that takes no other methods, a name that is taken.
     """
-    own = load_validated(path, schemas / "my_methods.schema.yaml")
-    for name, method in own["methods"].items():
+    config = load_validated(path, schemas / "my_methods.schema.yaml")
+    for name, method in config["methods"].items():
         where = f"{path}: methods.{name}"
         estimator = _own_class(method["class"], f"{where}.class")
         for target in method["targets"]:
@@ -127,16 +127,16 @@ def join_own_methods(
                 entry["methods"] = {**entry["methods"], name: use}
         if "audit" in method:
             _add_to_audit(documents, name, method, where)
-    if own["claims"]:
-        validate(own["claims"], load_yaml(schemas / "claims.schema.yaml"), f"{path}: claims")
+    if config["claims"]:
+        validate(config["claims"], load_yaml(schemas / "claims.schema.yaml"), f"{path}: claims")
     papers = {target: d["paper"] for d in documents for target in d["targets"]}
-    for claim in own["claims"]:
+    for claim in config["claims"]:
         if claim["target"] not in papers:
             raise ConfigError(
                 f"{path}: claims.{claim['id']}.target: got {claim['target']!r}; it may be one of "
                 f"{', '.join(sorted(papers))}"
             )
-    return [{**claim, "paper": papers[claim["target"]]} for claim in own["claims"]]
+    return [{**claim, "paper": papers[claim["target"]]} for claim in config["claims"]]
 
 
 def _own_class(dotted: str, where: str) -> Any:
