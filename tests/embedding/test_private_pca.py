@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.embedding._private_pca import PrivatePCA, _second_moments
+from privclust.embedding._private_pca import PrivatePCA, second_moments
 from privclust.privacy import PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss
 
@@ -58,7 +58,7 @@ def test_sensitivity_of_moments_is_a_bound_and_attained(mechanism, d):
     weight = model(mechanism=mechanism)._noise(d).weight
     weights = np.where(np.eye(d, dtype=bool), 1.0, weight)[np.triu_indices(d)]
     rows = rows_of_the_ball(d, d)
-    found = np.array([_second_moments(row[None], 1.0)[np.triu_indices(d)] for row in rows])
+    found = np.array([second_moments(row[None], 1.0)[np.triu_indices(d)] for row in rows])
     found *= weights
     replaced = np.linalg.norm(found[:, None] - found, axis=2).max()
     for neighbours, largest in (
@@ -226,14 +226,14 @@ def test_without_noise_to_speak_of_it_is_pca(mechanism, k):
 
 def test_many_rows_are_summed_up_in_parts():
     X = ellipsoid(9000)
-    np.testing.assert_allclose(_second_moments(X, 2.0), X.T @ X / 4.0, rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(second_moments(X, 2.0), X.T @ X / 4.0, rtol=1e-12, atol=1e-10)
 
 
 def test_rounding_of_float32_does_not_pass_the_bound():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 40))
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
-    traces = np.array([np.trace(_second_moments(row[None], 1.0)) for row in X])
+    traces = np.array([np.trace(second_moments(row[None], 1.0)) for row in X])
     assert (X.astype(np.float64) ** 2).sum(axis=1).max() > 1.0 + 1e-9
     assert traces.max() <= 1.0 + 1e-12
 

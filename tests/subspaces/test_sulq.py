@@ -41,7 +41,7 @@ def test_sensitivity_is_a_bound_and_attained(calibration, d):
     """
     rng = np.random.default_rng(d)
     bases = random_bases(3, d, 1, rng)
-    noise = model(calibration=calibration)._noise(d, 1)
+    noise = model(calibration=calibration).round_noise(d, 1)
     weights = np.where(np.eye(d, dtype=bool), 1.0, noise.weight)[np.triu_indices(d)]
 
     def coordinates(row):
@@ -54,7 +54,7 @@ def test_sensitivity_is_a_bound_and_attained(calibration, d):
     largest = np.linalg.norm(found[:, None] - found, axis=2).max()
     assert largest == pytest.approx(math.sqrt(2), rel=1e-12)
     assert largest <= noise.sensitivity.value * (1 + 1e-12)
-    added = model(calibration=calibration, neighbours="add_remove")._noise(d, 1).sensitivity
+    added = model(calibration=calibration, neighbours="add_remove").round_noise(d, 1).sensitivity
     assert np.linalg.norm(found, axis=1).max() == pytest.approx(added.value, rel=1e-12)
 
 
@@ -79,7 +79,7 @@ def test_calibration_spends_the_budget(neighbours, delta2, n_init, max_iter):
 
 def test_mod_sulq_scale_by_hand():
     """d = 3, epsilon' = 0.5, delta' = 1e-3: 4/0.5 sqrt(2 ln(12 / 0.0050133)) + 1/sqrt(0.5)."""
-    noise = model(calibration="mod_sulq", epsilon=1.0, delta=2e-3)._noise(3, 2)
+    noise = model(calibration="mod_sulq", epsilon=1.0, delta=2e-3).round_noise(3, 2)
     assert noise.sigma == pytest.approx(8 * math.sqrt(2 * 7.78055) + 1.41421, rel=1e-5)
     assert noise.weight == 1.0
 
@@ -94,7 +94,7 @@ def test_mod_sulq_promises_less_than_it_was_asked_for(d, max_iter):
     X = np.random.default_rng(0).standard_normal((20, d)) / 100
     for epsilon in (0.01, 1.0, 1e3, 1e6):
         found = model(2, 1, calibration="mod_sulq", epsilon=epsilon, max_iter=max_iter).fit(X)
-        noise = found._noise(d, max_iter)
+        noise = found.round_noise(d, max_iter)
         rho = max_iter / noise.sigma**2
         assert found.guarantee_.epsilon == pytest.approx(pld_epsilon([Loss(rho)], 1e-6), rel=1e-6)
         assert found.guarantee_.epsilon < epsilon

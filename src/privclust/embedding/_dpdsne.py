@@ -17,7 +17,7 @@ from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.embedding._random_projection import PER_CALL
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.measurements import Gaussian, gaussian_share
-from privclust.privacy.noise import is_seeded, noise_source
+from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_ROWS = 1024  # private rows that are embedded together: what does not depend on one another
@@ -32,7 +32,7 @@ _ATTRACTION = Sensitivity(  # over D, which is public
 _OF_ALL_GRADIENTS = "each of n gradients within a ball of radius C: 2 C sqrt(n)"
 
 
-class DPdSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DPdSNE(NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Differentially private t-SNE of private rows, given an embedding of public ones.
 
     `fit` takes public rows (anchors) and their embedding z, by whatever method: t-SNE, say.

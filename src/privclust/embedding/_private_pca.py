@@ -175,7 +175,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_parameters(self, X)
         source = noise_source(self.random_state)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        moments = _second_moments(rows, radius)
+        moments = second_moments(rows, radius)
         if self.mechanism == "exponential":
             self._draw_frame(moments, len(X), source, leaks)
         else:
@@ -287,11 +287,28 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
 
-def _second_moments(rows, radius):
-    """Return the sum of x x' over rows in units of the radius, (d, d), float64.
+def second_moments(rows: np.ndarray, radius: float) -> np.ndarray:
+    """Return the sum of x x' over rows in units of a radius: what noise is added to.
 
     A float32 row may exceed the bound by its rounding, on which the sensitivity rests: it is drawn
     in once more.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Within the ball of that radius, up to rounding.
+    radius : float
+        Positive.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_features), float64
+
+    Examples
+    --------
+    >>> second_moments(np.array([[2.0, 0.0], [0.0, 1.0]]), 2.0)
+    array([[1.  , 0.  ],
+           [0.  , 0.25]])
     """
     moments = np.zeros((rows.shape[1], rows.shape[1]))
     for block in gen_batches(len(rows), _CHUNK_ROWS):

@@ -16,13 +16,20 @@ from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import pld_epsilon
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import (
+    NoisyTransformer,
+    is_seeded,
+    noise_source,
+    unprotected_generator,
+)
 from privclust.privacy.sensitivity import Sensitivity
 
 PER_CALL = "for one transform of each row: a row that is transformed m times is released m times"
 
 
-class PrivateRandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrivateRandomProjection(
+    NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Rows projected at random, each released with normal noise.
 
     `fit` draws a matrix P of shape (d, k) with entries :math:`N(0, 1/k)`, which is public and owes

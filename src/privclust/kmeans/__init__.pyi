@@ -5,6 +5,7 @@ from ._feature_sums import FeatureSums as FeatureSums
 from ._feature_sums import sketch as sketch
 from ._frequencies import draw_frequencies as draw_frequencies
 from ._frequencies import estimate_variance as estimate_variance
+from ._grid import Grid as Grid
 from ._lloyd import LloydKMeans as LloydKMeans
 from ._mixture_decoder import Decoded as Decoded
 from ._moments import Moments as Moments

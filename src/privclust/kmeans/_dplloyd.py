@@ -24,7 +24,7 @@ from privclust.privacy.bounds import (
     uniform_in_ball,
     uniform_in_cube,
 )
-from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
+from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
@@ -236,9 +236,7 @@ class DPLloyd(CenterClusterer):
         centers = self._start(domain, X.shape[1], unprotected_generator(source))
         noise = self._noise(domain, X.shape[1])
         for _ in range(self.max_iter):
-            counts, sums, _ = nearest_center_statistics(rows, domain.to_rows(centers))
-            released = np.hstack([counts[:, None], domain.to_units(counts, sums)])
-            noised = noise.release(released, source)
+            noised = noise.release(_released(rows, domain, centers), source)
             centers = noised[:, 1:] / np.maximum(noised[:, :1], 1.0)
             if self.variant == "sound":
                 centers = domain.drawn_in(centers)
@@ -255,6 +253,25 @@ class DPLloyd(CenterClusterer):
             caveats=leaks,
         )
         return self
+
+    def one_round(self, X: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, Measurement]:
+        """Return what an iteration releases, before noise, and the noise that it gets.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        centers : ndarray of shape (n_clusters, n_features)
+            In units of the domain: the ball's radius, or half of the box's widths.
+
+        Returns
+        -------
+        released : ndarray of shape (n_clusters, 1 + n_features)
+            Counts, and sums in units of the domain.
+        noise : privclust.privacy.measurements.Measurement
+            Priced for all iterations.
+        """
+        rows, domain, _ = self._domain(X)
+        return _released(rows, domain, centers), self._noise(domain, X.shape[1])
 
     def _domain(self, X):
         """Return rows within the ball or box, that domain, and what the data told of it."""
@@ -318,3 +335,9 @@ class DPLloyd(CenterClusterer):
                 "variant='paper' has noise for neighbours 'add_remove' alone, got "
                 f"{self.neighbours!r}"
             )
+
+
+def _released(rows, domain, centers):
+    """Return counts and sums, in units of the domain, of rows by their nearest center."""
+    counts, sums, _ = nearest_center_statistics(rows, domain.to_rows(centers))
+    return np.hstack([counts[:, None], domain.to_units(counts, sums)])

@@ -14,12 +14,18 @@ from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center, nearest_center_statistics
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
 from privclust.mixtures._base import FittedMixture
-from privclust.mixtures._noised_statistics import Estimate, FloorRates, add_noise, parameters_from
+from privclust.mixtures._noised_statistics import (
+    Estimate,
+    FloorRates,
+    NoisedStatistics,
+    add_noise,
+    parameters_from,
+)
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import Settings, budget_share, guarantee, perturbations
 from privclust.mixtures._statistics import expected_statistics
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
 
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
 
@@ -201,9 +207,7 @@ class PrivateGaussianMixture(FittedMixture):
                 f"covariances, got mean_noise={self.mean_noise!r}, "
                 f"covariance_type={self.covariance_type!r}"
             )
-        sizes = X.shape[1], self.n_components, self.max_iter
-        kinds = self.covariance_type, self.mean_noise, self.variant
-        settings = Settings(*sizes, *kinds, self.mean_delta)
+        settings = self._settings(X.shape[1])
         self.share_ = budget_share(settings, self.epsilon, self.delta, self.accounting)
         source = noise_source(self.random_state)
         X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
@@ -243,6 +247,35 @@ class PrivateGaussianMixture(FittedMixture):
         They are post-processing: as private as the mixture, however many are drawn.
         """
         return super().sample(n_samples, random_state)
+
+    def noised_round(
+        self, counts: np.ndarray, sums: np.ndarray, second_moments: np.ndarray, source: NoiseSource
+    ) -> NoisedStatistics:
+        """Return one iteration's statistics, of rows in the unit ball, with the noise of a fit.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_components,)
+        sums : ndarray of shape (n_components, n_features)
+        second_moments : ndarray
+            As of `Statistics`; None for zero covariances. Several iterations may stand one after
+            the other along the first axes, as if they were more components.
+        source : SystemEntropy or numpy.random.Generator
+            Where the noise comes from.
+
+        Returns
+        -------
+        NoisedStatistics
+            With attributes of the names and shapes of these.
+        """
+        settings = self._settings(sums.shape[1])
+        share = budget_share(settings, self.epsilon, self.delta, self.accounting)
+        return add_noise(perturbations(settings, share), counts, sums, second_moments, source)
+
+    def _settings(self, n_features):
+        """Return what decides the noise besides its scale."""
+        kinds = self.covariance_type, self.mean_noise, self.variant
+        return Settings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
 
     def _run(self, X, radius, plan, source):
         """Iterate on statistics of rows divided by the radius."""

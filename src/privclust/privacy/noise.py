@@ -20,8 +20,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import TypeAlias, TypeGuard
+from typing import Any, Self, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -133,6 +135,33 @@ def noise_source(random_state: RandomState) -> NoiseSource:
     (False, True)
     """
     return SystemEntropy() if random_state is None else as_generator(random_state)
+
+
+class NoisyTransformer:
+    """An estimator that draws fresh noise whenever it is applied, from `_source`."""
+
+    _source: NoiseSource
+    guarantee_: Any
+
+    def with_noise_from(self, random_state: RandomState) -> Self:
+        """Return a copy of the fitted estimator that draws its noise from another source.
+
+        What the fit drew, such as a public projection, stays as it is.
+
+        Parameters
+        ----------
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            As at the constructor: None asks for noise that may be released.
+
+        Returns
+        -------
+        self
+            Its guarantee says whether the noise is seeded.
+        """
+        other = copy(self)
+        other._source = noise_source(random_state)
+        other.guarantee_ = replace(self.guarantee_, seeded=is_seeded(other._source))
+        return other
 
 
 def is_seeded(source: NoiseSource) -> TypeGuard[np.random.Generator]:

@@ -11,6 +11,7 @@ from ._kplanes import KPlanes as KPlanes
 from ._sample_aggregate import (
     SampleAggregateSubspaceClustering as SampleAggregateSubspaceClustering,
 )
+from ._sample_aggregate import canonical_subspaces as canonical_subspaces
 from ._sample_aggregate import result_distances as result_distances
 from ._smooth_sensitivity import most_central as most_central
 from ._smooth_sensitivity import neighbour_radii as neighbour_radii

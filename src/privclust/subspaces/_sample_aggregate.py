@@ -19,7 +19,7 @@ from privclust.core.validation import DELTA, GROUPS, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import SmoothGaussian
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._base import DIMENSION, SubspaceClusterer, check_magnitude
 from privclust.subspaces._smooth_sensitivity import (
     exact_calibration,
@@ -202,10 +202,28 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         draw = disjoint_subsets if self.variant == "sound" else printed_subsets
         subsets = draw(len(X), self.n_subsets_, rng)
         results = self._results(rows, subsets, n_clusters, rng)
-        release = self._release if self.variant == "sound" else self._release_as_printed
-        self.subspaces_, self.guarantee_ = release(results, source)
+        self.subspaces_, self.guarantee_ = self.release(results, source)
         self.labels_ = residuals(X, self.subspaces_).argmin(axis=1)
         return self
+
+    def release(self, results: np.ndarray, source: NoiseSource) -> tuple[np.ndarray, Guarantee]:
+        """Return what `fit` makes of the subsets' results; sets what the noise is.
+
+        Parameters
+        ----------
+        results : ndarray of shape (n_subsets, n_clusters, n_features, dimension)
+            Orthonormal bases.
+        source : SystemEntropy or numpy.random.Generator
+            Where the noise comes from.
+
+        Returns
+        -------
+        subspaces : ndarray of shape (n_clusters, n_features, dimension)
+        guarantee : privclust.privacy.Guarantee
+        """
+        self.n_subsets_ = len(results)
+        release = self._release if self.variant == "sound" else self._release_as_printed
+        return release(results, source)
 
     def _results(self, rows, subsets, n_clusters, rng):
         """Return the bases that `base` finds on each subset, shape (m, k, d, q)."""
@@ -324,7 +342,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
                 f"with D = {n_coordinates} coordinates and m = {self.n_subsets_} subsets: the "
                 "noise may drown the result (this does not touch privacy)",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _number_of_subsets(self, n_samples, n_clusters):

@@ -190,7 +190,7 @@ class SuLQKPlanes(SubspaceClusterer):
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         rows = rows / radius
         n_runs = self.n_init if isinstance(self.init, str) else 1
-        noise = self._noise(X.shape[1], n_runs * self.max_iter)
+        noise = self.round_noise(X.shape[1], n_runs * self.max_iter)
         largest_inside = -math.inf
         for _ in range(n_runs):
             bases, start, reads_data = starting_bases(
@@ -207,8 +207,8 @@ class SuLQKPlanes(SubspaceClusterer):
         self.n_iter_ = self.max_iter
         return self
 
-    def _noise(self, n_features, n_rounds):
-        """Return the noise of each of so many rounds."""
+    def round_noise(self, n_features: int, n_rounds: int) -> SymmetricGaussian:
+        """Return the noise of each of so many rounds, on second moments of rows of norm 1."""
         relation = Neighbours.of(self.neighbours)
         value, proof = {
             Neighbours.REPLACE_ONE: (

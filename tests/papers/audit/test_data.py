@@ -160,7 +160,7 @@ def test_the_joint_release_is_moved_by_all_that_its_noise_is_for():
         [
             (first - second).ravel()
             for first, second in zip(
-                case._moments(case.data), case._moments(case.neighbour), strict=True
+                case.statistics(case.data), case.statistics(case.neighbour), strict=True
             )
         ]
     )
@@ -170,14 +170,14 @@ def test_the_joint_release_is_moved_by_all_that_its_noise_is_for():
 @pytest.mark.parametrize(("variant", "ratio"), [("sound", 1.0), ("paper", 2.0)])
 def test_lloyd_rounds_are_moved_by_all_that_the_noise_is_for(variant, ratio):
     case = LloydRound(variant)
-    change = case._released(case.data) - case._released(case.neighbour)
-    assert np.abs(change).sum() == pytest.approx(ratio * case._noise.sensitivity.value)
+    (released, noise), (other, _) = case.round(case.data), case.round(case.neighbour)
+    assert np.abs(released - other).sum() == pytest.approx(ratio * noise.sensitivity.value)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_record_turns_the_winner_of_algorithm_1(count):
     case = OrderOfSubspaces("paper", 100)
-    straight, turned = (case._release(is_turned, count) for is_turned in (False, True))
+    straight, turned = (case.winner(is_turned, count) for is_turned in (False, True))
     assert straight[1] == pytest.approx(turned[1], rel=1e-6)  # the noise does not see the order
     assert straight[0][0, 0, 0] > 0.99
     assert (turned[0][0, 0, 0] > 0.99) == (count == 0)

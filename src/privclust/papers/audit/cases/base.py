@@ -10,11 +10,8 @@ N_PUBLIC = 20
 """Public images of PrivateMail's cases."""
 
 
-class AuditCase:
-    """A mechanism with the claim that is made of it; a subclass supplies the rest.
-
-    An instance is called as ``case(data, rng)`` and returns one output. Where outputs can be drawn
-    at once a subclass has ``many(data, rng, n)`` too.
+class Claim:
+    """Who makes a claim, and whether it is right.
 
     Attributes
     ----------
@@ -22,6 +19,24 @@ class AuditCase:
         Whose claim it is: the project's, the paper's as printed, or its authors' released code's.
     is_sound : bool
         Whether the claim is right by all that is known, so that a conviction would be a surprise.
+    """
+
+    claimant = "ours"
+    is_sound = True
+
+    def claimed_by(self, is_ours: bool) -> None:
+        """Say whose claim it is: ours, which is sound, or the paper's, which is not."""
+        self.is_sound, self.claimant = is_ours, "ours" if is_ours else "paper"
+
+
+class AuditCase(Claim):
+    """A mechanism with the claim that is made of it; a subclass supplies the rest.
+
+    An instance is called as ``case(data, rng)`` and returns one output. Where outputs can be drawn
+    at once a subclass has ``many(data, rng, n)`` too.
+
+    Attributes
+    ----------
     epsilon, delta : float
         The claim.
     draws, least_draws : int
@@ -33,8 +48,6 @@ class AuditCase:
         The attack, as `privclust.privacy.audit.audit_mechanism` takes it; None learns one.
     """
 
-    claimant = "ours"
-    is_sound = True
     epsilon = 1.0
     delta = 0.0
     draws = 1_000_000
@@ -47,6 +60,11 @@ class AuditCase:
         """Return one output."""
         return self.many(data, rng, 1)[0]  # subclasses without `many` have a call of their own
 
+    @property
+    def budget(self) -> dict[str, float]:
+        """The claim, as keyword arguments of an estimator."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
     def n_trials(self, cost: float) -> int:
         """Return the runs on each data set at a cost from 0 to 1."""
         return max(self.least_draws, round(cost * self.draws))
@@ -55,8 +73,6 @@ class AuditCase:
 def vectorised(name: str, scores: Callable[[np.ndarray], np.ndarray]) -> Callable:
     """Return the statistic of one output, with `many`, from a function of many.
 
-    Examples
-    --------
     >>> first = vectorised("first", lambda outputs: outputs[:, 0])
     >>> float(first(np.array([2.0, 5.0])))
     2.0
@@ -73,8 +89,6 @@ def vectorised(name: str, scores: Callable[[np.ndarray], np.ndarray]) -> Callabl
 def along(direction) -> Callable:
     """Return the projection on a direction: the likelihood ratio of equal normal noise.
 
-    Examples
-    --------
     >>> float(along([1.0, -1.0])(np.array([3.0, 1.0])))
     2.0
     """
@@ -85,8 +99,6 @@ def along(direction) -> Callable:
 def laplace_ratio(value, other, scale: float) -> Callable:
     """Return the log-likelihood ratio of a value with Laplace noise against another.
 
-    Examples
-    --------
     >>> float(laplace_ratio(0.0, 1.0, 0.5)(np.array(-2.0)))
     2.0
     """

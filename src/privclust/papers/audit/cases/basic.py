@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.papers.audit.cases.base import (
-    AuditCase,
-    along,
-    laplace_ratio,
-    repeated,
-    vectorised,
-)
+from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated, vectorised
 from privclust.privacy import Neighbours, Sensitivity, measurements
 
 _UNIT_L1 = Sensitivity(1.0, "l1", Neighbours.ADD_REMOVE, "one row is one count")
@@ -38,7 +32,7 @@ class Gaussian(AuditCase):
 
     def many(self, data, rng, n):
         """Return n noised counts."""
-        sigma = measurements.analytic_gaussian_sigma(_UNIT_L2, self.epsilon, self.delta)
+        sigma = measurements.analytic_gaussian_sigma(_UNIT_L2, **self.budget)
         return measurements.Gaussian(_UNIT_L2, sigma).release(repeated(data, n), rng)
 
 
@@ -49,24 +43,19 @@ class Exponential(AuditCase):
     data = np.array([1.0] + [0.0] * 19)
     neighbour = 1.0 - data
     statistic = staticmethod(vectorised("is_first", lambda outputs: outputs == 0))
+    budgets = 1.0  # of epsilon, that the mechanism may spend where the pair costs one
 
     def __call__(self, data, rng):
         """Return the candidate's number."""
-        return measurements.Exponential(_VOTE, self.epsilon).release(data, rng)
+        return measurements.Exponential(_VOTE, self.budgets * self.epsilon).release(data, rng)
 
 
-class RandomisedResponse(AuditCase):
+class RandomisedResponse(Exponential):
     """The truth or its opposite: the exponential mechanism on two candidates.
 
     A row moves the score of either by 1, in opposite directions: log-probabilities change by all
-    of epsilon.
+    of epsilon, the truth's being e^epsilon / (1 + e^epsilon).
     """
 
-    draws, least_draws = 400_000, 20_000
     data, neighbour = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    statistic = staticmethod(vectorised("is_first", lambda outputs: outputs == 0))
-
-    def __call__(self, data, rng):
-        """Return the answer, 0 or 1."""
-        # probability e^epsilon / (1 + e^epsilon) of the truth: scores apart by epsilon
-        return measurements.Exponential(_VOTE, 2.0 * self.epsilon).release(data, rng)
+    budgets = 2.0  # two candidates come apart by epsilon, half of what is allowed for

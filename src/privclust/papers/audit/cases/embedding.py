@@ -29,12 +29,7 @@ class PrintedMail(AuditCase):
     With the label in the iterates after the noise, two queries of the same features and labels 10
     and 80 are told apart by where the query lies between the public images of either label.
     Without it the queries have opposite features too.
-
-    Parameters
-    ----------
-    variant : {"paper", "code"}
-    label_after_noise : bool
-        False is the same algorithm without that leak.
+    `label_after_noise=False` is the same algorithm without that leak.
     """
 
     delta = _SMALL_DELTA
@@ -45,12 +40,9 @@ class PrintedMail(AuditCase):
         # the code's noise is the square of what is needed, which is far below 1
         self.is_sound = variant == "paper" and not label_after_noise
         self._settings = {
-            "n_components": 10,
-            "variant": variant,
-            "label_after_noise": label_after_noise,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
+            "n_components": 10, "variant": variant, "label_after_noise": label_after_noise,
+            **self.budget,
+        }  # fmt: skip
         self._public, self._labels = _public_set()
         x = self._public[2]
         self.data = x, _LABELS[0]
@@ -74,18 +66,13 @@ class PrintedMail(AuditCase):
 
 
 class SoundMail(AuditCase):
-    """`PrivateMail` as it is by default: a query and its opposite.
-
-    Parameters
-    ----------
-    released : {"feature", "embedding"}
-    """
+    """`PrivateMail` as it is by default: a query and its opposite."""
 
     delta = 0.01
     draws, least_draws = 1_000_000, 50_000
 
     def __init__(self, released: str = "feature") -> None:
-        self._settings = {"released": released, "epsilon": self.epsilon, "delta": self.delta}
+        self._released = released
         model, (X, _) = self._fitted(0), _public_set()
         X = unit_rows(X)
         images = model.public_map(X)
@@ -101,16 +88,12 @@ class SoundMail(AuditCase):
 
     def _fitted(self, random_state):
         """The estimator on the public set."""
-        return PrivateMail(random_state=random_state, **self._settings).fit(*_public_set())
+        model = PrivateMail(released=self._released, **self.budget, random_state=random_state)
+        return model.fit(*_public_set())
 
 
 class WholePCA(AuditCase):
-    """`PrivatePCA` end to end: one record at 0 or 90 degrees, all components and eigenvalues.
-
-    Parameters
-    ----------
-    mechanism : {"gaussian", "mod_sulq"}
-    """
+    """`PrivatePCA` end to end: one record at 0 or 90 degrees, all components and eigenvalues."""
 
     delta = 0.01
     draws, least_draws = 60_000, 4_000
@@ -123,12 +106,7 @@ class WholePCA(AuditCase):
     def __call__(self, data, rng):
         """Return the noised second moments, put together again."""
         model = PrivatePCA(
-            2,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            mechanism=self._mechanism,
-            norm_bound=1.0,
-            random_state=rng,
+            2, **self.budget, mechanism=self._mechanism, norm_bound=1.0, random_state=rng
         ).fit(data)
         return model.components_.T * model.explained_ @ model.components_
 
@@ -150,24 +128,14 @@ class ExponentialPCA(AuditCase):
 
 
 class RandomProjection(AuditCase):
-    """`PrivateRandomProjection`: the row, or the attribute, that moves furthest under it.
-
-    Parameters
-    ----------
-    neighbours : {"row", "attribute"}
-    """
+    """`PrivateRandomProjection`: the row, or the attribute, that moves furthest under it."""
 
     delta = 0.01
     draws, least_draws = 1_000_000, 50_000
 
     def __init__(self, neighbours: str = "row") -> None:
         self._model = PrivateRandomProjection(
-            2,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighbours=neighbours,
-            norm_bound=1.0,
-            random_state=0,
+            2, **self.budget, neighbours=neighbours, norm_bound=1.0, random_state=0
         ).fit(np.zeros((1, 4)))
         P = self._model.components_.T
         if neighbours == "row":
@@ -180,8 +148,7 @@ class RandomProjection(AuditCase):
 
     def many(self, data, rng, n):
         """Return n projections of the row, under the same public matrix."""
-        self._model._source = rng
-        return self._model.transform(np.repeat(data[None], n, axis=0))
+        return self._model.with_noise_from(rng).transform(np.repeat(data[None], n, axis=0))
 
 
 class PrintedTSNE(AuditCase):
@@ -202,21 +169,14 @@ class PrintedTSNE(AuditCase):
 
     def __init__(self) -> None:
         model = DPdSNE(
-            variant="paper",
-            epsilon=self.epsilon,
-            delta=self.delta,
-            perplexity=1.01,
-            max_iter=1,
-            learning_rate=1.0,
-            clip=1e-3,
-            random_state=0,
-        )
+            variant="paper", **self.budget, perplexity=1.01, max_iter=1, learning_rate=1.0,
+            clip=1e-3, random_state=0,
+        )  # fmt: skip
         self._model = model.fit(self._ANCHORS, self._EMBEDDING)
 
     def __call__(self, data, rng):
         """Return the two rows' embedding."""
-        self._model._source = rng
-        return self._model.transform(data)
+        return self._model.with_noise_from(rng).transform(data)
 
 
 class SoundTSNE(AuditCase):
@@ -230,11 +190,6 @@ class SoundTSNE(AuditCase):
     def many(self, data, rng, n):
         """Return n embeddings; rows of one call do not see one another."""
         model = DPdSNE(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            perplexity=1.01,
-            max_iter=1,
-            learning_rate=0.5,
-            random_state=rng,
+            **self.budget, perplexity=1.01, max_iter=1, learning_rate=0.5, random_state=rng
         ).fit(np.array([[-1.0], [1.0], [50.0], [-50.0]]), np.array([[-1.0], [1.0], [9.0], [-9.0]]))
         return model.transform(np.repeat(data[None], n, axis=0))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 
-from privclust.core.lloyd import nearest_center_statistics
 from privclust.kmeans import (
     CompressiveKMeans,
     DPLloyd,
@@ -18,14 +18,9 @@ from privclust.kmeans import (
     scrambled,
     sound_sigma_xi,
 )
-from privclust.papers.audit.cases.base import (
-    AuditCase,
-    along,
-    laplace_ratio,
-    repeated,
-    vectorised,
-)
+from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated, vectorised
 
+_BOX = (-1.0, 1.0)
 _CENTERS = np.array([[0.9], [-0.9]])  # that DPLloyd starts from
 
 
@@ -34,32 +29,22 @@ class LloydRound(AuditCase):
 
     The printed noise is for rows added or removed, and calibrated for one feature here; the
     DP-EM paper sets it beside mechanisms for replaced rows.
-
-    Parameters
-    ----------
-    variant : {"paper", "sound"}
     """
 
     draws, least_draws = 1_000_000, 200_000
     data, neighbour = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
 
     def __init__(self, variant: str = "paper") -> None:
-        self.is_sound = variant == "sound"
-        self.claimant = "ours" if self.is_sound else "paper"
+        self.claimed_by(variant == "sound")
         model = DPLloyd(2, epsilon=self.epsilon, variant=variant, max_iter=1, norm_bound=1.0)
-        _, self._domain, _ = model._domain(self.data)
-        self._noise = model._noise(self._domain, 1)
-        values = (self._released(rows) for rows in (self.data, self.neighbour))
-        self.statistic = laplace_ratio(*values, self._noise.scale)
+        self.round = partial(model.one_round, centers=_CENTERS)
+        (value, noise), (other, _) = self.round(self.data), self.round(self.neighbour)
+        self.statistic = laplace_ratio(value, other, noise.scale)
 
     def many(self, data, rng, n):
         """Return n noised rounds."""
-        return self._noise.release(repeated(self._released(data), n), rng)
-
-    def _released(self, rows):
-        """What a round adds noise to."""
-        counts, sums, _ = nearest_center_statistics(rows, self._domain.to_rows(_CENTERS))
-        return np.hstack([counts[:, None], self._domain.to_units(counts, sums)])
+        value, noise = self.round(data)
+        return noise.release(repeated(value, n), rng)
 
 
 class WholeLloyd(AuditCase):
@@ -97,26 +82,15 @@ class GridCounts(AuditCase):
 
     def _fitted(self, data, rng):
         """A fit on a grid of a few cells."""
-        return EUGkM(
-            1,
-            epsilon=self.epsilon,
-            bounds=(-1.0, 1.0),
-            n_samples=30,
-            n_init=1,
-            max_iter=1,
-            random_state=rng,
-        ).fit(data)
+        few = {"n_samples": 30, "n_init": 1, "max_iter": 1}
+        return EUGkM(1, epsilon=self.epsilon, bounds=_BOX, **few, random_state=rng).fit(data)
 
 
 class ScrambledSketch(AuditCase):
     """Definition 3 with masks: one of two features of one record, opposite phases at 45 degrees.
 
-    Masks are drawn anew each time, and the statistic averages over them.
-
-    Parameters
-    ----------
-    sigma_xi : {"printed", "sound"}
-        Proposition 1 with alpha_r outside the root, or inside.
+    Masks are drawn anew each time, and the statistic averages over them. `sigma_xi` is that of
+    Proposition 1 with alpha_r outside the root ("printed"), or inside ("sound").
     """
 
     epsilon = 3.0
@@ -124,8 +98,7 @@ class ScrambledSketch(AuditCase):
     data, neighbour = np.array([[math.pi / 4.0]]), np.array([[5.0 * math.pi / 4.0]])
 
     def __init__(self, sigma_xi: str = "printed") -> None:
-        self.is_sound = sigma_xi == "sound"
-        self.claimant = "ours" if self.is_sound else "paper"
+        self.claimed_by(sigma_xi == "sound")
         self._frequencies, self._measured = np.array([[1.0, 1.0, 1.0, 1.0]]), 1
         m, r = 4, self._measured
         rule = {"printed": printed_sigma_xi, "sound": sound_sigma_xi}[sigma_xi]
@@ -140,12 +113,8 @@ class ScrambledSketch(AuditCase):
 
     def __call__(self, data, rng):
         """Return the parts of the sums."""
-        sketch = Sketch.of(
-            data,
-            self._frequencies,
-            n_measurements=self._measured,
-            mask_seed=int(rng.integers(2**63)),
-        )
+        masks = {"n_measurements": self._measured, "mask_seed": int(rng.integers(2**63))}
+        sketch = Sketch.of(data, self._frequencies, **masks)
         return scrambled(sketch, self._sigma_xi, random_state=rng).sums.view(float)
 
     def _log_density(self, outputs, sign):
@@ -157,12 +126,7 @@ class ScrambledSketch(AuditCase):
 
 
 class ReleasedSketch(AuditCase):
-    """`release` of the sketch of one record without masks: opposite phases.
-
-    Parameters
-    ----------
-    noise : {"laplace", "gaussian"}
-    """
+    """`release` of the sketch of one record without masks: opposite phases."""
 
     def __init__(self, noise: str = "laplace") -> None:
         self._noise = noise
@@ -177,17 +141,13 @@ class ReleasedSketch(AuditCase):
             for rows in (self.data, self.neighbour)
         }
         values = [sketch.sums.view(float) for sketch in self._sketches.values()]
-        if is_pure:
-            scale = 2.0 * math.sqrt(2.0) / self.epsilon
-            self.statistic = laplace_ratio(*values, scale)
-        else:
-            self.statistic = along(values[0] - values[1])
+        scale = 2.0 * math.sqrt(2.0) / self.epsilon
+        self.statistic = laplace_ratio(*values, scale) if is_pure else along(np.subtract(*values))
 
     def __call__(self, data, rng):
         """Return the parts of the sum."""
         sketch = self._sketches[float(data[0, 0])]
-        private = release(sketch, self.epsilon, self.delta, noise=self._noise, random_state=rng)
-        return private.sums.view(float)
+        return release(sketch, **self.budget, noise=self._noise, random_state=rng).sums.view(float)
 
 
 class WholeSketch(AuditCase):
@@ -200,12 +160,8 @@ class WholeSketch(AuditCase):
     def __call__(self, data, rng):
         """Return the center, and the sketch that it was decoded from."""
         model = CompressiveKMeans(
-            1,
-            epsilon=self.epsilon,
-            bounds=(-1.0, 1.0),
-            n_frequencies=2,
-            decoder="clompr",
+            1, epsilon=self.epsilon, bounds=_BOX, n_frequencies=2, decoder="clompr",
             random_state=rng,
-        ).fit(data)
+        ).fit(data)  # fmt: skip
         sums = model.sketch_.sums.view(float)
         return np.concatenate([model.cluster_centers_.ravel(), sums, model.sketch_.frequencies[0]])

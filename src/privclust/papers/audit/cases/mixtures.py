@@ -10,8 +10,6 @@ from privclust.mixtures import (
     PrivateGaussianMixture,
     expected_statistics,
 )
-from privclust.mixtures._noised_statistics import add_noise
-from privclust.mixtures._perturbations import Settings, budget_share, perturbations
 from privclust.papers.audit.cases.base import AuditCase, along, repeated, vectorised
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma
@@ -79,19 +77,13 @@ class WholeEM(AuditCase):
 
     The statistic undoes the plug-in of the noised mean: with one component
     N~ = N, so that N (Sigma~ + mu~ mu~') is the noised second moment, or more where a floor acted.
-
-    Parameters
-    ----------
-    variant : {"paper", "sound"}
-    covariance_type : {"spherical", "full"}
     """
 
-    epsilon, delta = 1.0, 1e-6
+    delta = 1e-6
     draws, least_draws = 40_000, 3_000
 
     def __init__(self, variant: str = "paper", covariance_type: str = "spherical") -> None:
-        self.is_sound = variant == "sound"
-        self.claimant = "ours" if self.is_sound else "paper"
+        self.claimed_by(variant == "sound")
         self.variant, self.covariance_type = variant, covariance_type
         d = 1 if covariance_type == "spherical" else 2
         self.data = np.zeros((_ROWS, d))
@@ -102,16 +94,9 @@ class WholeEM(AuditCase):
     def __call__(self, data, rng):
         """Return the second moment that the fitted mixture has, in one array."""
         mixture = PrivateGaussianMixture(
-            1,
-            covariance_type=self.covariance_type,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            mean_noise="laplace",
-            variant=self.variant,
-            max_iter=1,
-            norm_bound=1.0,
-            random_state=rng,
-        ).fit(data)
+            1, covariance_type=self.covariance_type, **self.budget, mean_noise="laplace",
+            variant=self.variant, max_iter=1, norm_bound=1.0, random_state=rng,
+        ).fit(data)  # fmt: skip
         d = data.shape[1]
         covariance = mixture.covariances_.reshape(-1)
         if self.covariance_type == "spherical":
@@ -137,27 +122,24 @@ class JointRelease(AuditCase):
     data, neighbour = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 0.0]])
 
     def __init__(self) -> None:
-        settings = Settings(2, 2, 1, "full", "joint", "sound", 1e-3)
-        self._plan = perturbations(
-            settings, budget_share(settings, self.epsilon, self.delta, "pld")
-        )
-        first, second = (self._moments(rows) for rows in (self.data, self.neighbour))
+        self._model = PrivateGaussianMixture(2, **self.budget, max_iter=1, norm_bound=1.0)
+        first, second = (self.statistics(rows) for rows in (self.data, self.neighbour))
         self.statistic = along(_flat(*first, 1) - _flat(*second, 1))
 
     def many(self, data, rng, n):
         """Return n noised rounds, flat."""
-        stacked = (np.concatenate([part] * n) for part in self._moments(data))
-        noised = add_noise(self._plan, *stacked, rng)
+        stacked = (np.concatenate([part] * n) for part in self.statistics(data))
+        noised = self._model.noised_round(*stacked, rng)
         return _flat(noised.counts, noised.sums, noised.second_moments, n)
 
     @staticmethod
-    def _moments(rows):
-        """Statistics at a start whose two components tell the records apart."""
+    def statistics(rows):
+        """Return them without noise, at a start whose two components tell the records apart."""
         start = MixtureParameters(
             np.full(2, 0.5), np.eye(2), np.tile(_NARROW * np.eye(2), (2, 1, 1)), "full"
         )
-        found = expected_statistics(rows, start)
-        return found.counts, found.sums, found.second_moments
+        expected = expected_statistics(rows, start)
+        return expected.counts, expected.sums, expected.second_moments
 
 
 def _flat(counts, sums, moments, n):
@@ -169,21 +151,15 @@ def _flat(counts, sums, moments, n):
 class SoundMixture(AuditCase):
     """`PrivateGaussianMixture` as it is by default, end to end, on two records."""
 
-    epsilon, delta = 1.0, 0.01
+    delta = 0.01
     draws, least_draws = 40_000, 1_500
     data, neighbour = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
 
     def __call__(self, data, rng):
         """Return weights, means and covariances."""
+        start = {"means_init": [[0.9], [-0.9]], "covariances_init": [[[_NARROW]], [[_NARROW]]]}
         mixture = PrivateGaussianMixture(
-            2,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            max_iter=2,
-            norm_bound=1.0,
-            means_init=[[0.9], [-0.9]],
-            covariances_init=[[[_NARROW]], [[_NARROW]]],
-            random_state=rng,
+            2, **self.budget, max_iter=2, norm_bound=1.0, **start, random_state=rng
         ).fit(data)
         return np.concatenate([mixture.weights_, *mixture.means_, mixture.covariances_.ravel()])
 
@@ -191,18 +167,13 @@ class SoundMixture(AuditCase):
 class AdaptiveMixture(AuditCase):
     """`AdaptiveGaussianMixture` end to end, on one record."""
 
-    epsilon, delta = 1.0, 0.01
+    delta = 0.01
     draws, least_draws = 5_000, 150
     data, neighbour = np.array([[1.0]]), np.array([[-1.0]])
 
     def __call__(self, data, rng):
         """Return mean and variance."""
         mixture = AdaptiveGaussianMixture(
-            1,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            max_iter=2,
-            norm_bound=1.0,
-            random_state=rng,
+            1, **self.budget, max_iter=2, norm_bound=1.0, random_state=rng
         ).fit(data)
         return np.concatenate([mixture.means_.ravel(), mixture.covariances_.ravel()])

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from privclust.core.grassmann import nearest_subspaces
-from privclust.core.lloyd import nearest_center_statistics
-from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
-from privclust.embedding._private_pca import _second_moments
-from privclust.kmeans import DPLloyd, Sketch, sensitivities
-from privclust.kmeans._grid import Grid
+from privclust.embedding import (
+    SMLQ,
+    PrivateMail,
+    PrivateRandomProjection,
+    search_sensitivity,
+    second_moments,
+)
+from privclust.kmeans import DPLloyd, Grid, Sketch, sensitivities
 from privclust.mixtures import MixtureParameters, expected_statistics
-from privclust.papers.audit.cases.base import N_PUBLIC, public_features
+from privclust.papers.audit.cases.base import N_PUBLIC, Claim, public_features
 from privclust.privacy.audit import add_remove, replace_one
 from privclust.privacy.bounds import declared_box
 from privclust.subspaces import (
@@ -28,7 +32,8 @@ from privclust.subspaces import (
 
 _INSIDE = 1.0 - 1e-12  # rows of norm 1, whatever rounding does
 _ROWS = 2
-_CHANGES = {"replace_one": replace_one, "add_remove": add_remove}
+_ADD, _PAPER = "add_remove", "paper"
+_CHANGES = {"replace_one": replace_one, _ADD: add_remove}
 
 
 def _in_ball(row):
@@ -37,7 +42,7 @@ def _in_ball(row):
     return _INSIDE * row / max(float(np.linalg.norm(row)), 1.0)
 
 
-class SensitivityCase:
+class SensitivityCase(Claim):
     """A statistic with the sensitivity that is stated for it; a subclass supplies the rest.
 
     Rows lie in the unit ball of `d` dimensions unless a subclass draws others. In place of
@@ -45,9 +50,6 @@ class SensitivityCase:
 
     Attributes
     ----------
-    claimant : {"ours", "paper"}
-    is_sound : bool
-        Whether the bound holds by all that is known.
     bound : float
         The stated sensitivity.
     norm : {"l1", "l2", "linf"}
@@ -56,8 +58,6 @@ class SensitivityCase:
     d : int
     """
 
-    claimant = "ours"
-    is_sound = True
     norm = "l2"
     trials, least_trials = 40_000, 4_000
     d = 2
@@ -84,12 +84,7 @@ class SensitivityCase:
 
 
 class Moments(SensitivityCase):
-    """Counts, sums and second moments of two components, all that an iteration of EM releases.
-
-    Parameters
-    ----------
-    neighbours : {"replace_one", "add_remove"}
-    """
+    """Counts, sums and second moments of two components, all that an iteration of EM releases."""
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         self.neighbours = neighbours
@@ -99,19 +94,13 @@ class Moments(SensitivityCase):
 
     def function(self, rows):
         """Return the statistics, flat."""
-        found = expected_statistics(np.ascontiguousarray(rows), self._start)
-        parts = (found.counts, found.sums.ravel(), found.second_moments.ravel())
-        return np.concatenate(parts)
+        expected = expected_statistics(np.ascontiguousarray(rows), self._start)
+        parts = (expected.counts, expected.sums, expected.second_moments)
+        return np.concatenate([part.ravel() for part in parts])
 
 
 class SketchSums(SensitivityCase):
-    """Sums of features of a sketch, and the count where rows are added or removed.
-
-    Parameters
-    ----------
-    norm : {"l1", "l2"}
-    neighbours : {"replace_one", "add_remove"}
-    """
+    """Sums of features of a sketch, and the count where rows are added or removed."""
 
     d = 3
     trials, least_trials = 20_000, 3_000
@@ -138,17 +127,12 @@ class SketchSums(SensitivityCase):
 
 
 class SubspaceMoments(SensitivityCase):
-    """Second moments by nearest subspace, of which SuLQ releases all.
-
-    Parameters
-    ----------
-    neighbours : {"replace_one", "add_remove"}
-    """
+    """Second moments by nearest subspace, of which SuLQ releases all."""
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         self.neighbours = neighbours
         model = SuLQKPlanes(2, delta=0.01, neighbours=neighbours)
-        self.bound = model._noise(self.d, 1).sensitivity.value
+        self.bound = model.round_noise(self.d, 1).sensitivity.value
         self._bases = np.eye(2)[:, :, None]
 
     def function(self, rows):
@@ -157,12 +141,7 @@ class SubspaceMoments(SensitivityCase):
 
 
 class SecondMoments(SensitivityCase):
-    """Second moments of all rows, which private PCA releases.
-
-    Parameters
-    ----------
-    neighbours : {"replace_one", "add_remove"}
-    """
+    """Second moments of all rows, which private PCA releases."""
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         self.neighbours = neighbours
@@ -170,7 +149,7 @@ class SecondMoments(SensitivityCase):
 
     def function(self, rows):
         """Return the matrix."""
-        return _second_moments(rows, 1.0)
+        return second_moments(rows, 1.0)
 
 
 class ProjectedRow(SensitivityCase):
@@ -190,28 +169,24 @@ class ProjectedRow(SensitivityCase):
 class LloydSums(SensitivityCase):
     """Counts and sums of two clusters of Lloyd's algorithm, rows exchanged.
 
-    Parameters
-    ----------
-    variant : {"paper", "sound"}
-        The printed d + 1 is for rows added or removed.
+    The printed d + 1 is for rows added or removed.
     """
 
     norm = "l1"
     d = 1
 
     def __init__(self, variant: str = "sound") -> None:
-        self.is_sound = variant == "sound"
-        self.claimant = "ours" if self.is_sound else "paper"
-        model = DPLloyd(2, variant=variant, norm_bound=1.0)
-        self._domain = model._domain(np.zeros((2, 1)))[1]
-        self.bound = model._noise(self._domain, 1).sensitivity.value
+        self.claimed_by(variant == "sound")
+        self._model = DPLloyd(2, variant=variant, norm_bound=1.0)
+        self.bound = self._round(np.zeros((2, 1)))[1].sensitivity.value
 
     def function(self, rows):
         """Return counts and sums."""
-        counts, sums, _ = nearest_center_statistics(
-            np.ascontiguousarray(rows), np.array([[0.5], [-0.5]])
-        )
-        return np.hstack([counts[:, None], self._domain.to_units(counts, sums)])
+        return self._round(np.ascontiguousarray(rows))[0]
+
+    def _round(self, rows):
+        """What is released of rows about two centers, and its noise."""
+        return self._model.one_round(rows, np.array([[0.5], [-0.5]]))
 
 
 class CellCounts(SensitivityCase):
@@ -230,12 +205,7 @@ class CellCounts(SensitivityCase):
 
 
 class MailStatistic(SensitivityCase):
-    """What PrivateMail's sound forms release of a query.
-
-    Parameters
-    ----------
-    released : {"feature", "embedding"}
-    """
+    """What PrivateMail's sound forms release of a query."""
 
     d = 3
     trials, least_trials = 20_000, 2_000
@@ -266,7 +236,7 @@ class MailIterate(SensitivityCase):
 
     d = 4
     trials, least_trials = 4_000, 500
-    _MOST = 9
+    _LAST_LABEL = 9
 
     def __init__(self) -> None:
         self._X, self._y = _public_images()
@@ -285,12 +255,13 @@ class MailIterate(SensitivityCase):
 
     def draw_record(self, rng):
         """Return a feature on the sphere and a label."""
-        return self.project(np.append(rng.normal(size=self.d - 1), rng.integers(self._MOST + 1)))
+        feature = rng.normal(size=self.d - 1)
+        return self.project(np.append(feature, rng.integers(self._LAST_LABEL + 1)))
 
     def project(self, row):
         """Return the nearest feature of norm 1 and label."""
         norm = np.linalg.norm(row[:-1])
-        return np.append(row[:-1] / norm, np.clip(np.round(row[-1]), 0, self._MOST))
+        return np.append(row[:-1] / norm, np.clip(np.round(row[-1]), 0, self._LAST_LABEL))
 
 
 class TheoremTwo(SensitivityCase):
@@ -302,19 +273,15 @@ class TheoremTwo(SensitivityCase):
 
     def search(self, rng, n_trials):
         """Return the largest change; the bound is for its start."""
-        found = search_sensitivity(self._N, n_steps=n_trials, random_state=rng)
-        self.bound = found.bound
-        return found.change
+        search = search_sensitivity(self._N, n_steps=n_trials, random_state=rng)
+        self.bound = search.bound
+        return search.change
 
 
 class SmoothBound(SensitivityCase):
     """Smoothness of S(B): the change of its logarithm over beta, which may be 1.
 
     Results are lines in the plane by their angles. As printed, sqrt m of them change at once.
-
-    Parameters
-    ----------
-    variant : {"paper", "sound"}
     """
 
     norm = "linf"
@@ -323,8 +290,7 @@ class SmoothBound(SensitivityCase):
     _DIAMETER = math.sqrt(2.0)
 
     def __init__(self, variant: str = "sound") -> None:
-        self.is_sound = variant == "sound"
-        self.claimant = "ours" if self.is_sound else "paper"
+        self.claimed_by(variant == "sound")
         self._m = 20 if self.is_sound else 400
         self._s = 1 if self.is_sound else math.isqrt(self._m)
         self.trials, self.least_trials = (20_000, 2_000) if self.is_sound else (200, 20)
@@ -348,9 +314,8 @@ class SmoothBound(SensitivityCase):
         """Return angles: about one place or several, more or less far from them."""
         places = rng.uniform(0.0, math.pi, (rng.integers(1, 4), 1))
         spread = rng.choice([1e-6, 1e-3, 0.1])
-        return places[rng.integers(len(places), size=self._m)] + spread * rng.normal(
-            size=(self._m, 1)
-        )
+        chosen = places[rng.integers(len(places), size=self._m)]
+        return chosen + spread * rng.normal(size=(self._m, 1))
 
     def draw_record(self, rng):
         """Return an angle."""
@@ -359,9 +324,8 @@ class SmoothBound(SensitivityCase):
     def change(self, data, rng):
         """Return results of which s are others."""
         changed = data.copy()
-        changed[rng.choice(len(data), self._s, replace=False)] = rng.uniform(
-            0.0, math.pi, (self._s, 1)
-        )
+        others = rng.uniform(0.0, math.pi, (self._s, 1))
+        changed[rng.choice(len(data), self._s, replace=False)] = others
         return changed
 
     def project(self, row):
@@ -396,33 +360,27 @@ def _public_images():
 
 STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "moments": ("EM: counts, sums, moments; replaced, sqrt 6", Moments),
-    "moments_add": ("EM: the same; added or removed, sqrt 3", lambda: Moments("add_remove")),
+    "moments_add": ("EM: the same; added or removed, sqrt 3", partial(Moments, _ADD)),
     "sketch_l1": ("sketch, l1; replaced", SketchSums),
-    "sketch_l2": ("sketch, l2; replaced", lambda: SketchSums("l2")),
-    "sketch_l1_add": (
-        "sketch and count, l1; added or removed",
-        lambda: SketchSums("l1", "add_remove"),
-    ),
-    "sketch_l2_add": (
-        "sketch and count, l2; added or removed",
-        lambda: SketchSums("l2", "add_remove"),
-    ),
+    "sketch_l2": ("sketch, l2; replaced", partial(SketchSums, "l2")),
+    "sketch_l1_add": ("sketch and count, l1; added or removed", partial(SketchSums, "l1", _ADD)),
+    "sketch_l2_add": ("sketch and count, l2; added or removed", partial(SketchSums, "l2", _ADD)),
     "lloyd": ("Lloyd: counts and sums, l1; replaced", LloydSums),
-    "lloyd_printed": ("Lloyd: printed d + 1, l1; replaced", lambda: LloydSums("paper")),
+    "lloyd_printed": ("Lloyd: printed d + 1, l1; replaced", partial(LloydSums, _PAPER)),
     "cells": ("EUGkM: counts of cells, l1; replaced, 2", CellCounts),
     "sulq": ("SuLQ: moments; replaced, sqrt 2", SubspaceMoments),
-    "sulq_add": ("SuLQ: moments; added or removed, 1", lambda: SubspaceMoments("add_remove")),
+    "sulq_add": ("SuLQ: moments; added or removed, 1", partial(SubspaceMoments, _ADD)),
     "pca": ("PCA: moments; replaced, sqrt 2", SecondMoments),
-    "pca_add": ("PCA: moments; added or removed, 1", lambda: SecondMoments("add_remove")),
+    "pca_add": ("PCA: moments; added or removed, 1", partial(SecondMoments, _ADD)),
     "projection": ("random projection: 2 |P|", ProjectedRow),
     "aggregate_smooth": ("S(B) repaired: |ln S/S'| / beta", SmoothBound),
     "aggregate_smooth_printed": (
         "S(B) as printed: |ln S/S'| / beta",
-        lambda: SmoothBound("paper"),
+        partial(SmoothBound, "paper"),
     ),
     "aggregate_local": ("most central result: distance over S", CentralResult),
     "mail_feature": ("PrivateMail sound: discriminants", MailStatistic),
-    "mail_embedding": ("PrivateMail sound: embedding", lambda: MailStatistic("embedding")),
+    "mail_embedding": ("PrivateMail sound: embedding", partial(MailStatistic, "embedding")),
     "mail_iterate": ("PrivateMail: first iterate, the bound proved here", MailIterate),
     "mail_theorem": ("PrivateMail: Theorem 2, a record added", TheoremTwo),
 }

@@ -15,11 +15,11 @@ from privclust.subspaces import (
     KPlanes,
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
+    canonical_subspaces,
     most_central,
     neighbour_radii,
     result_distances,
 )
-from privclust.subspaces._sample_aggregate import canonical_subspaces
 
 _AXES = np.eye(2)
 _SPREAD = 1e-3  # of results about the one that a record makes most central, in radians
@@ -33,57 +33,44 @@ class OrderOfSubspaces(AuditCase):
     central, and in the other order if the record says so. The distance that the noise is scaled to
     does not see an order. Results are made for each number of subsets that hold the record, and
     that number is drawn: binomial as printed, one in a partition.
-
-    Parameters
-    ----------
-    variant : {"paper", "sound"}
-    n_subsets : int
-        m.
     """
 
     epsilon, delta = 8.0, 0.01
     data, neighbour = False, True  # whether the record turns the order
 
     def __init__(self, variant: str = "paper", n_subsets: int = 1600) -> None:
-        self.is_sound = variant == "sound"
-        self.claimant = "ours" if self.is_sound else "paper"
+        self.claimed_by(variant == "sound")
         self.draws, self.least_draws = (40_000, 2_000) if self.is_sound else (1_000_000, 100_000)
         self._variant, self._m = variant, n_subsets
-        self._releases: dict = {}
+        self._winners: dict = {}
         self.statistic = vectorised("first_axis", lambda outputs: outputs[:, 0, 0, 0] ** 2)
 
     def many(self, data, rng, n):
         """Return n released lists of bases."""
         if self.is_sound:
-            winner, scale = self._release(data, 1)
+            winner, scale = self.winner(data, 1)
             noised = add_gaussian(repeated(winner, n), scale, rng)
             return np.stack([canonical_subspaces(one, 1) for one in noised])
         holding = np.minimum(rng.binomial(self._m, 1.0 / self._m, n), math.isqrt(self._m))
         outputs = np.empty((n, 2, 2, 1))
         for count in np.unique(holding):
-            winner, scale = self._release(data, int(count))
+            winner, scale = self.winner(data, int(count))
             at = np.flatnonzero(holding == count)
             outputs[at] = orthonormal(add_gaussian(repeated(winner, at.size), scale, rng))
         return outputs
 
-    def _release(self, is_turned, count):
-        """Return the winning bases and the noise that the estimator gives them."""
-        if (is_turned, count) not in self._releases:
+    def winner(self, is_turned, count):
+        """Return the winning bases and the scale of the noise that the estimator gives them."""
+        if (is_turned, count) not in self._winners:
             results = self._results(is_turned, count)
             model = SampleAggregateSubspaceClustering(
-                KPlanes(2), epsilon=self.epsilon, delta=self.delta, variant=self._variant
+                KPlanes(2), **self.budget, variant=self._variant
             )
-            model.n_subsets_ = self._m
-            run, metric, s = (
-                (model._release, "procrustes", 1)
-                if self.is_sound
-                else (model._release_as_printed, "projection", math.isqrt(self._m))
-            )
-            run(results, np.random.default_rng(0))  # only for the scale that it sets
+            model.release(results, np.random.default_rng(0))  # only for the scale that it sets
+            metric, s = ("procrustes", 1) if self.is_sound else ("projection", math.isqrt(self._m))
             radii = neighbour_radii(result_distances(results, metric))
-            found = results[most_central(radii, s)], model.noise_scale_
-            self._releases[is_turned, count] = found
-        return self._releases[is_turned, count]
+            self._winners[is_turned, count] = results[most_central(radii, s)], model.noise_scale_
+        return self._winners[is_turned, count]
 
     def _results(self, is_turned, count):
         """Return what all subsets give, those that hold the record first."""
@@ -108,11 +95,7 @@ class WholeSampleAggregate(AuditCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that the noise may drown the result
             model = SampleAggregateSubspaceClustering(
-                KPlanes(1, n_init=1),
-                epsilon=self.epsilon,
-                delta=self.delta,
-                n_subsets=1,
-                random_state=rng,
+                KPlanes(1, n_init=1), **self.budget, n_subsets=1, random_state=rng
             ).fit(data)
         return model.subspaces_.ravel()
 
@@ -137,23 +120,16 @@ class GibbsChain(AuditCase):
     """The Gibbs sampler, two lines, after few sweeps: one record decides which two are best.
 
     Rows lie at 0, 60 and 120 degrees. The best two lines are one of these and the one halfway
-    between the others, and all labels of a start at the best lines tell which.
-
-    Parameters
-    ----------
-    start : {"random", "data"}
-        From uniform lines, or from the best ones, as the paper's starts are taken from the data.
-    n_sweeps : int
-    n_rows : int
-        Rows in each direction.
+    between the others, and all labels of a start at the best lines tell which. The start is at
+    uniform lines ("random"), or at the best ones, as the paper's is taken from the data ("data");
+    `n_rows` lie in each direction.
     """
 
     epsilon = 2.0
     draws, least_draws = 20_000, 1_000
 
     def __init__(self, start: str = "random", n_sweeps: int = 2, n_rows: int = 100) -> None:
-        self.is_sound = start == "random"
-        self.claimant = "ours" if self.is_sound else "paper"
+        self.claimed_by(start == "random")
         self._n_sweeps = int(n_sweeps)
         angles = np.repeat([0.0, math.pi / 3.0, 2.0 * math.pi / 3.0], int(n_rows))
         self.data, self.neighbour = (
@@ -192,13 +168,7 @@ class MeanOfSamples(AuditCase):
 
 
 class SuLQRounds(AuditCase):
-    """All rounds of `SuLQKPlanes`, noised second moments of a record at 0 or 90 degrees.
-
-    Parameters
-    ----------
-    calibration : {"zcdp", "mod_sulq"}
-    neighbours : {"replace_one", "add_remove"}
-    """
+    """All rounds of `SuLQKPlanes`, noised second moments of a record at 0 or 90 degrees."""
 
     delta = 0.01
     draws, least_draws = 400_000, 30_000
@@ -207,14 +177,8 @@ class SuLQRounds(AuditCase):
     def __init__(self, calibration: str = "zcdp", neighbours: str = "replace_one") -> None:
         self.data = np.diag([1.0, 0.0])
         self.neighbour = np.diag([0.0, 1.0 if neighbours == "replace_one" else 0.0])
-        model = SuLQKPlanes(
-            1,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            calibration=calibration,
-            neighbours=neighbours,
-        )
-        self._noise = model._noise(2, self._ROUNDS)
+        model = SuLQKPlanes(1, **self.budget, calibration=calibration, neighbours=neighbours)
+        self._noise = model.round_noise(2, self._ROUNDS)
         self.statistic = along(np.tile(np.ravel(self.data - self.neighbour), self._ROUNDS))
 
     def many(self, data, rng, n):
@@ -232,27 +196,15 @@ class WholeSuLQ(AuditCase):
 
     def __call__(self, data, rng):
         """Return the line."""
-        model = SuLQKPlanes(
-            1,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            max_iter=2,
-            norm_bound=1.0,
-            random_state=rng,
-        )
+        model = SuLQKPlanes(1, **self.budget, max_iter=2, norm_bound=1.0, random_state=rng)
         return model.fit(data).subspaces_.ravel()
 
 
 def lines_sampler(n_clusters, epsilon, n_sweeps, rng):
     """A Gibbs sampler of lines."""
+    sweeps = {"n_sweeps": n_sweeps, "record_every": n_sweeps}
     return GibbsSubspaceClustering(
-        n_clusters,
-        1,
-        epsilon=epsilon,
-        n_sweeps=n_sweeps,
-        record_every=n_sweeps,
-        norm_bound=1.0,
-        random_state=rng,
+        n_clusters, 1, epsilon=epsilon, **sweeps, norm_bound=1.0, random_state=rng
     )
 
 

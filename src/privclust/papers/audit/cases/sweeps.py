@@ -30,16 +30,9 @@ one another come apart."""
 class LinesAfterSweeps(AuditCase):
     """Two lines after some sweeps of the Gibbs sampler; see `PAIRS`.
 
-    The attack is the likelihood ratio of the two lines, from their exact law.
-
-    Parameters
-    ----------
-    start : {"random", "data"}
-        From uniform lines, or from the best ones, as the paper's starts are taken from the data.
-    pair : {"best", "stray"}
-    n_sweeps : int
-    n_rows : int
-        Rows in each of three directions, or one and a half times as many in each of two.
+    The attack is the likelihood ratio of the two lines, from their exact law. For `start` see
+    `GibbsChain`; `n_rows` lie in each of three directions, or one and a half times as many in each
+    of two.
     """
 
     epsilon = 4.0
@@ -52,20 +45,19 @@ class LinesAfterSweeps(AuditCase):
         check_option("pair", pair, tuple(PAIRS))
         check_integer("n_sweeps", n_sweeps, minimum=1)
         check_integer("n_rows", n_rows, minimum=2)
-        self.is_sound = start == "random"
-        self.claimant = "ours" if self.is_sound else "paper"
+        self.claimed_by(start == "random")
         self._n_sweeps = int(n_sweeps)
         directions, *sides = PAIRS[pair](int(n_rows))
-        self.data, self.neighbour = (rows_at(np.repeat(directions, own)) for own in sides)
+        self.data, self.neighbour = (rows_at(np.repeat(directions, counts)) for counts in sides)
         self._starts = {}
         self._exact = []
-        for rows, own in zip((self.data, self.neighbour), sides, strict=True):
+        for rows, counts in zip((self.data, self.neighbour), sides, strict=True):
             init, at = "random", "random"
             if start == "data":
                 model = KPlanes(2, n_init=20, random_state=0).fit(rows)
                 init, at = model.labels_, tuple(_angles(model.subspaces_[..., 0]))
             self._starts[rows.tobytes()] = init
-            self._exact.append(_lines(directions, own, self.epsilon, at))
+            self._exact.append(_lines(directions, counts, self.epsilon, at))
         self.statistic = vectorised("likelihood_ratio", self._ratios)
 
     def __call__(self, data, rng):

@@ -46,10 +46,11 @@ class OwnMethod(AuditCase):
     ) -> None:
         self._estimator, self._read, self._params = load_object(estimator), read, dict(params or {})
         self.epsilon, self.delta = float(epsilon), float(delta)
-        found = load_object(pair)()
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            raise ConfigError(f"{pair}: got {type(found).__name__}; it may return two data sets")
-        self.data, self.neighbour = found
+        neighbours = load_object(pair)()
+        if not isinstance(neighbours, tuple | list) or len(neighbours) != 2:
+            given = type(neighbours).__name__
+            raise ConfigError(f"{pair}: got {given}; it may return two data sets")
+        self.data, self.neighbour = neighbours
 
     def __call__(self, data: Any, rng: np.random.Generator) -> np.ndarray:
         """Fit once and return what is published."""
