@@ -22,18 +22,8 @@ def audit_trial(
 ) -> TrialData:
     """Return no data: a case brings its own pair.
 
-    Parameters
-    ----------
-    point : mapping
-        ``cost``: part of the runs (or of the tries of a search) that each case asks for, above 0
-        and at most 1.
-    trial, streams, dataset : object
-        Not used.
-
-    Raises
-    ------
-    ValueError
-        If the cost is out of its range.
+    The point's ``cost`` is the part of the runs (or of the tries of a search) that each case asks
+    for, above 0 and at most 1.
     """
     check_real("cost", point["cost"])
     if point["cost"] > 1:
@@ -44,40 +34,21 @@ def audit_trial(
 def fit_audit(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Attack one case with the trial's noise stream.
-
-    Parameters
-    ----------
-    estimator : type
-        A class of `AuditCase`.
-    params : mapping
-        For its constructor.
-    data, streams : object
-        The cost, and the noise.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The claim, the bounds, the counts of the event behind the bound on epsilon, and numbers for
-        the verdict, the claimant and what was expected.
-    """
+    """Attack one case, of a class of `AuditCase`, with the trial's noise stream."""
     return fit_case(estimator(**params), data, streams)
 
 
 def fit_case(case: AuditCase, data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Attack a case that was made already; see `fit_audit`."""
-    result = audit_mechanism(
-        case,
-        case.data,
-        case.neighbour,
-        case.epsilon,
-        case.delta,
-        case.n_trials(data.extra["cost"]),
-        case.statistic,
-        streams.get("noise"),
-    )
+    """Attack a case that was made already.
+
+    Outputs are the claim, the bounds, the counts of the event behind the bound on epsilon, and
+    numbers for the verdict, the claimant and what was expected.
+    """
+    pair, claim = (case.data, case.neighbour), (case.epsilon, case.delta)
+    n_trials = case.n_trials(data.extra["cost"])
+    result = audit_mechanism(case, *pair, *claim, n_trials, case.statistic, streams.get("noise"))
     event = result.epsilon_event
-    found = {
+    outputs = {
         "claimed_epsilon": result.epsilon,
         "claimed_delta": result.delta,
         "epsilon_bound": result.epsilon_lower_bound,
@@ -90,19 +61,19 @@ def fit_case(case: AuditCase, data: TrialData, streams: TrialStreams) -> dict[st
         "certifying": event.draws,
         "draws": result.n_trials,
     }
-    return {name: np.float64(value) for name, value in found.items()}
+    return {name: np.float64(value) for name, value in outputs.items()}
 
 
 def evaluate_audit(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """What was found, as numbers.
+    """The outputs as numbers, what epsilon exceeds the claim by, and surprises.
 
-    As in `fit_audit`, and ``excess``, by how much epsilon is above its claim at least;
-    ``shortfall``, by how much the bound stays below the claim; ``is_surprise``, 1 where a claim
-    that is right was convicted or one that is wrong was not.
+    ``excess``: by how much epsilon is above its claim at least; ``shortfall``: by how much the
+    bound stays below the claim; ``is_surprise``: 1 where a claim that is right was convicted or one
+    that is wrong was not.
     """
-    found = {name: float(value) for name, value in outputs.items()}
-    gap = found["epsilon_bound"] - found["claimed_epsilon"]
-    is_convicted = found["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
-    found["excess"], found["shortfall"] = max(gap, 0.0), max(-gap, 0.0)
-    found["is_surprise"] = float(is_convicted == bool(found["is_sound"]))
-    return found
+    numbers = {name: float(value) for name, value in outputs.items()}
+    gap = numbers["epsilon_bound"] - numbers["claimed_epsilon"]
+    is_convicted = numbers["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
+    numbers["excess"], numbers["shortfall"] = max(gap, 0.0), max(-gap, 0.0)
+    numbers["is_surprise"] = float(is_convicted == bool(numbers["is_sound"]))
+    return numbers

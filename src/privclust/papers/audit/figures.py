@@ -9,14 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from privclust.pipeline.words import (
-    AUDIT_VERDICTS,
-    CANNOT_TELL,
-    CLAIMANTS,
-    HOLDS,
-    OWN_CLAIM,
-    VIOLATED,
-)
+from privclust.pipeline import words
+from privclust.pipeline.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, HOLDS, VIOLATED
 from privclust.report.drawing.panels import caption, put_table
 from privclust.report.drawing.style import BELOW, PALETTE, Drawing, MethodStyle, Results, canvas
 
@@ -29,6 +23,8 @@ FAMILIES = {
 }
 _OWN = "of your own"
 _COLORS = {HOLDS: PALETTE[2], VIOLATED: PALETTE[0], CANNOT_TELL: "#999999"}
+_BESIDE = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}  # texts of a row
+_COUNTS = ("hits", "other_hits", "certifying", "draws")
 _WIDTH, _ROW = 10.5, 0.215  # inches
 _SIZES = (9.0, 5.0)  # of the starts' markers, so that one shows about the next
 _PAIRS = {
@@ -81,10 +77,7 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
                 "epsilon_at_least": trial["epsilon_bound"],
                 "delta_at_least": trial["delta_bound"],
                 "verdict": _in_words(verdict, trial),
-                "hits": int(trial["hits"]),
-                "other_hits": int(trial["other_hits"]),
-                "certifying": int(trial["certifying"]),
-                "draws": int(trial["draws"]),
+                **{name: int(trial[name]) for name in _COUNTS},
                 "cpu_seconds": round(cpu_seconds[trial["method"]], 1),
             }
         )
@@ -93,7 +86,7 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
 
 def _group(method: str, label: str) -> str:
     """Say what a case stands among; a case of a user's own may have any name."""
-    is_own = label.endswith(OWN_CLAIM)
+    is_own = label.endswith(words.OWN_CLAIM)
     return _OWN if is_own else FAMILIES.get(method.split("_")[0], _OWN)
 
 
@@ -115,26 +108,16 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
     """Draw one group of cases."""
     for place, row in enumerate(part.to_dict("records")):
         verdict = row["verdict"].split(" by ")[0].split(":")[0]
-        color, found = _COLORS[verdict], row["epsilon_at_least"]
-        axis.plot([0.0, found], [place, place], color=color, linewidth=1.2)
-        axis.plot(found, place, ">" if verdict == VIOLATED else "o", color=color)
+        color, bound = _COLORS[verdict], row["epsilon_at_least"]
+        axis.plot([0.0, bound], [place, place], color=color, linewidth=1.2)
+        axis.plot(bound, place, ">" if verdict == VIOLATED else "o", color=color)
         axis.plot(row["claimed_epsilon"], place, "|", color="#000000", markersize=9)
-        axis.annotate(
-            f"{row['cpu_seconds']:.1f} s",
-            (1.0, place),
-            (4, 0),
-            xycoords=axis.get_yaxis_transform(),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-        )
+        seconds = f"{row['cpu_seconds']:.1f} s"
+        axis.annotate(seconds, (1.0, place), (4, 0), xycoords=axis.get_yaxis_transform(), **_BESIDE)
         if verdict == VIOLATED:
             delta = _lower(row["delta_at_least"])
             text = f"δ at least {delta}, claimed {row['claimed_delta']:g}"
-            right = max(found, row["claimed_epsilon"])
-            axis.annotate(
-                text, (right, place), (8, 0), textcoords="offset points", va="center", fontsize=7.5
-            )
+            axis.annotate(text, (max(bound, row["claimed_epsilon"]), place), (8, 0), **_BESIDE)
     names = [
         f"{row['case']} ({row['claim_by']})" if row["claim_by"] in CLAIMANTS[1:] else row["case"]
         for row in part.to_dict("records")
@@ -163,9 +146,9 @@ def sweeps(results: Results) -> Drawing:
         axes = figure.subplots(1, len(shown), squeeze=False)[0]
         for axis, pair in zip(axes, shown, strict=True):
             for (method, style), size in zip(results.styles.items(), _SIZES, strict=False):
-                own = trials[trials["method"] == method].reset_index(drop=True)
+                part = trials[trials["method"] == method].reset_index(drop=True)
                 arrays = results.arrays[experiment, method]
-                _sweeps_of(axis, own[own["pair"] == pair], arrays, style, size)
+                _sweeps_of(axis, part[part["pair"] == pair], arrays, style, size)
             axis.axhline(trials["claimed_epsilon"].iloc[0], color="#000000", linewidth=1.2)
             axis.set_title(_PAIRS[pair])
             axis.set_xscale("log", base=2)
@@ -229,10 +212,10 @@ def sweeps_table(
     ``largest_epsilon`` is the largest exact loss so far, after ``largest_at`` sweeps.
     """
     rows = []
-    for (_, method), found in arrays.items():
-        own = trials[trials["method"] == method]
-        for place, trial in enumerate(own.to_dict("records")):
-            path = found[f"array/{place:05d}/loss_path"]
+    for (_, method), paths in arrays.items():
+        of_method = trials[trials["method"] == method]
+        for place, trial in enumerate(of_method.to_dict("records")):
+            path = paths[f"array/{place:05d}/loss_path"]
             rows.append(
                 {
                     "start": trial["label"],
@@ -248,10 +231,7 @@ def sweeps_table(
                     "epsilon_at_least": trial["epsilon_bound"],
                     "delta_at_least": trial["delta_bound"],
                     "verdict": _in_words(AUDIT_VERDICTS[int(trial["verdict"])], trial),
-                    "hits": int(trial["hits"]),
-                    "other_hits": int(trial["other_hits"]),
-                    "certifying": int(trial["certifying"]),
-                    "draws": int(trial["draws"]),
+                    **{name: int(trial[name]) for name in _COUNTS},
                 }
             )
     return pd.DataFrame(rows).sort_values(["pair", "start", "sweeps"], ignore_index=True)

@@ -21,64 +21,32 @@ _ROUNDING = 1e-9  # a change may exceed its bound by this part of it
 def sensitivity_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Return no data, but which statement is searched.
-
-    Parameters
-    ----------
-    point : mapping
-        ``cost``, as in `audit_trial`; ``statement``: a key of
-        `privclust.papers.audit.cases.sensitivities.STATEMENTS`.
-    trial, streams, dataset : object
-        Not used.
-
-    Raises
-    ------
-    ValueError
-        If the cost is out of its range or there is no such statement.
-    """
-    found = audit_trial(point, trial, streams, dataset)
-    name = point["statement"]
+    """Return no data, but which of `STATEMENTS` is searched, at the ``cost`` of `audit_trial`."""
+    data, name = audit_trial(point, trial, streams, dataset), point["statement"]
     check_option("statement", name, tuple(STATEMENTS))
-    return replace(found, facts={"about": STATEMENTS[name][0]}, extra={**found.extra, **point})
+    return replace(data, facts={"about": STATEMENTS[name][0]}, extra={**data.extra, **point})
 
 
 def search_sensitivity(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Search for neighbours that move a statistic further than is stated.
-
-    Parameters
-    ----------
-    data, streams : object
-        The statement and the cost, and the stream that the search draws from.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``largest`` and ``bound``, whether the bound is thought to hold, and how many pairs were
-        tried.
-    """
+    """Search for neighbours that move a statistic further than is stated."""
     case = STATEMENTS[data.extra["statement"]][1]()
     n_trials = max(case.least_trials, round(data.extra["cost"] * case.trials))
     if hasattr(case, "search"):
         largest = case.search(streams.get("noise"), n_trials)
     else:
-        largest = numerical_sensitivity(
-            case.function,
-            case.draw,
-            case.change,
-            case.norm,
-            n_trials,
-            case.bound,
-            project=case.project,
-            random_state=streams.get("noise"),
-        ).largest
-    found = {
+        functions, rng = (case.function, case.draw, case.change), streams.get("noise")
+        search = numerical_sensitivity(
+            *functions, case.norm, n_trials, case.bound, project=case.project, random_state=rng
+        )
+        largest = search.largest
+    outputs = {
         "largest": largest,
         "bound": case.bound,
         "claimant": CLAIMANTS.index(case.claimant),
         "is_sound": case.is_sound,
         "tried": n_trials,
     }
-    return {name: np.float64(value) for name, value in found.items()}
+    return {name: np.float64(value) for name, value in outputs.items()}
 
 
 def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -87,9 +55,9 @@ def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> 
     ``exceeds``: the ratio less 1; ``is_surprise``, 1 where a bound that is proved is exceeded by
     more than rounding, or one that is wrong is not.
     """
-    found = {name: float(value) for name, value in outputs.items()}
-    found["ratio"] = found["largest"] / found["bound"]
-    found["exceeds"] = found["ratio"] - 1.0
-    is_exceeded = found["exceeds"] > _ROUNDING
-    found["is_surprise"] = float(is_exceeded == bool(found["is_sound"]))
-    return found
+    numbers = {name: float(value) for name, value in outputs.items()}
+    numbers["ratio"] = numbers["largest"] / numbers["bound"]
+    numbers["exceeds"] = numbers["ratio"] - 1.0
+    is_exceeded = numbers["exceeds"] > _ROUNDING
+    numbers["is_surprise"] = float(is_exceeded == bool(numbers["is_sound"]))
+    return numbers

@@ -27,29 +27,16 @@ PER_SWEEP = 1.5
 def fit_sweeps(
     estimator: type, params: Mapping[str, object], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Attack a case after some sweeps, and compute its exact loss.
+    """Attack `LinesAfterSweeps`, and compute its exact loss.
 
-    Parameters
-    ----------
-    estimator : type
-        `privclust.papers.audit.cases.sweeps.LinesAfterSweeps`.
-    params : mapping
-        For its constructor; ``n_sweeps``.
-    data, streams : object
-        The cost, and the noise.
-
-    Returns
-    -------
-    dict of str to ndarray
-        As `privclust.papers.audit.data.fit_audit`, and ``loss_path`` (n_sweeps,), the least
-        epsilon at delta = 0 after each sweep; ``exact_delta``, the least delta at the claimed
-        epsilon after the last; ``limit_loss``, the loss after many.
+    To the outputs of `fit_case` come ``loss_path`` (n_sweeps,), the least epsilon at delta = 0
+    after each sweep; ``exact_delta``, the least delta at the claimed epsilon after the last;
+    ``limit_loss``, the loss after many.
     """
     case = estimator(**params)
-    found = fit_case(case, data, streams)
     n_sweeps = int(params["n_sweeps"])
     losses = [worst_ratio(*case.laws(t)) for t in range(1, n_sweeps + 1)]
-    return found | {
+    return fit_case(case, data, streams) | {
         "loss_path": np.array(losses),
         "exact_delta": np.float64(least_delta(*case.laws(n_sweeps), case.epsilon)),
         "limit_loss": np.float64(worst_ratio(*case.laws())),
@@ -67,19 +54,19 @@ def evaluate_sweeps(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[
     attack convicts; ``is_missed``, whether it does not although the exact loss is above the claim;
     ``loss_path`` as it is.
     """
-    numbers = {name: value for name, value in outputs.items() if name != "loss_path"}
     path = outputs["loss_path"]
-    found = evaluate_audit(data, numbers)
-    del found["is_surprise"]  # what is to be expected depends on the sweeps: see exact_excess
-    exact, claim = float(path[-1]), found["claimed_epsilon"]
-    is_convicted = found["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
-    beyond = (found["epsilon_bound"] - exact, found["delta_bound"] - found["exact_delta"])
-    return found | {
+    scalars = {name: value for name, value in outputs.items() if name != "loss_path"}
+    numbers = evaluate_audit(data, scalars)
+    del numbers["is_surprise"]  # what is to be expected depends on the sweeps: see exact_excess
+    exact, claim = float(path[-1]), numbers["claimed_epsilon"]
+    is_convicted = numbers["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
+    beyond = (numbers["epsilon_bound"] - exact, numbers["delta_bound"] - numbers["exact_delta"])
+    return numbers | {
         "exact_epsilon": exact,
         "exact_excess": max(exact - claim, 0.0),
         "beyond_exact": max(*beyond, 0.0),
         "beyond_sum": max(exact - PER_SWEEP * len(path) * claim, 0.0),
-        "to_limit": abs(exact - found["limit_loss"]),
+        "to_limit": abs(exact - numbers["limit_loss"]),
         "is_convicted": float(is_convicted),
         "is_missed": float(exact > claim and not is_convicted),
         "loss_path": path,
