@@ -193,3 +193,20 @@ def test_bad_rows():
     X[0, 0] = np.inf
     with pytest.raises(ValueError, match="infinity"):
         found.transform(X)
+
+
+def test_noise_from_another_source_leaves_the_projection_and_the_model_alone():
+    X, fitted = unit_rows(5), model().fit(unit_rows())
+    first, again = (fitted.with_noise_from(7).transform(X) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != fitted.transform(X)).all()
+    other = fitted.with_noise_from(7)
+    assert other.components_ is fitted.components_
+    assert other.guarantee_ == fitted.guarantee_
+
+
+@pytest.mark.skipif(find_spec("opendp") is None, reason="needs OpenDP")
+def test_a_guarantee_says_where_the_noise_now_comes_from():
+    fitted = model().fit(unit_rows())
+    assert fitted.guarantee_.seeded
+    assert not fitted.with_noise_from(None).guarantee_.seeded

@@ -1,9 +1,12 @@
 """The audit as an experiment: each case can be run, and finds what it should."""
 
+import copy
+
 import numpy as np
 import pytest
+import yaml
 
-from privclust.core.config import load_yaml
+from privclust.core.config import load_yaml, validate
 from privclust.core.dotted import load_object
 from privclust.papers.audit import data as audits
 from privclust.papers.audit import sensitivities as audit_sensitivities
@@ -16,6 +19,7 @@ from privclust.papers.audit.cases.sensitivities import (
     SmoothBound,
 )
 from privclust.papers.audit.cases.subspaces import OrderOfSubspaces
+from privclust.pipeline.experiment import experiments_of
 from privclust.pipeline.runner import TrialStreams
 
 CONFIG = load_yaml("config/papers/audit/paper.yaml")
@@ -149,6 +153,49 @@ def test_surprises(verdict, is_sound, surprise):
 def test_bad_costs(cost):
     with pytest.raises(ValueError, match="cost"):
         audits.audit_trial({"cost": cost}, 0, None, None)
+
+
+# --- classes that have no case of their own ----------------------------------------------------
+
+ENTRIES = """
+lloyd:
+  estimator: privclust.kmeans.DPLloyd
+  read: cluster_centers_
+  params: {n_clusters: 1, epsilon: 1.0, max_iter: 1, norm_bound: 1.0}
+pca:
+  estimator: privclust.embedding.PrivatePCA
+  read: explained_
+  delta: 0.01
+  params: {n_components: 2, epsilon: 1.0, delta: 0.01, norm_bound: 1.0}
+mixture:
+  estimator: privclust.mixtures.PrivateGaussianMixture
+  read: means_
+  params: {n_components: 1, variant: paper, mean_noise: laplace, max_iter: 1, norm_bound: 1.0}
+"""
+
+
+def opposite_rows():
+    """Two data sets that differ in one row of the unit ball."""
+    return np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])
+
+
+@pytest.mark.parametrize(("name", "entry"), yaml.safe_load(ENTRIES).items())
+def test_an_entry_of_the_config_attacks_any_private_class(name, entry):
+    document = copy.deepcopy(CONFIG)
+    case = "privclust.papers.audit.cases.user_method.OwnMethod"
+    params = {**entry, "pair": f"{__name__}.opposite_rows", "epsilon": 1.0}
+    document["methods"][name] = {"label": name, "class": case}
+    use = {"params": params, "code": [entry["estimator"], params["pair"]]}
+    document["experiments"]["audit_mechanisms"]["methods"][name] = use
+    validate(document, load_yaml("workflow/schemas/paper.schema.yaml"), "paper.yaml")
+    assert "audit_mechanisms" in experiments_of(document, "quick", 0, "paper.yaml")
+    attack = load_object(case)(**params)
+    attack.draws = attack.least_draws = 600
+    data = audits.audit_trial({"cost": 1.0}, 0, streams({}), None)
+    outputs, again = (audits.fit_case(attack, data, streams({}, name)) for _ in range(2))
+    assert outputs == again  # our classes draw from the trial's stream
+    assert outputs["verdict"] != audits.AUDIT_VERDICTS.index("violated")
+    assert outputs["claimant"] == audits.CLAIMANTS.index("ours")
 
 
 # --- pairs that should be as bad as is possible ------------------------------------------------

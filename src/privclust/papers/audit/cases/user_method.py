@@ -14,23 +14,12 @@ from privclust.pipeline.runner import random_state_for
 
 
 class OwnMethod(AuditCase):
-    """A class of a user's own, end to end: what it publishes after a fit.
+    """A class that needs no case of its own, a user's or ours: what it publishes after a fit.
 
-    The attack is learned on half of the runs, since nothing is known of the noise.
-
-    Parameters
-    ----------
-    estimator : str
-        Dotted path of the class.
-    pair : str
-        Dotted path of a function without arguments that returns two neighbouring data sets.
-    read : str
-        Name of the fitted attribute that is published.
-    epsilon : float
-        The claim.
-    delta : float, default=0.0
-    params : mapping, default=None
-        Keyword arguments of the class.
+    The attack is learned on half of the runs, since nothing is known of the noise. `estimator` is
+    the dotted path of the class, `params` its keyword arguments; `pair` the dotted path of a
+    function without arguments that returns two neighbouring data sets; `read` the name of the
+    fitted attribute that is published; `epsilon` and `delta` are the claim.
     """
 
     draws, least_draws = 60_000, 4_000
