@@ -16,7 +16,7 @@ gives :math:`(\rho, \sqrt{2 \rho})`-CDP, which is how the DP-EM paper states its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from privclust.core.packages import require
 from privclust.core.validation import check_real
 
-_WHAT = "privacy budgets"  # need dp-accounting, which is slow to import
+_NEED = "privacy budgets"  # ask for dp-accounting, which is slow to import
 # Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.
 _ORDERS = 1.0 + np.logspace(-4, 6, 4000)
 # Steps in which the smallest pure loss is counted; each is rounded up by one at most.
@@ -54,6 +54,16 @@ class Loss:
     epsilon: float = math.inf
     count: int = 1
     delta: float = 0.0
+
+
+def total_rho(losses: Iterable[Loss]) -> float:
+    """Return the sum of zCDP parameters."""
+    return sum(loss.rho * loss.count for loss in losses)
+
+
+def total_epsilon(losses: Iterable[Loss]) -> float:
+    """Return the sum of pure parameters: basic composition."""
+    return sum(loss.epsilon * loss.count for loss in losses)
 
 
 def check_epsilon(epsilon: float) -> None:
@@ -97,25 +107,9 @@ def cdp_share(epsilon: float, n_pure: int, n_gaussian: int = 0, c: float = 1.0) 
     .. math:: \epsilon' = \sqrt{2 \epsilon / (n_{pure} + n_{Gaussian} / c^2)}.
 
     With J iterations and K components ``n_pure = J (2 K + 1)`` for Laplace means, and
-    ``n_pure = J (K + 1)``, ``n_gaussian = J K`` for Gaussian means.
-
-    Parameters
-    ----------
-    epsilon : float
-        The mean privacy loss of the whole; the whole is :math:`(\epsilon, \sqrt{2\epsilon})`-CDP.
-    n_pure, n_gaussian : int
-        How many perturbations there are of each kind.
-    c : float
-        From `gaussian_constant`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If epsilon is not a positive number.
+    ``n_pure = J (K + 1)``, ``n_gaussian = J K`` for Gaussian means; c is from `gaussian_constant`.
+    Epsilon, positive, is the mean privacy loss of the whole, which is
+    :math:`(\epsilon, \sqrt{2\epsilon})`-CDP.
 
     Examples
     --------
@@ -133,11 +127,6 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
     ``n = (2 K + 1) J``. Pure perturbations then compose to (epsilon, delta_1)-DP, as long as
     epsilon is below 1 (Dwork and Roth, Corollary 3.21); see `advanced_composition` for what holds
     beyond.
-
-    Raises
-    ------
-    ValueError
-        If epsilon is not positive or delta not in (0, 1).
 
     Examples
     --------
@@ -173,7 +162,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     >>> round(zcdp_epsilon(0.9, 1e-4), 2)
     5.92
     """
-    accountant = require("dp_accounting.rdp.rdp_privacy_accountant", _WHAT)
+    accountant = require("dp_accounting.rdp.rdp_privacy_accountant", _NEED)
     if math.isinf(rho):
         check_delta(delta)
         return math.inf
@@ -204,32 +193,19 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
 
     Gaussian releases compose to one Gaussian exactly; a pure release enters as randomised response
     with its epsilon, which dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015).
-
-    Parameters
-    ----------
-    losses : sequence of Loss
-    delta : float
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If delta does not lie in (0, 1).
+    A ValueError is raised unless delta lies in (0, 1).
 
     Examples
     --------
     >>> round(pld_epsilon([Loss(rho=0.9)], 1e-4), 2)
     5.41
     """
-    gaussian_mechanism = require("dp_accounting.gaussian_mechanism", _WHAT)
-    pld = require("dp_accounting.pld.privacy_loss_distribution", _WHAT)
+    gaussian_mechanism = require("dp_accounting.gaussian_mechanism", _NEED)
+    pld = require("dp_accounting.pld.privacy_loss_distribution", _NEED)
     check_delta(delta)
     if any(loss.delta > 0.0 for loss in losses):
         return math.inf
-    gaussian = sum(loss.rho * loss.count for loss in losses if math.isinf(loss.epsilon))
+    gaussian = total_rho(loss for loss in losses if math.isinf(loss.epsilon))
     pure = [loss for loss in losses if math.isfinite(loss.epsilon)]
     sigma = 1.0 / math.sqrt(2.0 * gaussian) if gaussian else math.inf
     if not pure:
@@ -259,46 +235,29 @@ def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
     2.0
     """
     check_delta(delta)
-    known = [loss for loss in losses if loss.delta > 0.0]
+    approximate = [loss for loss in losses if loss.delta > 0.0]
     others = tuple(loss for loss in losses if loss.delta == 0.0)
-    left = delta - sum(loss.delta * loss.count for loss in known)
+    left = delta - sum(loss.delta * loss.count for loss in approximate)
     if left < -1e-12 * delta:
         return math.inf
-    added = sum(loss.epsilon * loss.count for loss in known)
+    added = total_epsilon(approximate)
     if not others:
         return added
-    if left <= 0.0:
-        return added + sum(loss.epsilon * loss.count for loss in others)
-    return added + _composed_epsilon(others, left)
+    return added + (_composed_epsilon(others, left) if left > 0.0 else total_epsilon(others))
 
 
 @lru_cache(maxsize=1024)
 def _composed_epsilon(losses: tuple[Loss, ...], delta: float) -> float:
     """Remember what was composed before: an experiment asks for the same again and again."""
-    added = sum(loss.epsilon * loss.count for loss in losses)
-    rho = sum(loss.rho * loss.count for loss in losses)
-    return min(added, zcdp_epsilon(rho, delta), pld_epsilon(losses, delta))
+    rho = total_rho(losses)
+    return min(total_epsilon(losses), zcdp_epsilon(rho, delta), pld_epsilon(losses, delta))
 
 
 def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, delta: float) -> float:
     """Return the largest share whose losses compose to (epsilon, delta)-DP by `composed_epsilon`.
 
-    Parameters
-    ----------
-    losses_of : callable
-        The losses at a share; they grow with it.
-    epsilon, delta : float
-        What is to be met.
-
-    Returns
-    -------
-    float
-        The share, on the safe side.
-
-    Raises
-    ------
-    ValueError
-        If the budget is out of its range.
+    The losses grow with the share, which is on the safe side; see
+    `privclust.privacy.measurements.largest_share`.
 
     Examples
     --------
@@ -311,7 +270,7 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
     def excess(log_share: float) -> float:
         return composed_epsilon(losses_of(math.exp(log_share)), delta) - epsilon
 
-    rho_of_one = sum(loss.rho * loss.count for loss in losses_of(1.0))
+    rho_of_one = total_rho(losses_of(1.0))
     start = 0.5 * math.log(zcdp_rho(epsilon, delta) / rho_of_one)
     log_share = _root(excess, start)
     # discretised distributions are monotone up to their steps only: end on the safe side

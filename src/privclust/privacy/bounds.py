@@ -14,7 +14,7 @@ from privclust.privacy.guarantee import PrivacyLeakWarning
 
 OUT_OF_BOUNDS = ("clip", "error")
 _ROUNDING = 1e-12  # a norm may exceed the bound by this part of it
-_LEAST, _LARGEST = 1e-100, 1e100  # norms whose squares and fourth powers are ordinary numbers
+_SMALLEST, _LARGEST = 1e-100, 1e100  # norms whose squares and fourth powers are ordinary numbers
 _ATTEMPTS = 100  # points that may be drawn in vain before a separation counts as too large
 _SIDE_BY_SIDE = 64  # rows of which extremes are found together
 _HALVINGS = 12  # of the range in which the separation is sought
@@ -63,20 +63,14 @@ def bounded_rows(
             "rescale X"
         )
     if norm_bound is None:
-        if largest < _LEAST and X.any():
-            raise ValueError(f"X has no norm above {_LEAST:g}, got {largest:g}: rescale X")
-        leak = "norm_bound was not given and is taken from the data"
-        warnings.warn(
-            f"{leak}: the fit has no guarantee. Give a bound that is known without the data.",
-            PrivacyLeakWarning,
-            stacklevel=3,
-        )
-        return X, largest or 1.0, (leak,)
+        if largest < _SMALLEST and X.any():
+            raise ValueError(f"X has no norm above {_SMALLEST:g}, got {largest:g}: rescale X")
+        return X, largest or 1.0, _leaks("norm_bound was not given and is", "a bound that is")
     check_real("norm_bound", norm_bound)
     radius = float(norm_bound)
-    if not _LEAST <= radius <= _LARGEST:
+    if not _SMALLEST <= radius <= _LARGEST:
         raise ValueError(
-            f"norm_bound must lie between {_LEAST:g} and {_LARGEST:g}, got {radius:g}: rescale X"
+            f"norm_bound must lie between {_SMALLEST:g} and {_LARGEST:g}, got {radius:g}: rescale X"
         )
     outside = norms > radius * (1.0 + _ROUNDING)
     if not outside.any():
@@ -86,12 +80,20 @@ def bounded_rows(
             f"X: row {int(np.argmax(outside))} has a norm above norm_bound={radius:g}, and others "
             "may; raise the bound or pass out_of_bounds='clip'"
         )
-    warnings.warn(
-        f"rows with a norm above norm_bound={radius:g} are drawn in to it",
-        UserWarning,
-        stacklevel=3,
-    )
+    longer = f"rows with a norm above norm_bound={radius:g} are drawn in to it"
+    warnings.warn(longer, UserWarning, stacklevel=3)
     return X * np.minimum(1.0, radius / np.maximum(norms, radius))[:, None], radius, ()
+
+
+def _leaks(what: str, instead: str) -> tuple[str]:
+    """Warn the caller's caller that bounds come from the data, and return that as a leak."""
+    leak = f"{what} taken from the data"
+    warnings.warn(
+        f"{leak}: the fit has no guarantee. Give {instead} known without the data.",
+        PrivacyLeakWarning,
+        stacklevel=4,
+    )
+    return (leak,)
 
 
 def uniform_in_ball(n_points: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
@@ -208,13 +210,8 @@ def declared_box(
     least, largest = extremes(X)
     if bounds is None:
         _check_magnitude("X", least, largest)
-        leak = "bounds were not given and are taken from the data"
-        warnings.warn(
-            f"{leak}: the fit has no guarantee. Give bounds that are known without the data.",
-            PrivacyLeakWarning,
-            stacklevel=3,
-        )
-        return Box(least, largest), False, (leak,)
+        leaks = _leaks("bounds were not given and are", "bounds that are")
+        return Box(least, largest), False, leaks
     box = checked_box(bounds, X.shape[1])
     is_outside = bool((least < box.low).any() or (largest > box.high).any())
     if is_outside and out_of_bounds == "error":
@@ -254,10 +251,10 @@ def _check_magnitude(name: str, low: np.ndarray, high: np.ndarray) -> None:
     """Raise a ValueError unless squares of what lies in the box are ordinary numbers."""
     largest = max(-float(low.min()), float(high.max()))
     width = float((0.5 * high - 0.5 * low).max())
-    if largest > _LARGEST or 0 < width < _LEAST:
+    if largest > _LARGEST or 0 < width < _SMALLEST:
         raise ValueError(
             f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "
-            f"{_LEAST:g}, got {low.min():g} to {high.max():g}: rescale X"
+            f"{_SMALLEST:g}, got {low.min():g} to {high.max():g}: rescale X"
         )
 
 
@@ -302,17 +299,17 @@ def separated_points(
     (True, True)
     """
     lowest, highest = 0.0, 1.0
-    found = None
+    separated = None
     halvings = 0
-    while halvings < _HALVINGS or found is None:
+    while halvings < _HALVINGS or separated is None:
         separation = 0.5 * (lowest + highest)
         points = _packed(n_points, n_features, rng, uniform, separation)
         if points is None:
             highest = separation
         else:
-            found, lowest = points, separation
+            separated, lowest = points, separation
         halvings += 1
-    return found
+    return separated
 
 
 def _packed(n_points, n_features, rng, uniform, separation):

@@ -8,7 +8,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from privclust.core.validation import check_option
-from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon
+from privclust.privacy.accounting import (
+    Loss,
+    composed_epsilon,
+    pld_epsilon,
+    total_epsilon,
+    total_rho,
+    zcdp_epsilon,
+)
 from privclust.privacy.sensitivity import Neighbours
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
@@ -118,20 +125,8 @@ class Guarantee:
     ) -> Guarantee:
         """Compose releases and state the outcome in the sense asked for.
 
-        Parameters
-        ----------
-        releases : iterable of Release
-            One flawed release makes it ``"none"``.
-        definition : {"pure", "approximate", "zcdp", "cdp", "none"}
-        relation : Neighbours
-        delta : float
-            Where ``"approximate"`` is evaluated.
-        seeded : bool
-        caveats : iterable of str
-
-        Returns
-        -------
-        Guarantee
+        Parameters are the attributes of these names; one flawed release makes it ``"none"``, and
+        delta is where ``"approximate"`` is evaluated.
 
         Raises
         ------
@@ -140,13 +135,11 @@ class Guarantee:
         """
         releases, caveats = tuple(releases), tuple(caveats)
         flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
-        known = Neighbours.of(relation, "relation")
-        plain = cls("none", known, releases=releases, seeded=seeded, caveats=(*caveats, *flaws))
+        plain = cls("none", relation, releases=releases, seeded=seeded, caveats=(*caveats, *flaws))
         if flaws or definition == "none":
             return plain
         losses = [release.loss for release in releases]
-        rho = sum(loss.rho * loss.count for loss in losses)
-        added = sum(loss.epsilon * loss.count for loss in losses)
+        rho, added = total_rho(losses), total_epsilon(losses)
         if definition == "zcdp":
             return replace(plain, definition="zcdp", rho=rho)
         if definition == "cdp":
@@ -157,6 +150,16 @@ class Guarantee:
         if definition != "pure" or math.isinf(added) or any(loss.delta for loss in losses):
             raise ValueError(f"definition: got {definition!r}, which these releases do not give")
         return replace(plain, definition="pure", epsilon=added)
+
+    @property
+    def _holds(self) -> bool:
+        """Whether a finite run is private."""
+        return self.definition not in ("none", "asymptotic")
+
+    def _restated(self, releases, definition, relation, delta) -> Guarantee:
+        """Compose other releases, or in another sense, with the same seed and caveats."""
+        rest = {"delta": delta, "seeded": self.seeded, "caveats": self.caveats}
+        return Guarantee.of(releases, definition, relation, **rest)
 
     @property
     def losses(self) -> list[Loss]:
@@ -180,7 +183,7 @@ class Guarantee:
         float
             Infinite where there is no guarantee, or an asymptotic one only.
         """
-        if self.definition in ("none", "asymptotic"):
+        if not self._holds:
             return math.inf
         if accounting == "zcdp":
             return zcdp_epsilon(self.total_rho, delta)
@@ -193,9 +196,7 @@ class Guarantee:
     @property
     def total_rho(self) -> float:
         """Sum of the zCDP parameters; infinite where there is no guarantee."""
-        if self.definition in ("none", "asymptotic"):
-            return math.inf
-        return sum(loss.rho * loss.count for loss in self.losses)
+        return total_rho(self.losses) if self._holds else math.inf
 
     def to(self, definition: str, *, delta: float = 0.0) -> Guarantee:
         """Return the same releases stated in another sense; one without guarantee stays so.
@@ -207,16 +208,9 @@ class Guarantee:
         >>> pure.to("cdp").mu, pure.to("zcdp").rho
         (0.5, 0.5)
         """
-        if self.definition in ("none", "asymptotic"):
+        if not self._holds:
             return self
-        return Guarantee.of(
-            self.releases,
-            definition,
-            self.relation,
-            delta=delta,
-            seeded=self.seeded,
-            caveats=self.caveats,
-        )
+        return self._restated(self.releases, definition, self.relation, delta)
 
     def to_replace_one(self) -> Guarantee:
         """Return the guarantee for replaced rows that one for added or removed rows implies.
@@ -230,15 +224,8 @@ class Guarantee:
             replace(release, loss=release.loss and _two_steps(release.loss))
             for release in self.releases
         )
-        definition = self.definition if self.definition != "asymptotic" else "none"
-        return Guarantee.of(
-            releases,
-            definition,
-            Neighbours.REPLACE_ONE,
-            delta=self.delta,
-            seeded=self.seeded,
-            caveats=self.caveats,
-        )
+        definition = self.definition if self._holds else "none"
+        return self._restated(releases, definition, Neighbours.REPLACE_ONE, self.delta)
 
     def compose(self, *others: Guarantee) -> Guarantee:
         """Return the guarantee of releasing all outputs, in the sense of the first.
@@ -252,16 +239,13 @@ class Guarantee:
         relations = {part.relation for part in parts}
         if len(relations) > 1:
             raise ValueError("compose: neighbour relations differ; see to_replace_one")
-        caveats = tuple(dict.fromkeys(c for part in parts for c in part.caveats))
         return Guarantee.of(
             [release for part in parts for release in part.releases],
-            "none"
-            if any(part.definition in ("none", "asymptotic") for part in parts)
-            else self.definition,
+            self.definition if all(part._holds for part in parts) else "none",
             self.relation,
             delta=max(part.delta for part in parts),
             seeded=any(part.seeded for part in parts),
-            caveats=caveats,
+            caveats=dict.fromkeys(caveat for part in parts for caveat in part.caveats),
         )
 
     def alongside(self, *others: Guarantee) -> Guarantee:
@@ -331,13 +315,11 @@ class Guarantee:
         >>> Guarantee.from_dict(guarantee.as_dict()) == guarantee
         True
         """
-        found = _finite(self)
-        found["releases"] = [
+        releases = [
             _finite(release) | {"loss": release.loss and _finite(release.loss)}
             for release in self.releases
         ]
-        found["caveats"] = list(self.caveats)
-        return found
+        return _finite(self) | {"releases": releases, "caveats": list(self.caveats)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:

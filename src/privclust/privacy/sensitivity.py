@@ -30,29 +30,15 @@ class Neighbours(StrEnum):
 
     @classmethod
     def of(cls, value: Any, name: str = "neighbours") -> Neighbours:
-        """Return the relation of this name, in either spelling.
+        """Return the relation of this name, with a dash or an underscore.
 
-        Parameters
-        ----------
-        value : Neighbours or str
-            With a dash or an underscore.
-        name : str
-            Of the parameter, for the message.
-
-        Returns
-        -------
-        Neighbours
-
-        Raises
-        ------
-        ValueError
-            If there is none.
+        A ValueError that begins with the parameter's `name` is raised if there is none.
         """
         try:
             return cls(value.replace("_", "-"))
         except (AttributeError, ValueError):
-            known = ", ".join(member.replace("-", "_") for member in cls)
-            raise ValueError(f"{name} must be one of {known}, got {value!r}") from None
+            names = ", ".join(member.replace("-", "_") for member in cls)
+            raise ValueError(f"{name} must be one of {names}, got {value!r}") from None
 
 
 def check_neighbours(name: str, value: Any, known: Mapping[str, Any]) -> None:
@@ -105,21 +91,9 @@ class Sensitivity:
         object.__setattr__(self, "value", float(self.value))
 
     def scaled(self, factor: float) -> Sensitivity:
-        """Return the sensitivity of the statistic times `factor`.
+        """Return the sensitivity of the statistic times `factor`, such as one over n.
 
-        Parameters
-        ----------
-        factor : float
-            Finite and positive, such as one over the number of rows.
-
-        Returns
-        -------
-        Sensitivity
-
-        Raises
-        ------
-        ValueError
-            If `factor`, or the scaled bound, is not finite and positive.
+        A ValueError is raised if that, or the scaled bound, is not finite and positive.
 
         Examples
         --------

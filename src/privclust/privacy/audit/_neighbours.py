@@ -16,10 +16,7 @@ _SHORTEST_MOVE = 1e-3  # move, relative to how far two fresh records are apart
 def replace_one(draw_record: Callable) -> Callable:
     """Return the change that gives one row of an array (n, d) other values.
 
-    Parameters
-    ----------
-    draw_record : callable
-        ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
+    ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
 
     Examples
     --------
@@ -39,10 +36,7 @@ def replace_one(draw_record: Callable) -> Callable:
 def add_remove(draw_record: Callable) -> Callable:
     """Return the change that adds a row to an array (n, d), or takes one away, as chance has it.
 
-    Parameters
-    ----------
-    draw_record : callable
-        ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
+    ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
 
     Examples
     --------

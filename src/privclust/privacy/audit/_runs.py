@@ -16,13 +16,13 @@ def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None
     keeps a state does so for both.
     """
     pair, streams = (data, neighbour), rng.spawn(2)
-    many = getattr(mechanism, "many", None)
-    if many is not None:
+    batched = getattr(mechanism, "many", None)
+    if batched is not None:
         pieces = ([], [])
         for start in range(0, n, _CHUNK):
             size = min(_CHUNK, n - start)
             for k in (0, 1):
-                pieces[k].append(_many(many, pair[k], streams[k], size))
+                pieces[k].append(_batch(batched, pair[k], streams[k], size))
             progress(2 * size)
         return tuple(np.concatenate(piece) for piece in pieces)
     outputs = ([], [])
@@ -34,13 +34,7 @@ def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None
 
 
 def as_arrays(outputs) -> list[np.ndarray]:
-    """Return outputs as two arrays (n, ...) of one shape and number type.
-
-    Raises
-    ------
-    ValueError
-        If an output is not numeric or their shapes differ.
-    """
+    """Return outputs as two arrays (n, ...), of numbers and of one shape or a ValueError."""
     arrays = [one if isinstance(one, np.ndarray) else _stack(one) for one in outputs]
     for array in arrays:
         if array.dtype.kind not in "biufc":
@@ -53,9 +47,9 @@ def as_arrays(outputs) -> list[np.ndarray]:
     return arrays
 
 
-def _many(many, data, rng, size: int) -> np.ndarray:
+def _batch(batched, data, rng, size: int) -> np.ndarray:
     """Ask for `size` outputs at once and check that so many came."""
-    outputs = np.asarray(many(data, rng, size))
+    outputs = np.asarray(batched(data, rng, size))
     if outputs.ndim == 0 or len(outputs) != size:
         raise ValueError(
             f"mechanism.many(data, rng, n) must return n={size} outputs along the first axis, "

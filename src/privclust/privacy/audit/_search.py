@@ -120,12 +120,8 @@ def search_pair(
         results = [audit(pair, trials) for pair in pairs]
         order = sorted(range(len(pairs)), key=lambda k: _leak(results[k]), reverse=True)
         screened = results[order[0]].epsilon_lower_bound
-        survivors = [
-            pairs[k]
-            for k in order[
-                : -(-len(pairs) // (_GUIDED_SELECTION_RATIO if move else _SELECTION_RATIO))
-            ]
-        ]
+        ratio = _GUIDED_SELECTION_RATIO if move else _SELECTION_RATIO
+        survivors = [pairs[k] for k in order[: -(-len(pairs) // ratio)]]
         offspring = []
         if move is not None:
             moved = (move(pair, proposing) for pair in survivors for _ in range(_N_OFFSPRING))

@@ -29,12 +29,8 @@ class LikelihoodRatio:
             first, second = log_density(output, data), log_density(output, neighbour)
             return _difference(np.asarray(first, float), np.asarray(second, float))
 
-        statistic: Any = ratio  # functions may have attributes
-        many = getattr(self._log_density, "many", None)
-        if many is not None:
-            statistic.many = lambda outputs: ratio(outputs, many)
-        statistic.__name__ = "likelihood_ratio"
-        return statistic
+        batched = getattr(self._log_density, "many", None)
+        return _named("likelihood_ratio", ratio, batched and (lambda rows: ratio(rows, batched)))
 
 
 Statistic: TypeAlias = Callable[[Any], Any] | LikelihoodRatio
@@ -69,13 +65,7 @@ def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:
 
 
 def prepared(statistic, data, neighbour) -> list[Callable] | None:
-    """Return one statistic or several as callables on an output; None for None.
-
-    Raises
-    ------
-    ValueError
-        If one is neither callable nor a `LikelihoodRatio`.
-    """
+    """Return one statistic or several as callables on an output, or a ValueError; None for None."""
     if statistic is None:
         return None
     statistics = list(statistic) if isinstance(statistic, Sequence) else [statistic]
@@ -98,18 +88,12 @@ def names(statistics: Sequence[Callable]) -> list[str]:
 
 
 def score(statistic: Callable, outputs) -> np.ndarray:
-    """Return a statistic's scores (n,) of outputs, infinite ones included.
-
-    Raises
-    ------
-    ValueError
-        If it does not return one number, other than NaN, for an output.
-    """
+    """Return a statistic's scores (n,) of outputs, infinite ones included; a ValueError for NaN."""
     (name,) = names([statistic])
-    many = getattr(statistic, "many", None)
+    batched = getattr(statistic, "many", None)
     try:
-        if many is not None:
-            scores = np.asarray(many(np.asarray(outputs)), dtype=float)
+        if batched is not None:
+            scores = np.asarray(batched(np.asarray(outputs)), dtype=float)
         else:
             scores = np.array([np.asarray(statistic(one), dtype=float) for one in outputs])
     except (TypeError, ValueError) as error:
@@ -189,16 +173,23 @@ def _learned(name: str, scaling: _Scaling, model: Callable) -> Callable:
 
     from threadpoolctl import threadpool_limits
 
-    def many(outputs):
+    def scores(outputs):
         with threadpool_limits(1):
             return model(scaling(flattened(np.asarray(outputs))))
 
-    def one(output):
-        return many(np.asarray(output)[None])[0]
+    return vectorised(name, scores)
 
-    statistic: Any = one  # functions may have attributes
-    statistic.many = many
+
+def vectorised(name: str, scores: Callable) -> Callable:
+    """Return the statistic of one output, with `many`, from a function of outputs (n, ...)."""
+    return _named(name, lambda output: scores(np.asarray(output)[None])[0], scores)
+
+
+def _named(name: str, statistic: Any, scores: Callable | None) -> Callable:
+    """A function with its name and, where there are, the scores of many outputs."""
     statistic.__name__ = name
+    if scores is not None:
+        statistic.many = scores
     return statistic
 
 

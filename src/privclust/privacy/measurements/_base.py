@@ -5,20 +5,37 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer, check_real
 from privclust.privacy.accounting import Loss
 from privclust.privacy.guarantee import Release
+from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 
 PRICE_TOLERANCE = 1e-9  # relative, between a price that is given and that of the noise
 
 
 class Measurement(ABC):
-    """What all measurements have in common.
+    """Noise bound to the sensitivity it is for and to what it costs.
+
+    Measurements are immutable. All raise a ValueError that names the parameter if one is not as
+    described, or if a scale that is computed is not a positive float. Parameters that several have
+    mean the same in all:
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        In the norm that the mechanism asks for.
+    epsilon : float
+        In nats, finite and positive; of one release.
+    count : int
+        How many times it is released.
+    margin : float
+        From 1: noise is larger by this factor than is stated, for what rounding adds.
 
     Attributes
     ----------
@@ -46,6 +63,28 @@ class Measurement(ABC):
     @abstractmethod
     def proof(self) -> str:
         """Where the sensitivity is proved."""
+
+    @abstractmethod
+    def release(self, value: ArrayLike, source: NoiseSource) -> Any:
+        """Return a value with noise.
+
+        Parameters
+        ----------
+        value : array_like
+            Finite numbers, of any shape unless the mechanism asks for one.
+        source : SystemEntropy or numpy.random.Generator
+            Where the noise comes from; see `privclust.privacy.noise_source`.
+
+        Returns
+        -------
+        ndarray or float
+            float64, in the value's shape; a float for a scalar.
+
+        Raises
+        ------
+        ValueError
+            If the value is not as described.
+        """
 
     @property
     def loss(self) -> Loss | None:

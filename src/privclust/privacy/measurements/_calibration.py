@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from privclust.core.packages import require
 from privclust.core.validation import check_integer
-from privclust.privacy.accounting import calibrated, check_budget
+from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
 from privclust.privacy.measurements._base import Measurement
 from privclust.privacy.measurements._gaussian import Gaussian
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
@@ -34,7 +34,7 @@ def largest_share(
     Returns
     -------
     float
-        On the safe side; see `privclust.privacy.accounting.calibrated`.
+        On the safe side.
 
     Raises
     ------
@@ -61,32 +61,15 @@ def claimed_rho(measurements: Iterable[Measurement]) -> float:
     >>> claimed_rho([Gaussian.of_share(_UNIT, 1.0, 3)])
     1.5
     """
-    losses = [noise.claimed for noise in measurements]
-    return sum(loss.rho * loss.count for loss in losses)
+    return total_rho(noise.claimed for noise in measurements)
 
 
 @lru_cache(maxsize=1024)
 def gaussian_share(epsilon: float, delta: float, count: int = 1) -> float:
-    """Return the largest sensitivity over noise of a normal release that can be done so often.
+    """Return the `largest_share` of a normal release that is done so often: `Gaussian.of_share`.
 
-    Calibrated once for all fits with one budget. All releases together are converted exactly.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget of all releases: epsilon in nats, positive; delta in (0, 1).
-    count : int
-        At least 1.
-
-    Returns
-    -------
-    float
-        For `Gaussian.of_share`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
+    It is the sensitivity over the noise, calibrated once for all fits with one budget. All releases
+    together are converted exactly. `count` is at least 1.
 
     Examples
     --------
@@ -105,24 +88,7 @@ def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: fl
     private EM paper uses the formula for its means. `analytic_gaussian_sigma` needs less noise and
     holds for every epsilon.
 
-    Parameters
-    ----------
-    sensitivity : Sensitivity
-        In the norm ``"l2"``.
-    epsilon : float
-        In nats, finite and positive.
-    delta : float
-        Between 0 and 1, both excluded.
-
-    Returns
-    -------
-    float
-        Standard deviation of the noise, in the units of the statistic.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
+    Parameters, result and errors are those of `analytic_gaussian_sigma`.
 
     Warns
     -----
@@ -147,7 +113,7 @@ def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: fl
             UserWarning,
             stacklevel=2,
         )
-    return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity.value / float(epsilon)
+    return gaussian_constant(delta) * sensitivity.value / float(epsilon)
 
 
 def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
@@ -237,13 +203,12 @@ def mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:
     """
     check_integer("n_features", n_features, minimum=1)
     check_budget(epsilon, delta)
-    d = n_features
-    logarithm = math.log((d * d + d) / (2.0 * math.sqrt(2.0 * math.pi) * delta))
+    d, root = n_features, 2.0 * math.sqrt(2.0 * math.pi)
+    logarithm = math.log((d * d + d) / (root * delta))
     if logarithm <= 0:
         raise ValueError(
-            f"delta must be less than {(d * d + d) / (2.0 * math.sqrt(2.0 * math.pi)):.3g} for "
-            f"{d} feature in MOD-SuLQ, whose noise has a logarithm that is not positive then, got "
-            f"{delta!r}"
+            f"delta must be less than {(d * d + d) / root:.3g} for {d} feature in MOD-SuLQ, whose "
+            f"noise has a logarithm that is not positive then, got {delta!r}"
         )
     return (d + 1.0) / epsilon * math.sqrt(2.0 * logarithm) + 1.0 / math.sqrt(epsilon)
 

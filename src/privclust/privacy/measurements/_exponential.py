@@ -26,17 +26,10 @@ class Exponential(WithEpsilon):
     ----------
     sensitivity : Sensitivity
         In the norm ``"range"``: largest change of any one score.
-    epsilon : float
-        In nats, finite and positive.
-    count : int
-        How often it is drawn.
+    epsilon, count, margin
+        As of `Measurement`.
     one_sided : bool
         Whether neighbours change all scores in the same direction.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described, or if the scale is not a positive float.
 
     References
     ----------
@@ -71,25 +64,10 @@ class Exponential(WithEpsilon):
         return Loss(self.epsilon**2 / 8.0, self.epsilon, self.count)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> int:
-        """Return the index of one of some candidates by their scores.
+        """Return the index of a candidate by scores (n_candidates,), finite, of any magnitude.
 
-        Parameters
-        ----------
-        value : array_like of float, shape (n_candidates,)
-            Scores; finite, of any magnitude.
-        source : SystemEntropy or numpy.random.Generator
-            `SystemEntropy` samples exactly, in rational arithmetic; a Generator takes the largest
-            score after adding Gumbel noise.
-
-        Returns
-        -------
-        int
-            In 0 .. n_candidates - 1.
-
-        Raises
-        ------
-        ValueError
-            If the scores are not as described.
+        `SystemEntropy` samples exactly, in rational arithmetic; a Generator takes the largest
+        score after adding Gumbel noise.
         """
         scores = real_array("scores", value)
         if scores.ndim != 1 or scores.size == 0:

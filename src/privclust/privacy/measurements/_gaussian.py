@@ -36,18 +36,11 @@ class Gaussian(ForSensitivity):
         In the norm ``"l2"``. The noise does not depend on its value; the price does.
     sigma : float
         Standard deviation of the noise in the value's units, finite and positive.
-    count : int
-        How many times it is released.
-    margin : float
-        From 1: noise is larger by this factor than is stated, for what rounding adds.
+    count, margin
+        As of `Measurement`.
     rho : float or None
         The price of one release as the noise was made from it, to the last digit; see `of_share`.
         None: it follows from sigma. A price that is not the noise's is refused.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
 
     References
     ----------
@@ -95,8 +88,7 @@ class Gaussian(ForSensitivity):
     ) -> Self:
         """Return the noise of the classical formula, at any epsilon, with its price in zCDP.
 
-        See `classical_gaussian_sigma`; its (epsilon, delta) is proved
-        up to an epsilon of 1 only.
+        See `classical_gaussian_sigma`; its (epsilon, delta) is proved up to an epsilon of 1 only.
         """
         check_real("epsilon", epsilon)
         c = gaussian_constant(delta)
@@ -124,9 +116,10 @@ class Gaussian(ForSensitivity):
         return replace(self, sensitivity=bound, rho=n_rows * self.claimed.rho)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
-        """Return a value (finite numbers, any shape) with noise, float64; a float for a scalar."""
-        array = real_array("value", value)
-        return noise.add_gaussian(array, float(self.sigma * self.margin), source)
+        """Return a value with noise; see `Measurement.release`."""
+        return noise.add_gaussian(
+            real_array("value", value), float(self.sigma * self.margin), source
+        )
 
     @property
     def _rho_of_sigma(self) -> float:
@@ -238,7 +231,7 @@ class SmoothGaussian(Measurement):
         return Loss(epsilon=float(self.epsilon), delta=float(self.delta))
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
-        """Return a value (finite numbers, any shape) with noise, float64."""
+        """Return a value with noise; see `Measurement.release`."""
         array = real_array("value", value)
         return noise.add_gaussian(array, self.scale, source) if self.scale > 0 else array
 

@@ -33,22 +33,13 @@ class Laplace(WithEpsilon):
     ----------
     sensitivity : Sensitivity
         In the norm ``"l1"``.
-    epsilon : float
-        In nats, finite and positive; of one release.
-    count : int
-        How many times it is released.
-    margin : float
-        From 1: noise is larger by this factor than is stated, for what rounding adds.
+    epsilon, count, margin
+        As of `Measurement`.
     entries : float
         From 1. Where the change is as large in each of so many entries, at the worst, the price is
         epsilon^2 / (2 entries).
     mu : float or None
         :math:`\Delta_2 / scale`, in place of `entries`; at most epsilon.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described, or if the scale is not a positive float.
 
     References
     ----------
@@ -91,7 +82,7 @@ class Laplace(WithEpsilon):
         return Loss(rho, self.epsilon, self.count)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
-        """Return a value (finite numbers, any shape) with noise, float64; a float for a scalar."""
+        """Return a value with noise; see `Measurement.release`."""
         return noise.add_laplace(real_array("value", value), self._drawn, source)
 
 
@@ -127,7 +118,7 @@ class ComplexLaplace(Laplace):
     mechanism = "complex laplace"
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
-        """Return a value (finite numbers, any shape) with noise, complex128."""
+        """Return a complex value with noise, complex128; see `Measurement.release`."""
         array = finite_array("value", value, "biufc", np.complex128)
         parts = np.stack([array.real, array.imag], axis=-1)
         noised = noise.add_laplace(parts, self._drawn, source)

@@ -28,17 +28,8 @@ class Gamma(WithEpsilon):
     ----------
     sensitivity : Sensitivity
         In the norm ``"l1"``.
-    epsilon : float
-        The paper's epsilon', finite and positive.
-    count : int
-        How many releases the paper counts.
-    margin : float
-        As of `Laplace`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described, or if the scale is not a positive float.
+    epsilon, count, margin
+        As of `Measurement`: the paper's epsilon', and how many releases it counts.
 
     References
     ----------
@@ -61,7 +52,7 @@ class Gamma(WithEpsilon):
     _NORM = "l1"
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
-        """Return a value (finite numbers, any shape) with noise, float64.
+        """Return a value with noise; see `Measurement.release`.
 
         No sampler resists the floating-point attack here, nor would one help: with `SystemEntropy`
         the noise is a numpy Generator's, seeded by the operating system.
@@ -86,7 +77,7 @@ class Wishart(WithEpsilon):
     sensitivity : Sensitivity
         In the norm ``"trace"``.
     epsilon, count, margin
-        As of `Gamma`, and so are errors and reference: eqs. (17), (18).
+        As of `Gamma`, and so is the reference: eqs. (17), (18).
 
     Examples
     --------
