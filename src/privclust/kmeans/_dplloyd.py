@@ -255,20 +255,10 @@ class DPLloyd(CenterClusterer):
         return self
 
     def one_round(self, X: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, Measurement]:
-        """Return what an iteration releases, before noise, and the noise that it gets.
+        """Return what an iteration releases, before noise, and the noise, priced for all.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        centers : ndarray of shape (n_clusters, n_features)
-            In units of the domain: the ball's radius, or half of the box's widths.
-
-        Returns
-        -------
-        released : ndarray of shape (n_clusters, 1 + n_features)
-            Counts, and sums in units of the domain.
-        noise : privclust.privacy.measurements.Measurement
-            Priced for all iterations.
+        Centers (n_clusters, n_features), and the counts and sums (n_clusters, 1 + n_features) that
+        are released, are in units of the domain: the ball's radius, or half of the box's widths.
         """
         rows, domain, _ = self._domain(X)
         return _released(rows, domain, centers), self._noise(domain, X.shape[1])

@@ -251,22 +251,10 @@ class PrivateGaussianMixture(FittedMixture):
     def noised_round(
         self, counts: np.ndarray, sums: np.ndarray, second_moments: np.ndarray, source: NoiseSource
     ) -> NoisedStatistics:
-        """Return one iteration's statistics, of rows in the unit ball, with the noise of a fit.
+        """Return one iteration's `Statistics`, of rows in the unit ball, with the noise of a fit.
 
-        Parameters
-        ----------
-        counts : ndarray of shape (n_components,)
-        sums : ndarray of shape (n_components, n_features)
-        second_moments : ndarray
-            As of `Statistics`; None for zero covariances. Several iterations may stand one after
-            the other along the first axes, as if they were more components.
-        source : SystemEntropy or numpy.random.Generator
-            Where the noise comes from.
-
-        Returns
-        -------
-        NoisedStatistics
-            With attributes of the names and shapes of these.
+        Statistics of several iterations may stand one after the other along the first axes, as if
+        there were more components. What is returned has attributes of these names and shapes.
         """
         settings = self._settings(sums.shape[1])
         share = budget_share(settings, self.epsilon, self.delta, self.accounting)

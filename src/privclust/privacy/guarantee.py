@@ -135,6 +135,7 @@ class Guarantee:
         """
         releases, caveats = tuple(releases), tuple(caveats)
         flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
+        relation = Neighbours.of(relation, "relation")
         plain = cls("none", relation, releases=releases, seeded=seeded, caveats=(*caveats, *flaws))
         if flaws or definition == "none":
             return plain

@@ -207,19 +207,10 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         return self
 
     def release(self, results: np.ndarray, source: NoiseSource) -> tuple[np.ndarray, Guarantee]:
-        """Return what `fit` makes of the subsets' results; sets what the noise is.
+        """Return the subspaces and the guarantee that `fit` makes of the subsets' results.
 
-        Parameters
-        ----------
-        results : ndarray of shape (n_subsets, n_clusters, n_features, dimension)
-            Orthonormal bases.
-        source : SystemEntropy or numpy.random.Generator
-            Where the noise comes from.
-
-        Returns
-        -------
-        subspaces : ndarray of shape (n_clusters, n_features, dimension)
-        guarantee : privclust.privacy.Guarantee
+        Results are orthonormal bases (n_subsets, n_clusters, n_features, dimension). Sets
+        `n_subsets_` and the attributes of the noise, which comes from the source.
         """
         self.n_subsets_ = len(results)
         release = self._release if self.variant == "sound" else self._release_as_printed

@@ -63,7 +63,6 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     cpu_seconds = dict(zip(costs["method"], costs["cpu_seconds"], strict=True))
     rows = []
     for trial in trials.to_dict("records"):
-        verdict = AUDIT_VERDICTS[int(trial["verdict"])]
         group = _group(trial["method"], trial["label"])
         claimant = "you" if group == _OWN else CLAIMANTS[int(trial["claimant"])]
         rows.append(
@@ -76,7 +75,7 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
                 "claimed_delta": trial["claimed_delta"],
                 "epsilon_at_least": trial["epsilon_bound"],
                 "delta_at_least": trial["delta_bound"],
-                "verdict": _in_words(verdict, trial),
+                "verdict": _in_words(trial),
                 **{name: int(trial[name]) for name in _COUNTS},
                 "cpu_seconds": round(cpu_seconds[trial["method"]], 1),
             }
@@ -90,8 +89,9 @@ def _group(method: str, label: str) -> str:
     return _OWN if is_own else FAMILIES.get(method.split("_")[0], _OWN)
 
 
-def _in_words(verdict: str, trial: dict) -> str:
+def _in_words(trial: dict) -> str:
     """Say by how much a claim is violated: in epsilon if that was shown, else in delta."""
+    verdict = AUDIT_VERDICTS[int(trial["verdict"])]
     if verdict != VIOLATED:
         return verdict
     if trial["excess"] > 0:
@@ -230,7 +230,7 @@ def sweeps_table(
                     "limit_epsilon": trial["limit_loss"],
                     "epsilon_at_least": trial["epsilon_bound"],
                     "delta_at_least": trial["delta_bound"],
-                    "verdict": _in_words(AUDIT_VERDICTS[int(trial["verdict"])], trial),
+                    "verdict": _in_words(trial),
                     **{name: int(trial[name]) for name in _COUNTS},
                 }
             )

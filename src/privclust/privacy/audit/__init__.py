@@ -12,7 +12,7 @@ from privclust.privacy.audit._bounds import (
 from privclust.privacy.audit._neighbours import add_remove, move_one, replace_one
 from privclust.privacy.audit._search import PairSearch, search_pair
 from privclust.privacy.audit._sensitivity_search import SensitivitySearch, numerical_sensitivity
-from privclust.privacy.audit._statistics import likelihood_ratio
+from privclust.privacy.audit._statistics import likelihood_ratio, vectorised
 
 __all__ = [
     "AuditResult",
@@ -29,4 +29,5 @@ __all__ = [
     "renyi_bound_from_counts",
     "replace_one",
     "search_pair",
+    "vectorised",
 ]

@@ -202,31 +202,22 @@ def audit_mechanism(
     statistics = _statistics.prepared(statistic, data, neighbour)
     outputs = draw(mechanism, data, neighbour, n_trials, runs, progress or _ignore)
     half = n_trials // 2
-    first_choosing = 0
+    n_learning = 0
     if statistics is None:
-        first_choosing = half // 2
-        statistics = _statistics.learn(_part(outputs, 0, first_choosing), learning)
-    choosing = _part(outputs, first_choosing, half)
-    certifying = _part(outputs, half, n_trials)
-    alpha = 1.0 - confidence
-    events = _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alpha)
+        n_learning = half // 2
+        statistics = _statistics.learn(_part(outputs, 0, n_learning), learning)
+    parts = _part(outputs, n_learning, half), _part(outputs, half, n_trials)
+    events = _chosen_and_certified(statistics, *parts, epsilon, delta, 1.0 - confidence)
     bounds = _events.certified(events, epsilon, delta)
     verdict = _verdict(*bounds, epsilon, delta)
     is_weak = verdict == VERDICTS[2]
     advice = _advice(n_trials - half, epsilon, delta, confidence) if is_weak else ""
     return AuditResult(
-        verdict=verdict,
-        epsilon=float(epsilon),
-        delta=float(delta),
-        epsilon_lower_bound=bounds[0],
-        delta_lower_bound=bounds[1],
-        confidence=float(confidence),
-        epsilon_event=events[0],
-        delta_event=events[1],
-        n_trials=int(n_trials),
-        cpu_seconds=time.process_time() - start,
-        advice=advice,
-    )
+        verdict=verdict, epsilon=float(epsilon), delta=float(delta),
+        epsilon_lower_bound=bounds[0], delta_lower_bound=bounds[1], confidence=float(confidence),
+        epsilon_event=events[0], delta_event=events[1], n_trials=int(n_trials),
+        cpu_seconds=time.process_time() - start, advice=advice,
+    )  # fmt: skip
 
 
 def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alpha):
@@ -260,17 +251,12 @@ def _verdict(epsilon_bound: float, delta_bound: float, epsilon: float, delta: fl
 
 def _advice(draws: int, epsilon: float, delta: float, confidence: float) -> str:
     """Whether more runs or another attack would tell more."""
-    needed = draws_needed(
-        epsilon,
-        delta,
-        probability=(1.0 + delta) / 2,
-        loss=2 * epsilon if epsilon > 0 else np.inf,
-        confidence=confidence,
-    )
+    probability, loss = (1.0 + delta) / 2, 2 * epsilon if epsilon > 0 else np.inf
+    needed = draws_needed(epsilon, delta, probability=probability, loss=loss, confidence=confidence)
     if needed > draws:
         return (
             f"too few runs: {2 * needed:,} trials are needed to convict a mechanism with twice the "
-            f"claimed loss on an event of probability {(1.0 + delta) / 2:g}"
+            f"claimed loss on an event of probability {probability:g}"
         )
     return (
         "the attack hardly tells the two data sets apart: on this pair the mechanism is more "

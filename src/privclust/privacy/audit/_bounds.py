@@ -196,12 +196,10 @@ def _probabilities(hits, draws, other_hits, other_draws, confidence):
         check_integer(name.replace("hits", "draws"), total, minimum=1)
         if count > total:
             raise ValueError(f"{name} must be at most {total}, got {count}")
-    alpha = (1.0 - confidence) / 4
-    low, other_low = lower_probability([hits, other_hits], np.array([draws, other_draws]), alpha)
-    high, other_high = upper_probability([hits, other_hits], np.array([draws, other_draws]), alpha)
-    lows = np.array([low, other_low, 1 - high, 1 - other_high])
-    highs = np.array([other_high, high, 1 - other_low, 1 - low])
-    return lows, highs
+    counts = [hits, other_hits], np.array([draws, other_draws]), (1.0 - confidence) / 4
+    (low, other_low), (high, other_high) = lower_probability(*counts), upper_probability(*counts)
+    lows = [low, other_low, 1 - high, 1 - other_high]
+    return np.array(lows), np.array([other_high, high, 1 - other_low, 1 - low])
 
 
 def draws_needed(

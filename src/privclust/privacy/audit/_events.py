@@ -135,18 +135,16 @@ def certify(choice: Choice, names, roundings, scores, alpha: float) -> Event:
     """Count a chosen event in draws that did not choose it, and bound its probabilities."""
     pair = scores[choice.statistic]
     hits = [int(_counts(one, np.array([choice.threshold]))[choice.side, 0]) for one in pair]
-    first, second = choice.likelier, 1 - choice.likelier
+    counts, others = ((hits[k], pair[k].size) for k in (choice.likelier, 1 - choice.likelier))
     return Event(
-        statistic=names[choice.statistic],
-        side=SIDES[choice.side],
-        threshold=roundings[choice.statistic].centre + choice.threshold,
-        likelier=LIKELIER[first],
-        hits=hits[first],
-        draws=pair[first].size,
-        other_hits=hits[second],
-        other_draws=pair[second].size,
-        low=float(lower_probability(hits[first], pair[first].size, alpha)),
-        high=float(upper_probability(hits[second], pair[second].size, alpha)),
+        names[choice.statistic],
+        SIDES[choice.side],
+        roundings[choice.statistic].centre + choice.threshold,
+        LIKELIER[choice.likelier],
+        *counts,
+        *others,
+        low=float(lower_probability(*counts, alpha)),
+        high=float(upper_probability(*others, alpha)),
     )
 
 

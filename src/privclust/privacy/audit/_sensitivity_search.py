@@ -139,15 +139,10 @@ def numerical_sensitivity(
     climb = _Climb(lambda pair: _distance(function, pair, norm), draw, change, project, starts)
     largest, pair = climb.run(evaluated, n_trials // 2, rng)
     return SensitivitySearch(
-        largest=largest,
-        bound=float(bound),
-        norm=norm,
-        exceeded=largest > bound * (1.0 + _ROUNDING),
-        data=pair[0],
-        neighbour=pair[1],
-        n_trials=int(n_trials),
-        cpu_seconds=time.process_time() - start,
-    )
+        largest=largest, bound=float(bound), norm=norm,
+        exceeded=largest > bound * (1.0 + _ROUNDING), data=pair[0], neighbour=pair[1],
+        n_trials=int(n_trials), cpu_seconds=time.process_time() - start,
+    )  # fmt: skip
 
 
 class _Climb:

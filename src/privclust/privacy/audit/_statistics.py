@@ -181,7 +181,26 @@ def _learned(name: str, scaling: _Scaling, model: Callable) -> Callable:
 
 
 def vectorised(name: str, scores: Callable) -> Callable:
-    """Return the statistic of one output, with `many`, from a function of outputs (n, ...)."""
+    """Return the statistic of one output from a function that scores many at once.
+
+    Parameters
+    ----------
+    name : str
+        What results call it.
+    scores : callable
+        ``scores(outputs)`` maps an array (n, ...) to (n,).
+
+    Returns
+    -------
+    callable
+        On one output, with the attribute ``many``, which is `scores`.
+
+    Examples
+    --------
+    >>> first = vectorised("first", lambda outputs: outputs[:, 0])
+    >>> float(first(np.array([2.0, 5.0])))
+    2.0
+    """
     return _named(name, lambda output: scores(np.asarray(output)[None])[0], scores)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privclust.privacy.audit import vectorised
+
 N_PUBLIC = 20
 """Public images of PrivateMail's cases."""
 
@@ -68,22 +70,6 @@ class AuditCase(Claim):
     def n_trials(self, cost: float) -> int:
         """Return the runs on each data set at a cost from 0 to 1."""
         return max(self.least_draws, round(cost * self.draws))
-
-
-def vectorised(name: str, scores: Callable[[np.ndarray], np.ndarray]) -> Callable:
-    """Return the statistic of one output, with `many`, from a function of many.
-
-    >>> first = vectorised("first", lambda outputs: outputs[:, 0])
-    >>> float(first(np.array([2.0, 5.0])))
-    2.0
-    """
-
-    def statistic(output):
-        return scores(np.asarray(output)[None])[0]
-
-    statistic.many = scores
-    statistic.__name__ = name
-    return statistic
 
 
 def along(direction) -> Callable:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated, vectorised
+from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated
 from privclust.privacy import Neighbours, Sensitivity, measurements
+from privclust.privacy.audit import vectorised
 
 _UNIT_L1 = Sensitivity(1.0, "l1", Neighbours.ADD_REMOVE, "one row is one count")
 _UNIT_L2 = Sensitivity(1.0, "l2", Neighbours.ADD_REMOVE, "one row is one count")

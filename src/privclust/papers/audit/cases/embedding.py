@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection, unit_rows
-from privclust.papers.audit.cases.base import (
-    N_PUBLIC,
-    AuditCase,
-    along,
-    public_features,
-    vectorised,
-)
+from privclust.papers.audit.cases.base import N_PUBLIC, AuditCase, along, public_features
+from privclust.privacy.audit import vectorised
 
 _AXES = np.eye(2)
 _LABELS = 10, 80  # each of half of the public images

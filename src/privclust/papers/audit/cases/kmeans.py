@@ -18,7 +18,8 @@ from privclust.kmeans import (
     scrambled,
     sound_sigma_xi,
 )
-from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated, vectorised
+from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated
+from privclust.privacy.audit import vectorised
 
 _BOX = (-1.0, 1.0)
 _CENTERS = np.array([[0.9], [-0.9]])  # that DPLloyd starts from

@@ -10,8 +10,9 @@ from privclust.mixtures import (
     PrivateGaussianMixture,
     expected_statistics,
 )
-from privclust.papers.audit.cases.base import AuditCase, along, repeated, vectorised
+from privclust.papers.audit.cases.base import AuditCase, along, repeated
 from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.audit import vectorised
 from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma
 
 _ROWS = 100  # of an end-to-end fit: its mean is then known well enough to undo the plug-in

@@ -31,7 +31,6 @@ from privclust.subspaces import (
 )
 
 _INSIDE = 1.0 - 1e-12  # rows of norm 1, whatever rounding does
-_ROWS = 2
 _ADD, _PAPER = "add_remove", "paper"
 _CHANGES = {"replace_one": replace_one, _ADD: add_remove}
 
@@ -55,18 +54,18 @@ class SensitivityCase(Claim):
     norm : {"l1", "l2", "linf"}
     trials, least_trials : int
         Pairs tried at cost 1, and the fewest.
-    d : int
+    d, n_rows : int
     """
 
     norm = "l2"
     trials, least_trials = 40_000, 4_000
-    d = 2
+    d, n_rows = 2, 2
     neighbours = "replace_one"
     bound: float
 
     def draw(self, rng):
         """Return rows of the domain."""
-        return np.stack([self.draw_record(rng) for _ in range(_ROWS)])
+        return np.stack([self.draw_record(rng) for _ in range(self.n_rows)])
 
     def draw_record(self, rng):
         """Return one row: half of them on the border."""
@@ -207,7 +206,7 @@ class CellCounts(SensitivityCase):
 class MailStatistic(SensitivityCase):
     """What PrivateMail's sound forms release of a query."""
 
-    d = 3
+    d, n_rows = 3, 1
     trials, least_trials = 20_000, 2_000
 
     def __init__(self, released: str = "feature") -> None:
@@ -218,10 +217,6 @@ class MailStatistic(SensitivityCase):
     def function(self, rows):
         """Return the image of the query."""
         return self._model.public_map(rows)
-
-    def draw(self, rng):
-        """Return one query."""
-        return self.draw_record(rng)[None]
 
     def project(self, row):
         """Return the query on the sphere."""
@@ -234,7 +229,7 @@ class MailIterate(SensitivityCase):
     A row is a feature and, in its last entry, a label.
     """
 
-    d = 4
+    d, n_rows = 4, 1
     trials, least_trials = 4_000, 500
     _LAST_LABEL = 9
 
@@ -248,10 +243,6 @@ class MailIterate(SensitivityCase):
         """Return the iterate."""
         X, y = np.vstack([self._X, rows[:, :-1]]), np.append(self._y, round(rows[0, -1]))
         return SMLQ(n_iter=1, init=self._start).fit(X, y).embedding_
-
-    def draw(self, rng):
-        """Return one query."""
-        return self.draw_record(rng)[None]
 
     def draw_record(self, rng):
         """Return a feature on the sphere and a label."""
