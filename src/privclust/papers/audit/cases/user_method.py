@@ -37,8 +37,8 @@ class OwnMethod(AuditCase):
         self.epsilon, self.delta = float(epsilon), float(delta)
         neighbours = load_object(pair)()
         if not isinstance(neighbours, tuple | list) or len(neighbours) != 2:
-            given = type(neighbours).__name__
-            raise ConfigError(f"{pair}: got {given}; it may return two data sets")
+            kind = type(neighbours).__name__
+            raise ConfigError(f"{pair}: got {kind}; it may return two data sets")
         self.data, self.neighbour = neighbours
 
     def __call__(self, data: Any, rng: np.random.Generator) -> np.ndarray:
