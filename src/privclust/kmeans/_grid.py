@@ -71,7 +71,9 @@ class Grid:
         _count(X, self.box.low, self._inverse_steps, self._shape, counts)
         return counts
 
-    def statistics(self, counts: np.ndarray, centers: np.ndarray):
+    def statistics(
+        self, counts: np.ndarray, centers: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Assign cells to their nearest center and sum them up, weighted by counts of any sign.
 
         Returns for the clusters the sums of counts (k,), the numbers of cells (k,) and the sums of
