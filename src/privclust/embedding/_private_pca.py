@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -16,12 +15,7 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.measurements import (
-    Exponential,
-    SymmetricGaussian,
-    gaussian_share,
-    mod_sulq_scale,
-)
+from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
@@ -224,16 +218,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _noise(self, n_features):
         """Return the symmetric noise of either Gaussian mechanism."""
-        relation = Neighbours.of(self.neighbours)
-        value, proof = {
-            Neighbours.REPLACE_ONE: (math.sqrt(2.0), "|xx' - yy'|^2 <= |x|^4 + |y|^4 <= 2"),
-            Neighbours.ADD_REMOVE: (1.0, "|xx'| = |x|^2 <= 1"),
-        }[relation]
-        sensitivity = Sensitivity(value, "l2", relation, proof)
-        if self.mechanism == "mod_sulq":
-            scale = mod_sulq_scale(n_features, self.epsilon, self.delta)
-            return SymmetricGaussian(sensitivity, scale, weight=1.0)
-        return SymmetricGaussian(sensitivity, value / gaussian_share(self.epsilon, self.delta))
+        mod_sulq, budget = self.mechanism == "mod_sulq", (self.epsilon, self.delta)
+        return second_moment_noise(n_features, self.neighbours, *budget, mod_sulq=mod_sulq)
 
     def _draw_frame(self, moments, n_samples, source, leaks):
         """Release a draw of the matrix Bingham distribution."""

@@ -15,9 +15,9 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, GROUPS, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.measurements import SymmetricGaussian, gaussian_share, mod_sulq_scale
+from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+from privclust.privacy.sensitivity import check_neighbours
 from privclust.subspaces._base import DIMENSION, SubspaceClusterer, start_guarantee, starting_bases
 
 
@@ -209,21 +209,15 @@ class SuLQKPlanes(SubspaceClusterer):
 
     def round_noise(self, n_features: int, n_rounds: int) -> SymmetricGaussian:
         """Return the noise of each of so many rounds, on second moments of rows of norm 1."""
-        relation = Neighbours.of(self.neighbours)
-        value, proof = {
-            Neighbours.REPLACE_ONE: (
-                math.sqrt(2.0),
-                "|xx' - yy'|^2 <= |x|^4 + |y|^4 <= 2, one or two clusters",
-            ),
-            Neighbours.ADD_REMOVE: (1.0, "|xx'| = |x|^2 <= 1"),
-        }[relation]
-        sensitivity = Sensitivity(value, "l2", relation, proof)
-        if self.calibration == "mod_sulq":
-            share = self.epsilon / n_rounds, self.delta / n_rounds
-            scale = mod_sulq_scale(n_features, *share)
-            return SymmetricGaussian(sensitivity, scale, n_rounds, weight=1.0)
-        share = gaussian_share(self.epsilon, self.delta, n_rounds)
-        return SymmetricGaussian(sensitivity, value / share, n_rounds)
+        return second_moment_noise(
+            n_features,
+            self.neighbours,
+            self.epsilon,
+            self.delta,
+            n_rounds,
+            mod_sulq=self.calibration == "mod_sulq",
+            parts=", one or two clusters",
+        )
 
     def _promise(self, noise, start, reads_data, seeded, leaks):
         """State what the fit promises, the start included."""

@@ -18,6 +18,7 @@ from privclust.privacy.measurements._calibration import (
     gaussian_share,
     largest_share,
     mod_sulq_scale,
+    second_moment_noise,
 )
 from privclust.privacy.measurements._exponential import Exponential
 from privclust.privacy.measurements._gaussian import Gaussian, SmoothGaussian, SymmetricGaussian
@@ -40,4 +41,5 @@ __all__ = [
     "gaussian_share",
     "largest_share",
     "mod_sulq_scale",
+    "second_moment_noise",
 ]

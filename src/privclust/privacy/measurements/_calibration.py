@@ -11,7 +11,7 @@ from privclust.core.packages import require
 from privclust.core.validation import check_integer
 from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
 from privclust.privacy.measurements._base import Measurement
-from privclust.privacy.measurements._gaussian import Gaussian
+from privclust.privacy.measurements._gaussian import Gaussian, SymmetricGaussian
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 _ROOT_TOLERANCE = 1e-12  # the calibration's root finder stops this close to the root
@@ -217,3 +217,51 @@ def _check(sensitivity: Sensitivity, epsilon: float, delta: float) -> None:
     """What both calibrations of the Gaussian mechanism ask for."""
     Gaussian(sensitivity, 1.0)
     check_budget(epsilon, delta)
+
+
+def second_moment_noise(
+    n_features: int,
+    neighbours: Neighbours | str,
+    epsilon: float,
+    delta: float,
+    count: int = 1,
+    *,
+    mod_sulq: bool = False,
+    parts: str = "",
+) -> SymmetricGaussian:
+    r"""Return the noise on sums of x x' of rows of norm at most 1, released so often on a budget.
+
+    A row changes the sum by :math:`\|x x'\|_F = \|x\|^2 \le 1`, and exchanging it for y by
+    :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 - 2 (x'y)^2 \le 2`, within one sum or over two.
+
+    Parameters
+    ----------
+    n_features : int
+    neighbours : Neighbours or str
+    epsilon, delta : float
+        Budget of all releases: epsilon in nats, positive; delta in (0, 1).
+    count : int
+    mod_sulq : bool
+        The noise of `mod_sulq_scale`, by basic composition, in place of the least.
+    parts : str
+        Over which sums the rows of one release are divided, for the proof.
+
+    Returns
+    -------
+    SymmetricGaussian
+
+    Examples
+    --------
+    >>> round(second_moment_noise(3, "add_remove", 1.0, 1e-6).sigma, 2)
+    4.22
+    """
+    relation = Neighbours.of(neighbours)
+    value, proof = {
+        Neighbours.REPLACE_ONE: (math.sqrt(2.0), f"|xx' - yy'|^2 <= |x|^4 + |y|^4 <= 2{parts}"),
+        Neighbours.ADD_REMOVE: (1.0, "|xx'| = |x|^2 <= 1"),
+    }[relation]
+    sensitivity = Sensitivity(value, "l2", relation, proof)
+    if mod_sulq:
+        scale = mod_sulq_scale(n_features, epsilon / count, delta / count)
+        return SymmetricGaussian(sensitivity, scale, count, weight=1.0)
+    return SymmetricGaussian(sensitivity, value / gaussian_share(epsilon, delta, count), count)
