@@ -40,17 +40,6 @@ def damaged(where: object, problem: str) -> DataError:
     return DataError(f"{where}: {problem}", "replace the file by a whole copy")
 
 
-def is_substitute(source: object) -> bool:
-    """Return whether a table's ``source`` says that its data stand in for the paper's.
-
-    Examples
-    --------
-    >>> is_substitute("substitute: generated"), is_substitute("mirror")
-    (True, False)
-    """
-    return str(source).startswith("substitute")
-
-
 @dataclass(frozen=True)
 class Part:
     """How a part of a data set is kept and read, where it stands in for the whole.

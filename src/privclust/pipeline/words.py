@@ -14,3 +14,14 @@ CANNOT_TELL = "cannot tell"
 AUDIT_VERDICTS = (HOLDS, VIOLATED, CANNOT_TELL)
 """What the audit says of a claim: no violation although the attack came near to it, a violation,
 and neither. The metric ``verdict`` is the place here."""
+
+
+def is_substitute(source: object) -> bool:
+    """Return whether a table's ``source`` says that its data stand in for the paper's.
+
+    Examples
+    --------
+    >>> is_substitute("substitute: generated"), is_substitute("mirror")
+    (True, False)
+    """
+    return str(source).startswith("substitute")

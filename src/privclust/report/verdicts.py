@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privclust.pipeline.words import is_substitute
 from privclust.report.comparison import Z95, compare, select
 
 REPRODUCED = "reproduced"
@@ -91,7 +92,7 @@ def _judge_printed(
             whole = entry["n"] >= entry["trials"]
             agreed = REPRODUCED if whole else PARTLY
             verdict = agreed if entry["agrees"] else NOT_REPRODUCED
-            row["verdict"] = NOT_COMPARABLE if _substituted(entry["source"]) else verdict
+            row["verdict"] = NOT_COMPARABLE if is_substitute(entry["source"]) else verdict
         rows.append(row)
     return rows
 
@@ -112,7 +113,7 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
     else:
         verdict = NOT_REPRODUCED
     sources = sorted(set(table["source"]))
-    if any(map(_substituted, sources)):
+    if any(map(is_substitute, sources)):
         verdict = NOT_COMPARABLE
     counts = f"{held} of {len(results)} comparisons hold, {failed} are contradicted; "
     return {
@@ -272,8 +273,3 @@ def _points(check: Mapping[str, Any], table: pd.DataFrame):
     for values, part in table.groupby(axes, sort=True) if axes else [((), table)]:
         if check["method"] in set(part["method"]):
             yield ", ".join(f"{a}={v}" for a, v in zip(axes, values, strict=True)), part
-
-
-def _substituted(source: str) -> bool:
-    """Say whether a source stands in for the paper's data."""
-    return str(source).startswith("substitute")

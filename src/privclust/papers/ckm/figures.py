@@ -29,6 +29,7 @@ from privclust.papers.ckm.panels import (
     statistics,
     strip,
 )
+from privclust.pipeline.words import is_substitute
 from privclust.report.drawing.panels import caption, cell, counted, put_table
 from privclust.report.drawing.style import Drawing, Results, canvas
 
@@ -300,7 +301,7 @@ def _beyond_panels(
             of_shape = trials if shape is None else trials[trials["shape"] == shape]
             part = table if shape is None else table[table["shape"] == shape]
             key = "mixture" if shape == "paper" else shape or _DATA_SETS.get(name, name)
-            substitute = of_shape["source"].str.startswith("substitute").any()
+            substitute = of_shape["source"].map(is_substitute).any()
             title = f"{key}{' (substitute)' if substitute else ''}\n{sizes(of_shape)}"
             kept = (part["metric"] == "relative_sse") & (part["method"] != REFERENCE)
             panels[key] = (title, in_order(excess(part[kept]), results.styles))

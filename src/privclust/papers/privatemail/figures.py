@@ -27,6 +27,7 @@ from privclust.papers.privatemail.panels import (
     weaker,
     without_infinite_guarantees,
 )
+from privclust.pipeline.words import is_substitute
 from privclust.report.drawing.panels import (
     BAND,
     caption,
@@ -323,7 +324,7 @@ def tab2(results: Results) -> Drawing:
             rows.append(head | {"settings": "printed"} | settings | blank)
         settings = {sign: _range(used[key]) for key, sign in (_PRINTED | _USED).items()}
         source = used["source"].iloc[0]  # a substitute's name stands below the table
-        settings["data"] = "substitute" if source.startswith("substitute") else source
+        settings["data"] = "substitute" if is_substitute(source) else source
         rows.append(head | {"settings": "here"} | settings)
     table = pd.DataFrame(rows)
     with canvas(_WIDTH, 1.0 + 0.26 * len(table), results.trials) as figure:

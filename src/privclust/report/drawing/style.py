@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from privclust.core.files import atomic_path
 from privclust.pipeline.artefacts import write_table
+from privclust.pipeline.words import is_substitute
 
 # Okabe and Ito's palette: told apart with every common kind of colour blindness; and two greys.
 COLOURS = {
@@ -159,7 +160,7 @@ def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> I
 def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
     """Write below a figure, or above its legend there, which substitutes stand in for data."""
     sources = sorted({source for table in tables.values() for source in table["source"]})
-    substitutes = [source for source in sources if source.startswith("substitute")]
+    substitutes = list(filter(is_substitute, sources))
     if not substitutes:
         return
     text = "Not comparable with the paper: " + "; ".join(substitutes)

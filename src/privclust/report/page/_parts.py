@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from privclust.pipeline.words import CANNOT_TELL, HOLDS, VIOLATED
+from privclust.pipeline.words import CANNOT_TELL, HOLDS, VIOLATED, is_substitute
 from privclust.report.verdicts import NOT_REPRODUCED, NOT_RUN, REPRODUCED, VERDICTS
 
 PREVIEW_ROWS = 40
@@ -101,7 +101,7 @@ def data(
                 "source": source,
                 "features": features,
                 "about": about,
-                "substituted": source.startswith("substitute"),
+                "substituted": is_substitute(source),
             }
             entries.setdefault((dataset or "", source), entry)
     return list(entries.values())
