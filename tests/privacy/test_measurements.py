@@ -200,7 +200,7 @@ ADDITIVE = [
 
 
 @pytest.mark.parametrize("margin", [1.0, 1.5])
-@pytest.mark.parametrize(("kind", "norm", "law"), ADDITIVE, ids=lambda case: str(case))
+@pytest.mark.parametrize(("kind", "norm", "law"), ADDITIVE, ids=["Laplace", "Gaussian", "Gamma"])
 def test_noise_has_the_scale_that_is_stated_times_the_margin(kind, norm, law, margin):
     """Read back from the statement, not from the measurement."""
     noise = kind(bound(3.0, norm), 0.7, margin=margin)

@@ -76,8 +76,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Budget; epsilon in nats, positive, delta in (0, 1). ``"exponential"`` uses no delta.
     mechanism : {"gaussian", "exponential", "mod_sulq"}
     norm_bound : float or None
-        Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
-        and leaves no guarantee.
+        Largest Euclidean norm of a row, known without the data. None takes it from the data, with
+        a warning, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
         What happens to longer rows: drawn in to the bound, with a warning, or refused.
     neighbours : {"replace_one", "add_remove"}

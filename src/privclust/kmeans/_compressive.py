@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
-from privclust.core.validation import GROUPS, Real, as_generator, check_parameters
+from privclust.core.validation import Real, as_generator, check_parameters
 from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._mixture_decoder import cell_variance
@@ -114,7 +114,6 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
     """
 
     _constraints: ClassVar = {
-        "n_clusters": GROUPS,
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,
     }
@@ -163,9 +162,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         Raises
         ------
         ValueError
-            If X is not finite, has fewer rows than clusters, or a parameter is out of its range.
-            What is wrong with X is told to whoever holds it; that something was is outside the
-            guarantee.
+            If X holds a number that is not finite, or fewer rows than clusters, or if a parameter
+            is out of its range. What is wrong with X is told to whoever holds it; that something
+            was is outside the guarantee.
         ImportError
             If `random_state` is None, an epsilon is given and OpenDP is not installed.
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center, nearest_center_statistics
-from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.core.validation import DELTA, Unless, check_parameters
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import cdp_share
@@ -176,7 +176,6 @@ class DPLloyd(CenterClusterer):
     """
 
     _constraints: ClassVar = {
-        "n_clusters": GROUPS,
         "delta": Unless("accounting", ["pure", "cdp"], DELTA),
         "neighbours": check_neighbours,
     }

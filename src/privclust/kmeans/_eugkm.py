@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
-from privclust.core.validation import GROUPS, Real, check_parameters
+from privclust.core.validation import Real, check_parameters
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.privacy import Guarantee, Neighbours
@@ -124,7 +124,6 @@ class EUGkM(CenterClusterer):
     """
 
     _constraints: ClassVar = {
-        "n_clusters": GROUPS,
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,
     }
@@ -164,7 +163,7 @@ class EUGkM(CenterClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers; float32 stays float32.
+            Rows that are counted by the cells of a grid; float32 stays float32.
         y : None
             Not used.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,8 @@ _LARGEST = 1e100  # coordinates whose squares can be summed up
 
 class CenterClusterer(ClusterMixin, BaseEstimator):
     """A row belongs to the nearest of `cluster_centers_`, which `fit` of a subclass sets."""
+
+    _constraints: ClassVar[dict[str, Any]] = {"n_clusters": GROUPS}
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest center of each row, shape (n_samples,)."""
@@ -87,7 +89,7 @@ class LloydKMeans(CenterClusterer):
     ([0.5, 10.5], 1.0)
     """
 
-    _constraints: ClassVar = {"n_clusters": GROUPS, "tol": NOT_NEGATIVE}
+    _constraints: ClassVar = {"tol": NOT_NEGATIVE}
 
     def __init__(
         self,

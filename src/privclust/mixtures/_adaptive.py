@@ -167,7 +167,7 @@ class AdaptiveGaussianMixture(FittedMixture):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Rows of norm up to `norm_bound`; longer ones as `out_of_bounds` says.
         y : None
             Not used.
 

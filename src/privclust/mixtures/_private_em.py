@@ -189,7 +189,7 @@ class PrivateGaussianMixture(FittedMixture):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Finite rows, whose statistics are noised in units of `norm_bound`.
         y : None
             Not used.
 

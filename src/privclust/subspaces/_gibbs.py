@@ -163,7 +163,7 @@ class GibbsSubspaceClustering(SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Points near linear subspaces, finite; they are divided by `norm_bound`.
         y : None
             Not used.
 

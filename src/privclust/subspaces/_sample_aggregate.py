@@ -103,7 +103,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
     Attributes
     ----------
     subspaces_ : ndarray of shape (n_clusters, n_features, dimension)
-        Orthonormal bases, as columns.
+        Orthonormal bases in the columns.
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row. These are not private: they stay with who holds the rows.
     guarantee_ : privclust.privacy.Guarantee
@@ -174,7 +174,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers of magnitude up to 1e100.
+            Points that are dealt to subsets at random; of magnitude up to 1e100.
         y : None
             Not used.
 

@@ -169,7 +169,7 @@ class SuLQKPlanes(SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Points near linear subspaces, each of which belongs to one of them; finite.
         y : None
             Not used.
 
