@@ -112,8 +112,7 @@ def wasserstein_distance(bases: np.ndarray, others: np.ndarray) -> float:
 
     References
     ----------
-    Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
-    eq. (2).
+    The paper of `subspace_cost`, eq. (2).
 
     Examples
     --------

@@ -75,7 +75,7 @@ class SubspaceClusterer(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers of magnitude up to 1e100.
+            As `predict` takes them.
 
         Returns
         -------
