@@ -1,7 +1,7 @@
 import os
 
-from privclust.pipeline import layout
 from privclust.core.config import ConfigError
+from privclust.pipeline import layout
 from privclust.pipeline.disk import DiskError, check_room, check_writable
 from privclust.pipeline.jobs import Jobs
 from privclust.pipeline.plan import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,17 +14,15 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside `path` that becomes `path` if the block ends well.
 
     The file is flushed to the disk before it is renamed, and the folder after, so that after a
-    power cut there is either the whole file or none.
+    power cut there is either the whole file or none. Who may read it is what the umask says.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield temporary
         _sync(temporary)
-        temporary.chmod(0o644)
         temporary.replace(target)
         _sync(target.parent)
     finally:
