@@ -196,6 +196,9 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
     np.save("huge.npy", np.full((2, 3), 1e308))
     Path("folder").mkdir()
     run("sketch", "x.npy", "-o", "r5.h5", *DRAWN, "--measurements", "5")
+    Path("again.npy").write_bytes(Path("x.npy").read_bytes())
+    os.link("x.npy", "linked.npy")
+    sample = ("--frequencies", "3", "--public-sample")
     before = sorted(os.listdir())
     for arguments, reason in (
         (("none.npy", "-o", "s.h5", *DRAWN), "none.npy: there is no such file"),
@@ -210,6 +213,10 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
         (("x.npy", "-o", "s.h5", "--like", "none.h5"), "none.h5: there is no such file"),
         (("x.npy", "-o", "s.h5", "--like", "r5.h5", "--measurements", "31"), "at most"),
         (("x.npy", "-o", "x.npy", *DRAWN), "is one of the inputs"),
+        (("x.npy", "x.npy", "-o", "s.h5", *DRAWN), "x.npy: holds the same as x.npy"),
+        (("x.npy", "linked.npy", "-o", "s.h5", *DRAWN), "name each file once"),
+        (("x.npy", "again.npy", "-o", "s.h5", *DRAWN), "again.npy: holds the same as x.npy"),
+        (("x.npy", "-o", "s.h5", *sample, "again.npy"), "again.npy: holds the same as x.npy"),
         (("x.npy", "-o", "folder", *DRAWN), "is a directory"),
         (("x.npy", "-o", "wide.npy/s.h5", *DRAWN), "cannot be written"),
     ):
@@ -279,7 +286,8 @@ def test_stopped_run_leaves_nothing_that_loads(run, tmp_path, number, code):
 
 def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
     monkeypatch.setattr(_output, "_SECONDS_BETWEEN_LINES", 0.0)
-    _, _, err = run("sketch", "x.npy", "x.npy", "-o", "s.h5", *DRAWN)
+    np.save("y.npy", X[::-1])
+    _, _, err = run("sketch", "x.npy", "y.npy", "-o", "s.h5", *DRAWN)
     assert "600 of 1,200 records read\n1,200 of 1,200 records read\n" in err
     pytest.importorskip("tqdm")
     terminal = io.StringIO()

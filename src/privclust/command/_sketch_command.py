@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def _run(args) -> None:
     """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
     _check_sketch_arguments(args)
     check_output(args.output, [*args.files, args.like, args.public_sample])
+    _check_distinct(args.files, args.public_sample)
 
     import numpy as np
 
@@ -152,6 +154,27 @@ def _check_sketch_arguments(args) -> None:
                 args.usage_error(f"--{name} says how --epsilon is met, which is not given")
     if args.noise == "gaussian" and not args.delta:
         args.usage_error("--noise gaussian needs a --delta greater than 0")
+
+
+def _check_distinct(files: list[str], public_sample: str | None) -> None:
+    """Refuse records that would count twice, for which no noise is, and a private public sample."""
+    by_size: dict[int, list[str]] = {}
+    for file in filter(os.path.isfile, files):
+        others = by_size.setdefault(os.path.getsize(file), [])
+        twin = next((other for other in others if filecmp.cmp(file, other, shallow=False)), None)
+        if twin is not None:
+            raise ValueError(
+                f"{file}: holds the same as {twin}; a record that is added twice is hidden half as "
+                "well as is promised: name each file once"
+            )
+        others.append(file)
+    if public_sample is not None and os.path.isfile(public_sample):
+        for file in by_size.get(os.path.getsize(public_sample), []):
+            if filecmp.cmp(public_sample, file, shallow=False):
+                raise ValueError(
+                    f"{public_sample}: holds the same as {file}, of which the variance would tell "
+                    "without noise; name a sample that is public"
+                )
 
 
 def _frequencies(args, n_features: int):
