@@ -1,8 +1,9 @@
-"""Names in docstrings: links from a short `name` to its object, and names that end in `_`."""
+"""Names in docstrings: links from a short `name` to its object, names that end in `_`, and where."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
@@ -11,6 +12,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 
 SHAPE = re.compile(r"shape \(.*\)")
+OWN_PAGE = re.compile(r"autoclass:: privclust\.\w+\.(\w+)")
 BEFORE_NUMPYDOC = 400
 
 
@@ -21,6 +23,15 @@ def escape_shapes(
     lines[:] = [
         SHAPE.sub(lambda found: re.sub(r"_(?=[,)])", r"\\_", found[0]), line) for line in lines
     ]
+
+
+def has_own_page(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool:
+    """Leave a class out of a package's reference that a page in docs/methods documents."""
+    pages = Path(app.srcdir, "methods").glob("*.md")
+    documented = {
+        path for page in pages for path in OWN_PAGE.findall(page.read_text(encoding="utf-8"))
+    }
+    return skip or (what == "module" and name in documented)
 
 
 def resolve(
@@ -44,7 +55,8 @@ def resolve(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register both."""
+    """Register all."""
+    app.connect("autodoc-skip-member", has_own_page)
     app.connect("autodoc-process-docstring", escape_shapes, priority=BEFORE_NUMPYDOC)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

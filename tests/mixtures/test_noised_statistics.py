@@ -22,7 +22,7 @@ from privclust.mixtures._noised_statistics import (
     add_noise,
     parameters_from,
 )
-from privclust.mixtures._perturbations import Settings, perturbations
+from privclust.mixtures._perturbations import PlanSettings, perturbations
 
 K = 20_000  # components: that many draws of a component's noise at once
 SHARE = 0.8
@@ -38,7 +38,7 @@ def follows(sample, law):
 
 def release(kind, noise, variant, values=(100.0, 0.0, 0.0), seed=0, d=3):
     """Noise statistics that are the same for all components; return them as they come out."""
-    plan = perturbations(Settings(d, K, 10, kind, noise, variant, 1e-3), SHARE)
+    plan = perturbations(PlanSettings(d, K, 10, kind, noise, variant, 1e-3), SHARE)
     count, total, second = values
     moments = None if kind == "zero" else np.full((K, *SHAPES[kind]), float(second))
     if kind == "full":

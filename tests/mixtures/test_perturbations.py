@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from privclust.mixtures._noised_statistics import add_noise
-from privclust.mixtures._perturbations import Settings, budget_share, guarantee, perturbations
+from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
 from privclust.privacy.accounting import advanced_composition
 
 TYPES = ("zero", "spherical", "diag", "full")
@@ -17,7 +17,7 @@ DELTA = 1e-5
 
 
 def settings(kind="full", noise="joint", variant="sound", d=2, k=3, n_iter=10, mean_delta=1e-3):
-    return Settings(d, k, n_iter, kind, noise, variant, mean_delta)
+    return PlanSettings(d, k, n_iter, kind, noise, variant, mean_delta)
 
 
 # --- what one row adds, independently of the package: columns are batches of rows ---------------

@@ -10,7 +10,7 @@ from privclust.mixtures import (
     GaussianMixtureEM,
     PrivateGaussianMixture,
 )
-from privclust.mixtures._perturbations import Settings, perturbations
+from privclust.mixtures._perturbations import PlanSettings, perturbations
 from privclust.privacy import PrivacyLeakWarning
 
 TYPES = ("spherical", "diag", "full")
@@ -71,7 +71,7 @@ def test_without_noise_to_speak_of_it_is_em(variant, noise, kind, estimate):
         means_init=STARTS,
         covariances_init=start_covariances(kind),
     ).fit(X)
-    plan = perturbations(Settings(2, 3, 5, kind, noise, variant, 1e-3), private.share_)
+    plan = perturbations(PlanSettings(2, 3, 5, kind, noise, variant, 1e-3), private.share_)
     scales = [part.scale for part in plan.values()]
     # noise of ten deviations, five iterations, each at most doubling a difference
     error = 10 * 2**5 * max(scales) / (len(X) * em.weights_.min())

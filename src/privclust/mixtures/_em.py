@@ -252,7 +252,7 @@ class GaussianMixtureEM(FittedMixture):
         return start
 
     def _drawn_means(self, X, rng):
-        """Return distinct samples."""
+        """Return distinct samples; k-means++ is scikit-learn's, as its mixtures start."""
         if self.init == "random":
             return X[rng.choice(X.shape[0], size=self.n_components, replace=False)]
         from sklearn.cluster import kmeans_plusplus  # slow to import, and rarely used

@@ -64,7 +64,7 @@ Noise: TypeAlias = Laplace | Gaussian | Gamma | Wishart
 
 
 @dataclass(frozen=True)
-class Settings:
+class PlanSettings:
     """What decides the noise besides its scale: d, K, J, and parameters of the estimator."""
 
     n_features: int
@@ -76,7 +76,7 @@ class Settings:
     mean_delta: float  # delta' of the classical Gaussian mechanism on the means
 
 
-def perturbations(settings: Settings, share: float) -> dict[str, Noise]:
+def perturbations(settings: PlanSettings, share: float) -> dict[str, Noise]:
     """Return the noise of one iteration at a share of the budget.
 
     There is ``"joint"`` alone, where the share is the ratio of sensitivity and standard deviation,
@@ -107,14 +107,14 @@ def joint_noise(bound: float, proof: str, share: float, count: int = 1) -> Gauss
     return replace(Gaussian.of_share(sensitivity, share, count), margin=ROUNDING_MARGIN)
 
 
-def _joint(settings: Settings, share: float) -> Gaussian:
+def _joint(settings: PlanSettings, share: float) -> Gaussian:
     """One normal draw on all statistics."""
     squared = 2 if settings.covariance_type == "zero" else 3
     proof = f"|gamma (x) phi|^2 <= {squared} with phi'phi' >= 0"
     return joint_noise(math.sqrt(2.0 * squared), proof, share, settings.n_iter)
 
 
-def _sums(settings: Settings, share: float, repeats: int) -> Laplace | Gaussian:
+def _sums(settings: PlanSettings, share: float, repeats: int) -> Laplace | Gaussian:
     """Laplace noise, or normal noise by the classical formula."""
     if settings.mean_noise == "gaussian":
         bound = Sensitivity(2.0, "l2", RELATION, "DP-EM, eq. (22)")
@@ -126,7 +126,7 @@ def _sums(settings: Settings, share: float, repeats: int) -> Laplace | Gaussian:
     return Laplace(bound, share, repeats, entries=entries, margin=ROUNDING_MARGIN)
 
 
-def _paper_moments(settings: Settings, share: float, repeats: int) -> Gamma | Wishart:
+def _paper_moments(settings: PlanSettings, share: float, repeats: int) -> Gamma | Wishart:
     """Noise on second moments as the paper writes it, with the loss it claims."""
     if settings.covariance_type == "spherical":
         bound = Sensitivity(1.0, "l1", RELATION, "DP-EM, below eq. (16)")
@@ -135,7 +135,7 @@ def _paper_moments(settings: Settings, share: float, repeats: int) -> Gamma | Wi
     return Wishart(bound, share, repeats, margin=ROUNDING_MARGIN)
 
 
-def _sound_moments(settings: Settings, share: float, repeats: int) -> Laplace:
+def _sound_moments(settings: PlanSettings, share: float, repeats: int) -> Laplace:
     """Laplace noise on second moments; all components together cost at most two shares."""
     l1 = settings.n_features + 1.0 if settings.covariance_type == "full" else 2.0
     bound = Sensitivity(l1, "l1", RELATION, "rows in the unit ball, responsibilities sum to 1")
@@ -145,7 +145,7 @@ def _sound_moments(settings: Settings, share: float, repeats: int) -> Laplace:
 
 
 @lru_cache(maxsize=1024)
-def budget_share(settings: Settings, epsilon: float, delta: float, accounting: str) -> float:
+def budget_share(settings: PlanSettings, epsilon: float, delta: float, accounting: str) -> float:
     """Return the share of one perturbation in one iteration, of the budget of the whole fit.
 
     Accounting is the paper's rule of Section 5 ("cdp", without delta), its rule of Appendix C
@@ -171,7 +171,7 @@ def budget_share(settings: Settings, epsilon: float, delta: float, accounting: s
     return min(printed, math.sqrt(rho / claimed_rho(perturbations(settings, 1.0).values())))
 
 
-def _printed_share(settings: Settings, epsilon: float, delta: float, accounting: str) -> float:
+def _printed_share(settings: PlanSettings, epsilon: float, delta: float, accounting: str) -> float:
     """The paper's rules: Section 5, and eq. (31) for advanced composition."""
     n_iter, k = settings.n_iter, settings.n_components
     moments = 0 if settings.covariance_type == "zero" else k
@@ -191,7 +191,7 @@ def _printed_share(settings: Settings, epsilon: float, delta: float, accounting:
 
 
 def guarantee(
-    settings: Settings,
+    settings: PlanSettings,
     share: float,
     delta: float,
     accounting: str,

@@ -22,7 +22,7 @@ from privclust.mixtures._noised_statistics import (
     parameters_from,
 )
 from privclust.mixtures._parameters import MixtureParameters
-from privclust.mixtures._perturbations import Settings, budget_share, guarantee, perturbations
+from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
 from privclust.mixtures._statistics import expected_statistics
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
@@ -263,7 +263,7 @@ class PrivateGaussianMixture(FittedMixture):
     def _settings(self, n_features):
         """Return what decides the noise besides its scale."""
         kinds = self.covariance_type, self.mean_noise, self.variant
-        return Settings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
+        return PlanSettings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
 
     def _run(self, X, radius, plan, source):
         """Iterate on statistics of rows divided by the radius."""

@@ -1,4 +1,4 @@
-"""Mechanisms, guarantees and accounting: what makes an estimator private, and how private."""
+"""Measurements, guarantees and accounting: what makes an estimator private, and how private."""
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
 from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release

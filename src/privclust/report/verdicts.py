@@ -40,6 +40,7 @@ MEANINGS = {
 """The verdicts, and what each means."""
 
 VERDICTS = tuple(MEANINGS)
+_HOLDS, _FAILS, _OPEN = "holds", "fails", "open"  # of one comparison
 COLUMNS = ("id", "paper", "target", "where", "claim", "verdict", "decided_by", "tolerance", "data")
 
 
@@ -103,7 +104,7 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
     if table is None or not methods <= set(table["method"]):
         return {"verdict": NOT_RUN, "decided_by": "", "tolerance": "", "data": ""}
     results, decided_by = _CHECKS[check["kind"]](check, table)
-    held, failed = results.count("holds"), results.count("fails")
+    held, failed = results.count(_HOLDS), results.count(_FAILS)
     if not results:
         return {"verdict": NOT_RUN, "decided_by": "no value", "tolerance": "", "data": ""}
     if held == len(results):
@@ -148,7 +149,7 @@ def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
 def _at_most(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
     """Compare the largest value over all trials with a bound."""
     values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
-    results = ["holds" if value <= check["bound"] else "fails" for value in values]
+    results = [_HOLDS if value <= check["bound"] else _FAILS for value in values]
     return results, f"largest of {len(values)} trials {values.max():.3g}"
 
 
@@ -156,7 +157,7 @@ def _lower(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
     """Compare a method's value with the others' on the one data set that a figure shows."""
     values = table.set_index("method")[check["metric"]]
     value = values[check["method"]]
-    results = ["holds" if value < values[other] else "fails" for other in check["against"]]
+    results = [_HOLDS if value < values[other] else _FAILS for other in check["against"]]
     others = ", ".join(f"{other} {values[other]:.4g}" for other in check["against"])
     return results, f"{value:.4g} against {others}"
 
@@ -214,7 +215,7 @@ def _side(mean: float, half: float, bound: float, is_below: bool) -> str:
     """Say whether a mean lies below a bound (or above it) by more than half its interval."""
     below, above = mean + half < bound, mean - half > bound
     holds, fails = (below, above) if is_below else (above, below)
-    return "holds" if holds else "fails" if fails else "open"
+    return _HOLDS if holds else _FAILS if fails else _OPEN
 
 
 def _all_on_one_side(

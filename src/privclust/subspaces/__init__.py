@@ -1,7 +1,7 @@
 """Subspace clustering under differential privacy.
 
-What the stub beside this file lists is imported when it is first asked for: whoever measures
-distances between subspaces need not wait for compiled samplers.
+What the stub beside this file lists is imported when it is first asked for: whoever asks
+for the exact law of a chain need not wait for compiled samplers.
 """
 
 import lazy_loader

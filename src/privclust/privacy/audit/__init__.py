@@ -3,7 +3,14 @@
 An audit proves that a claim is wrong; it never proves that one is right. See `docs/audit.md`.
 """
 
-from privclust.privacy.audit._audit import AuditResult, Event, audit_mechanism
+from privclust.privacy.audit._audit import (
+    CANNOT_TELL,
+    CONSISTENT,
+    VIOLATED,
+    AuditResult,
+    Event,
+    audit_mechanism,
+)
 from privclust.privacy.audit._bounds import (
     bounds_from_counts,
     draws_needed,
@@ -15,6 +22,9 @@ from privclust.privacy.audit._sensitivity_search import SensitivitySearch, numer
 from privclust.privacy.audit._statistics import likelihood_ratio, vectorised
 
 __all__ = [
+    "CANNOT_TELL",
+    "CONSISTENT",
+    "VIOLATED",
     "AuditResult",
     "Event",
     "PairSearch",

@@ -19,7 +19,7 @@ from privclust.privacy.audit._statistics import Statistic
 
 __all__ = ["AuditResult", "Event", "audit_mechanism"]
 
-VERDICTS = ("violated", "consistent", "cannot tell")
+VIOLATED, CONSISTENT, CANNOT_TELL = "violated", "consistent", "cannot tell"
 _TELLING_SHARE = 0.5  # of the claim, that an attack must reach before its failure says something
 _FEWEST_TRIALS = 16
 
@@ -210,7 +210,7 @@ def audit_mechanism(
     events = _chosen_and_certified(statistics, *parts, epsilon, delta, 1.0 - confidence)
     bounds = _events.certified(events, epsilon, delta)
     verdict = _verdict(*bounds, epsilon, delta)
-    is_weak = verdict == VERDICTS[2]
+    is_weak = verdict == CANNOT_TELL
     advice = _advice(n_trials - half, epsilon, delta, confidence) if is_weak else ""
     return AuditResult(
         verdict=verdict, epsilon=float(epsilon), delta=float(delta),
@@ -243,10 +243,10 @@ def _part(outputs, start: int, stop: int):
 def _verdict(epsilon_bound: float, delta_bound: float, epsilon: float, delta: float) -> str:
     """Compare bounds with the claim; see `AuditResult`."""
     if epsilon_bound > epsilon or delta_bound > delta:
-        return VERDICTS[0]
+        return VIOLATED
     close = epsilon > 0 and epsilon_bound >= _TELLING_SHARE * epsilon
     close_delta = delta > 0 and delta_bound >= _TELLING_SHARE * delta
-    return VERDICTS[1] if close or close_delta else VERDICTS[2]
+    return CONSISTENT if close or close_delta else CANNOT_TELL
 
 
 def _advice(draws: int, epsilon: float, delta: float, confidence: float) -> str:
