@@ -1,6 +1,8 @@
 """The benchmark of determinism: it sees what differs, and says which change it comes from."""
 
+import importlib
 import importlib.util
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -38,6 +40,22 @@ def determinism():
 def unchanged():
     """The benchmark of one revision against another."""
     return benchmark("unchanged")
+
+
+def test_every_private_estimator_is_fitted_with_seeds():
+    source = (ROOT / "benchmarks/seeded_fits.py").read_text()
+    private = set()
+    for package in ("kmeans", "mixtures", "subspaces", "embedding", "segmentation"):
+        module = importlib.import_module(f"privclust.{package}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            documented = (
+                (thing.__doc__ or "").partition("Attributes\n")[2].partition("Examples\n")[0]
+            )
+            if inspect.isclass(thing) and hasattr(thing, "fit") and "guarantee_ :" in documented:
+                private.add(name)
+    assert len(private) >= 11
+    assert {name for name in private if not re.search(rf"yield {name}\(", source)} == set()
 
 
 def write_results(folder, block, offset=0.0, fits=lambda task: 0.0, costs="1", verdict="holds"):

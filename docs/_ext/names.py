@@ -1,4 +1,4 @@
-"""Names in docstrings: links from a short `name` to its object, names that end in `_`, and where."""
+"""Names in docstrings: short ones, those that end in `_`, and those with a page of their own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def escape_shapes(
     ]
 
 
-def has_own_page(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool:
+def has_own_page(
+    app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object
+) -> bool:
     """Leave a class out of a package's reference that a page in docs/methods documents."""
     pages = Path(app.srcdir, "methods").glob("*.md")
     documented = {

@@ -10,13 +10,13 @@ from privclust.bingham import full_basis
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.privacy import Guarantee, Loss, PrivacyLeakWarning, Release
 from privclust.subspaces import GibbsSubspaceClustering, KPlanes
-from privclust.subspaces._base import random_bases
 from privclust.subspaces._exact_chain import (
     exact_chain,
     labels_of_states,
     total_variation_curve,
 )
 from privclust.subspaces._gibbs_kernels import BLOCK, draw_labels, in_blocks, sweeps
+from privclust.subspaces._subspace_clusterer import random_bases
 
 
 def union_of_subspaces(n, d, k, q, sigma, seed=0):

@@ -11,7 +11,7 @@ from privclust.metrics import subspace_cost, wasserstein_distance
 from privclust.privacy import PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss
 from privclust.subspaces import KPlanes, SuLQKPlanes
-from privclust.subspaces._base import random_bases
+from privclust.subspaces._subspace_clusterer import random_bases
 
 CALIBRATIONS = ["zcdp", "mod_sulq"]
 

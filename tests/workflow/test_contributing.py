@@ -56,6 +56,14 @@ def project(project_in, tmp_path_factory):
     return project
 
 
+def test_the_steps_fit_the_settings_of_the_project(project_in, tmp_path, monkeypatch):
+    project = project_in(tmp_path, small=False)
+    follow(project.folder, section("A method") + section("A paper"))
+    monkeypatch.setenv("PYTHONPATH", str(project.folder / "src"))
+    planned = project.run("-n", "--cores", "1", "--config", "effort=paper", "--list-target-rules")
+    assert {"ckm_beyond", "audit_epsilon", "rounds_fig1"} <= set(planned.split())
+
+
 def table(project, path):
     """Read a table of the results."""
     return pd.read_csv(project.folder / "results/quick" / path)

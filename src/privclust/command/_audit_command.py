@@ -45,7 +45,7 @@ def _run(args) -> int:
     if len(args.data or ()) > 2:
         args.usage_error("--data takes MODULE:PAIR or two files")
 
-    from privclust.privacy.audit import audit_mechanism
+    from privclust.privacy.audit import VIOLATED, audit_mechanism
 
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
@@ -66,7 +66,7 @@ def _run(args) -> int:
             progress=advance,
         )
     print(result, flush=True)
-    return 1 if result.verdict == "violated" else 0
+    return 1 if result.verdict == VIOLATED else 0
 
 
 def _pair(args) -> tuple:

@@ -4,7 +4,6 @@ from privclust.mixtures._adaptive import AdaptiveGaussianMixture
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
 from privclust.mixtures._parameters import MixtureParameters, sample
-
 from privclust.mixtures._perturbations import PlanSettings, budget_share, perturbations
 from privclust.mixtures._private_em import PrivateGaussianMixture
 from privclust.mixtures._statistics import (

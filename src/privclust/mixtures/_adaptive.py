@@ -31,8 +31,8 @@ from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
-from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._em import GaussianMixtureEM
+from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._frames import (
     chi_radius,
     clipping_factor,

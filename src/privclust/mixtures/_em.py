@@ -20,8 +20,8 @@ from privclust.core.validation import (
     check_parameters,
     check_real,
 )
-from privclust.mixtures._base import FittedMixture
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
+from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._parameters import MixtureParameters, covariance_shape
 from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
 

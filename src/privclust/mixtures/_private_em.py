@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center, nearest_center_statistics
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
-from privclust.mixtures._base import FittedMixture
+from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._noised_statistics import (
     Estimate,
     FloorRates,

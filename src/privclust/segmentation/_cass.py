@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from privclust.core.hints import RandomState
-from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import largest_magnitude, row_space, spanned_by_others
+from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
 _CHECK_EVERY = 5  # iterations between two looks at the duality gaps
 _SMOOTHING_DECAY = 0.5  # of the smoothing, an iteration, until it is small against the tolerance

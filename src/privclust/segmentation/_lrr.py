@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
-from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import largest_magnitude, row_space
+from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
 _CHECK_EVERY = 5  # iterations between two looks at the duality gap
 _SMOOTHING_DECAY = 0.98  # of the smoothing, an iteration, until it is small against the tolerance

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from privclust.core.hints import RandomState
-from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import row_space, spanned_by_others
+from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
 
 class LSR(SelfExpressiveClusterer):

@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import NOT_NEGATIVE, Integer, Real, check_integer
-from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
+from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
 __all__ = ["MTSC", "SBL"]
 

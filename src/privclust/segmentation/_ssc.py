@@ -6,8 +6,8 @@ import numpy as np
 
 from privclust.core.compiled import REORDER, kernel
 from privclust.core.hints import RandomState
-from privclust.segmentation._base import SelfExpressiveClusterer
 from privclust.segmentation._projections import largest_magnitude, row_space, spanned_by_others
+from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
 _RELAXATION = 1.6  # over-relaxation of a step, between 1 (none) and 2
 _CHECK_EVERY = 10  # iterations between two looks at the residuals

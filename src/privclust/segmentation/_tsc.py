@@ -13,7 +13,7 @@ from privclust.core.hints import RandomState
 from privclust.core.spectral import spectral_clustering
 from privclust.core.spectral_kmeans import best_of_starts
 from privclust.core.validation import Integer
-from privclust.segmentation._base import SubspaceSegmenter
+from privclust.segmentation._self_expressive import SubspaceSegmenter
 
 _BLOCK_ENTRIES = 1 << 21  # inner products found together: 16 MiB
 _MOST_DENSE_VERTICES = 1000  # vertices up to which eigenvectors are found from a full matrix

@@ -17,14 +17,14 @@ from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.subspaces._base import (
+from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
+from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
     SubspaceClusterer,
     residuals,
     start_guarantee,
     starting_bases,
 )
-from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
 
 _IN_THE_LIMIT = (
     "a Gibbs sampler has its distribution in the limit of many sweeps only; where it is within g "

@@ -12,7 +12,12 @@ from sklearn.utils.validation import validate_data
 from privclust.core.grassmann import basis_of_rows, nearest_subspaces, principal_bases
 from privclust.core.hints import RandomState
 from privclust.core.validation import GROUPS, as_generator, check_parameters
-from privclust.subspaces._base import DIMENSION, SubspaceClusterer, check_magnitude, starting_bases
+from privclust.subspaces._subspace_clusterer import (
+    DIMENSION,
+    SubspaceClusterer,
+    check_magnitude,
+    starting_bases,
+)
 
 
 class KPlanes(SubspaceClusterer):

@@ -20,7 +20,6 @@ from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import SmoothGaussian
 from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
-from privclust.subspaces._base import DIMENSION, SubspaceClusterer, check_magnitude
 from privclust.subspaces._smooth_sensitivity import (
     exact_calibration,
     lemma_calibration,
@@ -30,6 +29,7 @@ from privclust.subspaces._smooth_sensitivity import (
     smooth_sensitivity,
     worst_delta,
 )
+from privclust.subspaces._subspace_clusterer import DIMENSION, SubspaceClusterer, check_magnitude
 
 _MAX_DRAWS = 200  # of all subsets, before the condition on them counts as out of reach
 _BLOCK_ENTRIES = 1 << 22  # inner products of bases held at once

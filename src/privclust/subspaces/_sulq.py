@@ -18,7 +18,12 @@ from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
-from privclust.subspaces._base import DIMENSION, SubspaceClusterer, start_guarantee, starting_bases
+from privclust.subspaces._subspace_clusterer import (
+    DIMENSION,
+    SubspaceClusterer,
+    start_guarantee,
+    starting_bases,
+)
 
 
 class SuLQKPlanes(SubspaceClusterer):

@@ -9,8 +9,8 @@ import yaml
 from privclust.core.config import load_yaml, validate
 from privclust.core.dotted import load_object
 from privclust.papers.audit import data as audits
-from privclust.papers.audit import sensitivities as audit_sensitivities
-from privclust.papers.audit.cases.base import AuditCase
+from privclust.papers.audit import sensitivity_trials as audit_sensitivities
+from privclust.papers.audit.cases.audit_case import AuditCase
 from privclust.papers.audit.cases.basic import Laplace
 from privclust.papers.audit.cases.kmeans import LloydRound
 from privclust.papers.audit.cases.mixtures import JointRelease

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from privclust.core.validation import check_real
-from privclust.papers.audit.cases.base import AuditCase
+from privclust.papers.audit.cases.audit_case import AuditCase
 from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.pipeline.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, HOLDS, VIOLATED
 from privclust.privacy import audit
 from privclust.privacy.audit import audit_mechanism
 
-_OF_AUDIT = {
-    audit.CONSISTENT: HOLDS, audit.VIOLATED: VIOLATED, audit.CANNOT_TELL: CANNOT_TELL
-}
+_OF_AUDIT = {audit.CONSISTENT: HOLDS, audit.VIOLATED: VIOLATED, audit.CANNOT_TELL: CANNOT_TELL}
 SOURCE = "worst pairs"
 
 

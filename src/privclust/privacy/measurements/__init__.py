@@ -10,7 +10,6 @@ can be repeated; guarantees are for noise from the latter (`privclust.privacy.no
 statistic that need different scales are divided by theirs first and multiplied after.
 """
 
-from privclust.privacy.measurements._base import Measurement
 from privclust.privacy.measurements._calibration import (
     analytic_gaussian_sigma,
     claimed_rho,
@@ -23,6 +22,7 @@ from privclust.privacy.measurements._calibration import (
 from privclust.privacy.measurements._exponential import Exponential
 from privclust.privacy.measurements._gaussian import Gaussian, SmoothGaussian, SymmetricGaussian
 from privclust.privacy.measurements._laplace import ComplexLaplace, Laplace
+from privclust.privacy.measurements._measurement import Measurement
 from privclust.privacy.measurements._printed import Gamma, Wishart
 
 __all__ = [

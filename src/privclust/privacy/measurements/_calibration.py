@@ -10,8 +10,8 @@ from functools import lru_cache
 from privclust.core.packages import require
 from privclust.core.validation import check_integer
 from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
-from privclust.privacy.measurements._base import Measurement
 from privclust.privacy.measurements._gaussian import Gaussian, SymmetricGaussian
+from privclust.privacy.measurements._measurement import Measurement
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 _ROOT_TOLERANCE = 1e-12  # the calibration's root finder stops this close to the root

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from privclust.privacy import noise
 from privclust.privacy.accounting import Loss
-from privclust.privacy.measurements._base import WithEpsilon, real_array
+from privclust.privacy.measurements._measurement import WithEpsilon, real_array
 from privclust.privacy.noise import NoiseSource
 
 

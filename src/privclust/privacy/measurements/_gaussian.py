@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from privclust.core.validation import check_integer, check_real
 from privclust.privacy import noise
 from privclust.privacy.accounting import Loss, check_budget, gaussian_constant
-from privclust.privacy.measurements._base import (
+from privclust.privacy.measurements._measurement import (
     PRICE_TOLERANCE,
     ForSensitivity,
     Measurement,

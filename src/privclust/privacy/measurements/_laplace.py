@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from privclust.core.validation import check_real
 from privclust.privacy import noise
 from privclust.privacy.accounting import Loss
-from privclust.privacy.measurements._base import (
+from privclust.privacy.measurements._measurement import (
     PRICE_TOLERANCE,
     WithEpsilon,
     finite_array,

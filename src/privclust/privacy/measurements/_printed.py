@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.privacy.measurements._base import WithEpsilon, real_array
+from privclust.privacy.measurements._measurement import WithEpsilon, real_array
 from privclust.privacy.noise import NoiseSource, unprotected_generator
 
 

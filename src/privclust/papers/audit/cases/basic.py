@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated
+from privclust.papers.audit.cases.audit_case import AuditCase, along, laplace_ratio, repeated
 from privclust.privacy import Neighbours, Sensitivity, measurements
 from privclust.privacy.audit import vectorised
 

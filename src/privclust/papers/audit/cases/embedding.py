@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection, unit_rows
-from privclust.papers.audit.cases.base import N_PUBLIC, AuditCase, along, public_features
+from privclust.papers.audit.cases.audit_case import N_PUBLIC, AuditCase, along, public_features
 from privclust.privacy.audit import vectorised
 
 _AXES = np.eye(2)

@@ -18,7 +18,7 @@ from privclust.kmeans import (
     scrambled,
     sound_sigma_xi,
 )
-from privclust.papers.audit.cases.base import AuditCase, along, laplace_ratio, repeated
+from privclust.papers.audit.cases.audit_case import AuditCase, along, laplace_ratio, repeated
 from privclust.privacy.audit import vectorised
 
 _BOX = (-1.0, 1.0)

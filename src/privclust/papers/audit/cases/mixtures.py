@@ -10,7 +10,7 @@ from privclust.mixtures import (
     PrivateGaussianMixture,
     expected_statistics,
 )
-from privclust.papers.audit.cases.base import AuditCase, along, repeated
+from privclust.papers.audit.cases.audit_case import AuditCase, along, repeated
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.audit import vectorised
 from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma

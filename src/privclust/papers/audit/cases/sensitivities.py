@@ -18,7 +18,7 @@ from privclust.embedding import (
 )
 from privclust.kmeans import DPLloyd, Grid, Sketch, sensitivities
 from privclust.mixtures import MixtureParameters, expected_statistics
-from privclust.papers.audit.cases.base import N_PUBLIC, Claim, public_features
+from privclust.papers.audit.cases.audit_case import N_PUBLIC, Claim, public_features
 from privclust.privacy.audit import add_remove, replace_one
 from privclust.privacy.bounds import declared_box
 from privclust.subspaces import (

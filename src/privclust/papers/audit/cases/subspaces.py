@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from privclust.core.grassmann import orthonormal
-from privclust.papers.audit.cases.base import AuditCase, along, repeated
+from privclust.papers.audit.cases.audit_case import AuditCase, along, repeated
 from privclust.privacy.audit import vectorised
 from privclust.privacy.noise import add_gaussian
 from privclust.subspaces import (

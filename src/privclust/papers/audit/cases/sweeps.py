@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 
 from privclust.core.validation import check_integer, check_option
-from privclust.papers.audit.cases.base import AuditCase
+from privclust.papers.audit.cases.audit_case import AuditCase
 from privclust.papers.audit.cases.subspaces import lines_sampler, rows_at
 from privclust.privacy.audit import vectorised
 from privclust.subspaces import ExactLines, KPlanes

@@ -9,7 +9,7 @@ import numpy as np
 
 from privclust.core.config import ConfigError
 from privclust.core.dotted import construct, load_object
-from privclust.papers.audit.cases.base import AuditCase
+from privclust.papers.audit.cases.audit_case import AuditCase
 from privclust.pipeline.runner import random_state_for
 
 

@@ -6,7 +6,7 @@ import pytest
 from privclust.core.config import load_yaml
 from privclust.papers.audit import data as audits
 from privclust.papers.audit.cases.sweeps import PAIRS, LinesAfterSweeps
-from privclust.papers.audit.sweeps import evaluate_sweeps, fit_sweeps
+from privclust.papers.audit.sweep_trials import evaluate_sweeps, fit_sweeps
 from privclust.pipeline.runner import TrialStreams
 from privclust.subspaces._exact_lines import worst_ratio
 

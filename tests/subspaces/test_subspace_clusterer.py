@@ -13,7 +13,7 @@ from privclust.metrics import principal_angles, subspace_distance
 from privclust.privacy import PrivacyLeakWarning
 from privclust.segmentation import LSR, TSC
 from privclust.subspaces import KPlanes, SuLQKPlanes
-from privclust.subspaces._base import (
+from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
     bases_of_labels,
     random_bases,
