@@ -313,7 +313,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         relation = Neighbours.of(self.neighbours)
         if self.epsilon is None:
             return Guarantee("none", relation, caveats=("no noise was asked for",))
-        pilots = [_of_pilot(pilot.guarantee) for pilot in self._pilots]
+        pilots = [pilot.guarantee.part("pilot") for pilot in self._pilots]
         if self._leaks:
             pilots.append(Guarantee("none", relation, caveats=self._leaks))
         return self._merged.guarantee.compose(*pilots)
@@ -323,12 +323,6 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         check_parameters(self, X)
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
-
-
-def _of_pilot(guarantee):
-    """Say of a sketch's guarantee that the sketch is the pilot."""
-    releases = (replace(release, name=f"pilot: {release.name}") for release in guarantee.releases)
-    return replace(guarantee, releases=tuple(releases))
 
 
 def _draw(n_features, n_frequencies, variance, rng):

@@ -213,6 +213,18 @@ class Guarantee:
             return self
         return self._restated(self.releases, definition, self.relation, delta)
 
+    def part(self, name: str) -> Guarantee:
+        """Return the guarantee of a part of a fit, whose releases bear the part's name.
+
+        Examples
+        --------
+        >>> sums = Release("sums", "laplace", "scale 1", "by hand", Loss(0.5, epsilon=1.0))
+        >>> Guarantee.of([sums], "pure", "replace-one").part("pilot").releases[0].name
+        'pilot: sums'
+        """
+        named = (replace(release, name=f"{name}: {release.name}") for release in self.releases)
+        return replace(self, releases=tuple(named))
+
     def to_replace_one(self) -> Guarantee:
         """Return the guarantee for replaced rows that one for added or removed rows implies.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import (
@@ -177,8 +175,7 @@ def start_guarantee(fitted, reads_data: bool) -> tuple[Guarantee | None, tuple[s
     if guarantee.definition in ("none", "asymptotic"):
         reasons = "; ".join(guarantee.caveats) or "private in a limit only"
         return None, (f"the start, by {name}, has no guarantee: {reasons}",)
-    releases = tuple(replace(each, name=f"start: {each.name}") for each in guarantee.releases)
-    return replace(guarantee, releases=releases), ()
+    return guarantee.part("start"), ()
 
 
 def _fitted(estimator, X, n_clusters, rng, seeded):
