@@ -89,11 +89,11 @@ def false_alarms(which, n_runs, n_audits):
     for draws, log_density, epsilon, delta in TIGHT.values():
         mechanism, ratio = attacked(draws, log_density)
         statistic = ratio if which == "ratio" else None
-        found = (
+        audits = (
             audit_mechanism(mechanism, 0, 1, epsilon, delta, n_runs, statistic, rng)
             for _ in range(n_audits)
         )
-        counts.append(sum(one.verdict == "violated" for one in found))
+        counts.append(sum(audit.verdict == "violated" for audit in audits))
     total = n_audits * len(TIGHT)
     low, high = stats.binomtest(sum(counts), total).proportion_ci(0.95, "exact")
     print(
@@ -110,10 +110,10 @@ def audited(n_coordinates, n_runs):
     mechanism, ratio = laplace(n_coordinates)
     pair = np.zeros(n_coordinates), np.full(n_coordinates, 1.0 / n_coordinates)
     for name, statistic in (("ratio", ratio), ("learned", None)):
-        found = audit_mechanism(mechanism, *pair, 1.0, 0.0, n_runs, statistic, 0)
+        audit = audit_mechanism(mechanism, *pair, 1.0, 0.0, n_runs, statistic, 0)
         print(
             f"{n_runs:>9,} runs, {n_coordinates:>2} coordinates, {name}: epsilon at least "
-            f"{found.epsilon_lower_bound:.2f}, {found.cpu_seconds:.1f} CPU-s",
+            f"{audit.epsilon_lower_bound:.2f}, {audit.cpu_seconds:.1f} CPU-s",
             flush=True,
         )
 

@@ -59,8 +59,8 @@ def sketch_of(X, seed):
 def timed(sketch, box, seed, options):
     """Decode; return the centers and the CPU seconds that it took."""
     start = time.process_time()
-    found = decode(sketch, N_CLUSTERS, bounds=box, random_state=seed, **options)
-    return found.centers, time.process_time() - start
+    decoded = decode(sketch, N_CLUSTERS, bounds=box, random_state=seed, **options)
+    return decoded.centers, time.process_time() - start
 
 
 def quality():

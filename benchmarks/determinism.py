@@ -51,7 +51,7 @@ def halve_blocks(folder):
     """Halve the blocks of all experiments."""
     for file in (folder / "config/papers").glob("*/paper.yaml"):
         halved = re.sub(
-            r"\bblock: (\d+)", lambda found: f"block: {-(-int(found[1]) // 2)}", file.read_text()
+            r"\bblock: (\d+)", lambda match: f"block: {-(-int(match[1]) // 2)}", file.read_text()
         )
         file.write_text(halved)
 
@@ -139,7 +139,7 @@ def results(folder):
 
 def arrays_of_fits(files):
     """Return a digest of every array of fits by experiment, method and task, not by block."""
-    found = {}
+    digests = {}
     done = {}  # tasks of an experiment's method in the blocks before
     for file in sorted(files, key=lambda file: file.name):
         experiment = file.parents[2].name
@@ -150,15 +150,15 @@ def arrays_of_fits(files):
             tasks[method] = max(tasks.get(method, 0), before + int(number) + 1)
             text = f"{array.dtype.str} {array.shape} ".encode()
             digest = hashlib.sha256(text + array.tobytes()).hexdigest()
-            found[f"{experiment}/{method}/{before + int(number)}/{rest}"] = digest
+            digests[f"{experiment}/{method}/{before + int(number)}/{rest}"] = digest
         done |= {(experiment, method): number for method, number in tasks.items()}
-    return found
+    return digests
 
 
-def difference(expected, found, cut_alike):
+def difference(expected, actual, cut_alike):
     """Return "same" or what differs, also between files that hold the same only if cut alike."""
-    names = (n for n in expected.keys() | found.keys() if cut_alike or not n.startswith(CUT))
-    differing = sorted(name for name in names if expected.get(name) != found.get(name))
+    names = (n for n in expected.keys() | actual.keys() if cut_alike or not n.startswith(CUT))
+    differing = sorted(name for name in names if expected.get(name) != actual.get(name))
     return "same" if not differing else f"{len(differing)} differ, such as {differing[0]}"
 
 
@@ -174,8 +174,8 @@ def compare(scratch, paper, changed, cluster=None):
     }
     if changed:
         row[TOGETHER] = difference_from_changed(scratch, paper, expected)
-    for profile, made in run_on_slurm(scratch, paper, cluster) if cluster else ():
-        row[f"profile {profile}"] = difference(expected, made, cut_alike=True)
+    for profile, digests in run_on_slurm(scratch, paper, cluster) if cluster else ():
+        row[f"profile {profile}"] = difference(expected, digests, cut_alike=True)
     return row
 
 
@@ -216,8 +216,8 @@ def main():
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         cluster = stack.enter_context(own_slurm()) if SLURM in options.against else None
         for paper in options.papers:
-            found = compare(scratch, paper, CHANGED in options.against, cluster)
-            rows[paper] = rows.get(paper, {}) | found
+            cells = compare(scratch, paper, CHANGED in options.against, cluster)
+            rows[paper] = rows.get(paper, {}) | cells
             table = pd.DataFrame.from_dict(rows, orient="index").sort_index().fillna("")
             order = [name for name in SIZES if name in table] + list(table.columns)
             table = table[list(dict.fromkeys(order))]

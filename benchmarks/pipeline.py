@@ -55,7 +55,7 @@ def report(effort, folders):
     """Return what the last folder's run cost and how long each folder's took: text, drawing."""
     costs = [read_costs(effort, folder) for folder in folders]
     table, model = cost_table(costs[-1]), predict(costs[-1], [2])
-    runs = pd.concat([compare_runs(found) for found in costs], ignore_index=True)
+    runs = pd.concat([compare_runs(cost) for cost in costs], ignore_index=True)
     first = predict(costs[0], CORES)
     whole = runs.complete.astype(bool)
     from_first = runs.cores.map(first.set_index("cores").predicted_s)

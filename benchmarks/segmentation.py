@@ -164,8 +164,8 @@ def whole_fits():
     yield "SSC, N=320, D=50", SSC(n_clusters=5, alpha=None, random_state=0), X, y
     noisy = random_subspaces(64, 5, 6, 50, 0.01)
     yield "SSC noisy, N=320, D=50", SSC(n_clusters=5, random_state=0), noisy, y
-    many = random_subspaces(1000, 2, 2, 5, 0.01)
-    yield "SSC, N=2000, D=5", SSC(n_clusters=2, random_state=0), many, np.repeat([0, 1], 1000)
+    large = random_subspaces(1000, 2, 2, 5, 0.01)
+    yield "SSC, N=2000, D=5", SSC(n_clusters=2, random_state=0), large, np.repeat([0, 1], 1000)
     motions = min(generate_sequences(seed=155), key=lambda s: abs(s.labels.size - 300))
     model = CASS(n_clusters=motions.n_motions, lam=1e-3, random_state=0)
     rows, points = motions.trajectories.shape

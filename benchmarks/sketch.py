@@ -109,8 +109,8 @@ def costs():
         for dtype in (np.float64, np.float32):
             data, sums = X.astype(dtype), FeatureSums(frequencies)
             methods[dtype] = len(data), lambda sums=sums, data=data: sums.add(data)
-        found = rates(methods)
-        cells = " ".join(f"{1e9 / (found[dtype][0] * m):8.3f}" for dtype in methods)
+        speeds = rates(methods)
+        cells = " ".join(f"{1e9 / (speeds[dtype][0] * m):8.3f}" for dtype in methods)
         print(f"d = {d:3d}, m = {m:5d}           {cells}")
     print("bytes read per record: 8 d (float64), 4 d (float32); written: none")
 

@@ -52,12 +52,12 @@ def methods(k, q):
 def seconds(model, X):
     """CPU seconds of a fit, the least of three."""
     model.fit(X)
-    found = []
+    times = []
     for _ in range(3):
         start = time.process_time()
         model.fit(X)
-        found.append(time.process_time() - start)
-    return min(found)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def main():
@@ -68,8 +68,8 @@ def main():
         X = subspace_mixture(n, k, d, q, np.random.default_rng(0), noise)[0]
         for name, model in methods(k, q).items():
             rows.setdefault(name, []).append(seconds(model, X))
-    for name, found in rows.items():
-        print(f"{name:22s}" + "".join(f"{value:10.3f}" for value in found), flush=True)
+    for name, times in rows.items():
+        print(f"{name:22s}" + "".join(f"{value:10.3f}" for value in times), flush=True)
 
 
 if __name__ == "__main__":

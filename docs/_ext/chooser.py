@@ -88,14 +88,14 @@ class Measured(SphinxDirective):
         if has_epsilon:
             cells.append([nodes.Text("" if epsilon is None else f"{epsilon:g}")])
         for promise in promises:
-            found = best(task, group, promise)
+            method = best(task, group, promise)
             cells.append([])
-            if found:
-                page, text = found["page"], found["name"]
-                if found["label"] != text:
-                    text += f" ({found['label']})"
+            if method:
+                page, text = method["page"], method["name"]
+                if method["label"] != text:
+                    text += f" ({method['label']})"
                 name = self.link(page, text) if page else [nodes.Text(text)]
-                cells[-1] = [*name, nodes.Text(f": {found['value']:.6g}")]
+                cells[-1] = [*name, nodes.Text(f": {method['value']:.6g}")]
         return cells
 
     def link(self, page: str, text: str) -> list[nodes.Node]:
@@ -110,9 +110,9 @@ class Measured(SphinxDirective):
 
 def best(task: dict[str, Any], group: dict[str, Any], promise: str) -> dict[str, Any] | None:
     """Return the method of the best value among those with a promise, the first of equals."""
-    found = [method for method in group["methods"] if method["promise"] in COUNTED[promise]]
+    candidates = [method for method in group["methods"] if method["promise"] in COUNTED[promise]]
     choose = max if task["higher_is_better"] else min
-    return choose(found, key=lambda method: method["value"]) if found else None
+    return choose(candidates, key=lambda method: method["value"]) if candidates else None
 
 
 def _depend(directive: SphinxDirective) -> None:

@@ -97,7 +97,7 @@ class Settings:
         self, point: dict[str, Any], rows: pd.DataFrame, wanted: dict[str, list]
     ) -> dict[str, Any]:
         """Return the group at a point of the grid; epsilon is None without one."""
-        found = {name: self.size(name, point) for name in SIZES}
+        sizes = {name: self.size(name, point) for name in SIZES}
         is_private = any(promise != "none" for _, promise in wanted.values())
         epsilon = point.get("epsilon", self.about.get("facts", {}).get("epsilon"))
         trials = rows["n"].max() if "n" in rows else None
@@ -105,7 +105,7 @@ class Settings:
             "data": self.about["data"].format(**point),
             "page": self.source["page"],
             "measure": self.source["measure"],
-            **found,
+            **sizes,
             "epsilon": float(epsilon) if is_private else None,
             "trials": int(trials),
             "nothing": self.nothing(rows),

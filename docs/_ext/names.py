@@ -21,7 +21,7 @@ def escape_shapes(
 ) -> None:
     """Keep a fitted attribute in a shape, such as (n_iter_,), from being read as a reference."""
     lines[:] = [
-        SHAPE.sub(lambda found: re.sub(r"_(?=[,)])", r"\\_", found[0]), line) for line in lines
+        SHAPE.sub(lambda match: re.sub(r"_(?=[,)])", r"\\_", match[0]), line) for line in lines
     ]
 
 
@@ -47,10 +47,10 @@ def resolve(
         return None
     objects = env.domains.python_domain.objects
     ending = "." + node["reftarget"].rpartition(".")[2]
-    found = [entry for name, entry in objects.items() if name.endswith(ending)]
-    if len(found) != 1:
+    entries = [entry for name, entry in objects.items() if name.endswith(ending)]
+    if len(entries) != 1:
         return content
-    (entry,) = found
+    (entry,) = entries
     return make_refnode(
         app.builder, node["refdoc"], entry.docname, entry.node_id, content, node["reftarget"]
     )

@@ -21,15 +21,15 @@ class Tables(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return a bullet list."""
-        found = nodes.bullet_list()
+        bullets = nodes.bullet_list()
         for path in sorted(Path(self.env.srcdir, "results", self.arguments[0]).glob("*.csv")):
             self.env.note_dependency(str(path))
             table = pd.read_csv(path)
             target = f"/results/{self.arguments[0]}/{path.name}"
             link = download_reference("", "", nodes.literal("", path.name), reftarget=target)
             text = f": {len(table):,} rows; {', '.join(table.columns)}"
-            found += nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(text)))
-        return [found]
+            bullets += nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(text)))
+        return [bullets]
 
 
 def link_to_tables(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -13,12 +13,12 @@ for epsilon in epsilons:
     model = PrivateMail(epsilon=epsilon, delta=1e-5, random_state=0)
     client = RetrievalClient(model, X[public], y[public])
     server = RetrievalServer(model, X[public], y[public], X[gallery])
-    found = []
+    shares_of_queries = []
     for query in queries:
         message = client.ask(X[query], k=8)
         answer = client.read(server.answer(message))
-        found.append((y[gallery][answer] == y[query]).mean())
-    shares.append(np.mean(found))
+        shares_of_queries.append((y[gallery][answer] == y[query]).mean())
+    shares.append(np.mean(shares_of_queries))
     print(f"epsilon {epsilon} a query: {shares[-1]:.2f} of the answers have the query's class")
 print(message)
 print(client.model_.guarantee_)

@@ -14,9 +14,9 @@ for seed, rows in enumerate(days):
     day = Sketch.of(rows, frequencies)
     released.append(release(day, epsilon=0.5, delta=1e-6, random_state=seed))
 merged = released[0] + released[1]
-found = decode(merged, 3, bounds=(-10.0, 10.0), random_state=0)
+decoded = decode(merged, 3, bounds=(-10.0, 10.0), random_state=0)
 print(f"{len(merged.sums)} sums of {merged.n_samples} records")
-print(found.centers.round(2))
+print(decoded.centers.round(2))
 print(merged.guarantee)
 
 # %% picture
@@ -29,5 +29,5 @@ left.scatter(merged.values.real, merged.values.imag, s=8, c="#b5361c", label="re
 left.set(title="the sketch: one point a frequency", xlabel="real part", ylabel="imaginary part")
 left.legend()
 right.scatter(*days[0][::10].T, s=3, c="#9aa5b1")
-right.scatter(*found.centers.T, marker="x", s=80, c="#b5361c")
+right.scatter(*decoded.centers.T, marker="x", s=80, c="#b5361c")
 right.set(title="what is decoded from it", aspect="equal")

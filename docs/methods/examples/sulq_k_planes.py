@@ -8,7 +8,7 @@ epsilons = [0.3, 1.0, 3.0, 10.0]
 distances = {"zcdp": [], "mod_sulq": []}
 for calibration, means in distances.items():
     for epsilon in epsilons:
-        found = []
+        distances_of_runs = []
         for seed in range(4):  # repeats this page; leave random_state out for a release
             rng = np.random.default_rng(seed)
             X, _, truth = subspace_mixture(5_000, 3, 5, 3, rng, noise=0.01)
@@ -21,8 +21,8 @@ for calibration, means in distances.items():
                 norm_bound=1.1,
                 random_state=seed,
             ).fit(X)
-            found.append(wasserstein_distance(model.subspaces_, truth))
-        means.append(np.mean(found))
+            distances_of_runs.append(wasserstein_distance(model.subspaces_, truth))
+        means.append(np.mean(distances_of_runs))
     print(f"{calibration}: mean distances", np.round(means, 2))
     print(f"  asked for epsilon 10, spent {model.guarantee_.epsilon:.2f}")
 
