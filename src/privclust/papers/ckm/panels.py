@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocato
 from matplotlib.transforms import ScaledTranslation
 
 from privclust.report.drawing.panels import cell, counted
-from privclust.report.drawing.style import MethodStyle
+from privclust.report.drawing.style import COLOURS, MethodStyle
 
 SUCCESS = 1.2  # the relative SSE up to which the paper calls a clustering good
 REFERENCE = "lloyd"
@@ -178,7 +178,10 @@ def heat_map(axis: Axes, table: pd.DataFrame) -> ScalarMappable:
         line = axis.contour(snr, factor, values, [SUCCESS], colors="#000000", linewidths=1.2)
         line.set_path_effects(_OUTLINED)
         axis.plot([], [], color="#000000", linewidth=1.2, label=f"relative SSE = {SUCCESS:g}")
-    lines = ((np.ones(2), "#d00000", "m = kd"), (100.0 / x[[0, -1]], "#0072B2", "SNR m/(kd) = 100"))
+    lines = (
+        (np.ones(2), "#d00000", "m = kd"),
+        (100.0 / x[[0, -1]], COLOURS["blue"], "SNR m/(kd) = 100"),
+    )
     dashed = {"linestyle": "--", "linewidth": 1.8, "path_effects": _OUTLINED}
     for height, color, label in lines:
         axis.plot(x[[0, -1]], height, color=color, label=label, **dashed)

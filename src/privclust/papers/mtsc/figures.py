@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
 from privclust.report.comparison import Z95, bootstrap_interval, compare, select
-from privclust.report.drawing.style import Drawing, MethodStyle, Results, canvas
+from privclust.report.drawing.style import COLOURS, Drawing, MethodStyle, Results, canvas
 
-_ABOVE = "mtsc"  # the method whose curve lies above the others
+_TOP_METHOD = "mtsc"  # the method whose curve lies above the others
 _SWEEPS = (
     ("n_per_subspace", (15, 20, 25, 30), {"dimension": 13, "n_subspaces": 4}),
     ("dimension", (9, 10, 11, 12, 13), {"n_per_subspace": 16, "n_subspaces": 4}),
@@ -128,7 +128,7 @@ def settings(results: Results) -> Drawing:
             part = _means(select(trials, condition), metric).loc[labels]
             tables.append(part.reset_index().assign(metric=metric, select=condition))
             places = np.arange(len(labels))[::-1]
-            _interval(axis, part, "mean", places, color="#0072B2")
+            _interval(axis, part, "mean", places, color=COLOURS["blue"])
             axis.set_yticks(places, labels)
             axis.set_xlim(left=0.0)
             what = condition.replace("n_motions=", "motions: ") or "all points"
@@ -181,7 +181,7 @@ def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodS
         line = part[part["method"] == method]
         position, mean, band = line[x], line["mean"], Z95 * line["se"]
         axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
-        label, zorder = line["label"].iloc[0], 3 if method == _ABOVE else 2
+        label, zorder = line["label"].iloc[0], 3 if method == _TOP_METHOD else 2
         axis.plot(position, mean, **style.line, label=label, zorder=zorder)
     axis.set_xticks(sorted(part[x].unique()))
 
@@ -192,8 +192,8 @@ def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
     look = {"cmap": "magma_r", "norm": PowerNorm(0.5, 0, 1), "interpolation": "nearest"}
     image = axis.imshow(scaled, rasterized=True, **look)
     for border in np.cumsum(sizes)[:-1] - 0.5:
-        axis.axhline(border, color="#0072B2", lw=0.8)
-        axis.axvline(border, color="#0072B2", lw=0.8)
+        axis.axhline(border, color=COLOURS["blue"], lw=0.8)
+        axis.axvline(border, color=COLOURS["blue"], lw=0.8)
     axis.grid(False)
     axis.set_xlabel("represented point")
     return image
@@ -217,15 +217,14 @@ def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
     """Draw printed and own numbers of one statistic, a row per method."""
     part = part.set_index("label").loc[order]
     places = np.arange(len(order))[::-1]
-    _interval(
-        axis, part, "ours", places + 0.12, color="#D55E00", label="ours, all sequences (95 %)"
-    )
-    look = {"markersize": 11, "color": "#009E73", "label": "ours, without the tuning split"}
+    look = {"color": COLOURS["vermillion"], "label": "ours, all sequences (95 %)"}
+    _interval(axis, part, "ours", places + 0.12, **look)
+    look = {"markersize": 11, "color": COLOURS["green"], "label": "ours, without the tuning split"}
     axis.plot(part["ours_report_split"], places + 0.12, "|", markeredgewidth=1.6, **look)
     if "ours_l1_norms" in part:
-        look = {"color": "#000000", "label": "ours, with l1 norms in place of l2"}
+        look = {"color": COLOURS["black"], "label": "ours, with l1 norms in place of l2"}
         axis.plot(part["ours_l1_norms"], places + 0.12, "x", markeredgewidth=1.6, **look)
-    axis.plot(part["printed"], places - 0.12, "D", color="#0072B2", label="printed")
+    axis.plot(part["printed"], places - 0.12, "D", color=COLOURS["blue"], label="printed")
     axis.set_yticks(places, order)
     axis.set_ylim(-0.6, len(order) - 0.4)
     axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
