@@ -8,8 +8,8 @@ import pytest
 from privclust.kmeans._atoms import (
     _value,
     correlation_and_gradient,
-    fill_many_atoms,
     minimise,
+    mixture_atoms,
     residual_and_gradient,
     unpacked,
 )
@@ -109,7 +109,7 @@ def test_atoms_far_away_keep_modulus_and_phase(scale):
     omega, _, _, centers, variances = example(4, 2, 77, seed=4)
     centers = centers * scale
     problem = problem_of(omega, np.zeros(77, dtype=complex))
-    cosines, sines = fill_many_atoms(problem[0], problem[1], centers, variances)
+    cosines, sines = mixture_atoms(problem[0], problem[1], centers, variances)
     error = np.abs(cosines + 1j * sines - atoms(omega, centers, variances)).max()
     assert error < 2e-12 + 1e-14 * scale
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._release import (
-    ROUNDING,
+    SENSITIVITY_MARGIN,
     printed_sigma_xi,
     release,
     scrambled,
@@ -18,7 +18,7 @@ from privclust.kmeans._release import (
 )
 from privclust.kmeans._sketch import Sketch
 
-MARGIN = 1 + ROUNDING
+MARGIN = 1 + SENSITIVITY_MARGIN
 
 
 def example(n=200, m=50, r=None, seed=0):
@@ -122,7 +122,7 @@ def test_every_record_counts_as_much_as_the_margin_allows(dtype):
             assert np.abs(X).max() > 1e6  # to refuse what cannot be represented is fine too
             continue
         assert np.isfinite(values).all()
-        assert np.abs(values).max() <= 1 + ROUNDING / 2
+        assert np.abs(values).max() <= 1 + SENSITIVITY_MARGIN / 2
 
 
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])

@@ -30,7 +30,7 @@ MAP_RADIUS = float(np.hypot(5.0, 4.25))
 N_PEOPLE = 104
 """Number of people on the map: one of them from far away."""
 
-_ROUNDING = 1e-12
+_NORM_TOLERANCE = 1e-12
 _REGION_SPREAD = 0.3  # in degrees, of the people who are from far away
 _FAR_REGION = (7.0, 51.4)  # North Rhine-Westphalia
 
@@ -216,7 +216,7 @@ def to_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndar
     points, center = _fitting(points, center, radius)
     scaled = (points - center) / radius
     norms = np.linalg.norm(scaled, axis=1)
-    outside = np.flatnonzero(~(norms <= 1 + _ROUNDING))
+    outside = np.flatnonzero(~(norms <= 1 + _NORM_TOLERANCE))
     if len(outside):
         raise ValueError(
             f"all points must be within radius {radius:g} of the center {center.tolist()}, got "

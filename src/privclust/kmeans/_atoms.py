@@ -262,7 +262,7 @@ def _direction(gradient, steps, changes, rho, n_pairs):
 
 
 @kernel()
-def fill_many_atoms(omega, squares, centers, variances):
+def mixture_atoms(omega, squares, centers, variances):
     """Return real and imaginary parts of atoms, each (K, tile); `omega` in turns."""
     n_atoms, size = len(centers), squares.size
     cosines, sines = np.empty((n_atoms, size)), np.empty((n_atoms, size))

@@ -21,8 +21,8 @@ from scipy.optimize import minimize, nnls
 
 from privclust.kmeans._atoms import (
     correlation_and_gradient,
-    fill_many_atoms,
     least_squares_problem,
+    mixture_atoms,
     residual_and_gradient,
 )
 
@@ -56,7 +56,7 @@ def decode_diracs(features, frequencies, n_clusters, low, high, rng):
 
 def _atoms(centers, problem):
     """Real and imaginary parts of the features of Dirac masses."""
-    return fill_many_atoms(problem[0], problem[1], centers, np.zeros(len(centers)))
+    return mixture_atoms(problem[0], problem[1], centers, np.zeros(len(centers)))
 
 
 def _weights(centers, problem):

@@ -11,7 +11,7 @@ from privclust.core.lloyd import BLOCK, find_nearest
 from privclust.privacy.bounds import Box
 
 _CELL_BYTES = 24  # counts, noise and their sum
-_ROUNDING = 1e-12  # relative, of M
+_CELL_COUNT_TOLERANCE = 1e-12  # relative, of M
 
 
 def grid_shape(n_samples: float, epsilon: float, d: int, max_cells: int) -> tuple[int, ...]:
@@ -28,10 +28,10 @@ def grid_shape(n_samples: float, epsilon: float, d: int, max_cells: int) -> tupl
     log_cells = 2.0 * d / (2.0 + d) * (math.log(n_samples) + math.log(epsilon / 10.0))
     if log_cells > math.log(max_cells) + 1.0:
         raise _too_large(math.exp(min(log_cells, 700.0)), n_samples, epsilon, max_cells)
-    fewest = max(int(math.exp(log_cells / d) * (1.0 + _ROUNDING)), 1)
+    fewest = max(int(math.exp(log_cells / d) * (1.0 + _CELL_COUNT_TOLERANCE)), 1)
     shape = [fewest] * d
     for j in range(d):
-        if math.prod(shape) >= math.exp(log_cells) * (1.0 - _ROUNDING):
+        if math.prod(shape) >= math.exp(log_cells) * (1.0 - _CELL_COUNT_TOLERANCE):
             break
         shape[j] += 1
     if math.prod(shape) > max_cells:

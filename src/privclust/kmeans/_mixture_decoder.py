@@ -47,9 +47,9 @@ from scipy.optimize import nnls
 from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust.kmeans._atoms import (
     LOGISTIC_EDGE,
-    fill_many_atoms,
     least_squares_problem,
     minimise,
+    mixture_atoms,
     unpacked,
 )
 from privclust.kmeans._ellipsoids import fit_ellipsoids, n_numbers
@@ -137,7 +137,7 @@ class MixtureFit:
         for start in range(0, squares.size, _GRAM_TILE):
             tile = slice(start, start + _GRAM_TILE)
             omega = np.ascontiguousarray(turns[:, tile])
-            cosines, sines = fill_many_atoms(omega, squares[tile], centers, variances)
+            cosines, sines = mixture_atoms(omega, squares[tile], centers, variances)
             products += cosines @ cosines.T + sines @ sines.T
             correlations += cosines @ real[tile] + sines @ imaginary[tile]
         return products, correlations
@@ -195,7 +195,7 @@ class MixtureFit:
         reach = _REPAIR_REACH * self.spreads
         places = rng.standard_normal((_REPAIR_PLACES, len(reach))) * reach
         widths = np.full(_REPAIR_PLACES, np.median(variances))
-        cosines, sines = fill_many_atoms(turns, squares, places, widths)
+        cosines, sines = mixture_atoms(turns, squares, places, widths)
         heights = cosines @ real + sines @ imaginary
         best = int(np.argmax(heights))
         height = heights[best] / max(float(np.exp(-widths[0] * squares).sum()), _LEAST_NORM)
@@ -212,7 +212,7 @@ class MixtureFit:
     def unexplained(self, weights, centers, variances):
         """Return real and imaginary parts of what a mixture leaves of the features."""
         turns, squares, real, imaginary = self.problem
-        cosines, sines = fill_many_atoms(turns, squares, centers, variances)
+        cosines, sines = mixture_atoms(turns, squares, centers, variances)
         return real - weights @ cosines, imaginary - weights @ sines
 
     def residual(self, weights, centers, variances):

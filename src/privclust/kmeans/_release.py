@@ -15,8 +15,8 @@ add or remove  sums and n          :math:`\sqrt 2 r + 1`  :math:`\sqrt{r + 1}`
 Masks given: a record's mask does not depend on any record's values, and the same mask goes to a
 record and to what replaces it. Averaging over masks then keeps the bound (proof of Proposition 1).
 
-Sensitivities are larger than these by the part `ROUNDING`. Half of it is for features in fixed
-point, whose modulus is at most `MODULUS_BOUND`. Half is for the rounding of the exact sums to
+Sensitivities are larger than these by the part `SENSITIVITY_MARGIN`. Half of it is for features in
+fixed point, whose modulus is at most `MODULUS_BOUND`. Half is for the rounding of the exact sums to
 float64: sums of less than 2^31 records stay below 2^32, where float64 has steps of at most 2^-21.
 Rounding moves the difference of two by at most one step in each part, 2^-20 in l1 a feature, and
 that half is at least 2^(1/2) 2^-20.
@@ -38,7 +38,7 @@ from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noi
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 
 NOISES = ("auto", "laplace", "gaussian")
-ROUNDING = 2.0 * (MODULUS_BOUND - 1.0)
+SENSITIVITY_MARGIN = 2.0 * (MODULUS_BOUND - 1.0)
 _MOST_RECORDS = 2**31
 _SHARE = Real(at_most=1.0)
 _PUBLIC_COUNT = "the number of records is public"
@@ -265,8 +265,8 @@ def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Se
         l1, l2 = math.sqrt(2.0) * r + 1.0, math.sqrt(r + 1.0)
         proof = "r unit phases and one count, masks given"
     return (
-        Sensitivity(l1 * (1.0 + ROUNDING), "l1", relation, proof),
-        Sensitivity(l2 * (1.0 + ROUNDING), "l2", relation, proof),
+        Sensitivity(l1 * (1.0 + SENSITIVITY_MARGIN), "l1", relation, proof),
+        Sensitivity(l2 * (1.0 + SENSITIVITY_MARGIN), "l2", relation, proof),
     )
 
 

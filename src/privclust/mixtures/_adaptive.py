@@ -66,12 +66,12 @@ class Stages:
 
 
 STAGES = Stages()
-_ROUNDING = 1e-12  # part of the share that outweighs rounding in the sum of the releases' losses
+_SHARE_MARGIN = 1e-12  # part of the share that outweighs rounding in the sum of releases' losses
 _LEAST_VARIANCE = 1e-9  # of a component, in squared units of the bound
 _SYNTHETIC_ROWS = 4000
 _STARTS = 5
-_CELL_VARIANCE, _CELL_DOUBT = 0.3, 0.05  # prior of a cell's covariance in units of the data's
-_DOUBT = 0.25  # variance, in local units, of what the start says of a mean or covariance
+_CELL_PRIOR_MEAN, _CELL_PRIOR_VARIANCE = 0.3, 0.05  # of a cell's covariance, by the data's
+_START_VARIANCE = 0.25  # variance, in local units, of what the start says of a mean or covariance
 _WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.05, 0.025, 0.025  # added at each iteration
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
@@ -202,7 +202,7 @@ def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
     """Return sensitivity over noise of one Gaussian release that would spend the whole budget."""
     if accounting == "cdp":
         return cdp_share(epsilon, n_pure=1)
-    return gaussian_share(epsilon, delta) * (1.0 - _ROUNDING)
+    return gaussian_share(epsilon, delta) * (1.0 - _SHARE_MARGIN)
 
 
 class _Run:
@@ -300,9 +300,9 @@ class _Run:
         scale = self.radius**2 / divisor / self.per_entry
         seconds = _times(scale, moments.seconds)
         seconds = seconds - outer_products(shifts, seconds.ndim)
-        gain = _CELL_DOUBT / (_CELL_DOUBT + (scale * moments.second_noise) ** 2)
+        gain = _CELL_PRIOR_VARIANCE / (_CELL_PRIOR_VARIANCE + (scale * moments.second_noise) ** 2)
         unit = _unit(self.kind, n_cells, self.d)
-        shapes = _times(1.0 - gain, _CELL_VARIANCE * unit)
+        shapes = _times(1.0 - gain, _CELL_PRIOR_MEAN * unit)
         shapes = shapes + _times(gain, _spectral(seconds, 0.02, 2.0))
         return np.maximum(counts, 0.0), moments.count_noise, centers + shifts, shapes
 
@@ -310,7 +310,7 @@ class _Run:
         """Return the mixture after EM in local frames."""
         share /= math.sqrt(n_iter)
         k = mixture.n_components
-        doubts = np.full((3, k), _DOUBT)  # of weights, means and covariances
+        doubts = np.full((3, k), _START_VARIANCE)  # of weights, means and covariances
         kappa = clipping_factor(self.d, self.radius)
         for _ in range(n_iter):
             moments = self.measure(mixture, self.radius, share, "moments of all components")

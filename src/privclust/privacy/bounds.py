@@ -13,7 +13,7 @@ from privclust.core.validation import check_option, check_real
 from privclust.privacy.guarantee import PrivacyLeakWarning
 
 OUT_OF_BOUNDS = ("clip", "error")
-_ROUNDING = 1e-12  # a norm may exceed the bound by this part of it
+_NORM_TOLERANCE = 1e-12  # a norm may exceed the bound by this part of it
 _SMALLEST, _LARGEST = 1e-100, 1e100  # norms whose squares and fourth powers are ordinary numbers
 _ATTEMPTS = 100  # points that may be drawn in vain before a separation counts as too large
 _SIDE_BY_SIDE = 64  # rows of which extremes are found together
@@ -72,7 +72,7 @@ def bounded_rows(
         raise ValueError(
             f"norm_bound must lie between {_SMALLEST:g} and {_LARGEST:g}, got {radius:g}: rescale X"
         )
-    outside = norms > radius * (1.0 + _ROUNDING)
+    outside = norms > radius * (1.0 + _NORM_TOLERANCE)
     if not outside.any():
         return X, radius, ()
     if out_of_bounds == "error":

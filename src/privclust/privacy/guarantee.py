@@ -20,7 +20,7 @@ from privclust.privacy.sensitivity import Neighbours
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
 _STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
-_ALIKE = ("neighbour relations", "definitions (and their delta)", "mechanisms", "losses")
+_SHARED_TERMS = ("neighbour relations", "definitions (and their delta)", "mechanisms", "losses")
 _FIXED_PARTS = (
     "parallel composition: holds for records that were assigned to parts in advance, not by their "
     "values"
@@ -305,7 +305,7 @@ class Guarantee:
         1.0
         """
         for other in others:
-            for what, ours, theirs in zip(_ALIKE, _alike(self), _alike(other), strict=True):
+            for what, ours, theirs in zip(_SHARED_TERMS, _alike(self), _alike(other), strict=True):
                 if ours != theirs:
                     raise ValueError(
                         f"alongside: {what} differ, {ours} and {theirs}; parts must be alike in "
@@ -364,7 +364,7 @@ class Guarantee:
 
 
 def _alike(guarantee: Guarantee) -> tuple[Any, ...]:
-    """What parallel parts must have in common, in the order of `_ALIKE`."""
+    """What parallel parts must have in common, in the order of `_SHARED_TERMS`."""
     losses = [(release.mechanism, release.loss) for release in guarantee.releases]
     return (
         guarantee.relation,

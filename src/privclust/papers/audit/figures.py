@@ -23,7 +23,7 @@ FAMILIES = {
 }
 _OWN = "of your own"
 _COLORS = {HOLDS: PALETTE[2], VIOLATED: PALETTE[0], CANNOT_TELL: "#999999"}
-_BESIDE = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}  # texts of a row
+_LABEL = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}  # texts of a row
 _COUNTS = ("hits", "other_hits", "certifying", "draws")
 _WIDTH, _ROW = 10.5, 0.215  # inches
 _SIZES = (9.0, 5.0)  # of the starts' markers, so that one shows about the next
@@ -113,11 +113,11 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
         axis.plot(bound, place, ">" if verdict == VIOLATED else "o", color=color)
         axis.plot(row["claimed_epsilon"], place, "|", color="#000000", markersize=9)
         seconds = f"{row['cpu_seconds']:.1f} s"
-        axis.annotate(seconds, (1.0, place), (4, 0), xycoords=axis.get_yaxis_transform(), **_BESIDE)
+        axis.annotate(seconds, (1.0, place), (4, 0), xycoords=axis.get_yaxis_transform(), **_LABEL)
         if verdict == VIOLATED:
             delta = _lower(row["delta_at_least"])
             text = f"δ at least {delta}, claimed {row['claimed_delta']:g}"
-            axis.annotate(text, (max(bound, row["claimed_epsilon"]), place), (8, 0), **_BESIDE)
+            axis.annotate(text, (max(bound, row["claimed_epsilon"]), place), (8, 0), **_LABEL)
     names = [
         f"{row['case']} ({row['claim_by']})" if row["claim_by"] in CLAIMANTS[1:] else row["case"]
         for row in part.to_dict("records")

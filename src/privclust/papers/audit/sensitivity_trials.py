@@ -15,7 +15,7 @@ from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.pipeline.words import CLAIMANTS
 from privclust.privacy.audit import numerical_sensitivity
 
-_ROUNDING = 1e-9  # a change may exceed its bound by this part of it
+_BOUND_TOLERANCE = 1e-9  # a change may exceed its bound by this part of it
 
 
 def sensitivity_trial(
@@ -58,6 +58,6 @@ def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> 
     numbers = {name: float(value) for name, value in outputs.items()}
     numbers["ratio"] = numbers["largest"] / numbers["bound"]
     numbers["exceeds"] = numbers["ratio"] - 1.0
-    is_exceeded = numbers["exceeds"] > _ROUNDING
+    is_exceeded = numbers["exceeds"] > _BOUND_TOLERANCE
     numbers["is_surprise"] = float(is_exceeded == bool(numbers["is_sound"]))
     return numbers

@@ -21,7 +21,7 @@ from privclust.papers.rows import Dataset, Point, centers_of, random_subset
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 
 GENERATED = "generated as the paper describes"
-OURS = "generated: not the paper's mixture"
+OTHER_MIXTURE = "generated: not the paper's mixture"
 _BOX_IN_DEVIATIONS = 4.0  # half width of the declared box, in deviations of the mixtures' law
 _LARGE = 1_000_000  # rows from which on float32 is used
 
@@ -63,7 +63,7 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: None
         "n_frequencies": point.get("n_frequencies"),
         "seed": seed,
     }
-    source = GENERATED if shape == "paper" else OURS
+    source = GENERATED if shape == "paper" else OTHER_MIXTURE
     return TrialData(Rows(mixture), None, source, extra=extra)
 
 

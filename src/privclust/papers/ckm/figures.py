@@ -52,7 +52,7 @@ _SNR_NAME = "signal-to-noise ratio, eq. (6)"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"
 _SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
-_AGAINST = {
+_RELATIVE_SSE_NAMES = {
     "relative_sse": "SSE relative to Lloyd's k-means",
     "relative_sse_true": "SSE relative to Lloyd from the true means",
 }
@@ -226,7 +226,7 @@ def decoders(results: Results) -> Drawing:
         axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
         for axis, metric in zip(axes, metrics, strict=True):
             strip(axis, trials, metric, results.styles)
-            axis.set_xlabel(_AGAINST[metric])
+            axis.set_xlabel(_RELATIVE_SSE_NAMES[metric])
         caption(top, f"A point a trial, bar: median of {counted_on(trials)}; no noise, m = 10kd")
         put_table(bottom.subplots(), _by_decoder(table), _WIDTH)
     return Drawing(figure, table)
@@ -331,7 +331,7 @@ def goal(results: Results) -> Drawing:
                 part = part[part["method"] != REFERENCE]
             curves(axis, excess(part), "epsilon", results.styles, band="range")
             excess_scale(axis, excess(table[table["method"] != REFERENCE]))
-            axis.set(title=_AGAINST[metric], xlabel="epsilon")
+            axis.set(title=_RELATIVE_SSE_NAMES[metric], xlabel="epsilon")
             legend_below(axis, _WIDTH / 2.2)
         axes[0].set_ylabel(_EXCESS_NAME)
         caption(

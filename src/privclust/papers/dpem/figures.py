@@ -19,7 +19,7 @@ _MAX_NATS = 12.0  # below the best that a panel shows
 _NEAR_EM = 0.05  # nats below EM that count as having come near it
 _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
 _NOMINAL = ["cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
-_EQUAL = ["dp_sound", "zcdp", "joint", "adaptive"]
+_EQUAL_PRIVACY = ["dp_sound", "zcdp", "joint", "adaptive"]
 _N_NAME = "number of training points, N"
 _CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
 
@@ -86,7 +86,7 @@ def fig2(results: Results) -> Drawing:
     (trials,) = results.trials.values()
     panels = {
         "A  at the paper's nominal epsilon = 0.9: CDP or (0.9, 0.01)-DP": ["em", *_NOMINAL],
-        "A'  at equal privacy: every curve (0.9, 0.01)-DP": ["em", *_EQUAL],
+        "A'  at equal privacy: every curve (0.9, 0.01)-DP": ["em", *_EQUAL_PRIVACY],
     }
     with canvas(9.5, 8.0, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
@@ -216,7 +216,7 @@ def fig4(results: Results) -> Drawing:
     lines = ["em", "gaussian"]
     panels = {
         "at the paper's nominal epsilon": lines + _NOMINAL,
-        "at equal privacy: (epsilon, 1e-6)-DP but for advanced composition": lines + _EQUAL,
+        "at equal privacy: (epsilon, 1e-6)-DP but for advanced composition": lines + _EQUAL_PRIVACY,
     }
     with canvas(9.5, 5.4, results.trials) as figure:
         draw = partial(_likelihoods, results, "epsilon")

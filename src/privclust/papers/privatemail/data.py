@@ -16,7 +16,7 @@ from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 
 KINDS = ("deep", "pixels", "random")
 """Features: of a network, raw pixels, and ones that know nothing of the image."""
-UNIT = 1.0 + 1e-6
+UNIT_NORM_BOUND = 1.0 + 1e-6
 """The norm of features that are divided by theirs, with the rounding of float32."""
 _COMPONENTS = 50  # that t-SNE is given, as is usual
 _PERPLEXITY = 30
@@ -191,7 +191,7 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
     offered = {
         **data.extra["settings"],
         "shared": data.extra.get("shared", {}),
-        "norm_bound": UNIT,
+        "norm_bound": UNIT_NORM_BOUND,
         "random_state": noise,
     }
     if "start_seed" in signature_of(estimator).parameters:

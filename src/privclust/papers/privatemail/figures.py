@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from privclust.papers.privatemail.panels import (
-    VARIED,
+    SWEEPS,
     along_iterates,
     ceiling,
     chance,
@@ -84,7 +84,7 @@ _PRINTED = {
     "epsilon": "ε",
     "delta": "δ",
 }
-_USED = {
+_DATA_SIZES = {
     "n_public_images": "public images",
     "n_public_classes": "public classes",
     "n_images": "gallery",
@@ -171,9 +171,9 @@ def fig5(results: Results) -> Drawing:
     """Figure 5: Recall@8 against k, alpha and sigma, one at a time about Table 2."""
     parts, n_rows = [], len(results.trials)
     with canvas(_WIDTH, 1.6 + 2.5 * n_rows, results.trials) as figure:
-        axes = figure.subplots(n_rows, len(VARIED), squeeze=False, sharey="row", sharex="col")
+        axes = figure.subplots(n_rows, len(SWEEPS), squeeze=False, sharey="row", sharex="col")
         for panels, (name, trials) in zip(axes, results.trials.items(), strict=True):
-            for axis, varied in zip(panels, VARIED, strict=True):
+            for axis, varied in zip(panels, SWEEPS, strict=True):
                 part = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
                 mean_curves(axis, part, varied, list(results.styles), results.styles)
                 axis.set_xscale("linear")
@@ -184,11 +184,11 @@ def fig5(results: Results) -> Drawing:
                     axis.minorticks_off()
                 chance(axis, trials["chance_8"].mean())
                 parts.append(part.rename(columns={varied: "value"}).assign(axis=varied))
-            recall_scale(panels[0], max(part["mean"].max() for part in parts[-len(VARIED) :]))
+            recall_scale(panels[0], max(part["mean"].max() for part in parts[-len(SWEEPS) :]))
             fixed = (f"{_PRINTED[key]} = {value:g}" for key, value in defaults(trials).items())
             panels[0].set_title(f"{_data_set(name)}: {', '.join(fixed)}")
             panels[0].set_ylabel("Recall@8")
-        for axis, label in zip(axes[-1], VARIED.values(), strict=True):
+        for axis, label in zip(axes[-1], SWEEPS.values(), strict=True):
             axis.set_xlabel(label)
         named_below(figure, axes[0, 0], _WIDTH)
         epsilon = next(iter(results.trials.values()))["epsilon"].iloc[0]
@@ -319,10 +319,10 @@ def tab2(results: Results) -> Drawing:
         head = {"data set": _data_set(name)}
         if not printed.empty:
             values = printed[printed["experiment"] == name].set_index("metric")["value"]
-            blank = dict.fromkeys([*_USED.values(), "data"], "")
+            blank = dict.fromkeys([*_DATA_SIZES.values(), "data"], "")
             settings = {sign: cell(float(values[key])) for key, sign in _PRINTED.items()}
             rows.append(head | {"settings": "printed"} | settings | blank)
-        settings = {sign: _range(used[key]) for key, sign in (_PRINTED | _USED).items()}
+        settings = {sign: _range(used[key]) for key, sign in (_PRINTED | _DATA_SIZES).items()}
         source = used["source"].iloc[0]  # a substitute's name stands below the table
         settings["data"] = "substitute" if is_substitute(source) else source
         rows.append(head | {"settings": "here"} | settings)

@@ -12,8 +12,8 @@ from privclust.metrics.retrieval import recall_ceiling
 from privclust.pipeline.runner import TrialData
 
 DEPTHS = (1, 2, 4, 8, 16)
-RETURNED = 9  # for Recall@8: a query that is left out of its answer comes back too
-_ROUNDING = 1e-9  # of the objective, in parts of its size
+N_RETURNED = 9  # for Recall@8: a query that is left out of its answer comes back too
+_OBJECTIVE_TOLERANCE = 1e-9  # of the objective, in parts of its size
 
 
 def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -58,8 +58,8 @@ def ceiling_of(y: np.ndarray, epsilon: float, delta: float) -> float:
     """
     shares = np.sort(np.bincount(y))[::-1] / len(y)
     if shares[0] == shares[-1]:
-        return recall_ceiling(epsilon, delta, RETURNED, len(shares))
-    return min(1.0, math.exp(min(epsilon, 700.0)) * float(shares[:RETURNED].sum()) + delta)
+        return recall_ceiling(epsilon, delta, N_RETURNED, len(shares))
+    return min(1.0, math.exp(min(epsilon, 700.0)) * float(shares[:N_RETURNED].sum()) + delta)
 
 
 def chance_of(y: np.ndarray, queries: np.ndarray, k: int) -> float:
@@ -88,7 +88,7 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     """
     recalls = (outputs["ranks"] < 8).mean(axis=1)
     objectives = outputs["objectives"]
-    rounding = _ROUNDING * np.abs(objectives[:-1])
+    rounding = _OBJECTIVE_TOLERANCE * np.abs(objectives[:-1])
     values = {f"recall_8_{t}": float(recall) for t, recall in enumerate(recalls)}
     values |= {f"gap_{t}": float(abs(recalls[t] - recalls[-1])) for t in (5, 7) if t < len(recalls)}
     return values | {

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from privclust.metrics.retrieval import recall_ceiling
-from privclust.papers.privatemail.metrics import RETURNED
+from privclust.papers.privatemail.metrics import N_RETURNED
 from privclust.report.drawing.panels import legend_below, limits, rows_of, statistics
 from privclust.report.drawing.style import MethodStyle, Results
 
@@ -22,7 +22,7 @@ _LETTER = 0.06  # inches of a letter in a legend
 _LEGEND_SIZE = 7.5
 _CEILING = "#000000"
 _CEILING_POINTS = 200
-VARIED = {"n_components": "embedding's dimension, k", "alpha": "α", "sigma": "σ"}
+SWEEPS = {"n_components": "embedding's dimension, k", "alpha": "α", "sigma": "σ"}
 
 
 def levels(
@@ -44,7 +44,7 @@ def ceiling(axis: Axes, trials: pd.DataFrame) -> None:
     """
     delta, n_classes = float(trials["delta"].iloc[0]), int(trials["n_classes"].iloc[0])
     epsilons = np.geomspace(*limits(trials["epsilon"]), _CEILING_POINTS)
-    level = [recall_ceiling(epsilon, delta, RETURNED, n_classes) for epsilon in epsilons]
+    level = [recall_ceiling(epsilon, delta, N_RETURNED, n_classes) for epsilon in epsilons]
     axis.fill_between(epsilons, level, 1.0, color=_CEILING, alpha=0.06, linewidth=0, zorder=0)
     label = "most that an (ε, δ)-private query can have"
     axis.plot(epsilons, level, color=_CEILING, linewidth=1.0, label=label)
@@ -124,8 +124,8 @@ def along_iterates(results: Results) -> pd.DataFrame:
 
 def defaults(trials: pd.DataFrame) -> dict[str, float]:
     """Return the setting of each axis that most points have, where the others are varied."""
-    points = trials[list(VARIED)].drop_duplicates()
-    return {name: points[name].mode().iloc[0] for name in VARIED}
+    points = trials[list(SWEEPS)].drop_duplicates()
+    return {name: points[name].mode().iloc[0] for name in SWEEPS}
 
 
 def one_axis(trials: pd.DataFrame, varied: str) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from privclust.core.validation import as_generator, check_integer, check_option,
 from privclust.privacy.audit._neighbours import Rows, along_one_axis
 
 NORMS = ("l1", "l2", "linf")
-_ROUNDING = 1e-9  # a change may exceed the bound by this part of it
+_BOUND_TOLERANCE = 1e-9  # a change may exceed the bound by this part of it
 _GROWTH, _SHRINKAGE = 1.5, 0.9  # of the climb's steps: one gain in about four keeps them
 _FIRST_STEP, _LONGEST_STEP, _SHORTEST_STEP = 0.3, 1.0, 1e-5  # in units of the domain's extent
 _LEAST_GAIN = 1e-4  # gain, relative, since steps were long that lets them start long again
@@ -140,7 +140,7 @@ def numerical_sensitivity(
     largest, pair = climb.run(evaluated, n_trials // 2, rng)
     return SensitivitySearch(
         largest=largest, bound=float(bound), norm=norm,
-        exceeded=largest > bound * (1.0 + _ROUNDING), data=pair[0], neighbour=pair[1],
+        exceeded=largest > bound * (1.0 + _BOUND_TOLERANCE), data=pair[0], neighbour=pair[1],
         n_trials=int(n_trials), cpu_seconds=time.process_time() - start,
     )  # fmt: skip
 
@@ -179,7 +179,7 @@ class _Climb:
             candidate, is_step = self._varied(pair, step, rng)
             moved = self._distance(candidate)
             used += 1
-            gain, least = moved - level, _ROUNDING * level
+            gain, least = moved - level, _BOUND_TOLERANCE * level
             if gain >= 0:
                 level, pair = moved, candidate
             idle = 0 if gain > least else idle + 1

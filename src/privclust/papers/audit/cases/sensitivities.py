@@ -30,15 +30,15 @@ from privclust.subspaces import (
     smooth_sensitivity,
 )
 
-_INSIDE = 1.0 - 1e-12  # rows of norm 1, whatever rounding does
-_ADD, _PAPER = "add_remove", "paper"
-_CHANGES = {"replace_one": replace_one, _ADD: add_remove}
+_LARGEST_NORM = 1.0 - 1e-12  # of a row in the unit ball, whatever rounding does
+_ADD_REMOVE = "add_remove"
+_CHANGES = {"replace_one": replace_one, _ADD_REMOVE: add_remove}
 
 
 def _in_ball(row):
     """Draw a row in to the unit ball."""
     row = np.asarray(row, dtype=float)
-    return _INSIDE * row / max(float(np.linalg.norm(row)), 1.0)
+    return _LARGEST_NORM * row / max(float(np.linalg.norm(row)), 1.0)
 
 
 class SensitivityCase(Claim):
@@ -351,18 +351,24 @@ def _public_images():
 
 STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "moments": ("EM: counts, sums, moments; replaced, sqrt 6", Moments),
-    "moments_add": ("EM: the same; added or removed, sqrt 3", partial(Moments, _ADD)),
+    "moments_add": ("EM: the same; added or removed, sqrt 3", partial(Moments, _ADD_REMOVE)),
     "sketch_l1": ("sketch, l1; replaced", SketchSums),
     "sketch_l2": ("sketch, l2; replaced", partial(SketchSums, "l2")),
-    "sketch_l1_add": ("sketch and count, l1; added or removed", partial(SketchSums, "l1", _ADD)),
-    "sketch_l2_add": ("sketch and count, l2; added or removed", partial(SketchSums, "l2", _ADD)),
+    "sketch_l1_add": (
+        "sketch and count, l1; added or removed",
+        partial(SketchSums, "l1", _ADD_REMOVE),
+    ),
+    "sketch_l2_add": (
+        "sketch and count, l2; added or removed",
+        partial(SketchSums, "l2", _ADD_REMOVE),
+    ),
     "lloyd": ("Lloyd: counts and sums, l1; replaced", LloydSums),
-    "lloyd_printed": ("Lloyd: printed d + 1, l1; replaced", partial(LloydSums, _PAPER)),
+    "lloyd_printed": ("Lloyd: printed d + 1, l1; replaced", partial(LloydSums, "paper")),
     "cells": ("EUGkM: counts of cells, l1; replaced, 2", CellCounts),
     "sulq": ("SuLQ: moments; replaced, sqrt 2", SubspaceMoments),
-    "sulq_add": ("SuLQ: moments; added or removed, 1", partial(SubspaceMoments, _ADD)),
+    "sulq_add": ("SuLQ: moments; added or removed, 1", partial(SubspaceMoments, _ADD_REMOVE)),
     "pca": ("PCA: moments; replaced, sqrt 2", SecondMoments),
-    "pca_add": ("PCA: moments; added or removed, 1", partial(SecondMoments, _ADD)),
+    "pca_add": ("PCA: moments; added or removed, 1", partial(SecondMoments, _ADD_REMOVE)),
     "projection": ("random projection: 2 |P|", ProjectedRow),
     "aggregate_smooth": ("S(B) repaired: |ln S/S'| / beta", SmoothBound),
     "aggregate_smooth_printed": (

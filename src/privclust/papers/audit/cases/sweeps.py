@@ -15,11 +15,11 @@ from privclust.privacy.audit import vectorised
 from privclust.subspaces import ExactLines, KPlanes
 
 STARTS = ("random", "data")
-_THREE = (0.0, math.pi / 3.0, 2.0 * math.pi / 3.0)
-_TWO = (0.0, math.pi / 2.0)
+_THREE_ANGLES = (0.0, math.pi / 3.0, 2.0 * math.pi / 3.0)
+_TWO_ANGLES = (0.0, math.pi / 2.0)
 PAIRS = {
-    "best": lambda n: (_THREE, (n + 1, n, n), (n, n + 1, n)),
-    "stray": lambda n: (_TWO, (3 * n // 2, 3 * n // 2), (3 * n // 2 - 1, 3 * n // 2 + 1)),
+    "best": lambda n: (_THREE_ANGLES, (n + 1, n, n), (n, n + 1, n)),
+    "stray": lambda n: (_TWO_ANGLES, (3 * n // 2, 3 * n // 2), (3 * n // 2 - 1, 3 * n // 2 + 1)),
 }
 """Directions, and how many rows lie in each with the record here and with the record there.
 
