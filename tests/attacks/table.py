@@ -1,0 +1,53 @@
+"""The table of all attacks on what the package promises.
+
+An attack is a test of this folder that is marked ``@pytest.mark.attack(claim=..., before=...,
+now=...)``: what is promised, what was seen before that was made true (or that nothing gave way),
+and what is seen now. This program writes them all between the marks of a page:
+
+    python tests/attacks/table.py --into docs/reliability.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_BEGIN, _END = "<!-- attacks -->\n", "<!-- end of attacks -->\n"
+COLUMNS = ("claim", "before", "now")
+
+
+def attacks() -> dict[str, dict[str, str]]:
+    """Return what each attack is about, by the name of its test, in the order of the files."""
+    gathered = {}
+    for file in sorted(_FOLDER.glob("test_*.py")):
+        spec = importlib.util.spec_from_file_location(f"attacks_{file.stem}", file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        for name, test in vars(module).items():
+            for mark in getattr(test, "pytestmark", ()) if name.startswith("test_") else ():
+                if mark.name == "attack":
+                    gathered[name] = mark.kwargs
+    return gathered
+
+
+def with_table(page: str) -> str:
+    """Return a page with the table between its marks."""
+    lines = ["| attack | what is claimed | seen before | seen now |", "| --- | --- | --- | --- |"]
+    for name, about in attacks().items():
+        words = " ".join(name.removeprefix("test_").split("_"))
+        lines.append(f"| {words} | {' | '.join(about[column] for column in COLUMNS)} |")
+    before, rest = page.split(_BEGIN)
+    after = rest.split(_END)[1]
+    return before + _BEGIN + "\n".join(lines) + "\n" + _END + after
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--into", type=Path, required=True)
+    page = parser.parse_args().into
+    page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
