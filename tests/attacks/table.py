@@ -24,7 +24,8 @@ def attacks() -> dict[str, dict[str, str]]:
     gathered = {}
     for file in sorted(_FOLDER.glob("test_*.py")):
         spec = importlib.util.spec_from_file_location(f"attacks_{file.stem}", file)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)

@@ -44,6 +44,36 @@ def test_norms_after_clipping_are_within_the_bound_at_any_scale():
         assert (np.linalg.norm(found / radius, axis=1) <= 1 + 1e-12).all()
 
 
+def test_any_row_is_drawn_in_by_a_rule_of_its_own():
+    inf, nan = np.inf, np.nan
+    X = np.array(
+        [[1e200, 0.0], [3e307, -4e307], [inf, -1e300], [inf, -inf], [nan, 3.0], [nan, 0.1]]
+    )
+    drawn = [[2.0, 0.0], [1.2, -1.6], [2.0, 0.0], [2**0.5, -(2**0.5)], [0.0, 2.0], [0.0, 0.1]]
+    with pytest.warns(UserWarning, match="drawn in"):
+        rows, _, leaks = bounded_rows(X, 2.0, "clip")
+    np.testing.assert_allclose(rows, drawn, rtol=1e-15, atol=1e-15)
+    assert leaks == ()
+    for row, alone in zip(rows, X, strict=True):
+        with pytest.warns(UserWarning, match="drawn in"):
+            np.testing.assert_array_equal(bounded_rows(alone[None], 2.0, "clip")[0][0], row)
+
+
+def test_no_rows_at_all_are_within_any_bound():
+    assert bounded_rows(np.empty((0, 3)), 2.0, "clip")[0].shape == (0, 3)
+    box, is_outside, _ = declared_box(np.empty((0, 3)), (-1.0, 1.0), "clip")
+    assert not is_outside
+    assert box.drawn_in(np.empty((0, 3))).shape == (0, 3)
+
+
+def test_a_box_takes_infinite_entries_and_those_that_are_no_numbers():
+    X = np.array([[np.inf, np.nan], [0.5, -np.inf]])
+    with pytest.warns(UserWarning, match="drawn in"):
+        box, is_outside, _ = declared_box(X, (0.0, [1.0, 3.0]), "clip")
+    assert is_outside
+    assert box.drawn_in(X).tolist() == [[1.0, 1.5], [0.5, 0.0]]
+
+
 def test_longer_rows_are_refused():
     X = np.array([[1.0, 0.0], [0.0, 1.1], [5.0, 0.0]])
     with pytest.raises(ValueError, match="row 1 has a norm above norm_bound=1"):
@@ -76,7 +106,9 @@ def test_zero_rows_have_a_positive_radius():
         (np.ones((2, 2)), "1", "clip", "norm_bound"),
         (np.ones((2, 2)), 1e-101, "clip", "norm_bound must lie between 1e-100 and 1e.100"),
         (np.ones((2, 2)), 1e101, "clip", "norm_bound must lie between"),
-        (np.array([[1.0], [1e200]]), 1.0, "clip", "row 1 has a norm above 1e.100"),
+        (np.array([[1.0], [1e200]]), None, "clip", "row 1 has a norm above 1e.100: rescale"),
+        (np.array([[1.0], [np.nan]]), None, "clip", "row 1 has a norm above 1e.100: rescale"),
+        (np.array([[1.0], [np.nan]]), 1.0, "error", "row 1 has a norm above norm_bound=1"),
         (np.array([[1.0], [1e101]]), None, "clip", "row 1 has a norm above 1e.100"),
         (np.array([[1e-170], [0.0]]), None, "clip", "X has no norm above 1e-100"),
     ],

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privclust.core.fixed_point import FixedPoint
 from privclust.privacy.noise import (
     SystemEntropy,
     add_gaussian,
@@ -231,3 +232,37 @@ def test_generator_for_what_protects_nothing(system):
     rng = np.random.default_rng(0)
     assert unprotected_generator(rng) is rng
     assert isinstance(unprotected_generator(system), np.random.Generator)
+
+
+@pytest.mark.parametrize(
+    ("add", "distribution"),
+    [(add_laplace, stats.laplace), (add_gaussian, stats.norm)],
+    ids=["laplace", "gaussian"],
+)
+@pytest.mark.parametrize(("bits", "scale"), [(30, 3.0), (32, 1e-3), (32, 1e7), (2, 100.0)])
+def test_noise_on_fixed_point_has_its_distribution_and_keeps_to_the_multiples(
+    system, add, distribution, bits, scale
+):
+    """Kolmogorov-Smirnov at SYSTEM_ALPHA; the steps are far below what it can see."""
+    value = FixedPoint(np.full(4000, 12345 << bits) + 1, bits)
+    noised = add(value, scale, system)
+    deviations = (noised - (12345 + 2.0**-bits)) / scale
+    assert stats.kstest(deviations, distribution.cdf).pvalue > SYSTEM_ALPHA
+    if scale <= 100.0:  # then the sums are doubles themselves
+        steps = np.ldexp(noised, bits)
+        np.testing.assert_array_equal(steps, np.rint(steps))
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_noise_is_added_to_the_integers_themselves(system, name, monkeypatch):
+    """Two sums that are one double differ by 1 where the noise is added."""
+    taken = []
+
+    def make(domain, metric, scale):
+        return lambda integers: taken.append((integers, scale)) or integers
+
+    monkeypatch.setattr("opendp.measurements.make_" + name, make)
+    sums = np.array([[2**61, 2**61 + 1]])
+    noised = getattr(system, "add_" + name)(FixedPoint(sums, 3), 0.5)
+    assert taken == [(sums.ravel().tolist(), 4.0)]
+    assert noised.tolist() == [[2.0**58, 2.0**58]]

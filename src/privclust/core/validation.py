@@ -157,14 +157,19 @@ def _of_type(parts: list[Any]) -> Constraint | None:
     return _OF_TYPES.get(parts[0]) if len(parts) == 1 else None
 
 
-def check_parameters(estimator: object, X: np.ndarray | None = None) -> None:
+def check_parameters(
+    estimator: object, X: np.ndarray | None = None, *, count_is_public: bool = True
+) -> None:
     """Raise a ValueError unless the parameters of an estimator are within their `constraints`.
 
-    The message names one, what it got and what it may be. Without X its sizes do not count.
+    The message names one, what it got and what it may be. Without X its sizes do not count; nor
+    does its number of rows where that is not public.
     """
     cls: Any = type(estimator)
     parameters = vars(estimator)
     sizes = {} if X is None else {"n_samples": X.shape[0], "n_features": X.shape[1]}
+    if not count_is_public:
+        sizes.pop("n_samples", None)
     for name, (constraint, or_none) in constraints(cls).items():
         if name in parameters and not (or_none and parameters[name] is None):
             constraint(name, parameters[name], {**parameters, **sizes})

@@ -1,7 +1,7 @@
 """Measurements, guarantees and accounting: what makes an estimator private, and how private."""
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
-from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release
+from privclust.privacy.guarantee import Guarantee, NoiseWarning, PrivacyLeakWarning, Release
 from privclust.privacy.noise import SystemEntropy, is_seeded, noise_source
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
@@ -9,6 +9,7 @@ __all__ = [
     "Guarantee",
     "Loss",
     "Neighbours",
+    "NoiseWarning",
     "PrivacyLeakWarning",
     "Release",
     "Sensitivity",

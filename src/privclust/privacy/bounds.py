@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privclust.core.compiled import kernel
 from privclust.core.hints import Bounds
 from privclust.core.validation import check_option, check_real
 from privclust.privacy.guarantee import PrivacyLeakWarning
@@ -25,15 +26,20 @@ def bounded_rows(
 ) -> tuple[np.ndarray, float, tuple[str, ...]]:
     """Return rows within a ball about the origin, its radius, and what the data told of it.
 
+    What becomes of a row depends on that row alone, bit for bit.
+
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Any numbers, in C order.
     norm_bound : float or None
         Largest Euclidean norm, from 1e-100 to 1e100; None takes the largest of the data, which
         leaks.
     out_of_bounds : {"clip", "error"}
-        Whether longer rows are drawn in to the ball, with a warning, or refused. Warning and error
-        tell whoever holds the data; that there was one is outside every guarantee.
+        ``"clip"``: longer rows are drawn in to the ball, with a warning; of rows with infinite
+        entries those alone count, and entries that are NaN count as 0. ``"error"``: rows that are
+        longer, or not finite, are refused. Warning and error tell whoever holds the data; that
+        there was one is outside every guarantee.
 
     Returns
     -------
@@ -55,14 +61,14 @@ def bounded_rows(
         If the bound is taken from the data.
     """
     check_option("out_of_bounds", out_of_bounds, OUT_OF_BOUNDS)
-    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    largest = float(norms.max())
-    if largest > _LARGEST:
-        raise ValueError(
-            f"X: row {int(np.argmax(norms))} has a norm above {_LARGEST:g}, got {largest:g}: "
-            "rescale X"
-        )
+    norms = row_norms(X)
     if norm_bound is None:
+        largest = float(norms.max(initial=0.0))
+        if not largest <= _LARGEST:
+            raise ValueError(
+                f"X: row {int(np.argmin(norms <= _LARGEST))} has a norm above {_LARGEST:g}: "
+                "rescale X"
+            )
         if largest < _SMALLEST and X.any():
             raise ValueError(f"X has no norm above {_SMALLEST:g}, got {largest:g}: rescale X")
         return X, largest or 1.0, _leaks("norm_bound was not given and is", "a bound that is")
@@ -72,7 +78,7 @@ def bounded_rows(
         raise ValueError(
             f"norm_bound must lie between {_SMALLEST:g} and {_LARGEST:g}, got {radius:g}: rescale X"
         )
-    outside = norms > radius * (1.0 + _NORM_TOLERANCE)
+    outside = ~(norms <= radius * (1.0 + _NORM_TOLERANCE))
     if not outside.any():
         return X, radius, ()
     if out_of_bounds == "error":
@@ -82,7 +88,42 @@ def bounded_rows(
         )
     longer = f"rows with a norm above norm_bound={radius:g} are drawn in to it"
     warnings.warn(longer, UserWarning, stacklevel=3)
-    return X * np.minimum(1.0, radius / np.maximum(norms, radius))[:, None], radius, ()
+    rows = X.astype(np.float64)
+    rows[outside] = _drawn_in(rows[outside], radius)
+    return rows, radius, ()
+
+
+def row_norms(X: np.ndarray) -> np.ndarray:
+    """Return the Euclidean norm of each row, (n_samples,); entries are added up in their order.
+
+    NumPy's sums go by the alignment of a row in memory, thus by the rows before it.
+    """
+    norms = np.empty(len(X))
+    _norms(X, norms)
+    return norms
+
+
+@kernel()
+def _norms(X, norms):
+    """Write norms, summed in the order of the features."""
+    for i in range(X.shape[0]):
+        total = 0.0
+        for j in range(X.shape[1]):
+            total += np.float64(X[i, j]) * np.float64(X[i, j])
+        norms[i] = np.sqrt(total)
+
+
+def _drawn_in(rows: np.ndarray, radius: float) -> np.ndarray:
+    """Return rows of any floats, drawn in to the sphere; changes `rows`."""
+    rows[np.isnan(rows)] = 0.0
+    is_infinite = np.isinf(rows)
+    endless = is_infinite.any(axis=1)
+    rows[endless] = np.sign(rows[endless]) * is_infinite[endless]
+    largest = np.abs(rows).max(axis=1)
+    huge = endless | (largest > _LARGEST)  # longer than any radius, and squares may overflow
+    rows[huge] *= (_LARGEST / np.where(endless, 1.0, largest))[huge, None]
+    norms = row_norms(rows)
+    return rows * np.minimum(1.0, radius / np.maximum(norms, radius))[:, None]
 
 
 def _leaks(what: str, instead: str) -> tuple[str]:
@@ -134,7 +175,7 @@ class Box:
         return 0.5 * self.high - 0.5 * self.low
 
     def drawn_in(self, X: np.ndarray) -> np.ndarray:
-        """Return the nearest points of the box, in the precision of X.
+        """Return the nearest points of the box, in the precision of X; NaN becomes its middle.
 
         Corners that X's precision does not hold are rounded inwards: sensitivities rest on them.
         """
@@ -142,7 +183,8 @@ class Box:
         low, high = self.low.astype(X.dtype), self.high.astype(X.dtype)
         low = np.where(low < self.low, np.nextafter(low, infinity), low)
         high = np.where(high > self.high, np.nextafter(high, -infinity), high)
-        return np.clip(X, low, high)
+        drawn_in = np.clip(X, low, high)
+        return np.where(np.isnan(X), self.center.astype(X.dtype), drawn_in)
 
 
 def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +195,7 @@ def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        At least one row; in C order, or it is copied.
+        At least one row; in C order, or it is copied. Features with NaN have extremes NaN.
 
     Returns
     -------
@@ -179,14 +221,14 @@ def declared_box(
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Finite.
+        Any numbers; finite and of at least one row if no bounds are given.
     bounds : (low, high) or None
         Each a number or an array of shape (n_features,), ``low < high``, of magnitude up to
         1e100. None takes the smallest box that holds the rows, which leaks.
     out_of_bounds : {"clip", "error"}
         Whether rows outside are announced by a warning, so that the caller draws them in to the
-        box, or refused. Both tell whoever holds the data; that there was one is outside every
-        guarantee.
+        box, by `Box.drawn_in`, or refused. Both tell whoever holds the data; that there was one is
+        outside every guarantee.
 
     Returns
     -------
@@ -207,13 +249,16 @@ def declared_box(
         If the box is taken from the data.
     """
     check_option("out_of_bounds", out_of_bounds, OUT_OF_BOUNDS)
-    least, largest = extremes(X)
     if bounds is None:
+        least, largest = extremes(X)
         _check_magnitude("X", least, largest)
         leaks = _leaks("bounds were not given and are", "bounds that are")
         return Box(least, largest), False, leaks
     box = checked_box(bounds, X.shape[1])
-    is_outside = bool((least < box.low).any() or (largest > box.high).any())
+    if len(X) == 0:
+        return box, False, ()
+    least, largest = extremes(X)
+    is_outside = not bool((least >= box.low).all() and (largest <= box.high).all())
     if is_outside and out_of_bounds == "error":
         row = int(np.argmax((np.clip(X, box.low, box.high) != X).any(axis=1)))
         raise ValueError(

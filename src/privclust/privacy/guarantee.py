@@ -31,6 +31,10 @@ class PrivacyLeakWarning(UserWarning):
     """Something was taken from the data without noise, so that the guarantee does not hold."""
 
 
+class NoiseWarning(UserWarning):
+    """Noise hides what was asked for; told from released quantities alone."""
+
+
 @dataclass(frozen=True)
 class Release:
     """One kind of noised quantity, released one or more times.

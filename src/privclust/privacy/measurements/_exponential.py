@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.privacy import noise
@@ -69,7 +70,7 @@ class Exponential(WithEpsilon):
         `SystemEntropy` samples exactly, in rational arithmetic; a Generator takes the largest
         score after adding Gumbel noise.
         """
-        scores = real_array("scores", value)
+        scores = np.asarray(real_array("scores", value))
         if scores.ndim != 1 or scores.size == 0:
             raise ValueError(
                 f"scores must have shape (n_candidates,), not empty, got {scores.shape}"

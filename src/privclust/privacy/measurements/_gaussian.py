@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.fixed_point import FixedPoint
 from privclust.core.validation import check_integer, check_real
 from privclust.privacy import noise
 from privclust.privacy.accounting import Loss, check_budget, gaussian_constant
@@ -115,11 +116,16 @@ class Gaussian(ForSensitivity):
         bound = self.sensitivity.scaled(math.sqrt(n_rows))
         return replace(self, sensitivity=bound, rho=n_rows * self.claimed.rho)
 
-    def release(self, value: ArrayLike, source: NoiseSource) -> Any:
-        """Return a value with noise; see `Measurement.release`."""
-        return noise.add_gaussian(
-            real_array("value", value), float(self.sigma * self.margin), source
-        )
+    def release(
+        self, value: ArrayLike | FixedPoint, source: NoiseSource, weight: float = 1.0
+    ) -> Any:
+        """Return a value with noise; see `Measurement.release`.
+
+        With a `weight` above 0, `sigma` is that of the value times the weight: what is returned has
+        noise of ``sigma / weight``. So the parts of a statistic can be weighed without rounding.
+        """
+        sigma = float(self.sigma * self.margin) / weight
+        return noise.add_gaussian(real_array("value", value), sigma, source)
 
     @property
     def _rho_of_sigma(self) -> float:
@@ -162,16 +168,20 @@ class SymmetricGaussian(Gaussian):
         super().__post_init__()
         check_real("weight", self.weight)
 
-    def release(self, value: ArrayLike, source: NoiseSource) -> np.ndarray:
+    def release(
+        self, value: ArrayLike | FixedPoint, source: NoiseSource, weight: float = 1.0
+    ) -> np.ndarray:
         """Return symmetric matrices (k, d, d), of which upper triangles are read, with noise."""
-        matrices = np.asarray(value)
-        rows, columns = np.triu_indices(matrices.shape[1])
-        weights = np.where(rows == columns, 1.0, self.weight)
-        coordinates = matrices[:, rows, columns] * weights
-        noised = super().release(coordinates, source) / weights
+        matrices = value if isinstance(value, FixedPoint) else np.asarray(value)
         result = np.empty(matrices.shape)
-        result[:, rows, columns] = noised
-        result[:, columns, rows] = noised
+        diagonal = np.arange(matrices.shape[1])
+        result[:, diagonal, diagonal] = super().release(
+            matrices[:, diagonal, diagonal], source, weight
+        )
+        rows, columns = np.triu_indices(matrices.shape[1], 1)
+        beside = super().release(matrices[:, rows, columns], source, weight * self.weight)
+        result[:, rows, columns] = beside
+        result[:, columns, rows] = beside
         return result
 
     def _numbers(self) -> dict[str, float]:
@@ -232,7 +242,7 @@ class SmoothGaussian(Measurement):
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
         """Return a value with noise; see `Measurement.release`."""
-        array = real_array("value", value)
+        array = np.asarray(real_array("value", value))
         return noise.add_gaussian(array, self.scale, source) if self.scale > 0 else array
 
     def _numbers(self) -> dict[str, float]:

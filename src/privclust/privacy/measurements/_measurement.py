@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.fixed_point import FixedPoint
 from privclust.core.validation import check_integer, check_real
 from privclust.privacy.accounting import Loss
 from privclust.privacy.guarantee import Release
@@ -70,8 +71,10 @@ class Measurement(ABC):
 
         Parameters
         ----------
-        value : array_like
-            Finite numbers, of any shape unless the mechanism asks for one.
+        value : array_like or FixedPoint
+            Finite numbers, of any shape unless the mechanism asks for one. Exact sums come as
+            `privclust.core.fixed_point.FixedPoint`, to which Laplace and normal noise is added
+            without rounding.
         source : SystemEntropy or numpy.random.Generator
             Where the noise comes from; see `privclust.privacy.noise_source`.
 
@@ -195,8 +198,10 @@ class WithEpsilon(ForSensitivity):
         return super()._numbers() | {"epsilon": self.epsilon}
 
 
-def real_array(name: str, value) -> np.ndarray:
-    """A float64 array of finite numbers."""
+def real_array(name: str, value) -> np.ndarray | FixedPoint:
+    """A float64 array of finite numbers; numbers of fixed point stay such."""
+    if isinstance(value, FixedPoint):
+        return value
     return finite_array(name, value, "biuf", np.float64)
 
 

@@ -57,7 +57,7 @@ class Gamma(WithEpsilon):
         No sampler resists the floating-point attack here, nor would one help: with `SystemEntropy`
         the noise is a numpy Generator's, seeded by the operating system.
         """
-        array = real_array("value", value)
+        array = np.asarray(real_array("value", value))
         return array + unprotected_generator(source).gamma(1.0, self._drawn, size=array.shape)
 
 
@@ -97,7 +97,7 @@ class Wishart(WithEpsilon):
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
         """Return a symmetric matrix or a stack of them, (..., d, d), with noise, float64."""
-        array = real_array("value", value)
+        array = np.asarray(real_array("value", value))
         if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
             raise ValueError(f"value must have shape (..., d, d), got {array.shape}")
         *stack, d, _ = array.shape

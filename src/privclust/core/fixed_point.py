@@ -1,0 +1,119 @@
+r"""Sums that are exact: numbers of fixed point, in which order and blocks change no bit.
+
+Floating-point sums of neighbouring data sets may differ by more than a record: what a record adds
+is rounded to the size of the sum, and one step of that size may tip all later ones. Here each
+record's share is rounded once, by itself, to a multiple of :math:`2^{-b}`. Multiples of
+:math:`2^{-b}` of magnitude up to :math:`2^{53-b}` are doubles, whose sums and differences are
+exact, whatever the order, the block, the vector unit or the BLAS. Blocks are therefore summed as
+doubles, quickly, and added up as integers.
+
+- *Sums* of entries in [-1, 1] have b = `SUM_BITS` = 30: exact in doubles for blocks of 2^22 rows.
+- *Products* are of factors in [-1, 1] that are rounded to b = `FACTOR_BITS` = 16 each; they have
+  b = `PRODUCT_BITS` = 32 and need no further rounding, so that a matrix product by BLAS is exact
+  for blocks of 2^20 rows.
+
+There is room for `LARGEST_ROWS` rows. A row of norm 1 may be longer than 1 when it is rounded: it
+is measured in a unit that is larger by `unit_margin`, so that bounds hold for what is represented.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privclust.core.compiled import part
+
+SUM_BITS = 30
+FACTOR_BITS = 16
+PRODUCT_BITS = 2 * FACTOR_BITS
+EXACT_ROWS = 2**20
+"""Rows whose sums or products of entries in [-1, 1] may be added up in doubles."""
+LARGEST_ROWS = 2**30
+_SUM_ROUNDER = 1.5 * 2.0 ** (52 - SUM_BITS)
+_FACTOR_ROUNDER = 1.5 * 2.0 ** (52 - FACTOR_BITS)
+# adding it, then subtracting it, rounds to a multiple of 2^-b: the sum's last bit has that weight
+
+
+@part()
+def rounded_term(x):
+    """Return the multiple of 2^-30 nearest to a number of magnitude up to 2^20; compiled."""
+    return (x + _SUM_ROUNDER) - _SUM_ROUNDER
+
+
+@part()
+def rounded_factor(x):
+    """Return the multiple of 2^-16 nearest to a number of magnitude up to 2^34; compiled."""
+    return (x + _FACTOR_ROUNDER) - _FACTOR_ROUNDER
+
+
+def rounded_factors(values: np.ndarray) -> np.ndarray:
+    """Return the multiples of 2^-16 nearest to an array of magnitudes up to 2^34, float64.
+
+    Examples
+    --------
+    >>> float(rounded_factors(np.array([0.1]))[0] * 2**16)
+    6554.0
+    """
+    return (values + _FACTOR_ROUNDER) - _FACTOR_ROUNDER
+
+
+def unit_margin(n_features: int, bits: int) -> float:
+    r"""Return by how much larger a unit is in which rounded rows of norm 1 have norm 1 at most.
+
+    Rounding moves a row by :math:`\sqrt d\, 2^{-b-1}`, so that a unit larger by twice that
+    suffices, with room for the rounding of norms, quotients and of bounds that rows keep to within
+    1e-12.
+
+    Examples
+    --------
+    >>> unit_margin(4, 30) == 1 + 2**-29
+    True
+    """
+    return 1.0 + math.sqrt(n_features) * 2.0**-bits
+
+
+def check_row_count(n_rows: int) -> None:
+    """Raise a ValueError unless exact sums have room for so many rows."""
+    if n_rows > LARGEST_ROWS:
+        raise ValueError(
+            f"X has more than {LARGEST_ROWS:,} rows, for which exact sums have no room"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """Numbers ``integers / 2^bits``; NumPy reads them as float64, rounded once.
+
+    Attributes
+    ----------
+    integers : ndarray, int64
+    bits : int
+        From 0 to 62.
+
+    Examples
+    --------
+    >>> total = FixedPoint(np.array([3, -1]), 1)
+    >>> np.asarray(total)
+    array([ 1.5, -0.5])
+    """
+
+    integers: np.ndarray
+    bits: int
+
+    @classmethod
+    def of_exact(cls, values: np.ndarray, bits: int) -> FixedPoint:
+        """Return multiples of ``2^-bits``, of magnitude below ``2^(63 - bits)``, as such."""
+        return cls(np.ldexp(values, bits).astype(np.int64), bits)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array."""
+        return self.integers.shape
+
+    def __getitem__(self, key) -> FixedPoint:
+        return FixedPoint(self.integers[key], self.bits)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ldexp(self.integers.astype(np.float64), -self.bits).astype(dtype or np.float64)

@@ -1,0 +1,122 @@
+"""The records that a private estimator is given, and what of a fitted one may leave.
+
+One record must not decide between a result and an error. With ``out_of_bounds="clip"`` any row is
+therefore brought into the ball or box, by a rule that looks at that row alone
+(`privclust.privacy.bounds`), and where the number of rows is private, any number of them is taken.
+What an estimator raises nevertheless is about shapes and types, which are public, and names no
+entry of the data. ``out_of_bounds="error"`` is for data that are known to keep to the bounds: its
+error is an event outside of the guarantee, which says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+
+from privclust.privacy.sensitivity import Neighbours
+
+NO_NUMBERS = "X must hold real numbers, but an entry cannot be read as one"
+_ANY_ROW = "rows count as drawn in to the bounds, entries that are no numbers as their middle"
+_ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
+
+
+class PrivateEstimator:
+    """An estimator whose fitted attributes are private but for some, which stay with the data.
+
+    Files, pickles and copies for other processes leave out what is not released: `_NOT_RELEASED`
+    names such attributes, which are there after `fit` for whoever holds the data.
+    """
+
+    _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what may leave: all but attributes that are not released."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc, assignment]
+        return {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
+
+    def released(self) -> Self:
+        """Return a copy without attributes that the guarantee does not cover.
+
+        Pickles are made of the same.
+
+        Returns
+        -------
+        estimator of the same class
+            Fitted, with the same parameters and arrays.
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__getstate__())
+        other.__dict__.pop("_sklearn_version", None)  # of pickles alone
+        return other
+
+    def __sklearn_tags__(self):
+        """Say that NaN is taken where rows are brought into declared bounds."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = takes_any_row(self)
+        return tags
+
+
+def takes_any_row(estimator: Any) -> bool:
+    """Return whether rows are brought into bounds that are declared."""
+    declared = [getattr(estimator, name, None) for name in ("norm_bound", "bounds")]
+    clips = getattr(estimator, "out_of_bounds", "clip") == "clip"
+    return clips and any(bound is not None for bound in declared)
+
+
+def caveats_of_bounds(estimator: Any) -> tuple[str, ...]:
+    """Return what a guarantee says of rows outside the bounds that the estimator declares."""
+    return (_ANY_ROW,) if takes_any_row(estimator) else (_ERRORS_TELL,)
+
+
+def private_records(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    dtype: Any = np.float64,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    reset: bool = True,
+) -> np.ndarray:
+    """Return the rows of X, checked for what is public of them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_` is set or, without `reset`, compared. Where it `takes_any_row`,
+        entries may be infinite or NaN.
+    X : array-like of shape (n_samples, n_features)
+    dtype : dtype or list of dtype
+        As of scikit-learn's ``check_array``.
+    neighbours : Neighbours or str
+        With ``"add_remove"`` there may be no rows at all.
+    reset : bool
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        In C order; X itself where it is so already.
+
+    Raises
+    ------
+    ValueError
+        If X has another shape or type, or entries that are not finite and may not be. No entry is
+        named.
+    """
+    any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
+    try:
+        return validate_data(
+            estimator,
+            X,
+            dtype=dtype,
+            order="C",
+            reset=reset,
+            ensure_all_finite=not takes_any_row(estimator),
+            ensure_min_samples=0 if any_number else 1,
+        )
+    except (TypeError, ValueError) as error:
+        # of all messages of conversions these alone quote what they could not convert
+        if str(error).startswith(("could not convert", "invalid literal", "complex() arg")):
+            raise ValueError(NO_NUMBERS) from None
+        raise
