@@ -78,12 +78,19 @@ class SystemEntropy:
         with _constructors() as make:
             return _perturbed(make.make_laplace, l1_distance, value, scale)
 
-    def add_gaussian(self, value: Value, sigma: float) -> np.ndarray:
-        """Return `value` plus normal noise of that deviation."""
+    def add_gaussian(self, value: Value, sigma: float | np.ndarray) -> np.ndarray:
+        """Return `value` plus normal noise of that deviation, or of those of its last axis."""
         from opendp.metrics import l2_distance
 
         with _constructors() as make:
-            return _perturbed(make.make_gaussian, l2_distance, value, sigma)
+            if np.ndim(sigma) == 0:
+                return _perturbed(make.make_gaussian, l2_distance, value, float(sigma))
+            noised = np.empty(value.shape)
+            for each in np.unique(sigma):
+                here = np.flatnonzero(sigma == each)
+                part = _perturbed(make.make_gaussian, l2_distance, value[..., here], float(each))
+                noised[..., here] = part
+            return noised
 
     def select(self, scores: np.ndarray, scale: float) -> int:
         """Return index i with probability proportional to ``exp(scores[i] / scale)``.
@@ -196,8 +203,8 @@ def add_laplace(value: Value, scale: float, source: NoiseSource) -> np.ndarray:
     return source.add_laplace(value, scale)
 
 
-def add_gaussian(value: Value, sigma: float, source: NoiseSource) -> np.ndarray:
-    """Return `value` plus normal noise of that standard deviation."""
+def add_gaussian(value: Value, sigma: float | np.ndarray, source: NoiseSource) -> np.ndarray:
+    """Return `value` plus normal noise of that standard deviation, or of those of its last axis."""
     if is_seeded(source):
         return np.asarray(value) + source.normal(scale=sigma, size=value.shape)
     return source.add_gaussian(value, sigma)

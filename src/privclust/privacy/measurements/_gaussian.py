@@ -117,14 +117,15 @@ class Gaussian(ForSensitivity):
         return replace(self, sensitivity=bound, rho=n_rows * self.claimed.rho)
 
     def release(
-        self, value: ArrayLike | FixedPoint, source: NoiseSource, weight: float = 1.0
+        self, value: ArrayLike | FixedPoint, source: NoiseSource, weight: float | np.ndarray = 1.0
     ) -> Any:
         """Return a value with noise; see `Measurement.release`.
 
         With a `weight` above 0, `sigma` is that of the value times the weight: what is returned has
-        noise of ``sigma / weight``. So the parts of a statistic can be weighed without rounding.
+        noise of ``sigma / weight``. So the parts of a statistic, which lie along the last axis of
+        the value, can be weighed without rounding.
         """
-        sigma = float(self.sigma * self.margin) / weight
+        sigma = self.sigma * self.margin / weight
         return noise.add_gaussian(real_array("value", value), sigma, source)
 
     @property
@@ -169,19 +170,19 @@ class SymmetricGaussian(Gaussian):
         check_real("weight", self.weight)
 
     def release(
-        self, value: ArrayLike | FixedPoint, source: NoiseSource, weight: float = 1.0
+        self,
+        value: ArrayLike | FixedPoint,
+        source: NoiseSource,
+        weight: float | np.ndarray = 1.0,
     ) -> np.ndarray:
         """Return symmetric matrices (k, d, d), of which upper triangles are read, with noise."""
         matrices = value if isinstance(value, FixedPoint) else np.asarray(value)
+        rows, columns = np.triu_indices(matrices.shape[1])
+        weights = weight * np.where(rows == columns, 1.0, self.weight)
+        noised = super().release(matrices[:, rows, columns], source, weights)
         result = np.empty(matrices.shape)
-        diagonal = np.arange(matrices.shape[1])
-        result[:, diagonal, diagonal] = super().release(
-            matrices[:, diagonal, diagonal], source, weight
-        )
-        rows, columns = np.triu_indices(matrices.shape[1], 1)
-        beside = super().release(matrices[:, rows, columns], source, weight * self.weight)
-        result[:, rows, columns] = beside
-        result[:, columns, rows] = beside
+        result[:, rows, columns] = noised
+        result[:, columns, rows] = noised
         return result
 
     def _numbers(self) -> dict[str, float]:
