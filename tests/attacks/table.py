@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
-_BEGIN, _END = "<!-- attacks -->\n", "<!-- end of attacks -->\n"
+_BEGIN, _END = "<!-- attacks on promises -->\n", "<!-- end of attacks on promises -->\n"
 COLUMNS = ("claim", "before", "now")
 
 
@@ -44,7 +44,7 @@ def with_table(page: str) -> str:
         lines.append(f"| {words} | {' | '.join(about[column] for column in COLUMNS)} |")
     before, rest = page.split(_BEGIN)
     after = rest.split(_END)[1]
-    return before + _BEGIN + "\n".join(lines) + "\n" + _END + after
+    return before + _BEGIN + "\n" + "\n".join(lines) + "\n\n" + _END + after
 
 
 if __name__ == "__main__":

@@ -107,21 +107,26 @@ class Option:
 
 @dataclass(frozen=True)
 class Unless:
-    """Of no matter where another parameter has one of these values."""
+    """A constraint that is another one, or none, where another parameter has one of these values."""
 
     parameter: str
     values: Collection[str]
     constraint: Constraint
+    otherwise: Constraint | None = None
 
     def __call__(self, name, value, others):
-        if others[self.parameter] not in self.values:
-            self.constraint(name, value, others)
+        is_other = others[self.parameter] in self.values
+        constraint = self.otherwise if is_other else self.constraint
+        if constraint is not None:
+            constraint(name, value, others)
 
 
 _PACKAGE = __name__.partition(".")[0] + "."
 GROUPS = Integer(at_most="n_samples")
 NOT_NEGATIVE = Real(inclusive=True)
 DELTA = Real(below=1.0)
+UNUSED_DELTA = Real(inclusive=True, below=1.0)
+"""Where a delta is not used, 0 is one as well; what is no probability is a mistake anywhere."""
 _OF_TYPES: dict[type, Constraint] = {int: Integer(), float: Real()}
 
 

@@ -11,9 +11,9 @@ afterwards. Sums over records come as `privclust.core.fixed_point.FixedPoint`, i
 Doubles, which are integer multiples of 2^-1074, are taken as they are: what rounding there was
 before, their maker accounts for.
 
-Noise of scale s on multiples of 2^-b costs what continuous noise of that scale does: pure and
-zero-concentrated losses by the theorems for discrete noise, and for s 2^b above 100 no privacy loss
-distribution can tell the two apart.
+Noise of scale s on multiples of 2^-b costs what continuous noise of that scale does: by theorems
+where the loss is pure or zero-concentrated; a privacy loss distribution differs by a part of about
+(2^-b / s)^2, which is below the rounding of any number that is computed from it.
 
 An experiment draws from a numpy Generator, so that it can be repeated. Such a run is no release:
 the noise is added in floating point and is known to whoever knows the seed.
