@@ -96,7 +96,7 @@ def bounded_rows(
 def row_norms(X: np.ndarray) -> np.ndarray:
     """Return the Euclidean norm of each row, (n_samples,); entries are added up in their order.
 
-    NumPy's sums go by the alignment of a row in memory, thus by the rows before it.
+    So a norm is of that row alone on any processor, which NumPy's sums do not promise.
     """
     norms = np.empty(len(X))
     _norms(X, norms)
