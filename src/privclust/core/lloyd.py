@@ -9,6 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from privclust.core.compiled import kernel, part
+from privclust.core.fixed_point import (
+    EXACT_ROWS,
+    SUM_BITS,
+    FixedPoint,
+    check_row_count,
+    rounded_term,
+)
 
 BLOCK = 128
 """Samples whose distances are found together: they stay in the first-level cache."""
@@ -51,6 +58,49 @@ def nearest_center_statistics(
     no_labels = np.empty(0, dtype=np.int64)
     inertia = _assign(*_in_order(X, centers), counts, sums, no_labels)
     return counts, sums, float(inertia)
+
+
+def nearest_center_sums(
+    X: np.ndarray, centers: np.ndarray, offset: np.ndarray, scale: np.ndarray
+) -> tuple[FixedPoint, FixedPoint]:
+    """Count and sum up the samples of each center, exactly, for sums that noise is added to.
+
+    A sample adds the same numbers bit for bit whatever other samples there are: 1 to the count of
+    its nearest center, and to the sums of that ``(x - offset) * scale``, drawn in to [-1, 1] and
+    rounded to a multiple of 2^-30. An entry that is NaN adds 0, and its sample belongs to the first
+    center.
+
+    Parameters
+    ----------
+    X, centers
+        As of `nearest_center_statistics`; of no samples at all up to 2^30.
+    offset, scale : ndarray of shape (n_features,), float64
+        Of the units that samples are summed up in, such as a box's middle and one over its half
+        widths.
+
+    Returns
+    -------
+    counts : FixedPoint of shape (n_clusters,)
+        Of 30 bits as the sums are.
+    sums : FixedPoint of shape (n_clusters, n_features)
+
+    Raises
+    ------
+    ValueError
+        If samples and centers differ in their number of features, or there are too many samples.
+
+    Examples
+    --------
+    >>> X, centers = np.array([[0.0], [1.0], [9.0]]), np.array([[0.0], [10.0]])
+    >>> counts, sums = nearest_center_sums(X, centers, np.full(1, 5.0), np.full(1, 0.25))
+    >>> np.asarray(counts).tolist(), np.asarray(sums).tolist()
+    ([2.0, 1.0], [[-2.0], [1.0]])
+    """
+    check_row_count(len(X))
+    X, centers = _in_order(X, centers)
+    totals = np.zeros((len(centers), 1 + X.shape[1]), dtype=np.int64)
+    _sum_exactly(X, centers, offset, scale, totals)
+    return FixedPoint(totals[:, 0], SUM_BITS), FixedPoint(totals[:, 1:], SUM_BITS)
 
 
 def nearest_center(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -96,6 +146,45 @@ def _assign(X, centers, counts, sums, labels):
         if labels.size:
             labels[start : start + len(samples)] = nearest[: len(samples)]
     return inertia
+
+
+@kernel()
+def _sum_exactly(X, centers, offset, scale, totals):
+    """Add counts and sums in units of 2^-30 to totals (n_clusters, 1 + n_features), int64."""
+    n_clusters, n_features = centers.shape
+    block = np.zeros((n_features, BLOCK))
+    units = np.zeros(n_features)
+    distances, least = np.empty(BLOCK), np.empty(BLOCK)
+    nearest = np.empty(BLOCK, dtype=np.int64)
+    sums = np.zeros((n_clusters, n_features))
+    for first in range(0, X.shape[0], EXACT_ROWS):
+        last = min(first + EXACT_ROWS, X.shape[0])
+        sums[:] = 0.0
+        for start in range(first, last, BLOCK):
+            samples = X[start : min(start + BLOCK, last)]
+            for i in range(samples.shape[0]):
+                for j in range(n_features):
+                    block[j, i] = samples[i, j]
+            find_nearest(block, BLOCK, centers, distances, least, nearest)
+            for i in range(samples.shape[0]):
+                k = nearest[i]
+                totals[k, 0] += np.int64(1) << SUM_BITS
+                for j in range(n_features):
+                    units[j] = _unit_term(samples[i, j], offset[j], scale[j])
+                for j in range(n_features):
+                    sums[k, j] += units[j]
+        for k in range(n_clusters):
+            for j in range(n_features):
+                totals[k, 1 + j] += np.int64(sums[k, j] * 2.0**SUM_BITS)
+
+
+@part()
+def _unit_term(x, offset, scale):
+    """Return a coordinate in units, drawn in to [-1, 1] and rounded; NaN is 0."""
+    unit = (np.float64(x) - offset) * scale
+    unit = unit if unit > -1.0 else (-1.0 if unit <= -1.0 else 0.0)
+    unit = unit if unit < 1.0 else 1.0
+    return rounded_term(unit)
 
 
 @part()
