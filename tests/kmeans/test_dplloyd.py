@@ -1,4 +1,5 @@
 import math
+import pickle
 import warnings
 from importlib.util import find_spec
 
@@ -7,7 +8,7 @@ import pytest
 from scipy import stats
 
 from privclust.kmeans import DPLloyd
-from privclust.privacy import PrivacyLeakWarning
+from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 
 START = np.array([[0.2, 0.1], [-0.2, 0.1], [0.0, -0.3]])
 
@@ -148,7 +149,8 @@ def test_guarantees():
     assert cdp.mu == pytest.approx(0.8)
     for promise in (paper, sound, pld, cdp):
         assert promise.seeded
-        assert promise.caveats == ()
+        (caveat,) = promise.caveats
+        assert "rows count as drawn in to the bounds" in caveat
 
 
 def test_bound_from_the_data_leaves_no_guarantee():
@@ -266,16 +268,94 @@ def test_bad_parameters(params, message):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_rows_that_are_not_numbers_are_refused(bad):
+def test_rows_that_are_not_numbers_are_refused_where_none_are_clipped(bad):
     X = three_groups(20)
     X[3, 1] = bad
+    for params in ({"out_of_bounds": "error"}, {"norm_bound": None}):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            model(**params).fit(X)
     with pytest.raises(ValueError, match=r"NaN|infinity"):
-        model().fit(X)
+        model().fit(three_groups(20)).predict(X)
+
+
+@pytest.mark.parametrize("bounded", [{}, {"norm_bound": None, "bounds": (-1, 1)}])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_any_row_counts_as_drawn_in(bounded, dtype):
+    """NaN is the middle, infinite entries are alone; the largest number is like those."""
+    X = three_groups(20).astype(dtype)
+    for row, as_if in (
+        ([np.nan, 0.5], [0.0, 0.5]),
+        ([np.inf, 0.5], [1.0, 0.0] if not bounded else [1.0, 0.5]),
+        ([-np.finfo(dtype).max, 0.5], [-1.0, 0.0] if not bounded else [-1.0, 0.5]),
+    ):
+        far, near = X.copy(), X.copy()
+        far[7], near[7] = row, as_if
+        with pytest.warns(UserWarning, match="drawn in"):
+            found = model(**bounded).fit(far)
+        expected = model(**bounded).fit(near)
+        np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("bounded", [{}, {"norm_bound": None, "bounds": (-1, 1)}])
+def test_any_number_of_rows_is_taken_where_it_is_private(bounded):
+    for n in range(4):
+        found = model(neighbours="add_remove", **bounded).fit(three_groups(20)[:n])
+        assert found.cluster_centers_.shape == (3, 2)
+        assert found.labels_.shape == (n,)
+        assert not found.is_clear_.any()
+    with pytest.raises(ValueError, match="n_clusters=3 for n_samples=2"):
+        model(**bounded).fit(three_groups(2))
+
+
+# --- what noise hides ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accounting", ["pure", "pld", "cdp"])
+@pytest.mark.parametrize("bounded", [{}, {"norm_bound": None, "bounds": (-1, 1)}])
+def test_good_fits_do_not_warn(accounting, bounded):
+    X = three_groups(100_000)
+    for seed in range(10):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = model(accounting=accounting, random_state=seed, **bounded).fit(X)
+        assert found.is_clear_.all()
+
+
+@pytest.mark.parametrize("bounded", [{}, {"norm_bound": None, "bounds": (-1, 1)}])
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (10_000, 1e-9), (300, 0.1)])
+def test_fits_that_are_noise_warn(bounded, n, epsilon):
+    for seed in range(8):
+        fit = model(neighbours="add_remove", epsilon=epsilon, random_state=seed, **bounded)
+        with pytest.warns(NoiseWarning, match="of 3 clusters cannot be told from noise"):
+            fit.fit(three_groups(n))
+        assert not fit.is_clear_.all()
+
+
+def test_wide_bounds_hide_what_narrow_ones_show():
+    """Two clusters at 0.3 and 0.7, with bounds of 10 about them: centers are noise."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.3, 0.7], (1000, 1)) + 0.02 * rng.standard_normal((1000, 2))
+    start = [[0.3, 0.3], [0.7, 0.7]]
+    for seed in range(8):
+        known = {"init": start, "norm_bound": None, "random_state": seed}
+        with pytest.warns(NoiseWarning, match=r"delta=1e-06 there would be 1\.6 times less noise"):
+            model(2, bounds=(-10, 10), **known).fit(X)
+    assert model(2, epsilon=10.0, bounds=(0, 1), **known).fit(X).is_clear_.all()
+
+
+# --- pickles ---------------------------------------------------------------------------------
+
+
+def test_labels_stay_with_the_data():
+    found = model().fit(three_groups(200))
+    for other in (pickle.loads(pickle.dumps(found)), found.released()):
+        assert not hasattr(other, "labels_")
+        np.testing.assert_array_equal(other.predict(three_groups(200)), found.labels_)
 
 
 @pytest.mark.parametrize("epsilon", [1e-30, 1e-3, 1.0, 1e12])
 @pytest.mark.parametrize("params", [{"variant": "paper"}, {}, {"accounting": "cdp"}])
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore::privclust.privacy.NoiseWarning")
 def test_degenerate_data_gives_finite_centers(epsilon, params):
     rng = np.random.default_rng(0)
     inside = rng.uniform(-0.5, 0.5, (12, 2))

@@ -1,4 +1,6 @@
 import math
+import pickle
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
@@ -9,7 +11,7 @@ from scipy.spatial.distance import cdist
 from privclust.kmeans._eugkm import EUGkM, _run
 from privclust.kmeans._grid import Grid
 from privclust.kmeans._lloyd import LloydKMeans
-from privclust.privacy import PrivacyLeakWarning
+from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 from privclust.privacy.bounds import Box
 from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
@@ -117,7 +119,9 @@ def test_guarantees(neighbours, n_samples):
     pure = model(**params).fit(three_groups()).guarantee_
     assert (pure.definition, pure.relation) == ("pure", neighbours.replace("_", "-"))
     assert pure.epsilon == pytest.approx(0.7)
-    assert (pure.seeded, pure.caveats) == (True, ())
+    assert pure.seeded
+    assert len(pure.caveats) == 1
+    assert "rows count as drawn in to the bounds" in pure.caveats[0]
     approximate = model(delta=1e-6, **params).fit(three_groups()).guarantee_
     assert (approximate.definition, approximate.delta) == ("approximate", 1e-6)
     assert approximate.epsilon == pytest.approx(0.7, rel=1e-6)
@@ -277,7 +281,7 @@ def test_bad_parameters(params, message):
 
 
 @pytest.mark.parametrize("epsilon", [1e-30, 1e-3, 1.0])
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore::privclust.privacy.NoiseWarning")
 def test_degenerate_data_gives_centers_in_the_box(epsilon):
     rng = np.random.default_rng(0)
     for X in (
@@ -291,6 +295,80 @@ def test_degenerate_data_gives_centers_in_the_box(epsilon):
             found = model(2, epsilon=epsilon, neighbours=neighbours, n_init=2).fit(X)
             assert np.abs(found.cluster_centers_).max() <= 1.0
             assert set(found.labels_) <= {0, 1}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_any_row_counts_in_the_nearest_cell(dtype):
+    """NaN is the middle of the box, where an upper cell begins."""
+    X = three_groups(20).astype(dtype)
+    largest = np.finfo(dtype).max
+    for row, as_if in (
+        ([np.nan, 0.5], [0.0, 0.5]),
+        ([np.inf, -np.inf], [1.0, -1.0]),
+        ([-largest, largest], [-1.0, 1.0]),
+    ):
+        far, near = X.copy(), X.copy()
+        far[7], near[7] = row, as_if
+        with pytest.warns(UserWarning, match="drawn in"):
+            found = model(epsilon=3.0).fit(far)
+        expected = model(epsilon=3.0).fit(near)
+        np.testing.assert_array_equal(found.noisy_counts_, expected.noisy_counts_)
+    for params in ({"out_of_bounds": "error"}, {"bounds": None}):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            model(**params).fit(np.full((20, 2), np.nan))
+
+
+@pytest.mark.parametrize("n_samples", [None, 1000])
+def test_any_number_of_rows_is_taken_where_it_is_private(n_samples):
+    for n in range(4):
+        found = model(neighbours="add_remove", n_samples=n_samples).fit(three_groups(20)[:n])
+        assert found.cluster_centers_.shape == (3, 2)
+        assert found.labels_.shape == (n,)
+        assert not found.is_clear_.all()
+    with pytest.raises(ValueError, match="n_clusters=3 for n_samples=2"):
+        model().fit(three_groups(2))
+    with pytest.raises(ValueError, match="0 sample"):
+        model(neighbours="add_remove", bounds=None).fit(np.empty((0, 2)))
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (2, 3), (1001, 2), (4096, 9)])
+def test_one_more_row_changes_the_counts_by_one_in_its_own_cell(n, d):
+    rng = np.random.default_rng(n)
+    X = rng.uniform(-1.1, 1.1, (n, d))
+    grid = Grid(Box(-np.ones(d), np.ones(d)), tuple(range(2, 2 + d)))
+    whole = grid.histogram(X)
+    alone = grid.histogram(X[-1:])
+    assert sorted(alone)[-2:] == [0.0, 1.0]
+    np.testing.assert_array_equal(whole, grid.histogram(X[:-1]) + alone)
+    np.testing.assert_array_equal(whole, grid.histogram(np.asfortranarray(rng.permutation(X))))
+
+
+# --- what noise hides ------------------------------------------------------------------------
+
+
+def test_good_fits_do_not_warn():
+    X = three_groups(100_000)
+    for seed in range(10):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = model(random_state=seed).fit(X)
+        assert found.is_clear_.all()
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (10_000, 1e-9), (40, 0.2)])
+def test_fits_that_are_noise_warn(n, epsilon):
+    for seed in range(8):
+        fit = model(epsilon=epsilon, random_state=seed, neighbours="add_remove")
+        with pytest.warns(NoiseWarning, match="of 3 clusters cannot be told from noise"):
+            found = fit.fit(three_groups(n))
+        assert not found.is_clear_.all()
+
+
+def test_labels_stay_with_the_data():
+    found = model().fit(three_groups(200))
+    for other in (pickle.loads(pickle.dumps(found)), found.released()):
+        assert not hasattr(other, "labels_")
+        np.testing.assert_array_equal(other.predict(three_groups(200)), found.labels_)
 
 
 @pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")

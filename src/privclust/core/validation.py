@@ -172,9 +172,11 @@ def check_parameters(
     """
     cls: Any = type(estimator)
     parameters = vars(estimator)
-    sizes = {} if X is None else {"n_samples": X.shape[0], "n_features": X.shape[1]}
+    sizes: dict[str, float] = {}
+    if X is not None:
+        sizes = {"n_samples": X.shape[0], "n_features": X.shape[1]}
     if not count_is_public:
-        sizes.pop("n_samples", None)
+        sizes["n_samples"] = math.inf
     for name, (constraint, or_none) in constraints(cls).items():
         if name in parameters and not (or_none and parameters[name] is None):
             constraint(name, parameters[name], {**parameters, **sizes})

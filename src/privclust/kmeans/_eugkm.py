@@ -7,23 +7,25 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.validation import Real, check_parameters
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
+from privclust.kmeans._noise_check import clear_clusters, noise_message, warn_of_noise
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import declared_box, separated_points
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
 
 
-class EUGkM(CenterClusterer):
+class EUGkM(PrivateEstimator, CenterClusterer):
     r"""k-means on the noisy counts of a uniform grid (extended uniform grid k-means).
 
     The declared box is cut into about
@@ -53,6 +55,9 @@ class EUGkM(CenterClusterer):
     then known to :math:`100 / \epsilon`, a small part of any N that allows for more than some
     twenty cells; the counts' noise grows by one per cent.)
 
+    One row changes one or two counts, however many there are, so Laplace noise is usually the
+    smaller here: at epsilon 1, normal noise with a delta of 1e-6 has twice its deviation or more.
+
     Parameters
     ----------
     n_clusters : int
@@ -66,7 +71,9 @@ class EUGkM(CenterClusterer):
         Box that rows lie in, known without the data: numbers or arrays of shape (n_features,).
         None takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        Rows outside are counted in the nearest cell, with a warning, or refused.
+        Rows outside are counted in the nearest cell, with a warning, or refused. With ``"clip"``
+        and declared bounds any row is taken; entries that are NaN count as the middle of the box.
+        That a row was refused is outside the guarantee.
     n_samples : int or None
         N where it is known without the data, if roughly. None: the number of rows, see above.
     init : "separated" or array-like of shape (n_clusters, n_features)
@@ -89,7 +96,11 @@ class EUGkM(CenterClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Within the box.
     labels_ : ndarray of shape (n_samples,)
-        Nearest center of each row of X. These are not private: they stay with who holds the rows.
+        Nearest center of each row of X. These are not private: they stay with who holds the rows,
+        and are left out of pickles.
+    is_clear_ : ndarray of shape (n_clusters,)
+        Whether a cluster is more than noise: its total is above 3 standard deviations, and noise
+        moves its center by less than a quarter of the distance to the next, about.
     guarantee_ : privclust.privacy.Guarantee
     n_cells_ : int
         M, rounded to a grid.
@@ -163,7 +174,9 @@ class EUGkM(CenterClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows that are counted by the cells of a grid; float32 stays float32.
+            Rows that are counted by the cells of a grid, of finite numbers unless they are brought
+            into declared bounds; float32 stays float32. With ``neighbours="add_remove"`` and
+            declared bounds there may be any number of rows, even none.
         y : None
             Not used.
 
@@ -174,15 +187,31 @@ class EUGkM(CenterClusterer):
         Raises
         ------
         ValueError
-            If X is not finite, has fewer rows than clusters, a parameter is out of its range, or
-            the grid needs more than `max_cells` cells.
+            If X is not as described, has fewer rows than clusters where their number is public, a
+            parameter is out of its range, or the grid needs more than `max_cells` cells.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If bounds are taken from the data.
+        NoiseWarning
+            If a cluster cannot be told from noise.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        check_parameters(self, X)
+        relation = Neighbours.of(self.neighbours)
+        count_is_public = relation is Neighbours.REPLACE_ONE
+        needed = relation if self.bounds is not None else Neighbours.REPLACE_ONE
+        X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=needed)
+        check_parameters(self, X, count_is_public=count_is_public)
         source = noise_source(self.random_state)
         box, _, leaks = declared_box(X, self.bounds, self.out_of_bounds)
-        n_samples, releases, part = self._size(len(X), source)
-        noise, epsilon_like = self._noise(part)
+        asks = self.n_samples is None and not count_is_public
+        size_noise = self._noise(_SIZE_SHARE)[0] if asks else None
+        noise, epsilon_like = self._noise(1.0 - _SIZE_SHARE if asks else 1.0)
+        self.guarantee_ = self._promise(size_noise, noise, is_seeded(source), leaks)
+        charge(self.guarantee_)
+        n_samples = float(len(X) if self.n_samples is None else self.n_samples)
+        if asks:
+            n_samples = max(float(size_noise.release(n_samples, source)), 1.0)
         shape = grid_shape(n_samples, epsilon_like, X.shape[1], self.max_cells)
         grid = Grid(box, shape)
         counts = noise.release(grid.histogram(X), source)
@@ -191,25 +220,29 @@ class EUGkM(CenterClusterer):
         self._cluster(grid, counts, deviation, rng)
         self.labels_ = nearest_center(X, self.cluster_centers_)
         self.n_cells_, self.grid_shape_, self.noisy_counts_ = len(counts), shape, counts
-        self.guarantee_ = Guarantee.of(
+        self._check_noise(grid, deviation)
+        return self
+
+    def _promise(self, size_noise, noise, is_seeded, leaks):
+        """Return the guarantee of the counts and, if it is released, of the number of rows."""
+        releases = [size_noise.statement("number of rows")] if size_noise else []
+        return Guarantee.of(
             [*releases, noise.statement("cell counts")],
             "none" if leaks else "approximate" if self.delta > 0 else "pure",
             noise.sensitivity.relation,
             delta=self.delta,
-            seeded=is_seeded(source),
-            caveats=leaks,
+            seeded=is_seeded,
+            caveats=leaks or caveats_of_bounds(self),
         )
-        return self
 
-    def _size(self, n_rows, source):
-        """Return N for the grid, its release if any, and the part of the budget that is left."""
-        if self.n_samples is not None:
-            return float(self.n_samples), [], 1.0
-        if Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE:
-            return float(n_rows), [], 1.0
-        noise, _ = self._noise(_SIZE_SHARE)
-        noised = noise.release(float(n_rows), source)
-        return max(float(noised), 1.0), [noise.statement("number of rows")], 1.0 - _SIZE_SHARE
+    def _check_noise(self, grid, deviation):
+        """Say which clusters are more than noise."""
+        totals, n_cells, _, _ = grid.statistics(self.noisy_counts_, self.cluster_centers_)
+        error = grid.statistics(np.ones(self.n_cells_), self.cluster_centers_)[3]
+        spread = math.sqrt(error / self.n_cells_)  # of cells about their center
+        noise = deviation * np.sqrt(n_cells)
+        self.is_clear_ = clear_clusters(totals, noise, self.cluster_centers_, spread)
+        warn_of_noise(noise_message(self.is_clear_))
 
     def _noise(self, part):
         """Return what counts get at a part of the budget.

@@ -65,7 +65,8 @@ class Grid:
         """Return the number of rows in each cell, shape (n_cells,), float64.
 
         A row outside the box belongs to the cell nearest to it, one on a border between two cells
-        to the upper.
+        to the upper; an entry that is NaN counts as the middle of the box. A row's cell depends on
+        that row alone, bit for bit.
         """
         counts = np.zeros(math.prod(self.shape))
         _count(X, self.box.low, self._inverse_steps, self._shape, counts)
@@ -95,8 +96,10 @@ def _count(X, low, inverse_steps, shape, counts):
     for i in range(X.shape[0]):
         cell = 0
         for j in range(X.shape[1]):
-            place = (X[i, j] - low[j]) * inverse_steps[j]
-            place = min(max(place, 0.0), shape[j] - 1.0)
+            place = (np.float64(X[i, j]) - low[j]) * inverse_steps[j]
+            if not place >= 0.0:
+                place = 0.5 * shape[j] if np.isnan(place) else 0.0
+            place = min(place, shape[j] - 1.0)
             cell = cell * shape[j] + int(place)
         counts[cell] += 1.0
 

@@ -1,0 +1,100 @@
+r"""Whether clusters are more than what noise makes up by itself, told from what was released.
+
+A cluster whose noised count is within three standard deviations of its noise may hold no rows at
+all, and a center that noise moves by more than a quarter of its distance to the next may be the
+next. Such clusters are not *clear*, and fits that have some warn.
+
+- a cluster without rows passes its count with a probability of 0.7 % (Laplace noise: half of
+  :math:`e^{-3 \sqrt 2}`) or 0.13 % (normal noise);
+- one of six standard deviations of rows fails it as rarely.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from privclust.privacy import NoiseWarning
+
+COUNT_DEVIATIONS = 3.0
+CENTER_DEVIATIONS = 4.0
+EXAMPLE_DELTA = 1e-6
+"""For which warnings say how much less noise there would be."""
+_USUAL_EPSILONS = 1e-3, 1e2  # for which they do
+
+
+def clear_clusters(
+    counts: np.ndarray,
+    count_noise: float | np.ndarray,
+    centers: np.ndarray,
+    extent: float,
+) -> np.ndarray:
+    """Return which clusters noise cannot have made, (n_clusters,), bool.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_clusters,)
+        Noised numbers of rows.
+    count_noise : float or ndarray of shape (n_clusters,)
+        Standard deviation of their noise.
+    centers : ndarray of shape (n_clusters, n_features)
+    extent : float
+        Noise of one standard deviation of the count moves a center of one row so far, as a root
+        mean square over directions: such as the radius of a ball times the root of n_features. It
+        also stands for the distance to the next center, where no other is heard of.
+
+    Examples
+    --------
+    >>> clear_clusters(np.array([900.0, 20.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
+    array([ True, False])
+    >>> clear_clusters(np.array([900.0, 920.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
+    array([False, False])
+    """
+    is_heard = counts > COUNT_DEVIATIONS * count_noise
+    distances = cdist(centers, centers)
+    np.fill_diagonal(distances, np.inf)
+    distances[:, ~is_heard] = np.inf
+    nearest = distances.min(axis=1)
+    nearest[np.isinf(nearest)] = extent
+    moved = extent * count_noise / np.maximum(counts, 1.0)
+    return is_heard & (CENTER_DEVIATIONS * moved < nearest)
+
+
+def noise_message(is_clear: np.ndarray, advice: str = "") -> str:
+    """Return what is to be said of clusters that are not clear; empty where all are.
+
+    Examples
+    --------
+    >>> noise_message(np.array([True, False]))
+    '1 of 2 clusters cannot be told from noise: more rows, a larger epsilon or tighter bounds help'
+    """
+    if is_clear.all():
+        return ""
+    hidden = f"{np.sum(~is_clear)} of {len(is_clear)} clusters cannot be told from noise"
+    return f"{hidden}: more rows, a larger epsilon or tighter bounds help{advice}"
+
+
+def is_usual(epsilon: float) -> bool:
+    """Return whether to say what a delta would buy at this epsilon."""
+    return _USUAL_EPSILONS[0] <= epsilon <= _USUAL_EPSILONS[1]
+
+
+def less_noise(ratio: float, how: str) -> str:
+    """Return advice on normal noise in place of Laplace noise, where it would be less by a ratio.
+
+    Examples
+    --------
+    >>> less_noise(12.3, "delta=1e-06")
+    ', and with delta=1e-06 there would be 12 times less noise'
+    >>> less_noise(0.5, "delta=1e-06")
+    ''
+    """
+    return f", and with {how} there would be {ratio:.2g} times less noise" if ratio > 1.0 else ""
+
+
+def warn_of_noise(message: str) -> None:
+    """Warn the caller of the fit that calls the caller, unless there is nothing to say."""
+    if message:
+        warnings.warn(message, NoiseWarning, stacklevel=4)
