@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 
@@ -37,10 +36,14 @@ class LloydRound(AuditCase):
 
     def __init__(self, variant: str = "paper") -> None:
         self.claimed_by(variant == "sound")
-        model = DPLloyd(2, epsilon=self.epsilon, variant=variant, max_iter=1, norm_bound=1.0)
-        self.round = partial(model.one_round, centers=_CENTERS)
+        self._model = DPLloyd(2, epsilon=self.epsilon, variant=variant, max_iter=1, norm_bound=1.0)
         (value, noise), (other, _) = self.round(self.data), self.round(self.neighbour)
         self.statistic = laplace_ratio(value, other, noise.scale)
+
+    def round(self, data):
+        """Return what a round releases, before noise, and the noise."""
+        value, noise = self._model.one_round(data, _CENTERS)
+        return np.asarray(value), noise
 
     def many(self, data, rng, n):
         """Return n noised rounds."""

@@ -181,7 +181,7 @@ class LloydSums(SensitivityCase):
 
     def function(self, rows):
         """Return counts and sums."""
-        return self._round(np.ascontiguousarray(rows))[0]
+        return np.asarray(self._round(np.ascontiguousarray(rows))[0])
 
     def _round(self, rows):
         """What is released of rows about two centers, and its noise."""
