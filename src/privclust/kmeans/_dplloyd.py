@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -47,19 +48,19 @@ class _Ball:
     radius: float
     uniform = staticmethod(uniform_in_ball)
 
-    @property
+    @cached_property
     def offset(self):
         """What rows are measured from."""
         return np.zeros(self.n_features)
 
-    @property
+    @cached_property
     def units(self):
         """What rows are measured in along each axis."""
         return np.full(self.n_features, self.radius * self._margin)
 
     def drawn_in(self, centers):
         """Return centers, in units, drawn in to the radius."""
-        norms = np.linalg.norm(centers, axis=1, keepdims=True)
+        norms = np.sqrt((centers * centers).sum(axis=1, keepdims=True))
         return centers / np.maximum(norms * self._margin, 1.0)
 
     def l1(self):
@@ -72,7 +73,7 @@ class _Ball:
             return math.sqrt(2.0), "|(1, x)|^2 <= 2"
         return 2.0, "|(1, x)|^2 <= 2 and (1, x)'(1, x') >= 0"
 
-    @property
+    @cached_property
     def _margin(self):
         return unit_margin(self.n_features, SUM_BITS)
 
@@ -84,12 +85,12 @@ class _Cube:
     box: Box
     uniform = staticmethod(uniform_in_cube)
 
-    @property
+    @cached_property
     def offset(self):
         """What rows are measured from."""
         return self.box.center
 
-    @property
+    @cached_property
     def units(self):
         """Half widths; 1 where the box, taken from the data, is flat."""
         return np.where(self.box.half_widths > 0, self.box.half_widths, 1.0)
