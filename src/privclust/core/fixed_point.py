@@ -107,6 +107,14 @@ class FixedPoint:
         """Return multiples of ``2^-bits``, of magnitude below ``2^(63 - bits)``, as such."""
         return cls(np.ldexp(values, bits).astype(np.int64), bits)
 
+    def in_bits(self, bits: int) -> FixedPoint:
+        """Return the same numbers as multiples of ``2^-bits``, of at least as many bits."""
+        return FixedPoint(self.integers << (bits - self.bits), bits)
+
+    def reshape(self, *shape: int) -> FixedPoint:
+        """Return the same numbers in another shape."""
+        return FixedPoint(self.integers.reshape(*shape), self.bits)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the array."""
@@ -117,3 +125,16 @@ class FixedPoint:
 
     def __array__(self, dtype=None, copy=None):
         return np.ldexp(self.integers.astype(np.float64), -self.bits).astype(dtype or np.float64)
+
+
+def side_by_side(parts: list[FixedPoint]) -> FixedPoint:
+    """Return arrays (n, ...) joined along their second axis, in the bits of the finest.
+
+    Examples
+    --------
+    >>> halves, ones = FixedPoint(np.array([[3]]), 1), FixedPoint(np.array([[1]]), 0)
+    >>> np.asarray(side_by_side([halves, ones]))
+    array([[1.5, 1. ]])
+    """
+    bits = max(part.bits for part in parts)
+    return FixedPoint(np.hstack([part.in_bits(bits).integers for part in parts]), bits)

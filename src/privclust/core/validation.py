@@ -107,7 +107,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Unless:
-    """A constraint that is another one, or none, where another parameter has one of these values."""
+    """A constraint, but another or none where another parameter has one of these values."""
 
     parameter: str
     values: Collection[str]

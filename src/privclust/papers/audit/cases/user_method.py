@@ -48,6 +48,6 @@ class OwnMethod(AuditCase):
         return np.asarray(getattr(model, self._read), dtype=float)
 
 
-def one_row_less() -> tuple[np.ndarray, np.ndarray]:
-    """Two rows of one number in [-1, 1], and the first of them alone."""
-    return np.array([[0.0], [1.0]]), np.array([[0.0]])
+def one_row_exchanged() -> tuple[np.ndarray, np.ndarray]:
+    """Two rows of one number in [-1, 1], and the second exchanged for its opposite."""
+    return np.array([[0.0], [1.0]]), np.array([[0.0], [-1.0]])
