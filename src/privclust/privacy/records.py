@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
+from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
 
 NO_NUMBERS = "X must hold real numbers, but an entry cannot be read as one"
@@ -61,9 +62,12 @@ class PrivateEstimator:
 
 def takes_any_row(estimator: Any) -> bool:
     """Return whether rows are brought into bounds that are declared."""
-    declared = [getattr(estimator, name, None) for name in ("norm_bound", "bounds")]
-    clips = getattr(estimator, "out_of_bounds", "clip") == "clip"
-    return clips and any(bound is not None for bound in declared)
+    return _declares_bounds(estimator) and getattr(estimator, "out_of_bounds", "clip") == "clip"
+
+
+def _declares_bounds(estimator: Any) -> bool:
+    """Where they are taken from the data, that is warned of already."""
+    return any(getattr(estimator, name, None) is not None for name in ("norm_bound", "bounds"))
 
 
 def caveats_of_bounds(estimator: Any) -> tuple[str, ...]:
@@ -103,10 +107,16 @@ def private_records(
     ValueError
         If X has another shape or type, or entries that are not finite and may not be. No entry is
         named.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If, with `reset` and bounds that are declared, X seems to be scaled by its own statistics
+        (`privclust.privacy.scaling`).
     """
     any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
     try:
-        return validate_data(
+        rows = validate_data(
             estimator,
             X,
             dtype=dtype,
@@ -120,3 +130,6 @@ def private_records(
         if str(error).startswith(("could not convert", "invalid literal", "complex() arg")):
             raise ValueError(NO_NUMBERS) from None
         raise
+    if reset and _declares_bounds(estimator) and getattr(estimator, "epsilon", 1.0) is not None:
+        warn_if_standardised(rows)
+    return rows

@@ -1,0 +1,119 @@
+"""Rows that were scaled by statistics of themselves, which no guarantee of a fit covers.
+
+A scaler before a private estimator, such as scikit-learn's StandardScaler, takes means and
+deviations from all rows without noise: exchange one row, and all rows that the estimator sees
+change. What the estimator then states holds for one of its rows, not for one record.
+
+An estimator is not told what was done to its rows. Columns of mean 0 and deviation 1, to the last
+digits, are what gives such a scaler away, so those are looked for. Least values of 0 and largest
+of 1 in all columns are no sign of MinMaxScaler: rows that were drawn in to declared bounds, and
+grey values, have them too, and who declares bounds is not to be warned. Nor are means of 0 alone:
+designs that are balanced on purpose have them. So silence says nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from privclust.privacy.guarantee import PrivacyLeakWarning
+
+_MEAN = 3e-5  # single precision moves a mean by 6e-8 of what was subtracted, in deviations
+_DEVIATION = 2e-7  # and a deviation by 6e-8
+_FEWEST = 3  # two rows have mean 0 and deviation 1 as soon as they are 1 and -1
+_BLOCK = 1 << 16  # rows of a column that are copied together
+
+
+def warn_if_standardised(X: np.ndarray) -> None:
+    """Warn if rows were scaled to means of 0 and deviations of 1 by statistics of themselves.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        See `is_standardised`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        It tells whoever holds the data; that there was one is outside every guarantee, and changes
+        none.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> ages = np.array([[31.0], [47.0], [62.0], [30.0]])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_if_standardised((ages - ages.mean()) / ages.std())
+    >>> caught[0].category.__name__
+    'PrivacyLeakWarning'
+    """
+    if is_standardised(X):
+        warnings.warn(
+            "X has means of 0 and deviations of 1: it seems to be scaled by its own statistics, "
+            "as by StandardScaler, which the guarantee does not cover. Scale by bounds known "
+            "without the data: privclust.preprocessing.BoundsScaler",
+            PrivacyLeakWarning,
+            stacklevel=4,  # from `private_records` that of the caller of `fit`
+        )
+
+
+def is_standardised(X: np.ndarray) -> bool:
+    """Return whether all columns have mean 0 and deviation 1, up to rounding.
+
+    Deviations may be divided by n or by n - 1; StandardScaler, PowerTransformer, whitening and
+    scaling by hand give such columns. In single precision a mean of up to some 500 deviations is
+    told, in double precision one of 10^9. Columns that are constant, or hold nothing but integers,
+    prove nothing and are passed over. Usual data are told by reading one column once.
+
+    *False alarms.* Let n independent rows have been scaled by mean and deviation of the population
+    itself, known from elsewhere. The chance that their own mean and deviation are 0 and 1 to within
+    s = 3e-5 and t = 2e-7 is then about 0.9 s t n for a normal column, at most twice that with both
+    divisors: 1e-5 for a million rows. It is less if the scale is not exactly right, and a product
+    over columns if those are independent. Normal values rounded to multiples of h have both by
+    chance with a probability of about h^3 / (4 n), which is why integers are passed over.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Any floats. False for fewer than three rows, and for NaN or infinite entries in the columns
+        that are read.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> is_standardised(X), is_standardised((X - X.mean(axis=0)) / X.std(axis=0))
+    (False, True)
+    """
+    n_samples, n_features = X.shape
+    if n_samples < _FEWEST:
+        return False
+    any_proof = False
+    for i in range(n_features):
+        column = X[:, (n_features // 2 + i) % n_features]  # borders of images are constant
+        mean, square, is_constant = _moments(column)
+        if is_constant:
+            continue
+        squares = np.array([square, square * n_samples / (n_samples - 1)])
+        # not "above": NaN is none either
+        if not (abs(mean) <= _MEAN and (abs(squares - 1.0) <= 2.0 * _DEVIATION).any()):
+            return False
+        any_proof = any_proof or not bool((column == np.round(column)).all())
+    return any_proof
+
+
+def _moments(column: np.ndarray) -> tuple[float, float, bool]:
+    """Return mean and mean square, in double precision, and whether all entries are equal."""
+    total, squares, is_constant = 0.0, 0.0, True
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(column), _BLOCK):
+            block = column[start : start + _BLOCK].astype(np.float64)
+            total += block.sum()
+            squares += (block * block).sum()
+            is_constant = is_constant and bool((block == column[0]).all())
+    return total / len(column), squares / len(column), is_constant
