@@ -67,11 +67,12 @@ def estimators(modules):
     classes = [c for c in found if inspect.isclass(c) and issubclass(c, BaseEstimator)]
     by_name = {c.__name__: c for c in classes if hasattr(c, "fit")}
     given = {"random_state": 0}
-    base = by_name["KPlanes"](2, 1)
+    required = {"base": by_name["KPlanes"](2, 1), "bounds": (-1.0, 1.0)}
     for name, cls in sorted(by_name.items()):
         accepted = inspect.signature(cls).parameters
+        needed = {key for key in accepted if accepted[key].default is inspect.Parameter.empty}
         values = {key: value for key, value in given.items() if key in accepted}
-        yield name, cls(**values, **({"base": base} if "base" in accepted else {}))
+        yield name, cls(**values, **{key: required[key] for key in needed})
 
 
 def attempt(function, *args):

@@ -21,7 +21,7 @@ from privclust.core.validation import Integer, Real, Unless, constraints
 from privclust.embedding import SMLQ, DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, LloydKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, GaussianMixtureEM, PrivateGaussianMixture
-from privclust.preprocessing import AppendOne, PrincipalCoordinates
+from privclust.preprocessing import AppendOne, BoundsScaler, PrincipalCoordinates
 from privclust.segmentation import CASS, LRR, LSR, MTSC, SBL, SSC, TSC
 from privclust.subspaces import (
     GibbsSubspaceClustering,
@@ -84,6 +84,8 @@ def test_four_packages_are_lazy():
 ESTIMATORS = [
     AdaptiveGaussianMixture(random_state=0),
     AppendOne(),
+    BoundsScaler((-20.0, 20.0)),
+    BoundsScaler((0.0, 2.0), feature_range=(0.0, 1.0), clip=True),
     CASS(),
     CompressiveKMeans(3, n_frequencies=200, random_state=0),
     CompressiveKMeans(3, n_frequencies=200, epsilon=1e6, random_state=0),
@@ -154,7 +156,7 @@ def test_scikit_learn_conventions(estimator, check):
 # --- parameters --------------------------------------------------------------------------------
 
 FIRST = {type(estimator).__name__: estimator for estimator in reversed(ESTIMATORS)}
-TRUTH_VALUES = {"affine", "zero_diagonal"}
+TRUTH_VALUES = {"affine", "clip", "zero_diagonal"}
 # checked where they are used, with a value that they may not have
 ELSEWHERE = {
     "base": "nonsense",

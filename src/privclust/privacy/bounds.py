@@ -286,8 +286,13 @@ def checked_box(bounds: Bounds, n_features: int) -> Box:
             f"bounds must be (low, high), numbers or arrays of shape ({n_features},), "
             f"got {bounds!r}"
         ) from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ValueError(f"bounds must be finite with low < high on every axis, got {bounds!r}")
+    wrong = ~(np.isfinite(low) & np.isfinite(high) & (low < high))
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise ValueError(
+            "bounds must be finite with low < high on every axis, "
+            f"got {low[j]:g} and {high[j]:g} for feature {j}"
+        )
     _check_magnitude("bounds", low, high)
     return Box(low, high)
 

@@ -1,0 +1,151 @@
+"""Scaling by bounds that are declared, not by the data."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+
+from privclust.core.hints import Bounds
+from privclust.core.validation import check_parameters, check_real
+from privclust.privacy.bounds import Box, checked_box
+from privclust.privacy.records import private_records
+
+_FLOATS = [np.float64, np.float32]
+
+
+def _check_range(name, value, others):
+    """Raise a ValueError unless it is two numbers, as `checked_box` takes them."""
+    try:
+        least, largest = value
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be two numbers (least, largest), got {value!r}") from None
+    for end in (least, largest):
+        check_real(name, end, above=-np.inf)
+    if not least < largest:
+        raise ValueError(f"{name} must be (least, largest) with least < largest, got {value!r}")
+
+
+class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Map a box that is known without the data to [-1, 1]^d, each axis by itself.
+
+    For features of different units before a private estimator: `fit` learns nothing of the data but
+    how many features there are, and what becomes of a row depends on that row alone. So neighbours
+    stay neighbours, and the guarantee of an estimator that follows holds for the rows before the
+    scaler. Means, deviations or extremes of the data have no such property.
+
+    Parameters
+    ----------
+    bounds : (low, high)
+        The box, in the units of X: each a number or an array of shape (n_features,), ``low < high``
+        on every axis, of magnitude up to 1e100. They must not come from private data.
+    feature_range : (least, largest), default (-1, 1)
+        What `low` and `high` are mapped to: two numbers. The unit ball holds the box for
+        ``(-1 / sqrt(d), 1 / sqrt(d))``, which suits ``norm_bound=1``.
+    clip : bool, default False
+        Whether entries outside are drawn in to the box, and NaN to its middle. Otherwise they are
+        mapped as others are, to beyond `feature_range`, and left to the estimator that follows.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        If X has names.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, the bounds are for another number of features, X is no
+        matrix of real numbers, or in `fit` has no rows. Entries may be infinite or NaN: no row
+        decides between a result and an error.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        In `fit`, if X seems to be scaled by its own statistics already
+        (`privclust.privacy.scaling`).
+
+    See Also
+    --------
+    privclust.privacy.scaling.is_standardised : what tells of a scaler that did look at the data.
+
+    Examples
+    --------
+    >>> from privclust.preprocessing import BoundsScaler
+    >>> scaler = BoundsScaler(([0, 0], [120, 500_000]))  # age in years, income a year
+    >>> scaler.fit_transform([[30, 125_000], [60, 500_000]])
+    array([[-0.5, -0.5],
+           [ 0. ,  1. ]])
+    >>> scaler.inverse_transform([[0.5, 0.0]])  # a center
+    array([[9.0e+01, 2.5e+05]])
+    """
+
+    _constraints: ClassVar = {"feature_range": _check_range}
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        *,
+        feature_range: tuple[float, float] = (-1.0, 1.0),
+        clip: bool = False,
+    ) -> None:
+        self.bounds = bounds
+        self.feature_range = feature_range
+        self.clip = clip
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Check the parameters, and count the features of X (n_samples, n_features)."""
+        X = private_records(self, X, dtype=_FLOATS)
+        self._boxes(X.shape[1])
+        return self
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return X, of shape (n_samples, n_features), with the box mapped to `feature_range`.
+
+        Rows in the box stay within `feature_range`, to the last bit. float32 stays float32.
+        """
+        X = self._validated(X)
+        box, target = self._boxes(X.shape[1])
+        return _mapped(X, box, target, self.clip)
+
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
+        """Return points (n_points, n_features) such as centers in the units of the data.
+
+        Nothing is drawn in.
+        """
+        X = self._validated(X)
+        box, target = self._boxes(X.shape[1])
+        return _mapped(X, target, box, False)
+
+    def _validated(self, X):
+        """Return rows of as many features as before, if `fit` was called."""
+        return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=False)
+
+    def _boxes(self, n_features):
+        """Return the declared box and the one that it is mapped to."""
+        check_parameters(self)
+        return checked_box(self.bounds, n_features), checked_box(self.feature_range, n_features)
+
+    def __sklearn_tags__(self):
+        """Say that fitting learns nothing, and that any number is taken."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _mapped(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
+    """Return rows with one box mapped to the other, corners exactly, in the precision of X.
+
+    What lies inside and what stands out are mapped apart, so that the former cannot be rounded out
+    of the box.
+    """
+    width = target.high - target.low
+    with np.errstate(over="ignore", invalid="ignore"):
+        part = (X - source.low) / (source.high - source.low)
+        inside = np.clip(part, 0.0, 1.0)
+        rows = target.drawn_in((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))
+        return rows if clip else rows + ((part - inside) * width).astype(X.dtype)
