@@ -1,0 +1,135 @@
+"""Attacks on rows before a fit: scalers that look at all rows, and one that looks at none."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from privclust.kmeans import DPLloyd
+from privclust.preprocessing import BoundsScaler
+from privclust.privacy import PrivacyLeakWarning
+from privclust.privacy.audit import bounds_from_counts
+from privclust.privacy.records import PrivateEstimator, private_records
+
+LOW, HIGH = np.array([0.0, 0.0]), np.array([120.0, 1e6])
+STRANGE = (0.0, 1e9, 1e308, np.inf, -np.inf, np.nan)
+
+
+class Fit(PrivateEstimator, BaseEstimator):
+    """What private estimators do before anything else."""
+
+    def __init__(self, bounds, out_of_bounds="clip"):
+        self.bounds, self.out_of_bounds = bounds, out_of_bounds
+
+    def fit(self, X, y=None):
+        self.rows_ = private_records(self, X, dtype=[np.float64, np.float32])
+        return self
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).uniform(LOW, HIGH, size=(2000, 2))
+
+
+def with_row(X, row):
+    """The neighbour of X whose first record is another."""
+    return np.vstack([np.broadcast_to(row, (1, X.shape[1])), X[1:]])
+
+
+def proved_epsilon(scaler, n_runs=500):
+    """What an attack proves of DPLloyd at (1, 0) behind a scaler: a record far away, or not."""
+    half = 1.0 if isinstance(scaler, BoundsScaler) else 5.0 / 3.0
+    groups = np.repeat([[0.2, 0.2], [0.8, 0.8]], 500, axis=0)
+    X = HIGH * (groups + 0.02 * np.random.default_rng(0).normal(size=groups.shape))
+    hits = []
+    for rows in (X, with_row(X, HIGH * 1e7)):
+        starts = 0.6 * half * np.array([[-1.0, -1.0], [1.0, 1.0]])
+        settings = {"bounds": (-3 * half, 3 * half), "init": starts, "max_iter": 1}
+        hits.append(0)
+        for seed in range(n_runs):
+            model = DPLloyd(2, epsilon=1.0, random_state=seed, **settings)
+            first = make_pipeline(scaler, model).fit(rows)[-1].cluster_centers_[0]
+            hits[-1] += bool((np.abs(first - starts[0]) < 0.3 * half).all())
+    return bounds_from_counts(hits[0], n_runs, hits[1], n_runs, epsilon=1.0)[0]
+
+
+@pytest.mark.attack(
+    claim="(1, 0) for DPLloyd with bounds of its own, whatever scales the rows before",
+    before="StandardScaler: one record moved all rows, epsilon at least 4.7, and nothing was said",
+    now="BoundsScaler: at least 0; docs and warning say that no guarantee covers the other",
+)
+@pytest.mark.filterwarnings("ignore")
+def test_one_record_moves_all_rows_of_a_scaler_that_looks():
+    assert proved_epsilon(StandardScaler()) > 4.0
+    assert proved_epsilon(BoundsScaler((LOW, HIGH))) <= 1.0
+
+
+@pytest.mark.attack(
+    claim="(1, 0) for Pipeline(StandardScaler, fit with bounds=(-5, 5))",
+    before="exact means and deviations were used, and nothing was said",
+    now="a PrivacyLeakWarning before the fit, with any record exchanged, in either precision",
+)
+def test_a_scaler_that_looks_at_the_data_is_seen(X):
+    for row in (X[0], *STRANGE[:2]):
+        for dtype in (np.float32, np.float64):
+            for ddof in (0, 1):  # StandardScaler, and by hand
+                rows = with_row(X, row)
+                rows = (rows - rows.mean(axis=0)) / rows.std(axis=0, ddof=ddof)
+                with pytest.warns(PrivacyLeakWarning, match="own statistics"):
+                    Fit((-5, 5)).fit(rows.astype(dtype))
+            with pytest.warns(PrivacyLeakWarning, match="own statistics"):
+                make_pipeline(StandardScaler(), Fit((-5, 5))).fit(with_row(X, row).astype(dtype))
+
+
+@pytest.mark.attack(
+    claim="neighbours stay neighbours behind a scaler that knows declared bounds alone",
+    before="there was none; behind StandardScaler an exchanged record moved all 2,000 rows",
+    now="BoundsScaler: one row differs, the others are the same bits; the fitted state is the same",
+)
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_scaler_by_bounds_learns_nothing(X, clip):
+    fitted = BoundsScaler((LOW, HIGH), clip=clip).fit(X)
+    scaled = fitted.transform(X)
+    for value in STRANGE:
+        other = BoundsScaler((LOW, HIGH), clip=clip).fit(with_row(X, value))
+        assert pickle.dumps(other) == pickle.dumps(BoundsScaler((LOW, HIGH), clip=clip).fit(X))
+        differs = other.transform(with_row(X, value)).view(np.int64) != scaled.view(np.int64)
+        assert set(np.flatnonzero(differs.any(axis=1))) == {0}
+    moved = StandardScaler().fit_transform(with_row(X, 1e9)) != StandardScaler().fit_transform(X)
+    assert moved.any(axis=1).all()
+
+
+@pytest.mark.attack(
+    claim="what a scaled row is depends on that row alone",
+    before="there was no scaler that claims it",
+    now="the same bits one by one, in blocks, in reverse, at any offset, in single precision too",
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_scaled_row_does_not_see_other_rows(X, dtype):
+    X = np.vstack([X[:200] * 1.3, np.full((2, 2), np.inf), np.full((2, 2), np.nan)]).astype(dtype)
+    scaler = BoundsScaler((LOW, HIGH), feature_range=(-0.7, 0.7)).fit(X)
+    scaled = scaler.transform(X).tobytes()
+    assert b"".join(scaler.transform(row[None]).tobytes() for row in X) == scaled
+    assert scaler.transform(X[::-1])[::-1].tobytes() == scaled
+    assert scaler.transform(np.asfortranarray(X)).tobytes() == scaled
+    for offset in range(1, 8):
+        parts = [scaler.transform(X[:offset]), scaler.transform(X[offset:])]
+        assert np.vstack(parts).tobytes() == scaled
+
+
+@pytest.mark.attack(
+    claim="no record decides between a result and an exception",
+    before="an infinite entry ended StandardScaler in an error",
+    now="BoundsScaler takes any record; with clip=True it is in the range",
+)
+@pytest.mark.parametrize("clip", [False, True])
+def test_no_record_stops_a_scaled_fit(X, clip):
+    with pytest.raises(ValueError, match="infinity"):
+        StandardScaler().fit(with_row(X, np.inf))
+    for value in STRANGE:
+        pipeline = make_pipeline(BoundsScaler((LOW, HIGH), clip=clip), Fit((-1, 1)))
+        rows = pipeline.fit(with_row(X, value))[-1].rows_
+        assert np.abs(rows[0 if clip else 1 :]).max() <= 1.0
