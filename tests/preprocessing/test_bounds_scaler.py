@@ -1,6 +1,8 @@
 """Scaling by declared bounds: exact at the corners, the same for all data, row by row."""
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from privclust.privacy import PrivacyLeakWarning
 from privclust.privacy.bounds import Box
 
 LOW, HIGH = np.array([0.0, -7e5, 0.1]), np.array([120.0, 1e6, 0.3])
+PAGE = Path(__file__).parents[2] / "docs/scaling.md"
 
 
 @pytest.fixture
@@ -131,3 +134,11 @@ def test_a_pipeline_finds_centers_in_the_units_of_the_data():
     released = pipeline[0].inverse_transform(model.cluster_centers_)
     released = released[np.argsort(released[:, 0])]
     np.testing.assert_allclose(released, centers, atol=0, rtol=0.05)
+
+
+def test_the_page_on_scaling_runs_as_it_stands(capsys):
+    page = PAGE.read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```\n", page, re.S):
+        exec(compile(block, str(PAGE), "exec"), names)
+    assert "```text\n" + capsys.readouterr().out + "```\n" in page
