@@ -1,15 +1,18 @@
 """Private principal components: sensitivities, noise, draws and promises."""
 
 import math
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.embedding._private_pca import PrivatePCA, second_moments
-from privclust.privacy import PrivacyLeakWarning, pld_epsilon
+from privclust.core.second_moments import second_moments, unit
+from privclust.embedding._private_pca import PrivatePCA
+from privclust.privacy import NoiseWarning, PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss
+from privclust.privacy.bounds import bounded_rows
 
 GAUSSIAN = ["gaussian", "mod_sulq"]
 
@@ -54,11 +57,15 @@ def rows_of_the_ball(d, seed):
 @pytest.mark.parametrize("d", [2, 5])
 @pytest.mark.parametrize("mechanism", GAUSSIAN)
 def test_sensitivity_of_moments_is_a_bound_and_attained(mechanism, d):
-    """In the coordinates that get equal noise, over all pairs of rows; by unit vectors of axes."""
+    """In the coordinates that get equal noise, over all pairs of rows; by unit vectors of axes.
+
+    But for the margin of the unit, in which rounded rows of the ball have norm 1 at most.
+    """
     weight = model(mechanism=mechanism)._noise(d).weight
     weights = np.where(np.eye(d, dtype=bool), 1.0, weight)[np.triu_indices(d)]
     rows = rows_of_the_ball(d, d)
-    found = np.array([second_moments(row[None], 1.0)[np.triu_indices(d)] for row in rows])
+    moments = [np.asarray(second_moments(row[None], unit(1.0, d))) for row in rows]
+    found = np.array([each[np.triu_indices(d)] for each in moments])
     found *= weights
     replaced = np.linalg.norm(found[:, None] - found, axis=2).max()
     for neighbours, largest in (
@@ -67,7 +74,7 @@ def test_sensitivity_of_moments_is_a_bound_and_attained(mechanism, d):
     ):
         bound = model(mechanism=mechanism, neighbours=neighbours)._noise(d).sensitivity
         assert bound.relation == neighbours.replace("_", "-")
-        assert largest == pytest.approx(bound.value, rel=1e-12)
+        assert bound.value / unit(1.0, d) ** 2 - 2**-16 <= largest <= bound.value
 
 
 def log_densities(moments, c):
@@ -207,6 +214,74 @@ def test_noise_of_a_release_cannot_be_repeated(mechanism):
     assert apart(first.components_, second.components_) > 1e-9
 
 
+@pytest.mark.parametrize("mechanism", ["gaussian", "mod_sulq", "exponential"])
+@pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
+def test_any_number_of_rows_where_it_is_private(mechanism):
+    settings = {"mechanism": mechanism, "neighbours": "add_remove"}
+    fits = [model(1, **settings).fit(np.zeros((n, 4))) for n in (0, 1, 50)]
+    assert {fit.components_.shape for fit in fits} == {(1, 4)}
+    assert fits[0].guarantee_ == fits[1].guarantee_ == fits[2].guarantee_
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        model(1, mechanism=mechanism).fit(np.zeros((0, 4)))
+
+
+def test_whether_an_epsilon_is_too_large_does_not_depend_on_a_private_number_of_rows():
+    settings = {"mechanism": "exponential", "neighbours": "add_remove", "epsilon": 1e3}
+    messages = set()
+    for n in (0, 1, 1000):
+        with pytest.raises(ValueError, match="epsilon must be at most 931") as error:
+            model(1, **settings).fit(np.zeros((n, 4)))
+        messages.add(str(error.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "exponential"])
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 3e38])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_row_is_drawn_in(mechanism, entry, dtype):
+    X = ellipsoid(100).astype(dtype)
+    X[3, 2] = entry
+    with pytest.warns(UserWarning, match="drawn in"):
+        found = model(mechanism=mechanism).fit(X)
+    assert np.isfinite(found.components_).all()
+    assert "entries that are no numbers" in str(found.guarantee_)
+
+
+def test_the_sampler_says_that_it_is_not_cryptographic():
+    found = model(1, mechanism="exponential").fit(ellipsoid(100))
+    assert "not cryptographic" in str(found.guarantee_)
+    assert "not cryptographic" not in str(model(1).fit(ellipsoid(100)).guarantee_)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "exponential"])
+def test_a_fit_is_charged_before_the_rows_are_summed_up(mechanism, monkeypatch):
+    def refuse(guarantee):
+        assert guarantee.epsilon == pytest.approx(0.5)
+        raise RuntimeError("spent")
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("privclust.embedding._private_pca.charge", refuse)
+    monkeypatch.setattr("privclust.embedding._private_pca.second_moments", never)
+    with pytest.raises(RuntimeError, match="spent"):
+        model(1, mechanism=mechanism, epsilon=0.5).fit(ellipsoid(100))
+
+
+def test_noise_that_hides_components_is_told_from_what_is_released():
+    """For 20 seeds each: at epsilon 1e-9, with one row, and never where the gap is 3 T or more."""
+    X = np.repeat(np.eye(4)[:2], 2000, axis=0)  # two eigenvalues of 2000: T is 41 at epsilon 1
+    for seed in range(20):
+        for rows, epsilon in ((X, 1e-9), (X[:1], 1.0)):
+            with pytest.warns(NoiseWarning, match="hides 1 of 1 sets of components"):
+                model(epsilon=epsilon, random_state=seed).fit(rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model(random_state=seed).fit(X)
+        with pytest.warns(NoiseWarning):  # the two are equal: neither is the first
+            model(1, random_state=seed).fit(X)
+
+
 # --- what is computed ------------------------------------------------------------------------
 
 
@@ -226,16 +301,22 @@ def test_without_noise_to_speak_of_it_is_pca(mechanism, k):
 
 def test_many_rows_are_summed_up_in_parts():
     X = ellipsoid(9000)
-    np.testing.assert_allclose(second_moments(X, 2.0), X.T @ X / 4.0, rtol=1e-12, atol=1e-10)
+    rounded = np.rint(X / 2.0 * 2**16) / 2**16
+    np.testing.assert_array_equal(second_moments(X, 2.0), rounded.T @ rounded)  # of 32 bits: exact
+    np.testing.assert_allclose(second_moments(X, 2.0), X.T @ X / 4.0, atol=9000 * 2**-17)
 
 
 def test_rounding_of_float32_does_not_pass_the_bound():
+    """Rows of float32 that are a little longer than the bound are drawn in to it like others."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 40))
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
-    traces = np.array([np.trace(second_moments(row[None], 1.0)) for row in X])
     assert (X.astype(np.float64) ** 2).sum(axis=1).max() > 1.0 + 1e-9
-    assert traces.max() <= 1.0 + 1e-12
+    with pytest.warns(UserWarning, match="drawn in"):
+        rows, radius, _ = bounded_rows(X, 1.0, "clip")
+    for row in rows:
+        moments = second_moments(row[None], unit(radius, 40))
+        assert int(np.trace(moments.integers)) <= 2**moments.bits
 
 
 def test_units_do_not_matter():
@@ -293,7 +374,10 @@ def test_same_seed_same_bytes():
         ({"norm_bound": -1.0}, "norm_bound must be"),
         ({"out_of_bounds": "drop"}, "out_of_bounds must be one of"),
         ({"random_state": "a"}, "random_state must be"),
-        ({"mechanism": "exponential", "epsilon": 1e13}, "n_samples must be at most 2e"),
+        (
+            {"mechanism": "exponential", "epsilon": 1e13},
+            "epsilon must be at most 2e.*n_samples=100",
+        ),
     ],
 )
 def test_bad_parameters(params, match):
@@ -305,6 +389,6 @@ def test_bad_rows():
     X = ellipsoid(100)
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        model().fit(X)
+        model(out_of_bounds="error").fit(X)
     with pytest.raises(ValueError, match="features"):
         model().fit(ellipsoid(100)).transform(np.zeros((2, 4)))

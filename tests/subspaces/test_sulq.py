@@ -1,16 +1,20 @@
 """SuLQ k-plane: its sensitivity, its noise and what it promises."""
 
 import math
+import pickle
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from privclust.core.grassmann import nearest_subspaces
+from privclust.core.second_moments import in_units, unit
 from privclust.metrics import subspace_cost, wasserstein_distance
-from privclust.privacy import PrivacyLeakWarning, pld_epsilon
+from privclust.privacy import NoiseWarning, PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss
+from privclust.privacy.records import caveats_of_bounds
 from privclust.subspaces import KPlanes, SuLQKPlanes
+from privclust.subspaces._exact_moments import moments_by_subspace
 from privclust.subspaces._subspace_clusterer import random_bases
 
 CALIBRATIONS = ["zcdp", "mod_sulq"]
@@ -37,7 +41,8 @@ def model(k=3, q=3, **params):
 def test_sensitivity_is_a_bound_and_attained(calibration, d):
     """Changes of what is noised, by replacing one row of the ball; unit vectors of axes attain it.
 
-    In the coordinates of each calibration, over the matrices of all clusters together.
+    In the coordinates of each calibration, over the matrices of all clusters together, but for the
+    margin of the unit, in which rounded rows of the ball have norm 1 at most.
     """
     rng = np.random.default_rng(d)
     bases = random_bases(3, d, 1, rng)
@@ -45,17 +50,19 @@ def test_sensitivity_is_a_bound_and_attained(calibration, d):
     weights = np.where(np.eye(d, dtype=bool), 1.0, noise.weight)[np.triu_indices(d)]
 
     def coordinates(row):
-        return nearest_subspaces(row[None], bases)[2][:, *np.triu_indices(d)] * weights
+        rounded = in_units(row[None], unit(1.0, d))
+        return np.asarray(moments_by_subspace(rounded, bases))[:, *np.triu_indices(d)] * weights
 
     rows = rng.standard_normal((300, d))
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), rng.random((300, 1)))
     rows = np.vstack([np.eye(d), rows])
     found = np.array([coordinates(row) for row in rows]).reshape(len(rows), -1)
     largest = np.linalg.norm(found[:, None] - found, axis=2).max()
-    assert largest == pytest.approx(math.sqrt(2), rel=1e-12)
-    assert largest <= noise.sensitivity.value * (1 + 1e-12)
+    assert largest <= noise.sensitivity.value
+    least = 1.0 / unit(1.0, d) ** 2 - 2**-16
+    assert largest >= math.sqrt(2) * least
     added = model(calibration=calibration, neighbours="add_remove").round_noise(d, 1).sensitivity
-    assert np.linalg.norm(found, axis=1).max() == pytest.approx(added.value, rel=1e-12)
+    assert least <= np.linalg.norm(found, axis=1).max() <= added.value == 1.0
 
 
 @pytest.mark.parametrize(("neighbours", "delta2"), [("replace_one", 2.0), ("add_remove", 1.0)])
@@ -74,7 +81,7 @@ def test_calibration_spends_the_budget(neighbours, delta2, n_init, max_iter):
     assert 0.7 * (1 - 1e-6) < found.guarantee_.epsilon <= 0.7
     assert found.guarantee_.definition == "approximate"
     assert found.guarantee_.relation == neighbours.replace("_", "-")
-    assert found.guarantee_.caveats == ()
+    assert found.guarantee_.caveats == caveats_of_bounds(found)
 
 
 def test_mod_sulq_scale_by_hand():
@@ -158,6 +165,67 @@ def test_same_seed_same_bytes():
     for init in ("random", SuLQKPlanes(3, 3, norm_bound=1.0), KPlanes(3, 3)):
         first, second = (model(init=init).fit(X).subspaces_ for _ in range(2))
         assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
+def test_any_number_of_rows_where_it_is_private(n):
+    found = model(neighbours="add_remove").fit(np.zeros((n, 5)))
+    many = model(neighbours="add_remove").fit(np.zeros((40, 5)))
+    assert found.subspaces_.shape == many.subspaces_.shape == (3, 5, 3)
+    assert found.guarantee_ == many.guarantee_
+    with pytest.raises(ValueError, match="n_clusters"):
+        model().fit(np.zeros((2, 5)))
+
+
+@pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf, 1e300])
+def test_any_row_is_drawn_in(entry):
+    X, _ = rows_near_subspaces(100)
+    X[3, 1] = entry
+    with pytest.warns(UserWarning, match="drawn in"):
+        found = model().fit(X)
+    assert found.labels_.shape == (100,)
+    assert "entries that are no numbers" in str(found.guarantee_)
+    with pytest.raises(ValueError, match=r"NaN|infinity|norm_bound"):
+        model(out_of_bounds="error").fit(X)
+
+
+def test_labels_are_not_released():
+    found = model().fit(rows_near_subspaces(100)[0])
+    for other in (found.released(), pickle.loads(pickle.dumps(found))):
+        assert not hasattr(other, "labels_")
+        np.testing.assert_array_equal(other.subspaces_, found.subspaces_)
+
+
+def test_rounds_are_charged_before_the_rows_are_looked_at(monkeypatch):
+    charged = []
+
+    def refuse(guarantee):
+        charged.append(guarantee)
+        raise RuntimeError("spent")
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("privclust.subspaces._sulq.charge", refuse)
+    monkeypatch.setattr("privclust.subspaces._sulq.moments_by_subspace", never)
+    with pytest.raises(RuntimeError, match="spent"):
+        model(epsilon=0.5, n_init=2).fit(rows_near_subspaces(100)[0])
+    assert [round(each.epsilon, 4) for each in charged] == [0.5]
+
+
+def test_noise_that_hides_subspaces_is_told_from_what_is_released():
+    """For 20 seeds each: at epsilon 1e-9, with one row, and never where the gap is 3 T or more."""
+    axes = np.repeat(np.eye(2), 3000, axis=0)  # moments diag(3000, 0): T is 62 at epsilon 1
+    for seed in range(20):
+        params = {"init": np.eye(2)[:, :, None], "max_iter": 3, "random_state": seed}
+        for X, epsilon in ((axes, 1e-9), (axes[:2], 1.0)):
+            with pytest.warns(NoiseWarning, match="hides . of 2 subspaces"):
+                model(2, 1, epsilon=epsilon, **params).fit(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model(2, 1, **params).fit(axes)
 
 
 # --- what is computed ------------------------------------------------------------------------

@@ -1,10 +1,17 @@
 """Exact and Gibbs samplers of Bingham distributions on spheres and on orthonormal frames."""
 
 from privclust.bingham._sampler import (
+    IN_FLOATING_POINT,
     LARGEST_CONCENTRATION,
     full_basis,
     sample_matrix_bingham,
     sample_vector_bingham,
 )
 
-__all__ = ["LARGEST_CONCENTRATION", "full_basis", "sample_matrix_bingham", "sample_vector_bingham"]
+__all__ = [
+    "IN_FLOATING_POINT",
+    "LARGEST_CONCENTRATION",
+    "full_basis",
+    "sample_matrix_bingham",
+    "sample_vector_bingham",
+]

@@ -11,6 +11,12 @@ from privclust.core.validation import as_generator, check_integer
 LARGEST_CONCENTRATION = 1e12
 """Of entries of A: up to here rounding changes the density by less than about a thousandth."""
 
+IN_FLOATING_POINT = (
+    "sampled in floating point, by a generator that is not cryptographic: low-order bits are not "
+    "protected"
+)
+"""What a guarantee for a draw says of the sampler: numpy's PCG64, however it is seeded."""
+
 _SYMMETRY_TOLERANCE = 1e-8  # part of the largest entry by which A and A' may differ
 _ORTHONORMALITY_TOLERANCE = 1e-6
 

@@ -1,7 +1,6 @@
 from ._alignment import align as align
 from ._dpdsne import DPdSNE as DPdSNE
 from ._private_pca import PrivatePCA as PrivatePCA
-from ._private_pca import second_moments as second_moments
 from ._privatemail import PrivateMail as PrivateMail
 from ._random_projection import PrivateRandomProjection as PrivateRandomProjection
 from ._retrieval_protocol import Message as Message

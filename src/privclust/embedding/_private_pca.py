@@ -8,26 +8,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.core.fixed_point import LARGEST_ROWS
 from privclust.core.hints import RandomState
+from privclust.core.second_moments import second_moments, unit
 from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+from privclust.privacy.spectra import warn_if_hidden
 
-_CHUNK_ROWS = 4096  # rows whose products are summed up at once, as float64
 
-
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrivatePCA(
+    PrivateEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Principal components, about the origin, released with differential privacy.
 
     The components are the eigenvectors of the `n_components` largest eigenvalues of the second
     moments :math:`M = \sum x x'` of rows x, which are divided by `norm_bound` first. They are not
     centred: the mean would have to be paid for; subtract a centre that is known without the data.
+    The sums are exact: entries of rows are rounded to multiples of 2^-16 of `norm_bound`, a little
+    enlarged, so that the sensitivities below hold of what is computed
+    (``privclust.core.second_moments``).
 
     **gaussian**, the default: M plus a symmetric matrix of normal noise ("analyze Gauss"), of which
     the eigenvectors are post-processing.
@@ -59,7 +66,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     For 1, d - 1 and d components the draw is exact and the loss epsilon, pure. For others it is the
     state of a Gibbs sampler after `n_sweeps` sweeps from a uniformly random frame, private in the
-    limit of many sweeps only, which `guarantee_` says.
+    limit of many sweeps only, which `guarantee_` says. All draws are made in floating point and by
+    numpy's generator, which is not cryptographic; with ``random_state=None`` the operating system
+    seeds it. `guarantee_` says this too.
 
     **What is private** are the components. `transform` projects whatever rows it is given and adds
     no noise: it protects none of them.
@@ -79,9 +88,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Largest Euclidean norm of a row, known without the data. None takes it from the data, with
         a warning, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound, with a warning, or refused.
+        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        any row is taken: one with infinite entries by these alone, and NaN as 0.
     neighbours : {"replace_one", "add_remove"}
-        For which neighbours the guarantee is.
+        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken,
+        none included, and ``"exponential"`` takes an epsilon up to 931.
     n_sweeps : int
         Of the Gibbs sampler of ``"exponential"``, where it is needed.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -97,6 +108,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         along each component. None for ``"exponential"``, which releases none.
     guarantee_ : privclust.privacy.Guarantee
     n_features_in_ : int
+
+    Warns
+    -----
+    NoiseWarning
+        If the released moments alone say that noise decides on the components
+        (``privclust.privacy.spectra``); not for ``"exponential"``, which releases none.
 
     References
     ----------
@@ -151,7 +168,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers; float32 is not copied.
+            Finite numbers, or any where they are drawn in to a `norm_bound`; float32 is not copied.
         y : None
             Not used.
 
@@ -162,18 +179,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         ValueError
-            If X is not finite, has fewer features than components, or a parameter is out of its
-            range.
+            If a parameter is out of its range, X has fewer features than components, or is not
+            finite where it must be.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=self.neighbours)
         check_parameters(self, X)
         source = noise_source(self.random_state)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        moments = second_moments(rows, radius)
+        doubts = (*leaks, *caveats_of_bounds(self))
         if self.mechanism == "exponential":
-            self._draw_frame(moments, len(X), source, leaks)
+            self._draw_frame(rows, radius, source, bool(leaks), doubts)
         else:
-            self._add_noise(moments, radius, source, leaks)
+            self._add_noise(rows, radius, source, bool(leaks), doubts)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -201,59 +218,75 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
-    def _add_noise(self, moments, radius, source, leaks):
+    def _add_noise(self, rows, radius, source, leaks, caveats):
         """Release noised moments, and keep what follows from them."""
-        noise = self._noise(len(moments))
-        noised = noise.release(moments[None], source)[0]
-        self.components_, values = _leading(noised, self.n_components)
-        self.explained_ = values * radius**2
+        noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
         self.guarantee_ = Guarantee.of(
             [noise.statement("second moments", units="rows of norm 1")],
             "none" if leaks else "approximate",
             noise.sensitivity.relation,
             delta=self.delta,
             seeded=is_seeded(source),
-            caveats=leaks,
+            caveats=caveats,
         )
+        charge(self.guarantee_)
+        noised = noise.release(second_moments(rows, length)[None], source)
+        self.components_, values = _leading(noised[0], self.n_components)
+        self.explained_ = values * length**2
+        warn_if_hidden(noised, self.n_components, noise, of="sets of components", stacklevel=3)
 
     def _noise(self, n_features):
         """Return the symmetric noise of either Gaussian mechanism."""
         mod_sulq, budget = self.mechanism == "mod_sulq", (self.epsilon, self.delta)
         return second_moment_noise(n_features, self.neighbours, *budget, mod_sulq=mod_sulq)
 
-    def _draw_frame(self, moments, n_samples, source, leaks):
+    def _draw_frame(self, rows, radius, source, leaks, caveats):
         """Release a draw of the matrix Bingham distribution."""
         # compiled code, which the other mechanisms need not wait for
-        from privclust.bingham import LARGEST_CONCENTRATION, sample_matrix_bingham
+        from privclust.bingham import IN_FLOATING_POINT, sample_matrix_bingham
 
-        d, k = len(moments), self.n_components
+        d, k = rows.shape[1], self.n_components
         relation = Neighbours.of(self.neighbours)
         bound = Sensitivity(1.0, "range", relation, "|V'x|^2 lies in [0, 1]")
-        one_sided = relation is Neighbours.ADD_REMOVE
-        draw = Exponential(bound, self.epsilon, one_sided=one_sided)
-        if draw.factor * n_samples > LARGEST_CONCENTRATION:  # by the rows' bound, not by them
-            most = LARGEST_CONCENTRATION * self.epsilon / draw.factor
-            raise ValueError(
-                f"epsilon * n_samples must be at most {most:g} for mechanism='exponential', got "
-                f"epsilon={self.epsilon!r} for n_samples={n_samples}"
-            )
-        rng = unprotected_generator(source)
-        start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data
-        frame = sample_matrix_bingham(
-            draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
-        )
-        self.components_, self.explained_ = np.ascontiguousarray(frame.T), None
+        draw = Exponential(bound, self.epsilon, one_sided=relation is Neighbours.ADD_REMOVE)
+        self._check_concentration(draw.factor, relation, len(rows))
         release = draw.statement(
             "components",
             mechanism="matrix Bingham",
             noise="density e^({factor:.4g} tr(V' M V))",
             units="rows of norm 1",
         )
-        self.guarantee_ = self._promise_of_frame(release, k in (1, d - 1, d), source, leaks)
+        caveats = (*caveats, IN_FLOATING_POINT)
+        is_exact = k in (1, d - 1, d)
+        self.guarantee_ = self._promise_of_frame(release, is_exact, source, leaks, caveats)
+        charge(self.guarantee_)
+        moments = np.asarray(second_moments(rows, unit(radius, d)))
+        rng = unprotected_generator(source)
+        start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data
+        frame = sample_matrix_bingham(
+            draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
+        )
+        self.components_, self.explained_ = np.ascontiguousarray(frame.T), None
 
-    def _promise_of_frame(self, release, is_exact, source, leaks):
+    def _check_concentration(self, factor, relation, n_samples):
+        """Raise a ValueError if moments of so many rows, whatever they are, are too large to draw.
+
+        Where their number is private, it is that of the most that there may be.
+        """
+        from privclust.bingham import LARGEST_CONCENTRATION
+
+        number, most = f"n_samples={n_samples}", n_samples
+        if relation is Neighbours.ADD_REMOVE:
+            number, most = f"neighbours={self.neighbours!r}", LARGEST_ROWS
+        if factor * most > LARGEST_CONCENTRATION:
+            largest = LARGEST_CONCENTRATION / most * (self.epsilon / factor)
+            raise ValueError(
+                f"epsilon must be at most {largest:.4g} for mechanism='exponential' with {number}, "
+                f"got {self.epsilon!r}"
+            )
+
+    def _promise_of_frame(self, release, is_exact, source, leaks, caveats):
         """State what a draw promises."""
-        caveats = (*leaks, "drawn in floating point")
         relation, seeded = Neighbours.of(self.neighbours), is_seeded(source)
         if leaks or is_exact:
             return Guarantee.of(
@@ -271,38 +304,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "is, is not known",
             ),
         )
-
-
-def second_moments(rows: np.ndarray, radius: float) -> np.ndarray:
-    """Return the sum of x x' over rows in units of a radius: what noise is added to.
-
-    A float32 row may exceed the bound by its rounding, on which the sensitivity rests: it is drawn
-    in once more.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Within the ball of that radius, up to rounding.
-    radius : float
-        Positive.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_features), float64
-
-    Examples
-    --------
-    >>> second_moments(np.array([[2.0, 0.0], [0.0, 1.0]]), 2.0)
-    array([[1.  , 0.  ],
-           [0.  , 0.25]])
-    """
-    moments = np.zeros((rows.shape[1], rows.shape[1]))
-    for block in gen_batches(len(rows), _CHUNK_ROWS):
-        chunk = rows[block].astype(np.float64) / radius
-        norms = np.sqrt(np.einsum("ij,ij->i", chunk, chunk))
-        chunk /= np.maximum(norms, 1.0)[:, None]
-        moments += chunk.T @ chunk
-    return moments
 
 
 def _leading(matrix, k):

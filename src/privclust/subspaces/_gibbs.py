@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from privclust.bingham import LARGEST_CONCENTRATION, full_basis
+from privclust.bingham import IN_FLOATING_POINT, LARGEST_CONCENTRATION, full_basis
 from privclust.core.hints import RandomState
 from privclust.core.validation import GROUPS, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
@@ -29,10 +29,6 @@ from privclust.subspaces._subspace_clusterer import (
 _IN_THE_LIMIT = (
     "a Gibbs sampler has its distribution in the limit of many sweeps only; where it is within g "
     "of it in total variation, the promise is (epsilon, delta + (1 + e^epsilon) g)"
-)
-_IN_FLOATING_POINT = (
-    "sampled in floating point, by a generator that is not cryptographic: low-order bits are not "
-    "protected"
 )
 _ONE_STATE = (
     "labels_ and subspaces_ are one sample and the release; diagnostics_ are not part of it"
@@ -232,7 +228,7 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             noise="density exp(-{epsilon:.4g} / 2 sum of squared distances)",
             units="in units of norm_bound",
         )
-        caveats = [_IN_THE_LIMIT, _IN_FLOATING_POINT, _ONE_STATE]
+        caveats = [_IN_THE_LIMIT, IN_FLOATING_POINT, _ONE_STATE]
         if self.n_kept:
             caveats.append(
                 f"holds for the last state alone: releasing the {self.n_kept} states of "

@@ -104,7 +104,7 @@ def check_magnitude(X: np.ndarray) -> None:
     """Raise a ValueError if squares of entries could overflow."""
     largest = max(-float(X.min()), float(X.max()))
     if largest > _LARGEST_ENTRY:
-        raise ValueError(f"X has a magnitude above {_LARGEST_ENTRY:g}, got {largest:g}: rescale X")
+        raise ValueError(f"X has a magnitude above {_LARGEST_ENTRY:g}: rescale X")
 
 
 def starting_bases(

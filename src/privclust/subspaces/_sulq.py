@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
-from privclust.core.grassmann import nearest_subspaces, principal_bases, residuals
+from privclust.core.grassmann import principal_bases, residuals
 from privclust.core.hints import RandomState
+from privclust.core.second_moments import in_units, unit
 from privclust.core.validation import DELTA, GROUPS, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import check_neighbours
+from privclust.privacy.spectra import warn_if_hidden
+from privclust.subspaces._exact_moments import moments_by_subspace
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
     SubspaceClusterer,
@@ -26,7 +29,7 @@ from privclust.subspaces._subspace_clusterer import (
 )
 
 
-class SuLQKPlanes(SubspaceClusterer):
+class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     r"""k-plane clustering by noised second moments (SuLQ).
 
     Each of `max_iter` rounds assigns rows to their nearest subspace and releases, with normal
@@ -36,7 +39,10 @@ class SuLQKPlanes(SubspaceClusterer):
 
     **Sensitivity.** Given the subspaces of the round, which are made of earlier releases, a row's
     cluster depends on that row alone, so that a row x adds :math:`x x'` to one matrix and changes
-    no other term. With :math:`\|x\| \le 1` and Frobenius norms over all k matrices together:
+    no other term. That holds of what is computed, to the last bit: rows are rounded to multiples of
+    2^-16 of `norm_bound`, a little enlarged, and sums of their products are integers, which get
+    their noise as such (``privclust.core.second_moments``). With :math:`\|x\| \le 1` and Frobenius
+    norms over all k matrices together:
 
     - *add-remove*: the change has norm :math:`\|x x'\|_F = \|x\|^2 \le 1`.
     - *replace-one*, x by y: in one cluster :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 -
@@ -95,9 +101,11 @@ class SuLQKPlanes(SubspaceClusterer):
         Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
         and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound, with a warning, or refused.
+        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        any row is taken: one with infinite entries by these alone, and NaN as 0.
     neighbours : {"replace_one", "add_remove"}
-        For which neighbours the guarantee is.
+        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken,
+        none included, and fewer than clusters.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -106,11 +114,17 @@ class SuLQKPlanes(SubspaceClusterer):
     subspaces_ : ndarray of shape (n_clusters, n_features, dimension)
         Orthonormal bases, as columns.
     labels_ : ndarray of shape (n_samples,)
-        Nearest subspace of each row of X. These are not private: they stay with who holds the rows.
+        Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
         Rounds of each run.
     n_features_in_ : int
+
+    Warns
+    -----
+    NoiseWarning
+        If the released matrices alone say that noise decides on a subspace
+        (``privclust.privacy.spectra``).
 
     References
     ----------
@@ -174,7 +188,8 @@ class SuLQKPlanes(SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points near linear subspaces, each of which belongs to one of them; finite.
+            Points near linear subspaces, each of which belongs to one of them. Finite, unless they
+            are drawn in to a `norm_bound`.
         y : None
             Not used.
 
@@ -185,32 +200,41 @@ class SuLQKPlanes(SubspaceClusterer):
         Raises
         ------
         ValueError
-            If X is not finite, has fewer rows than clusters or no more features than dimensions, a
-            parameter is out of its range, or the guarantee of `init` is for other neighbours.
+            If a parameter is out of its range, X has no more features than dimensions, has fewer
+            rows than clusters (``"replace_one"``), is not finite where it must be, or the guarantee
+            of `init` is for other neighbours.
         """
-        X = validate_data(self, X, dtype=np.float64, order="C")
-        check_parameters(self, X)
+        X = private_records(self, X, neighbours=self.neighbours)
+        any_count = Neighbours.of(self.neighbours) is Neighbours.ADD_REMOVE
+        check_parameters(self, X, count_is_public=not any_count)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        rows = rows / radius
+        bounded, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        rows = in_units(bounded, unit(radius, X.shape[1]))
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self.round_noise(X.shape[1], n_runs * self.max_iter)
         largest_inside = -math.inf
-        for _ in range(n_runs):
+        for run in range(n_runs):
             bases, start, reads_data = starting_bases(
                 self.init, X, self.n_clusters, self.dimension, rng, seeded=is_seeded(source)
             )
-            for _ in range(self.max_iter):
-                noised = noise.release(nearest_subspaces(rows, bases)[2], source)
-                bases = principal_bases(noised, self.dimension)
+            if run == 0:  # a start of its own, which has been charged, comes with the first alone
+                self.guarantee_ = self._promise(noise, start, reads_data, is_seeded(source), leaks)
+            noised, bases = self._run(rows, bases, noise, source)
             inside = float((bases * (noised @ bases)).sum())
             if inside > largest_inside:
-                largest_inside, self.subspaces_ = inside, bases
-        self.guarantee_ = self._promise(noise, start, reads_data, is_seeded(source), leaks)
-        self.labels_ = residuals(rows, self.subspaces_).argmin(axis=1)
+                largest_inside, released, self.subspaces_ = inside, noised, bases
+        warn_if_hidden(released, self.dimension, noise, of="subspaces", stacklevel=2)
+        self.labels_ = residuals(bounded, self.subspaces_).argmin(axis=1)
         self.n_iter_ = self.max_iter
         return self
+
+    def _run(self, rows, bases, noise, source):
+        """Do all rounds from one start; return the matrices released last, and their subspaces."""
+        for _ in range(self.max_iter):
+            noised = noise.release(moments_by_subspace(rows, bases), source)
+            bases = principal_bases(noised, self.dimension)
+        return noised, bases
 
     def round_noise(self, n_features: int, n_rounds: int) -> SymmetricGaussian:
         """Return the noise of each of so many rounds, on second moments of rows of norm 1."""
@@ -225,7 +249,7 @@ class SuLQKPlanes(SubspaceClusterer):
         )
 
     def _promise(self, noise, start, reads_data, seeded, leaks):
-        """State what the fit promises, the start included."""
+        """State what the fit promises, the start included; charge what the rounds cost."""
         promise, caveats = start_guarantee(start, reads_data)
         relation = noise.sensitivity.relation
         rounds = Guarantee.of(
@@ -234,9 +258,10 @@ class SuLQKPlanes(SubspaceClusterer):
             relation,
             delta=self.delta,
             seeded=seeded,
-            caveats=(*leaks, *caveats),
+            caveats=(*leaks, *caveats, *caveats_of_bounds(self)),
         )
         if promise is None:
+            charge(rounds)
             return rounds
         if relation is Neighbours.REPLACE_ONE:
             promise = promise.to_replace_one()
@@ -245,4 +270,6 @@ class SuLQKPlanes(SubspaceClusterer):
                 f"init: the guarantee of {type(start).__name__} is for replace-one neighbours and "
                 f"says nothing for neighbours={self.neighbours!r}"
             )
-        return rounds.compose(promise)
+        whole = rounds.compose(promise)
+        charge(rounds)
+        return whole

@@ -8,14 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from privclust.core.grassmann import nearest_subspaces
-from privclust.embedding import (
-    SMLQ,
-    PrivateMail,
-    PrivateRandomProjection,
-    search_sensitivity,
-    second_moments,
-)
+from privclust.core.second_moments import in_units, second_moments, unit
+from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
 from privclust.kmeans import DPLloyd, Grid, Sketch, sensitivities
 from privclust.mixtures import MixtureParameters, expected_statistics
 from privclust.papers.audit.cases.audit_case import N_PUBLIC, Claim, public_features
@@ -23,6 +17,7 @@ from privclust.privacy.audit import add_remove, replace_one
 from privclust.privacy.bounds import declared_box
 from privclust.subspaces import (
     SuLQKPlanes,
+    moments_by_subspace,
     most_central,
     neighbour_radii,
     printed_sensitivity,
@@ -136,7 +131,8 @@ class SubspaceMoments(SensitivityCase):
 
     def function(self, rows):
         """Return the moments of both clusters."""
-        return nearest_subspaces(np.ascontiguousarray(rows), self._bases)[2]
+        rounded = in_units(np.ascontiguousarray(rows), unit(1.0, self.d))
+        return np.asarray(moments_by_subspace(rounded, self._bases))
 
 
 class SecondMoments(SensitivityCase):
@@ -148,7 +144,7 @@ class SecondMoments(SensitivityCase):
 
     def function(self, rows):
         """Return the matrix."""
-        return second_moments(rows, 1.0)
+        return np.asarray(second_moments(np.ascontiguousarray(rows), unit(1.0, self.d)))
 
 
 class ProjectedRow(SensitivityCase):

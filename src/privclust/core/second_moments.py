@@ -1,0 +1,131 @@
+r"""Second moments of rows of a ball as exact sums, whatever order, block or BLAS.
+
+Rows are rounded, each by itself, to multiples of 2^-16 of a unit that is a little larger than the
+ball's radius (`unit`), so that a rounded row has norm at most 1 and its :math:`x x'` Frobenius norm
+at most 1, as represented. Products of such numbers are multiples of 2^-32: matrix products of
+blocks are exact, and blocks are added up as integers.
+
+Rounding moves an entry by at most 2^-17 of the unit: of n rows the moments by n 2^-16 at the most,
+of rows whose roundings do not conspire by some 2^-17 sqrt(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust.core.compiled import kernel
+from privclust.core.fixed_point import (
+    EXACT_ROWS,
+    FACTOR_BITS,
+    PRODUCT_BITS,
+    FixedPoint,
+    check_row_count,
+    rounded_factor,
+    unit_margin,
+)
+
+_CHUNK_ROWS = 4096  # rows whose products are summed up at once, as float64
+
+
+def unit(radius: float, n_features: int) -> float:
+    """Return the unit in which rounded rows of norm up to a radius have norm 1 at most."""
+    return radius * unit_margin(n_features, FACTOR_BITS)
+
+
+def in_units(rows: np.ndarray, unit: float) -> np.ndarray:
+    """Return rows over a unit, rounded to multiples of 2^-16; each by itself.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features), float64 or float32
+        In C order, of magnitude up to 2^34 units.
+    unit : float
+        Positive.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features), float64
+
+    Examples
+    --------
+    >>> in_units(np.array([[1.0, -3.0]]), 2.0)
+    array([[ 0.5, -1.5]])
+    """
+    rounded = np.empty(rows.shape)
+    _divide(rows, unit, rounded)
+    return rounded
+
+
+@kernel()
+def _divide(rows, unit, rounded):
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            rounded[i, j] = rounded_factor(np.float64(rows[i, j]) / unit)
+
+
+class MomentSums:
+    """Sums of x x' over rows of each of several groups, exact; to be added up block by block.
+
+    Examples
+    --------
+    >>> sums = MomentSums(1, 2)
+    >>> sums.add(0, np.array([[1.0, 0.5]]))
+    >>> np.asarray(sums.total())
+    array([[[1.  , 0.5 ],
+            [0.5 , 0.25]]])
+    """
+
+    def __init__(self, n_groups: int, n_features: int) -> None:
+        self._integers = np.zeros((n_groups, n_features, n_features), dtype=np.int64)
+        self._pending = np.zeros(self._integers.shape)
+        self._n_pending = 0
+
+    def add(self, group: int, rows: np.ndarray) -> None:
+        """Add at most 2^20 rows, as `in_units` returns them, of norm up to 1, to one group."""
+        if self._n_pending + len(rows) > EXACT_ROWS:
+            self._settle()
+        self._n_pending += len(rows)
+        self._pending[group] += rows.T @ rows
+
+    def total(self) -> FixedPoint:
+        """Return the sums, (n_groups, n_features, n_features), multiples of 2^-32."""
+        self._settle()
+        return FixedPoint(self._integers.copy(), PRODUCT_BITS)
+
+    def _settle(self):
+        """Turn what is exact as doubles into integers, which have more room."""
+        self._integers += FixedPoint.of_exact(self._pending, PRODUCT_BITS).integers
+        self._pending[:] = 0.0
+        self._n_pending = 0
+
+
+def second_moments(rows: np.ndarray, unit: float) -> FixedPoint:
+    """Return the sum of x x' over rows in units: what noise is added to.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features), float64 or float32
+        In C order, of norm up to the radius that the unit was made of; any number of them.
+    unit : float
+        See `unit`.
+
+    Returns
+    -------
+    FixedPoint of shape (n_features, n_features)
+
+    Raises
+    ------
+    ValueError
+        If there are more rows than exact sums have room for.
+
+    Examples
+    --------
+    >>> np.asarray(second_moments(np.array([[2.0, 0.0], [0.0, 1.0]]), 2.0))
+    array([[1.  , 0.  ],
+           [0.  , 0.25]])
+    """
+    check_row_count(len(rows))
+    sums = MomentSums(1, rows.shape[1])
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        sums.add(0, in_units(rows[start : start + _CHUNK_ROWS], unit))
+    return sums.total()[0]

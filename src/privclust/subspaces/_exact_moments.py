@@ -1,0 +1,93 @@
+r"""Second moments by nearest subspace, in which every row counts by itself to the last bit.
+
+Rows are multiples of 2^-16 of norm at most 1 (`privclust.core.second_moments`). The bases are
+public; rounded to multiples of 2^-30, their products with a row, of which all partial sums are
+below 2, are exact in 53 bits: so a matrix product gives the same bits whatever BLAS does, and
+however many rows there are. What is left, squares and their comparison, is done by a compiled loop
+in the order of the columns. A row's subspace thus depends on that row and the bases alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust.core.compiled import kernel
+from privclust.core.fixed_point import SUM_BITS, FixedPoint, check_row_count
+from privclust.core.grassmann import blocks
+from privclust.core.second_moments import MomentSums
+
+
+def moments_by_subspace(rows: np.ndarray, bases: np.ndarray) -> FixedPoint:
+    r"""Return :math:`\sum x x'` over the rows that are nearest to each subspace.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        As `privclust.core.second_moments.in_units` returns them, of norm up to 1; any number.
+    bases : ndarray of shape (n_clusters, n_features, dimension)
+        Orthonormal columns.
+
+    Returns
+    -------
+    FixedPoint of shape (n_clusters, n_features, n_features)
+
+    Raises
+    ------
+    ValueError
+        If there are more rows than exact sums have room for.
+
+    Examples
+    --------
+    >>> rows, bases = np.array([[1.0, 0.0], [0.0, 0.5]]), np.eye(2)[:, :, None]
+    >>> np.asarray(moments_by_subspace(rows, bases)).tolist()
+    [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.25]]]
+    """
+    check_row_count(len(rows))
+    n_clusters, n_features, dimension = bases.shape
+    columns = rounded_columns(bases)
+    sums = MomentSums(n_clusters, n_features)
+    for part in blocks(len(rows), max(n_clusters * dimension, n_features)):
+        block = rows[part]
+        labels = _labels(block, columns, n_clusters)
+        for k in range(n_clusters):
+            sums.add(k, block[labels == k])
+    return sums.total()
+
+
+def labels_by_subspace(rows: np.ndarray, bases: np.ndarray) -> np.ndarray:
+    """Return the nearest subspace of each row, int64, of equals the first; as of the moments."""
+    labels = np.empty(len(rows), dtype=np.int64)
+    columns = rounded_columns(bases)
+    for part in blocks(len(rows), columns.shape[1]):
+        labels[part] = _labels(rows[part], columns, len(bases))
+    return labels
+
+
+def rounded_columns(bases: np.ndarray) -> np.ndarray:
+    """Return all columns side by side, multiples of 2^-30, (n_features, n_clusters dimension)."""
+    columns = np.ascontiguousarray(bases.transpose(1, 0, 2)).reshape(bases.shape[1], -1)
+    return np.ldexp(np.rint(np.ldexp(columns, SUM_BITS)), -SUM_BITS)
+
+
+def _labels(rows, columns, n_clusters):
+    """Return the subspace of each row in which its projection is longest."""
+    labels = np.empty(len(rows), dtype=np.int64)
+    _longest_projections(rows @ columns, n_clusters, labels)
+    return labels
+
+
+@kernel()
+def _longest_projections(coordinates, n_clusters, labels):
+    """Write which group of columns has the largest sum of squares, of equals the first."""
+    dimension = coordinates.shape[1] // n_clusters
+    for i in range(coordinates.shape[0]):
+        largest, nearest = -1.0, 0
+        for k in range(n_clusters):
+            inside = 0.0
+            for c in range(dimension):
+                coordinate = coordinates[i, k * dimension + c]
+                inside += coordinate * coordinate
+            is_longer = inside > largest
+            largest = inside if is_longer else largest
+            nearest = k if is_longer else nearest
+        labels[i] = nearest
