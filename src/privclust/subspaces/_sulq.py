@@ -135,6 +135,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.zeros((4000, 3))
     >>> X[:2000, 0], X[2000:, 1] = rng.uniform(-1, 1, (2, 2000))
