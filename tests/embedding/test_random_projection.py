@@ -1,13 +1,14 @@
 """Private random projections: sensitivity, noise and promises."""
 
 import math
+from fractions import Fraction
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.embedding._random_projection import PrivateRandomProjection
+from privclust.embedding._random_projection import PrivateRandomProjection, _project
 from privclust.privacy import PrivacyLeakWarning
 
 
@@ -191,8 +192,9 @@ def test_bad_rows():
     with pytest.raises(ValueError, match="features"):
         found.transform(X[:, :4])
     X[0, 0] = np.inf
-    with pytest.raises(ValueError, match="infinity"):
-        found.transform(X)
+    for params in ({"out_of_bounds": "error"}, {"neighbours": "attribute"}):
+        with pytest.raises(ValueError, match=r"infinity|norm above"):
+            model(**params).fit(unit_rows()).transform(X)
 
 
 def test_noise_from_another_source_leaves_the_projection_and_the_model_alone():
@@ -210,3 +212,86 @@ def test_a_guarantee_says_where_the_noise_now_comes_from():
     fitted = model().fit(unit_rows())
     assert fitted.guarantee_.seeded
     assert not fitted.with_noise_from(None).guarantee_.seeded
+
+
+# --- exact sums ------------------------------------------------------------------------------
+
+
+def integers(found, X):
+    """What noise is added to."""
+    return found._integers(X, found._unit())
+
+
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (20, 3), (300, 2), (1280, 4)])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0])
+def test_a_projected_row_is_exact_and_its_own(d, k, epsilon):
+    X = 2.5 * unit_rows(201, d)
+    found = model(k, norm_bound=2.5, epsilon=epsilon).fit(X)
+    whole = integers(found, X)
+    rows = np.rint(np.ldexp(X / found._unit(), found._bits)).astype(np.int64)
+    matrix = np.ldexp(found.components_.T, 20).astype(np.int64)
+    np.testing.assert_array_equal(whole.integers, rows @ matrix)
+    assert (np.abs(rows) @ np.abs(matrix)).max() < 2**53
+    assert (rows.astype(object) ** 2).sum(axis=1).max() <= 4**found._bits
+    assert 64 * found.sigma_ / found._unit() * 2.0**whole.bits < 2**63
+    order = np.random.default_rng(0).permutation(201)
+    np.testing.assert_array_equal(integers(found, X[order]).integers, whole.integers[order])
+    for i in (0, 100, 200):
+        np.testing.assert_array_equal(integers(found, X[i : i + 1]).integers[0], whole.integers[i])
+
+
+@pytest.mark.parametrize(("d", "k"), [(20, 3), (5, 8), (300, 2)])
+def test_row_sensitivity_is_a_bound_of_what_is_represented(d, k):
+    """In whole numbers, for the worst pair of rows and many others."""
+    found = model(k, norm_bound=0.3).fit(unit_rows(d=d))
+    worst = np.linalg.svd(found.components_)[2][:1]
+    X = 0.3 * np.vstack([worst, unit_rows(500, d)]) * (1 + 1e-12)
+    projected = integers(found, X).integers.astype(object)
+    largest = max(4 * sum(entry**2 for entry in row) for row in projected)  # of x and -x
+    in_units = Fraction(found.sensitivity_.value) / Fraction(found._unit())
+    assert largest <= in_units**2 * 4 ** (found._bits + 20)
+    assert largest >= 0.9999 * float(in_units**2) * 4 ** (found._bits + 20)
+
+
+def test_attributes_of_a_row_are_summed_up_by_themselves():
+    """Alone as among others, and as near the true sums as the sensitivity takes it."""
+    X = 1e8 * unit_rows(101)
+    found = model(neighbours="attribute", norm_bound=1e8).fit(X)
+    matrix = np.ascontiguousarray(found.components_.T)
+    projected, alone = np.empty((101, 3)), np.empty((1, 3))
+    _project(X, matrix, projected)
+    for i in range(101):
+        _project(X[i : i + 1].copy(), matrix, alone)
+        np.testing.assert_array_equal(alone[0], projected[i])
+        exact = [
+            sum(Fraction(x) * Fraction(p) for x, p in zip(X[i], column, strict=True))
+            for column in found.components_
+        ]
+        errors = [float(e - Fraction(z)) for e, z in zip(exact, projected[i], strict=True)]
+        assert 0 < 2 * np.linalg.norm(errors) < found._rounding_of_sums()
+    unbounded = model(neighbours="attribute", norm_bound=None).fit(X)
+    assert "no bound either" in str(unbounded.guarantee_)
+    assert "no bound either" not in str(found.guarantee_)
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
+def test_any_row_is_drawn_in(entry):
+    X = unit_rows(5)
+    X[2, 3] = entry
+    found = model().fit(X)
+    with pytest.warns(UserWarning, match="drawn in"):
+        released = found.transform(X)
+    assert np.isfinite(released).all()
+    assert "entries that are no numbers" in str(found.guarantee_)
+
+
+def test_every_transform_is_charged_before_rows_are_projected(monkeypatch):
+    found = model().fit(unit_rows())
+    charged = []
+    monkeypatch.setattr("privclust.embedding._random_projection.charge", charged.append)
+    for _ in range(3):
+        found.transform(unit_rows(2))
+    assert charged == [found.guarantee_] * 3
+    with pytest.warns(PrivacyLeakWarning):
+        model(norm_bound=None).fit(unit_rows())
+    assert charged[-1].definition == "none"

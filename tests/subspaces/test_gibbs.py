@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from privclust.bingham import full_basis
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.privacy import Guarantee, Loss, PrivacyLeakWarning, Release
-from privclust.subspaces import GibbsSubspaceClustering, KPlanes
+from privclust.subspaces import GibbsSubspaceClustering, KPlanes, SuLQKPlanes
 from privclust.subspaces._exact_chain import (
     exact_chain,
     labels_of_states,
@@ -475,3 +475,45 @@ def test_bad_rows():
 def test_bad_input_of_the_exact_chain(call, message):
     with pytest.raises(ValueError, match=message):
         call(plane_rows(3))
+
+
+# --- any row, and what is not released -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
+def test_any_row_is_drawn_in(entry):
+    X = plane_rows(30)
+    X[5, 1] = entry
+    with pytest.warns(UserWarning, match="drawn in"):
+        found = model(n_sweeps=3).fit(X)
+    assert found.labels_.shape == (30,)
+    assert "entries that are no numbers" in str(found.guarantee_)
+    with pytest.raises(ValueError, match=r"NaN|infinity|norm above"):
+        model(n_sweeps=3, out_of_bounds="error").fit(X)
+
+
+def test_the_state_is_released_and_what_is_beside_it_is_not():
+    found = model(n_sweeps=5, n_kept=2).fit(plane_rows(30))
+    released = found.released()
+    np.testing.assert_array_equal(released.labels_, found.labels_)
+    assert not hasattr(released, "diagnostics_")
+    assert not hasattr(released, "kept_subspaces_")
+
+
+def test_a_sample_is_charged_before_the_chain_runs(monkeypatch):
+    charged = []
+
+    def refuse(guarantee):
+        charged.append(guarantee)
+        raise RuntimeError("spent")
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("privclust.subspaces._gibbs.charge", refuse)
+    monkeypatch.setattr("privclust.subspaces._gibbs.sweeps", never)
+    start = SuLQKPlanes(2, 1, norm_bound=1.0, epsilon=0.25)
+    with pytest.raises(RuntimeError, match="spent"):
+        model(epsilon=0.5, init=start).fit(plane_rows(30))
+    # the start has been charged by its own fit
+    assert [(each.definition, each.epsilon) for each in charged] == [("asymptotic", 0.5)]

@@ -21,6 +21,7 @@ from privclust.subspaces._sample_aggregate import (
     smaller_frames,
 )
 from privclust.subspaces._smooth_sensitivity import exact_calibration, lemma_calibration
+from privclust.subspaces._subset_results import subset_results
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon=:UserWarning")
 
@@ -44,13 +45,17 @@ class Fixed(ClusterMixin, BaseEstimator):
 class Fussy(ClusterMixin, BaseEstimator):
     """Labels by sign, noised; fails on subsets that hold a row above 5."""
 
-    def __init__(self, n_clusters=2, random_state=None):
+    def __init__(self, n_clusters=2, error=ValueError, warns=False, random_state=None):
         self.n_clusters = n_clusters
+        self.error = error
+        self.warns = warns
         self.random_state = random_state
 
     def fit(self, X, y=None):
+        if self.warns:
+            warnings.warn(f"a row of {X[0]}", UserWarning, stacklevel=1)
         if X.max() > 5:
-            raise ValueError("too large for me")
+            raise self.error
         rng = np.random.default_rng(self.random_state)
         self.labels_ = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
         return self
@@ -252,50 +257,114 @@ def test_printed_subsets_out_of_reach():
 
 @pytest.mark.parametrize("base", [Fussy(2), KPlanes(2, 1, n_init=1)])
 @pytest.mark.parametrize("value", [0.3, 9.0])
-@pytest.mark.filterwarnings("ignore:base failed:UserWarning")
 def test_a_row_changes_one_result(base, value):
     """Also with a base that draws as it likes, or fails."""
     X = np.random.default_rng(0).normal(size=(60, 3))
     Y = X.copy()
     Y[7] = value * np.array([1.0, -1.0, 0.5])
-    estimator = model(base)
     results = []
     for rows in (X, Y):
         rng = np.random.default_rng(5)
-        results.append(estimator._results(rows, disjoint_subsets(60, 10, rng), 2, rng))
+        subsets = disjoint_subsets(60, 10, rng)
+        results.append(subset_results(base, rows, subsets, (2, 3, 1), rng)[0])
     is_changed = (results[0] != results[1]).any(axis=(1, 2, 3))
     assert is_changed.sum() == 1
 
 
-def test_a_failing_base_leaves_what_was_drawn_beforehand():
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("9.0 is too large"), RuntimeError, np.linalg.LinAlgError, KeyError, AssertionError],
+)
+def test_a_failing_base_leaves_what_was_drawn_beforehand(error):
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[[3, 4, 5]] = 9.0
-    estimator = model(Fussy(2), n_subsets=60 // 3)
-    with pytest.warns(UserWarning, match="base failed on . of 20 subsets.*too large for me"):
-        estimator.fit(X)
+    base = Fussy(2, error=error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", category=UserWarning)
+        warnings.filterwarnings("ignore", "epsilon=")
+        fitted = model(base, n_subsets=60 // 3).fit(X)
+    assert 1 <= fitted.n_failed_ <= 3
+    assert not hasattr(fitted.released(), "n_failed_")
     rng = np.random.default_rng(1)
     subsets = [np.array([0, 3]), np.array([1, 2]), np.array([4, 5])]
-    with pytest.warns(UserWarning, match="base failed on 2 of 3 subsets"):
-        results = estimator._results(X, subsets, 2, rng)
+    results, n_failed = subset_results(base, X, subsets, (2, 3, 1), rng)
+    assert n_failed == 2
     np.testing.assert_array_equal(results[0], results[2])
     np.testing.assert_array_equal(results[0], random_bases(2, 3, 1, np.random.default_rng(1)))
 
 
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, SystemExit])
+def test_what_is_no_failure_of_the_base_passes(error):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[3] = 9.0
+    with pytest.raises(error):
+        model(Fussy(2, error=error), n_subsets=20).fit(X)
+
+
+def test_warnings_of_the_base_are_silenced():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "epsilon=")
+        fitted = model(Fussy(2, warns=True), n_subsets=20).fit(X)
+    assert fitted.n_failed_ == 0
+
+
 @pytest.mark.parametrize(
     "bases",
-    [np.zeros((2, 4, 1)), np.full((2, 3, 1), np.nan), np.zeros((3, 3, 1))],
+    [np.zeros((2, 4, 1)), np.full((2, 3, 1), np.nan), np.zeros((3, 3, 1)), "text", None],
 )
 def test_results_that_are_no_subspaces_count_as_failures(bases):
+    """Of some subsets; a base that always fails is refused before the rows are looked at."""
     X = np.random.default_rng(0).normal(size=(40, 3))
 
     class Wrong(Fixed):
         def fit(self, X, y=None):
-            self.subspaces_ = bases
+            self.subspaces_ = bases if X.max() > self.bases else np.eye(3)[:2, :, None]
             return self
 
-    with pytest.warns(UserWarning, match="base failed on 10 of 10"):
-        found = model(Wrong(2), n_subsets=10).fit(X)
+    X[:2] = 9.0
+    found = model(Wrong(2, bases=5.0), n_subsets=10).fit(X)
     assert np.isfinite(found.subspaces_).all()
+    assert 1 <= found.n_failed_ <= 2
+    for rows in (X, np.zeros((40, 3))):
+        with pytest.raises(ValueError, match=r"base fails on random rows of shape \(4, 3\)"):
+            model(Wrong(2, bases=-5.0), n_subsets=10).fit(rows)
+
+
+def test_a_fit_is_charged_before_the_base_sees_rows(monkeypatch):
+    def refuse(guarantee):
+        assert (guarantee.epsilon, guarantee.definition) == (2.0, "approximate")
+        raise RuntimeError("spent")
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("privclust.subspaces._sample_aggregate.charge", refuse)
+    monkeypatch.setattr("privclust.subspaces._sample_aggregate.subset_results", never)
+    with pytest.raises(RuntimeError, match="spent"):
+        model(epsilon=2.0).fit(planes(300, 3, 2, 1)[0])
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("variant", ["sound", "paper"])
+def test_any_row_is_drawn_in(entry, variant):
+    X, _ = planes(300, 3, 2, 1)
+    X[5, 1] = entry
+    with pytest.warns(UserWarning, match="drawn in"):
+        found = model(norm_bound=1.0, variant=variant).fit(X)
+    assert np.isfinite(found.subspaces_).all()
+    assert found.labels_.shape == (300,)
+    with pytest.raises(ValueError, match=r"NaN|infinity|magnitude") as error:
+        model(variant=variant).fit(X)
+    assert "e+300" not in str(error.value)
+
+
+def test_what_is_not_released_is_left_out():
+    found = model().fit(planes(300, 3, 2, 1)[0])
+    for name in ("labels_", "smooth_sensitivity_", "noise_scale_", "n_failed_"):
+        assert hasattr(found, name)
+        assert not hasattr(found.released(), name)
 
 
 def test_norm_bound():
@@ -423,7 +492,6 @@ def test_bad_rows(X):
 
 
 @pytest.mark.parametrize("variant", ["sound", "paper"])
-@pytest.mark.filterwarnings("ignore:base failed:UserWarning")
 def test_odd_rows(variant):
     """All zero, all equal, as few as clusters, tiny and huge: finite subspaces."""
     ones = np.ones((12, 3))

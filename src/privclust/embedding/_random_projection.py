@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from privclust.core.compiled import kernel
+from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS, FixedPoint, unit_margin
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import pld_epsilon
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import (
     NoisyTransformer,
@@ -22,13 +26,23 @@ from privclust.privacy.noise import (
     noise_source,
     unprotected_generator,
 )
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity
 
 PER_CALL = "for one transform of each row: a row that is transformed m times is released m times"
+_UNBOUNDED = "sums of rows without a norm bound are rounded by an amount that has no bound either"
+_MATRIX_BITS = 20  # entries of P are multiples of 2^-20
+_DOUBLE_BITS, _INTEGER_BITS = 53, 63  # of integers that doubles and int64 hold
+_DEVIATIONS = 64.0  # of noise, for which there is room in int64
+_ROUNDING = np.finfo(np.float64).eps
 
 
 class PrivateRandomProjection(
-    NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PrivateEstimator,
+    NoisyTransformer,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     r"""Rows projected at random, each released with normal noise.
 
@@ -45,12 +59,18 @@ class PrivateRandomProjection(
       :math:`\|(x - y)' P\| \le 2 R \|P\|_2`, attained by plus and minus the first left singular
       vector of P. No other row of the output changes. As d grows this tends to
       :math:`2 R (1 + \sqrt{d / k})`, while :math:`\|x'P\|` stays near :math:`\|x\|`.
+      Entries of P are multiples of 2^-20, and those of rows are rounded to multiples of 2^-b of R,
+      b at most 30, so that :math:`x'P` is a sum of integers below 2^53: it is exact, depends on x
+      alone whatever else is transformed with it, and gets its noise as an integer. R is a little
+      enlarged (by :math:`\sqrt d\, 2^{-b}`), so that rounded rows keep to it.
     - ``neighbours="attribute"``, as published: one entry of one row changes by at most 1, in units
       of X, and :math:`\|(x - y)' P\| \le \max_i \|P_{i\cdot}\|`, the longest row of P, attained.
       Rows are not drawn in to a ball then, which would spread a change of one entry over all:
       longer rows than `norm_bound` are refused. `guarantee_` is always about whole rows: it states
       the epsilon that follows from :math:`2 R \|P\|_2` with this noise, ``"none"`` without a
-      `norm_bound`, and in its notes the attribute's.
+      `norm_bound`, and in its notes the attribute's. A row is summed up by itself, in the order of
+      its entries; what rounding adds is in the sensitivity where there is a `norm_bound`, and has
+      no bound without one, as `guarantee_` says.
 
     Parameters
     ----------
@@ -64,7 +84,8 @@ class PrivateRandomProjection(
         R, the largest Euclidean norm of a row, known without the data. None takes it from the data
         of `fit`, warns, and leaves no guarantee; for ``"attribute"`` it asks for no bound.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound, with a warning, or refused.
+        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        any row is taken: one with infinite entries by these alone, and NaN as 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -126,7 +147,8 @@ class PrivateRandomProjection(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers, of which only the number of features is used if `norm_bound` is given.
+            Only its number of features is used if `norm_bound` is given. Without one, what follows
+            from the rows is charged to open ledgers already here.
         y : None
             Not used.
 
@@ -139,26 +161,29 @@ class PrivateRandomProjection(
         ValueError
             If X is not finite or a parameter is out of its range.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        X = private_records(self, X, dtype=[np.float64, np.float32])
         check_parameters(self)
         self._source = noise_source(self.random_state)
-        _, self.norm_bound_, leaks = self._bounded(X, self.norm_bound)
+        rows = X if self.norm_bound is None else X[:0]
+        _, self.norm_bound_, leaks = self._bounded(rows, self.norm_bound)
         rng = unprotected_generator(self._source)
         scale = self.n_components**-0.5
-        self.components_ = rng.normal(scale=scale, size=(self.n_components, X.shape[1]))
-        self.sensitivity_ = self._sensitivity()
-        self.sigma_ = analytic_gaussian_sigma(self.sensitivity_, self.epsilon, self.delta)
+        drawn = rng.normal(scale=scale, size=(self.n_components, X.shape[1]))
+        self.components_ = np.ldexp(np.rint(np.ldexp(drawn, _MATRIX_BITS)), -_MATRIX_BITS)
+        self._calibrate()
         self._noise = Gaussian(self.sensitivity_, self.sigma_)
         self.guarantee_ = self._promise(leaks)
+        if leaks:
+            charge(self.guarantee_)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Release rows: project them and add fresh noise.
+        """Release rows: project them and add fresh noise; every call is charged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Finite numbers, or any where they are drawn in to a `norm_bound`.
 
         Returns
         -------
@@ -170,9 +195,40 @@ class PrivateRandomProjection(
             If X is not finite, has another number of features, or a row too long and refused.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = private_records(self, X, reset=False)
+        charge(self.guarantee_)
         rows, _, _ = self._bounded(X, self.norm_bound_)
-        return self._noise.release(rows @ self.components_.T, self._source)
+        if self.neighbours == "attribute":
+            projected = np.empty((len(rows), len(self.components_)))
+            _project(rows, np.ascontiguousarray(self.components_.T), projected)
+            return self._noise.release(projected, self._source)
+        unit = self._unit()
+        projected = self._noise.release(self._integers(rows, unit), self._source, weight=unit)
+        return projected * unit
+
+    def _calibrate(self):
+        """Set the noise, and how finely rows are rounded: sums and noised sums need their room."""
+        # magnitudes in the sum of a row of norm 1 add up to the longest column of P at most
+        room = _DOUBLE_BITS - 1 - _bits_before_point(np.linalg.norm(self.components_, axis=1).max())
+        self._bits = min(SUM_BITS, room - _MATRIX_BITS)
+        for _ in range(2):
+            self.sensitivity_ = self._sensitivity()
+            self.sigma_ = analytic_gaussian_sigma(self.sensitivity_, self.epsilon, self.delta)
+            if self.neighbours == "attribute":
+                return
+            room = _INTEGER_BITS - _bits_before_point(_DEVIATIONS * self.sigma_ / self._unit())
+            self._bits = max(min(self._bits, room - _MATRIX_BITS), FACTOR_BITS)
+
+    def _integers(self, rows, unit):
+        """Return projected rows in a unit, exact."""
+        whole = rows / unit
+        np.rint(np.ldexp(whole, self._bits, out=whole), out=whole)
+        products = whole @ np.ldexp(self.components_.T, _MATRIX_BITS)
+        return FixedPoint(products.astype(np.int64), self._bits + _MATRIX_BITS)
+
+    def _unit(self):
+        """Return R, enlarged so that rounded rows of norm R have norm 1 at most."""
+        return self.norm_bound_ * unit_margin(self.components_.shape[1], self._bits)
 
     def __sklearn_tags__(self):
         """Say that two calls of `transform` differ."""
@@ -194,8 +250,11 @@ class PrivateRandomProjection(
         return bounded_rows(X, norm_bound, "error")
 
     def _row_sensitivity(self):
-        """Return 2 R |P|: of a whole row."""
-        value = 2.0 * self.norm_bound_ * float(np.linalg.norm(self.components_, 2))
+        """Return 2 R |P|: of a whole row, with what rounding may add."""
+        P, rounding = self.components_, 1.0 + 8.0 * max(self.components_.shape) * _ROUNDING
+        value = 2.0 * self._unit() * float(np.linalg.norm(P, 2)) * rounding
+        if self.neighbours == "attribute":
+            value += self._rounding_of_sums()
         proof = "|(x - y)'P| <= |x - y| |P| <= 2 R |P|"
         return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
 
@@ -204,8 +263,17 @@ class PrivateRandomProjection(
         if self.neighbours == "row":
             return self._row_sensitivity()
         value = float(np.sqrt((self.components_**2).sum(axis=0).max()))
+        if self.norm_bound_ is not None:
+            value += self._rounding_of_sums()
         proof = "one attribute by at most 1: the longest row of P"
         return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
+
+    def _rounding_of_sums(self):
+        """Return by how much the rounding of two rows' sums may differ: d terms, twice."""
+        n_terms = self.components_.shape[1] + 2
+        return (
+            2.0 * n_terms * _ROUNDING * self.norm_bound_ * float(np.linalg.norm(self.components_))
+        )
 
     def _promise(self, leaks):
         """State what one transform of each row promises to whole rows."""
@@ -219,6 +287,7 @@ class PrivateRandomProjection(
             )
         if self.norm_bound_ is None:
             flaw = "rows have no norm bound, so that a whole row may change by any amount"
+            caveats = (*caveats, _UNBOUNDED)
         else:
             whole = self._row_sensitivity()
         noise = self._noise.against(replace(whole, proof="|(x - y)'P| <= 2 R |P|, P public"))
@@ -228,5 +297,26 @@ class PrivateRandomProjection(
             Neighbours.REPLACE_ONE,
             delta=self.delta,
             seeded=is_seeded(self._source),
-            caveats=(*leaks, *caveats),
+            caveats=(*leaks, *caveats, *caveats_of_bounds(self._clipper())),
         )
+
+    def _clipper(self):
+        """Return the estimator where it draws rows in, None where it refuses them."""
+        return self if self.neighbours == "row" else None
+
+
+def _bits_before_point(value):
+    """Return the least e for which a number is below 2^e."""
+    return math.frexp(float(value))[1]
+
+
+@kernel()
+def _project(rows, matrix, projected):
+    """Write rows times a matrix (d, k), each row summed up in the order of its entries."""
+    for i in range(rows.shape[0]):
+        sums = projected[i]
+        sums[:] = 0.0
+        for j in range(rows.shape[1]):
+            entry, weights = rows[i, j], matrix[j]
+            for c in range(weights.size):
+                sums[c] += entry * weights[c]

@@ -8,15 +8,16 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from privclust.bingham import IN_FLOATING_POINT, LARGEST_CONCENTRATION, full_basis
 from privclust.core.hints import RandomState
 from privclust.core.validation import GROUPS, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
@@ -42,7 +43,7 @@ _BOUND = Sensitivity(
 )
 
 
-class GibbsSubspaceClustering(SubspaceClusterer):
+class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering by Gibbs sampling from the exponential mechanism.
 
     The target is eq. (10): labels z and subspaces S together, of density proportional to
@@ -85,8 +86,8 @@ class GibbsSubspaceClustering(SubspaceClusterer):
         Largest Euclidean norm of a row, known without the data. None takes it from the data, warns,
         and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the ball, with a warning, which leaves the
-        guarantee as it is, or refused.
+        What happens to longer rows: drawn in to the ball, with a warning, or refused. Drawn in,
+        any row is taken: one with infinite entries by these alone, and NaN as 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``, seeded by the operating system), anything
         else for reproduction.
@@ -100,7 +101,8 @@ class GibbsSubspaceClustering(SubspaceClusterer):
     guarantee_ : privclust.privacy.Guarantee
         ``"asymptotic"``, or ``"none"``.
     diagnostics_ : dict of ndarray
-        At every `record_every` sweeps and the last, from the data and not private: ``"sweep"``;
+        At every `record_every` sweeps and the last, from the data and not private: `released()` and
+        pickles leave them and `kept_subspaces_` out. ``"sweep"``;
         ``"cost"``, eq. (3) in squared units of X on rows within the ball; ``"statistic"``, with
         the basis U of each subspace after sweeps t = 1 .. T so far,
         :math:`(kq)^{-1/2} (\sum_l \|T^{-1} \sum_t U_l^{(t)}\|_F^2)^{1/2}`, Section 5, which falls
@@ -127,6 +129,7 @@ class GibbsSubspaceClustering(SubspaceClusterer):
     """
 
     _constraints: ClassVar = {"n_clusters": GROUPS, "dimension": DIMENSION, "n_kept": Integer(0)}
+    _NOT_RELEASED = ("diagnostics_", "kept_subspaces_")
 
     def __init__(
         self,
@@ -159,7 +162,8 @@ class GibbsSubspaceClustering(SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points near linear subspaces, finite; they are divided by `norm_bound`.
+            Points near linear subspaces; they are divided by `norm_bound`. Finite, unless they are
+            drawn in to one.
         y : None
             Not used.
 
@@ -170,10 +174,10 @@ class GibbsSubspaceClustering(SubspaceClusterer):
         Raises
         ------
         ValueError
-            If X is not finite, has fewer rows than clusters or no more features than dimensions,
-            or a parameter is out of its range.
+            If a parameter is out of its range, X has fewer rows than clusters or no more features
+            than dimensions, or is not finite where it must be.
         """
-        X = validate_data(self, X, dtype=np.float64, order="C")
+        X = private_records(self, X)
         self._check_parameters(X)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
@@ -182,9 +186,11 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             self.init, X, self.n_clusters, self.dimension, rng, seeded=is_seeded(source)
         )
         start, doubts = start_guarantee(fitted, reads_data)
-        draw = Exponential(_BOUND, float(self.epsilon))
+        draw, seeded = Exponential(_BOUND, float(self.epsilon)), is_seeded(source)
+        doubts = (*leaks, *doubts)
+        self.guarantee_ = self._promise(draw, start, doubts, seeded)
+        charge(self._promise(draw, None, doubts, seeded))  # a private start has been charged
         self._run(rows, radius, bases, draw.factor, rng)
-        self._set_guarantee(draw, start, (*leaks, *doubts), is_seeded(source))
         return self
 
     def _run(self, rows, radius, frames, factor, rng):
@@ -221,14 +227,14 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             "subspaces": subspaces,
         }
 
-    def _set_guarantee(self, draw, start, doubts, seeded):
-        """State what the last state promises."""
+    def _promise(self, draw, start, doubts, seeded):
+        """State what the last state promises, with what its start does."""
         release = draw.statement(
             "labels and subspaces",
             noise="density exp(-{epsilon:.4g} / 2 sum of squared distances)",
             units="in units of norm_bound",
         )
-        caveats = [_IN_THE_LIMIT, IN_FLOATING_POINT, _ONE_STATE]
+        caveats = [_IN_THE_LIMIT, IN_FLOATING_POINT, _ONE_STATE, *caveats_of_bounds(self)]
         if self.n_kept:
             caveats.append(
                 f"holds for the last state alone: releasing the {self.n_kept} states of "
@@ -240,11 +246,10 @@ class GibbsSubspaceClustering(SubspaceClusterer):
             start = None
         releases = (*(start.releases if start else ()), release)
         if doubts:
-            self.guarantee_ = Guarantee(
+            return Guarantee(
                 "none", _BOUND.relation, releases, seeded=seeded, caveats=(*doubts, *caveats)
             )
-            return
-        self.guarantee_ = Guarantee(
+        return Guarantee(
             "asymptotic",
             _BOUND.relation,
             releases,

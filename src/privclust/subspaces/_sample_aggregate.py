@@ -10,17 +10,19 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import validate_data
+from sklearn.base import BaseEstimator
 
-from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases, residuals
+from privclust.core.grassmann import orthonormal, residuals
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, GROUPS, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import SmoothGaussian
 from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.subspaces._smooth_sensitivity import (
+    Calibration,
     exact_calibration,
     lemma_calibration,
     most_central,
@@ -29,6 +31,7 @@ from privclust.subspaces._smooth_sensitivity import (
     smooth_sensitivity,
     worst_delta,
 )
+from privclust.subspaces._subset_results import subset_results, try_base
 from privclust.subspaces._subspace_clusterer import DIMENSION, SubspaceClusterer, check_magnitude
 
 _MAX_DRAWS = 200  # of all subsets, before the condition on them counts as out of reach
@@ -38,9 +41,14 @@ _DISTANCE_ROUNDING = 1e-6  # distances of coinciding subspaces come out as less 
 _FOR_SUBSPACES_ALONE = (
     "holds for subspaces_ alone: labels_, smooth_sensitivity_ and noise_scale_ are not private"
 )
+_NOT_SMOOTH = "S(B) as printed is not a smooth bound: one record can change it by any factor"
+_ORDER_IS_SEEN = (
+    "one record can turn the order of the subspaces and their bases, which the distance that the "
+    "noise is scaled to does not see"
+)
 
 
-class SampleAggregateSubspaceClustering(SubspaceClusterer):
+class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering by sample and aggregate (Algorithm 1).
 
     A clusterer without privacy is fitted to each of m small subsets of the rows. Released, with
@@ -74,6 +82,14 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
     complements, which have the same angles. Noised projection matrices would be as accurate to
     first order but have k d (d + 1) / 2 coordinates, which makes S less smooth and thus larger.
 
+    **Failures of `base`.** One row must not decide whether there is a result. Where `base` raises
+    any exception on a subset, or returns what are not subspaces, subspaces that were drawn
+    beforehand take the place of its result, and its warnings are silenced. What fails on every data
+    set is found out before the rows are looked at, by a trial on random rows of norm 1 at most, of
+    the shape of the smallest subset: that error is shown. Memory that runs out, and what stops a
+    program (`KeyboardInterrupt`, `SystemExit`), pass; a `base` that does either, or never returns,
+    on some data alone is outside of the guarantee.
+
     ``variant="paper"`` is Algorithm 1 as printed, and private by no proof: m subsets drawn with
     overlaps, all drawn again until no record is in more than :math:`\sqrt m` of them; the metric of
     eq. (2); the noise of lines 2 and 6 on the k d q coordinates of the bases that the
@@ -96,7 +112,8 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         Rows are drawn in to a ball of this radius and divided by it. None: rows stay as they are;
         the guarantee needs no bound on them.
     out_of_bounds : {"clip", "error"}
-        What happens to rows that are longer.
+        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        any row is taken: one with infinite entries by these alone, and NaN as 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -105,11 +122,14 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
     subspaces_ : ndarray of shape (n_clusters, n_features, dimension)
         Orthonormal bases in the columns.
     labels_ : ndarray of shape (n_samples,)
-        Nearest subspace of each row. These are not private: they stay with who holds the rows.
+        Nearest subspace of each row. Not private, like the next three: `released()` and pickles
+        leave them out.
     guarantee_ : privclust.privacy.Guarantee
         For neighbours with one row exchanged.
     smooth_sensitivity_, noise_scale_ : float
-        S and the noise's standard deviation on each coordinate. Not private either.
+        S and the noise's standard deviation on each coordinate.
+    n_failed_ : int
+        Subsets on which `base` failed.
     n_subsets_ : int
         m.
     condition_ : float
@@ -120,9 +140,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
     Warns
     -----
     UserWarning
-        If epsilon is at most `condition_`; if `base` fails on subsets. Where it raises a ValueError
-        or an ArithmeticError, or returns what are not subspaces, random subspaces that were drawn
-        beforehand take the place of its result, so that the guarantee stands.
+        If epsilon is at most `condition_`.
 
     References
     ----------
@@ -144,6 +162,7 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
     """
 
     _constraints: ClassVar = {"dimension": DIMENSION, "delta": DELTA}
+    _NOT_RELEASED = ("labels_", "smooth_sensitivity_", "noise_scale_", "n_failed_")
 
     def __init__(
         self,
@@ -174,7 +193,8 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points that are dealt to subsets at random; of magnitude up to 1e100.
+            Points that are dealt to subsets at random; of magnitude up to 1e100, or any where they
+            are drawn in to a `norm_bound`.
         y : None
             Not used.
 
@@ -185,141 +205,109 @@ class SampleAggregateSubspaceClustering(SubspaceClusterer):
         Raises
         ------
         ValueError
-            If X is not finite, is too large, or has no more features than dimensions; if a
-            parameter is out of its range; with ``variant="paper"``, if no subsets are found that
-            have few records in common, as happens for 4 to about (ln n)^2 of them.
+            If a parameter is out of its range, X has no more features than dimensions, or is not
+            finite or too large where it must not be; if `base` fails on random rows; with
+            ``variant="paper"``, if no subsets are found that have few records in common, as happens
+            for 4 to about (ln n)^2 of them.
         """
-        X = validate_data(self, X, dtype=np.float64, order="C")
-        check_magnitude(X)
+        X = private_records(self, X)
         n_clusters = self._check_parameters(X)
-        rows = X
-        if self.norm_bound is not None:
-            rows, radius, _ = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-            rows = rows / radius
+        rows = self._rows(X)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         self.n_subsets_ = self._number_of_subsets(len(X), n_clusters)
+        shape = (n_clusters, X.shape[1], self.dimension)
+        try_base(self.base, len(X) // self.n_subsets_, shape)
+        charge(self._promise(shape, is_seeded(source)))
         draw = disjoint_subsets if self.variant == "sound" else printed_subsets
         subsets = draw(len(X), self.n_subsets_, rng)
-        results = self._results(rows, subsets, n_clusters, rng)
+        results, self.n_failed_ = subset_results(self.base, rows, subsets, shape, rng)
         self.subspaces_, self.guarantee_ = self.release(results, source)
-        self.labels_ = residuals(X, self.subspaces_).argmin(axis=1)
+        self.labels_ = residuals(rows, self.subspaces_).argmin(axis=1)
         return self
 
     def release(self, results: np.ndarray, source: NoiseSource) -> tuple[np.ndarray, Guarantee]:
         """Return the subspaces and the guarantee that `fit` makes of the subsets' results.
 
         Results are orthonormal bases (n_subsets, n_clusters, n_features, dimension). Sets
-        `n_subsets_` and the attributes of the noise, which comes from the source.
+        `n_subsets_` and the attributes of the noise, which comes from the source. `fit` charges
+        open ledgers for it; this does not.
         """
         self.n_subsets_ = len(results)
         release = self._release if self.variant == "sound" else self._release_as_printed
-        return release(results, source)
+        return release(results, source), self._promise(results.shape[1:], is_seeded(source))
 
-    def _results(self, rows, subsets, n_clusters, rng):
-        """Return the bases that `base` finds on each subset, shape (m, k, d, q)."""
-        shape = (n_clusters, rows.shape[1], self.dimension)
-        # everything random is drawn beforehand: what one subset holds changes no other result
-        instead = random_bases(*shape, rng)
-        seeds = rng.integers(2**31 - 1, size=len(subsets))
-        results, failures = [], []
-        for subset, seed in zip(subsets, seeds, strict=True):
-            try:
-                results.append(self._result(rows[subset], shape, np.random.default_rng(seed)))
-            except (ValueError, ArithmeticError) as error:
-                results.append(instead)
-                failures.append(error)
-        if failures:
-            warnings.warn(
-                f"base failed on {len(failures)} of {len(subsets)} subsets, which random "
-                f"subspaces stand for; the last said: {failures[-1]}",
-                UserWarning,
-                stacklevel=3,
-            )
-        return np.stack(results)
-
-    def _result(self, rows, shape, rng):
-        """Return the bases that `base` finds on these rows."""
-        base = clone(self.base)
-        names = sorted(n for n in base.get_params() if n.split("__")[-1] == "random_state")
-        base.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
-        base.fit(rows)
-        bases = getattr(base, "subspaces_", None)
-        if bases is None:
-            labels = np.asarray(base.labels_)
-            if labels.shape != (len(rows),) or not np.isin(labels, np.arange(shape[0])).all():
-                raise ValueError(f"labels_ of base are not 0 .. {shape[0] - 1} for each row")
-            bases = bases_of_labels(rows, labels, shape[0], shape[2], rng)
-        bases = np.asarray(bases, dtype=np.float64)
-        if bases.shape != shape or not np.isfinite(bases).all():
-            raise ValueError(f"base found no finite bases of shape {shape}, got {bases.shape}")
-        return orthonormal(bases)
+    def _rows(self, X):
+        """Return rows as `base` gets them."""
+        if self.norm_bound is None:
+            check_magnitude(X)
+            return X
+        rows, radius, _ = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        return rows / radius
 
     def _release(self, results, source):
-        """Return subspaces and a guarantee, as the class describes for ``variant="sound"``."""
+        """Return subspaces, as the class describes for ``variant="sound"``."""
         frames = smaller_frames(results)
         n_clusters, _, width = frames.shape[1:]
         chosen = exact_calibration(self.epsilon, self.delta, frames[0].size)
         radii = neighbour_radii(result_distances(frames, "procrustes"))
         bound = smooth_sensitivity(radii, chosen.beta, math.sqrt(2.0 * n_clusters * width))
-        noise = SmoothGaussian(
-            bound + _DISTANCE_ROUNDING,
-            chosen.alpha,
-            chosen.beta,
-            frames[0].size,
-            self.epsilon,
-            self.delta,
-            proof="privclust.subspaces._smooth_sensitivity",
-        )
+        noise = self._noise(results.shape[1:], bound + _DISTANCE_ROUNDING)
         self._set_noise(noise)
         noised = noise.release(frames[most_central(radii, 1)], source)
-        guarantee = Guarantee.of(
-            [noise.statement("subspaces")],
-            "approximate",
-            Neighbours.REPLACE_ONE,
-            delta=float(self.delta),
-            seeded=is_seeded(source),
-            caveats=(_FOR_SUBSPACES_ALONE,),
-        )
-        return canonical_subspaces(noised, self.dimension), guarantee
+        return canonical_subspaces(noised, self.dimension)
 
     def _release_as_printed(self, results, source):
-        """Return subspaces by lines 2 to 7 of Algorithm 1, and why nothing is guaranteed."""
+        """Return subspaces by lines 2 to 7 of Algorithm 1."""
         frames = smaller_frames(results)
         n_clusters, _, width = frames.shape[1:]
         n_changed = math.isqrt(len(frames))
-        n_coordinates = results[0].size
-        chosen = lemma_calibration(self.epsilon, self.delta, n_coordinates)
+        chosen = lemma_calibration(self.epsilon, self.delta, results[0].size)
         radii = neighbour_radii(result_distances(frames, "projection"))
         diameter = math.sqrt(2.0 * n_clusters * width)
         bound = printed_sensitivity(radii, chosen.beta, diameter, n_changed)
-        noise = SmoothGaussian(
+        noise = self._noise(results.shape[1:], bound)
+        self._set_noise(noise)
+        # results that coincide have S = 0: no noise, which is what is printed
+        return orthonormal(noise.release(results[most_central(radii, n_changed)], source))
+
+    def _noise(self, shape, bound):
+        """Return the noise on results (n_clusters, n_features, dimension), of smooth bound S."""
+        n_clusters, n_features, dimension = shape
+        is_sound, budget = self.variant == "sound", (self.epsilon, self.delta)
+        if is_sound:
+            n_coordinates = n_clusters * n_features * min(dimension, n_features - dimension)
+            chosen = exact_calibration(*budget, n_coordinates)
+        else:
+            n_coordinates = n_clusters * n_features * dimension
+            chosen = lemma_calibration(*budget, n_coordinates)
+        proof = "privclust.subspaces._smooth_sensitivity"
+        return SmoothGaussian(
             bound,
             chosen.alpha,
             chosen.beta,
             n_coordinates,
-            self.epsilon,
-            self.delta,
-            proof="Algorithm 1, Theorem 3.1",
-            flaw="S(B) as printed is not a smooth bound: one record can change it by any factor",
+            *budget,
+            proof=proof if is_sound else "Algorithm 1, Theorem 3.1",
+            flaw="" if is_sound else _NOT_SMOOTH,
         )
-        self._set_noise(noise)
-        # results that coincide have S = 0: no noise, which is what is printed
-        noised = noise.release(results[most_central(radii, n_changed)], source)
-        caveats = [
-            "one record can turn the order of the subspaces and their bases, which the distance "
-            "that the noise is scaled to does not see"
-        ]
-        if worst_delta(self.epsilon, chosen, n_coordinates) > self.delta:
-            caveats.append("alpha and beta are not admissible for so large an epsilon")
-        guarantee = Guarantee.of(
-            [noise.statement("bases")],
-            "none",
+
+    def _promise(self, shape, seeded):
+        """Return what a release promises, or why nothing; it does not depend on the rows."""
+        noise, is_sound = self._noise(shape, 1.0), self.variant == "sound"
+        caveats = [_FOR_SUBSPACES_ALONE] if is_sound else [_ORDER_IS_SEEN]
+        if not is_sound:
+            calibration = Calibration(noise.alpha, noise.beta)
+            if worst_delta(self.epsilon, calibration, noise.n_coordinates) > self.delta:
+                caveats.append("alpha and beta are not admissible for so large an epsilon")
+        return Guarantee.of(
+            [noise.statement("subspaces" if is_sound else "bases")],
+            "approximate" if is_sound else "none",
             Neighbours.REPLACE_ONE,
-            seeded=is_seeded(source),
-            caveats=caveats,
+            delta=float(self.delta) if is_sound else 0.0,
+            seeded=seeded,
+            caveats=(*caveats, *caveats_of_bounds(self)),
         )
-        return orthonormal(noised), guarantee
 
     def _set_noise(self, noise):
         """Set what the noise is, and warn where Theorem 3.1 does not bound it."""

@@ -1,0 +1,87 @@
+"""What a clusterer finds on each of many subsets, so that no row decides whether it finds anything.
+
+Any exception on one subset counts as a result that was drawn beforehand, and what the clusterer
+warns of is silenced. `MemoryError`, and what stops a program, pass.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases
+
+_ORTHONORMALITY_TOLERANCE = 1e-8  # entries of U'U - I of what counts as a result
+
+
+def try_base(base: BaseEstimator, n_rows: int, shape: tuple[int, int, int]) -> None:
+    """Raise a ValueError if `base` fails on rows that owe nothing to the data.
+
+    Rows are random, of norm 1 at most; `shape` is of its result, (n_clusters, n_features,
+    dimension).
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((n_rows, shape[1]))
+    rows *= rng.random((n_rows, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
+    try:
+        _result(base, rows, shape, rng)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"base fails on random rows of shape {rows.shape}, the shape of a subset: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def subset_results(
+    base: BaseEstimator,
+    rows: np.ndarray,
+    subsets: Sequence[np.ndarray],
+    shape: tuple[int, int, int],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, int]:
+    """Return the bases that `base` finds on each subset, and on how many it failed.
+
+    Bases are (n_subsets, n_clusters, n_features, dimension), of which `shape` is the rest.
+    """
+    # everything random is drawn beforehand: what one subset holds changes no other result
+    instead = random_bases(*shape, rng)
+    seeds = rng.integers(2**31 - 1, size=len(subsets))
+    results, n_failed = [], 0
+    for subset, seed in zip(subsets, seeds, strict=True):
+        try:
+            results.append(_result(base, rows[subset], shape, np.random.default_rng(seed)))
+        except MemoryError:
+            raise
+        except Exception:  # whatever it is: a row must not decide whether there is a result
+            results.append(instead)
+            n_failed += 1
+    return np.stack(results), n_failed
+
+
+def _result(base, rows, shape, rng):
+    """Return the bases that a clone of `base` finds on these rows; its warnings tell of them."""
+    base = clone(base)
+    names = sorted(n for n in base.get_params() if n.split("__")[-1] == "random_state")
+    base.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        base.fit(rows)
+        bases = getattr(base, "subspaces_", None)
+        if bases is None:
+            labels = np.asarray(base.labels_)
+            if labels.shape != (len(rows),) or not np.isin(labels, np.arange(shape[0])).all():
+                raise ValueError(f"labels_ of base are not 0 .. {shape[0] - 1} for each row")
+            bases = bases_of_labels(rows, labels, shape[0], shape[2], rng)
+        bases = np.asarray(bases, dtype=np.float64)
+        if bases.shape != shape or not np.isfinite(bases).all():
+            raise ValueError(f"base found no finite bases of shape {shape}, got {bases.shape}")
+        bases = orthonormal(bases)
+        errors = np.abs(bases.transpose(0, 2, 1) @ bases - np.eye(shape[2]))
+    if not errors.max() <= _ORTHONORMALITY_TOLERANCE:
+        raise ValueError("base found no bases that can be made orthonormal")
+    return bases
