@@ -386,3 +386,30 @@ def test_bad_rows():
         model().fit(X, np.where(Z > 8.0, np.nan, Z))
     with pytest.raises(ValueError, match="y"):
         model().fit(X, None)
+
+
+def test_refused_rows_are_not_quoted_and_stand_outside_of_the_guarantee():
+    X, Z, _ = three_groups()
+    fitted = model().fit(X, Z)
+    assert any("tells of them" in caveat for caveat in fitted.guarantee_.caveats)
+    with pytest.raises(ValueError, match="magnitude above") as error:
+        fitted.transform(np.where(X[0] == X, 1.2345e120, X))
+    assert "1.23" not in str(error.value)
+    with pytest.raises(ValueError, match="real numbers") as error:
+        fitted.transform(np.full((2, 6), "Mary Smith", dtype=object))
+    assert "Mary" not in str(error.value)
+
+
+@pytest.mark.parametrize("variant", ["sound", "paper"])
+def test_every_transform_is_charged_before_rows_are_placed(variant, monkeypatch):
+    X, Z, _ = three_groups()
+    fitted = model(variant=variant).fit(X, Z)
+
+    def refuse(guarantee):
+        assert guarantee == fitted.guarantee_of(7)
+        raise RuntimeError("spent")
+
+    monkeypatch.setattr("privclust.embedding._dpdsne.charge", refuse)
+    monkeypatch.setattr(fitted, "_placed", None)
+    with pytest.raises(RuntimeError, match="spent"):
+        fitted.transform(X[:7])

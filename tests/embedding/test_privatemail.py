@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privclust.core.fixed_point import FixedPoint
 from privclust.embedding import (
     SMLQ,
     PrivateMail,
@@ -514,3 +515,31 @@ def test_the_map_does_not_depend_on_signs_that_a_library_chooses(monkeypatch):
     _svd = np.linalg.svd
     monkeypatch.setattr(np.linalg, "svd", turned)
     np.testing.assert_array_equal(PrivateMail(random_state=0).fit(X, y).public_map(X), expected)
+
+
+# --- what is released ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_released_features_are_whole_numbers_within_the_ball(n_classes, monkeypatch):
+    """Of 2,000 queries, as they reach the noise; by rounding alone some unit vectors leave it."""
+    X, y = images(60, n_classes)
+    model = PrivateMail(random_state=0).fit(X, y)
+    queries = np.random.default_rng(0).normal(size=(2000, 6))
+    seen = []
+    monkeypatch.setattr(Gaussian, "release", lambda _, value, source: seen.append(value) or value)
+    monkeypatch.setattr(FixedPoint, "__mul__", lambda value, _: value, raising=False)
+    model.release(queries)
+    (value,) = seen
+    squares = (value.integers.astype(object) ** 2).sum(axis=1)
+    assert 0.99999 * 4**value.bits < squares.min() <= squares.max() <= 4**value.bits
+
+
+@pytest.mark.parametrize("variant", ["sound", "paper"])
+def test_every_query_is_charged_before_it_is_embedded(variant, monkeypatch):
+    X, y = images()
+    model = PrivateMail(variant=variant, random_state=0).fit(X, y)
+    charged = []
+    monkeypatch.setattr("privclust.embedding._privatemail.charge", charged.append)
+    model.release(X[:3], y[:3])
+    assert charged == [model.guarantee_] * 3

@@ -455,7 +455,7 @@ def test_bad_rows():
     X = plane_rows(50)
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        model().fit(X)
+        model(out_of_bounds="error").fit(X)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ from privclust.core.validation import DELTA, Real, check_integer, check_paramete
 from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.embedding._random_projection import PER_CALL
 from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_ROWS = 1024  # private rows that are embedded together: what does not depend on one another
@@ -32,7 +34,13 @@ _ATTRACTION = Sensitivity(  # over D, which is public
 _OF_ALL_GRADIENTS = "each of n gradients within a ball of radius C: 2 C sqrt(n)"
 
 
-class DPdSNE(NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DPdSNE(
+    PrivateEstimator,
+    NoisyTransformer,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     r"""Differentially private t-SNE of private rows, given an embedding of public ones.
 
     `fit` takes public rows (anchors) and their embedding z, by whatever method: t-SNE, say.
@@ -64,7 +72,9 @@ class DPdSNE(NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin
       repulsion over D, lies in the unit ball.
     - Noise of deviation :math:`D(y)\, / s` in each coordinate costs :math:`s^2 / 2` of zCDP in each
       step; s is the largest for which `max_iter` steps together are (epsilon, delta)-private.
-    - No other row's embedding depends on x.
+    - No other row's embedding depends on x. A row's own may depend, in last bits, on how many rows
+      are placed with it and at which place, by the order in which sums are made: for replaced rows
+      both are public, and stay.
 
     **paper**: private rows are points among the anchors for each other, the whole gradient of each
     is drawn in to a ball of radius C, `clip`, and the noise is that for 2 C, as if a replaced row
@@ -206,12 +216,13 @@ class DPdSNE(NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Release rows: place them among the anchors, with fresh noise.
+        """Release rows: place them among the anchors, with fresh noise; every call is charged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Private rows; finite, of magnitude up to 1e100.
+            Private rows; finite, of magnitude up to 1e100. That others are refused tells of them,
+            and is outside of the guarantee.
 
         Returns
         -------
@@ -224,8 +235,9 @@ class DPdSNE(NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             If X is not finite or too large, or has another number of features.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = private_records(self, X, reset=False)
         _check_magnitude("X", X)
+        charge(self.guarantee_of(len(X)))
         if self.variant == "paper":
             return self._placed(X, np.vstack([self.anchors_, X]))
         return np.vstack(
@@ -266,7 +278,7 @@ class DPdSNE(NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             relation,
             delta=self.delta,
             seeded=is_seeded(self._source),
-            caveats=(PER_CALL,),
+            caveats=(PER_CALL, *caveats_of_bounds(self)),
         )
 
     def __sklearn_tags__(self):
@@ -319,11 +331,8 @@ class DPdSNE(NoisyTransformer, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 def _check_magnitude(name, array):
     """Raise a ValueError if squares of entries could overflow."""
-    largest = max(-float(array.min()), float(array.max()))
-    if largest > _LARGEST_ENTRY:
-        raise ValueError(
-            f"{name} has a magnitude above {_LARGEST_ENTRY:g}, got {largest:g}: rescale it"
-        )
+    if max(-float(array.min()), float(array.max())) > _LARGEST_ENTRY:
+        raise ValueError(f"{name} has a magnitude above {_LARGEST_ENTRY:g}: rescale it")
 
 
 def _squared_distances(X, others):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privclust.core.fixed_point import SUM_BITS, FixedPoint, unit_margin
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.embedding._discriminants import discriminants
@@ -34,8 +35,10 @@ from privclust.embedding._smlq_sensitivity import (
     weighted_mean_diameter,
 )
 from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_QUERIES = 64  # queries whose kernels with the public set are made together
@@ -52,7 +55,7 @@ _PROOF_OF_ONE_QUERY = (
 )
 
 
-class PrivateMail(LabelledEmbedding):
+class PrivateMail(PrivateEstimator, LabelledEmbedding):
     r"""Private release of a query image's features, for retrieval of its nearest neighbours.
 
     The client has one query and shares a public, labelled set with the server. `fit` computes
@@ -77,9 +80,11 @@ class PrivateMail(LabelledEmbedding):
 
     **variant="sound"**: the query's label is never used. ``released="feature"``: features of
     norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
-    their norm, and released with normal noise. Two such vectors are at most
-    :math:`\Delta = 2` apart, which opposite ones attain, and sigma is the least that is
-    (epsilon, delta)-private. ``released="embedding"``: the first iterate's row of the query
+    their norm, rounded to multiples of 2^-30, and released with normal noise. Two such vectors are
+    at most :math:`\Delta = 2` apart, which opposite ones attain, and sigma is the least that is
+    (epsilon, delta)-private. (Rounded ones are kept within the ball by a factor of
+    :math:`1 + 2^{-30} \sqrt k`, by which the noise is larger than stated.)
+    ``released="embedding"``: the first iterate's row of the query
     without labels, but for a constant :math:`\tfrac12 \sum_j p_j Q_j` with weights p from the
     kernel with public images; it is linear in Q and so is its sensitivity, half the diameter of
     the weighted means of Q with kernel values in :math:`[e^{-4 / h}, 1]`, h the kernel's width
@@ -89,7 +94,8 @@ class PrivateMail(LabelledEmbedding):
     is the same in units of the sensitivity and the discriminants fill the ball that it is for,
     while a kernel as wide as the printed one maps all images to a small part of that diameter.
 
-    A client that asks q times spends q times as much: guarantees are for one query.
+    A client that asks q times spends q times as much: guarantees are for one query, and open
+    ledgers are charged for each.
 
     Parameters
     ----------
@@ -219,7 +225,8 @@ class PrivateMail(LabelledEmbedding):
         Parameters
         ----------
         X : array-like of shape (n_queries, n_features)
-            Finite; rows are divided by their norm.
+            Finite; rows are divided by their norm. That others are refused tells of them, and is
+            outside of the guarantee.
         y : array-like of shape (n_queries,) or None
             Their labels, integers; not used, and not asked for, with ``variant="sound"``.
 
@@ -236,15 +243,25 @@ class PrivateMail(LabelledEmbedding):
             If X is not as described, or labels are missing or out of the public range.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = private_records(self, X, dtype=[np.float64, np.float32], reset=False)
+        labels = None if self.variant == "sound" else self._query_labels(y, len(X))
+        for _ in range(len(X)):
+            charge(self.guarantee_)
         if self.variant == "sound":
-            return self._noise.release(self.public_map(X), self._source)
-        labels = self._query_labels(y, len(X))
+            return self._release_map(self.public_map(X))
         embeddings = np.empty((len(X), *self.start_.shape))
         kernel = np.empty((len(self._y) + 1,) * 2)
         for rows in gen_batches(len(X), _BLOCK_QUERIES):
             embeddings[rows] = self._embed(unit_rows(X[rows]), labels[rows], kernel)
         return embeddings
+
+    def _release_map(self, images):
+        """Return images of queries with noise; those on the sphere are rounded within the ball."""
+        if self.released == "embedding":  # whose sensitivity provides for rounding
+            return self._noise.release(images, self._source)
+        margin = unit_margin(images.shape[1], SUM_BITS)
+        whole = np.rint(np.ldexp(images.astype(np.float64) / margin, SUM_BITS)).astype(np.int64)
+        return self._noise.release(FixedPoint(whole, SUM_BITS), self._source) * margin
 
     def public_map(self, X: ArrayLike) -> np.ndarray:
         """Return rows under the map that public data define, without noise.
@@ -446,7 +463,7 @@ class PrivateMail(LabelledEmbedding):
             bound.relation,
             delta=self.delta,
             seeded=is_seeded(self._source),
-            caveats=caveats,
+            caveats=(*caveats, *caveats_of_bounds(self)),
         )
 
     def _check_parameters(self, n_public):

@@ -1,0 +1,205 @@
+"""Attacks on private components, projections and queries: rounding, and events beside a release."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
+from privclust.privacy import NoiseWarning
+from privclust.privacy.measurements import Gaussian, SymmetricGaussian
+
+hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
+
+
+def unit_rows(n, d, seed=0):
+    X = np.random.default_rng([seed, n, d]).standard_normal((n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def numbers(value):
+    """What noise is added to, as rational numbers."""
+    if hasattr(value, "integers"):
+        return [Fraction(int(each), 2**value.bits) for each in value.integers.ravel()]
+    return [Fraction(float(each)) for each in np.ravel(value)]
+
+
+def watch(monkeypatch, kind):
+    """Return a list of what reaches the noise."""
+    seen, release = [], kind.release
+
+    def watched(self, value, source, *args, **kwargs):
+        seen.append(numbers(value))
+        return release(self, value, source, *args, **kwargs)
+
+    monkeypatch.setattr(kind, "release", watched)
+    return seen
+
+
+@hidden
+@pytest.mark.attack(
+    claim="PrivatePCA, SuLQKPlanes: a row exchanged changes the moments by sqrt 2 at most",
+    before="5000 rows: the square changed by 2 + 9e-13, growing with n (order and blocks of sums)",
+    now="at most 2, in whole numbers, whatever the order",
+)
+def test_rounding_of_large_sums_of_moments(monkeypatch):
+    seen = watch(monkeypatch, SymmetricGaussian)
+    for seed in range(30):
+        X = unit_rows(5000, 3, seed)
+        Y = X.copy()
+        X[0], Y[0] = np.eye(3)[:2]
+        for rows in (X, Y[::-1]):
+            PrivatePCA(1, norm_bound=1.0, random_state=0).fit(rows)
+        change = sum((a - b) ** 2 for a, b in zip(seen[-2], seen[-1], strict=True))
+        assert Fraction(199, 100) < change <= 2
+
+
+@hidden
+@pytest.mark.attack(
+    claim="PrivatePCA, add-remove: (1, 1e-6)",
+    before="with 1 row a fit, with none an error",
+    now="components of the same form for any number of rows, none included",
+)
+@pytest.mark.parametrize("mechanism", ["gaussian", "mod_sulq", "exponential"])
+def test_no_row_at_all(mechanism):
+    settings = {"neighbours": "add_remove", "norm_bound": 1.0, "random_state": 0}
+    model = PrivatePCA(1, mechanism=mechanism, **settings)
+    assert [model.fit(np.zeros((n, 3))).components_.shape for n in (0, 1)] == [(1, 3)] * 2
+
+
+@pytest.mark.attack(
+    claim="PrivatePCA('exponential'), add-remove: epsilon",
+    before="whether epsilon was too large depended on the number of rows, which the error stated",
+    now="the same limit, and error, for every number of rows",
+)
+def test_an_error_that_counts_the_rows():
+    model = PrivatePCA(
+        1, mechanism="exponential", neighbours="add_remove", epsilon=4e10, norm_bound=1.0,
+        random_state=0,
+    )  # fmt: skip
+    messages = set()
+    for n in (20, 40):
+        with pytest.raises(ValueError, match="epsilon") as error:
+            model.fit(np.zeros((n, 3)))
+        messages.add(str(error.value))
+    assert len(messages) == 1
+    assert "40" not in messages.pop().replace("40000000000.0", "")
+
+
+@hidden
+@pytest.mark.attack(
+    claim="out_of_bounds='clip' takes any row",
+    before="NaN, infinity or 1e300 in one row: an error in place of components or projections",
+    now="such a row counts as drawn in to the bound; guarantee_ says so",
+)
+@pytest.mark.parametrize("entry", [np.nan, -np.inf, 1e300])
+def test_one_row_decides_whether_there_is_a_result(entry):
+    X = unit_rows(50, 4)
+    X[7, 1] = entry
+    settings = {"norm_bound": 1.0, "random_state": 0}
+    fits = [
+        PrivatePCA(1, **settings),
+        PrivatePCA(1, mechanism="exponential", **settings),
+        PrivateRandomProjection(2, **settings),
+    ]
+    for model in fits:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = model.fit(X).transform(X) if model is fits[-1] else model.fit(X).components_
+        assert np.isfinite(result).all()
+        assert "entries that are no numbers" in str(model.guarantee_)
+
+
+@pytest.mark.attack(
+    claim="PrivatePCA('exponential'), random_state=None: epsilon, pure",
+    before="drawn by numpy's PCG64, which is not cryptographic; guarantee_ did not say so",
+    now="guarantee_ and the documentation say so",
+)
+def test_a_draw_that_is_not_cryptographic_goes_unsaid():
+    pytest.importorskip("opendp")
+    model = PrivatePCA(1, mechanism="exponential", norm_bound=1.0).fit(unit_rows(50, 4))
+    assert "not cryptographic" in str(model.guarantee_)
+
+
+@pytest.mark.attack(
+    claim="PrivateRandomProjection: a row's release depends on that row alone",
+    before="the sums of 100 of 101 rows of 20 features differed from those of the row alone (BLAS)",
+    now="none does: sums are exact",
+)
+def test_a_row_tells_how_many_were_projected_with_it(monkeypatch):
+    seen = watch(monkeypatch, Gaussian)
+    for d, k in ((20, 3), (50, 4), (300, 2)):
+        X = unit_rows(101, d)
+        model = PrivateRandomProjection(k, norm_bound=1.0, random_state=0).fit(X)
+        model.transform(X)
+        together = seen[-1]
+        for i in range(0, 101, 4):
+            model.transform(X[i : i + 1])
+            assert seen[-1] == together[k * i : k * (i + 1)]
+
+
+@pytest.mark.attack(
+    claim="PrivateRandomProjection: rows x and -x of the bound differ by 2 R |P| at most",
+    before="rounded sums, with no proof that their difference keeps to it",
+    now="at most that, in rational arithmetic, for the worst row and its neighbourhood",
+)
+def test_the_worst_row_of_a_projection(monkeypatch):
+    seen = watch(monkeypatch, Gaussian)
+    for d, k, radius in ((5, 8, 1.0), (20, 3, 0.1), (300, 2, 7e8)):
+        model = PrivateRandomProjection(k, norm_bound=radius, random_state=0).fit(np.zeros((1, d)))
+        worst = np.linalg.svd(model.components_)[2][0]
+        X = worst + 1e-9 * unit_rows(40, d)
+        X *= radius / np.linalg.norm(X, axis=1, keepdims=True)
+        model.transform(np.vstack([X, -X]))
+        unit = Fraction(model._unit())
+        first, second = np.array(seen[-1]).reshape(2, 40, k)
+        largest = ((first - second) ** 2).sum(axis=1).max()
+        bound = Fraction(model.sensitivity_.value) / unit
+        assert Fraction(9999, 10000) * bound**2 < largest <= bound**2
+
+
+@pytest.mark.attack(
+    claim="PrivateMail: released features lie in the unit ball",
+    before="974 of 2000 were longer, by rounding",
+    now="none is, in whole numbers",
+)
+def test_features_of_queries_that_leave_the_ball(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 4
+    X = rng.normal(size=(4, 6))[y] + rng.normal(size=(60, 6))
+    model = PrivateMail(random_state=0).fit(X, y)
+    seen = watch(monkeypatch, Gaussian)
+    model.release(rng.normal(size=(2000, 6)))
+    assert max(sum(each**2 for each in seen[0][i : i + 3]) for i in range(0, 6000, 3)) <= 1
+
+
+@pytest.mark.attack(
+    claim="messages hold no cell of anyone's data",
+    before="DPdSNE printed the largest entry of X; a text cell was quoted",
+    now="neither is",
+)
+def test_errors_that_quote_a_record():
+    rng = np.random.default_rng(0)
+    public = rng.normal(size=(60, 3))
+    model = DPdSNE(random_state=0).fit(public, public[:, :2])
+    for rows in (np.array([[1.2345e120, 0.0, 0.0]]), np.array([["Mary", 1.0, 2.0]], dtype=object)):
+        with pytest.raises(ValueError, match="X") as error:
+            model.transform(rows)
+        assert "1.23" not in str(error.value)
+        assert "Mary" not in str(error.value)
+
+
+@pytest.mark.attack(
+    claim="components of the data, with noise",
+    before="with 1 row, or epsilon = 1e-9, random components without a word",
+    now="NoiseWarning, from the released moments alone",
+)
+def test_noise_in_place_of_components_is_passed_off_as_a_result():
+    X = np.repeat(np.eye(3)[:1], 2000, axis=0)
+    for rows, epsilon in ((X, 1e-9), (X[:1], 1.0)):
+        with pytest.warns(NoiseWarning, match="noise hides"):
+            PrivatePCA(1, epsilon=epsilon, norm_bound=1.0, random_state=0).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PrivatePCA(1, norm_bound=1.0, random_state=0).fit(X)
