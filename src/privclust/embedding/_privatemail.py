@@ -38,7 +38,7 @@ from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.records import caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_QUERIES = 64  # queries whose kernels with the public set are made together
@@ -55,7 +55,7 @@ _PROOF_OF_ONE_QUERY = (
 )
 
 
-class PrivateMail(PrivateEstimator, LabelledEmbedding):
+class PrivateMail(LabelledEmbedding):
     r"""Private release of a query image's features, for retrieval of its nearest neighbours.
 
     The client has one query and shares a public, labelled set with the server. `fit` computes
