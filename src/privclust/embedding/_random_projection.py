@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.compiled import kernel
 from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS, FixedPoint, unit_margin
+from privclust.core.grassmann import blocks
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, check_parameters
 from privclust.privacy import Guarantee, Neighbours
@@ -34,6 +35,7 @@ _UNBOUNDED = "sums of rows without a norm bound are rounded by an amount that ha
 _MATRIX_BITS = 20  # entries of P are multiples of 2^-20
 _DOUBLE_BITS, _INTEGER_BITS = 53, 63  # of integers that doubles and int64 hold
 _DEVIATIONS = 64.0  # of noise, for which there is room in int64
+_BLOCK = 64  # rows whose sums are made together
 _ROUNDING = np.finfo(np.float64).eps
 
 
@@ -221,10 +223,13 @@ class PrivateRandomProjection(
 
     def _integers(self, rows, unit):
         """Return projected rows in a unit, exact."""
-        whole = rows / unit
-        np.rint(np.ldexp(whole, self._bits, out=whole), out=whole)
-        products = whole @ np.ldexp(self.components_.T, _MATRIX_BITS)
-        return FixedPoint(products.astype(np.int64), self._bits + _MATRIX_BITS)
+        matrix = np.ldexp(self.components_.T, _MATRIX_BITS)
+        products = np.empty((len(rows), matrix.shape[1]), dtype=np.int64)
+        step = unit * 2.0**-self._bits
+        for part in blocks(len(rows), rows.shape[1]):
+            whole = rows[part] / step
+            products[part] = np.rint(whole, out=whole) @ matrix
+        return FixedPoint(products, self._bits + _MATRIX_BITS)
 
     def _unit(self):
         """Return R, enlarged so that rounded rows of norm R have norm 1 at most."""
@@ -312,11 +317,21 @@ def _bits_before_point(value):
 
 @kernel()
 def _project(rows, matrix, projected):
-    """Write rows times a matrix (d, k), each row summed up in the order of its entries."""
-    for i in range(rows.shape[0]):
-        sums = projected[i]
-        sums[:] = 0.0
-        for j in range(rows.shape[1]):
-            entry, weights = rows[i, j], matrix[j]
-            for c in range(weights.size):
-                sums[c] += entry * weights[c]
+    """Write rows times a matrix (d, k), each row summed up in the order of its entries.
+
+    Rows are taken in blocks that are transposed, so that the loops over a block vectorise.
+    """
+    n_features = rows.shape[1]
+    block, sums = np.zeros((n_features, _BLOCK)), np.empty(_BLOCK)
+    for start in range(0, rows.shape[0], _BLOCK):
+        taken = rows[start : start + _BLOCK]
+        for i in range(taken.shape[0]):
+            for j in range(n_features):
+                block[j, i] = taken[i, j]
+        for c in range(matrix.shape[1]):
+            sums[:] = 0.0
+            for j in range(n_features):
+                weight, entries = matrix[j, c], block[j]
+                for i in range(_BLOCK):
+                    sums[i] += weight * entries[i]
+            projected[start : start + taken.shape[0], c] = sums[: taken.shape[0]]
