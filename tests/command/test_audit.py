@@ -111,7 +111,7 @@ def test_data_come_from_files_or_objects(run):
         (("attacked:pair",), "attacked:pair: must be callable as (data, rng), got (0.0, 1.0)"),
         (("attacked:alone",), "attacked:alone: must be callable as (data, rng), got (data)"),
         (("attacked:ragged",), "outputs vary in shape"),
-        (("attacked:fails",), "no such column"),
+        (("attacked:fails",), "attacked:fails raised KeyError on data (attacked.py, line 19)"),
         (("attacked:half", "--statistic", "attacked:sound"), "must be callable as (output)"),
         (("attacked:half", "--data", "one.npy"), "must be MODULE:PAIR, or two files"),
         (("attacked:half", "--data", "one.npy", "two.npy"), "one.npy"),

@@ -35,6 +35,13 @@ def add_to(commands) -> None:
     add("--trials", type=positive_integer, default=10_000, metavar="N", help="on each data set")
     pair = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE"
     add("--data", nargs="+", metavar="X", help=pair)
+    add(
+        "--neighbours",
+        choices=("replace_one", "add_remove", "other"),
+        type=lambda name: name.replace("-", "_"),
+        help="what the claim is about, which the data are checked against, row by row; default: "
+        "either for two files, no check for an object. other: no check",
+    )
     add("--statistic", metavar="MODULE:CALLABLE", help="output to number; default: learned")
     add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
     add("--seed", type=seed, metavar="S", help="of the random numbers that the mechanism is given")
@@ -53,6 +60,7 @@ def _run(args) -> int:
         mechanism = _callable(args.mechanism, "(data, rng)", 2)
         statistic = args.statistic and _callable(args.statistic, "(output)", 1)
         data, neighbour = _pair(args)
+        _check(args, data, neighbour)
         result = audit_mechanism(
             mechanism,
             data,
@@ -95,6 +103,23 @@ def _pair(args) -> tuple:
     if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
         raise ValueError(f"{name}: must be two data sets (data, neighbour), got {_short(pair)}")
     return pair[0], pair[1]
+
+
+def _check(args, data, neighbour) -> None:
+    """Refuse two data sets on which no audit of the claim makes sense, by their names."""
+    from privclust.privacy.audit._neighbours import check_pair, refuse_equal
+    from privclust.privacy.sensitivity import Neighbours
+
+    are_files = bool(args.data) and len(args.data) == 2
+    names = tuple(args.data) if are_files else ("data", "neighbour")
+    refuse_equal(data, neighbour, names)
+    if args.neighbours == "other" or (args.neighbours is None and not are_files):
+        return
+    relation = Neighbours.of(args.neighbours) if args.neighbours else None
+    try:
+        check_pair(data, neighbour, relation, names)
+    except ValueError as error:
+        raise ValueError(f"{error} (--neighbours other: do not check)") from None
 
 
 def _file(path: str) -> np.ndarray:

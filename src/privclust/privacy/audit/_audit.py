@@ -14,8 +14,10 @@ from privclust.core.validation import as_generator, check_integer
 from privclust.privacy.audit import _events, _statistics
 from privclust.privacy.audit._bounds import check_claim, check_order, draws_needed, renyi_bound
 from privclust.privacy.audit._events import Event
-from privclust.privacy.audit._runs import draw
+from privclust.privacy.audit._neighbours import check_pair, refuse_equal
+from privclust.privacy.audit._runs import LABELS, draw
 from privclust.privacy.audit._statistics import Statistic
+from privclust.privacy.sensitivity import Neighbours
 
 __all__ = ["AuditResult", "Event", "audit_mechanism"]
 
@@ -51,7 +53,8 @@ class AuditResult:
     cpu_seconds : float
         Of this process.
     advice : str
-        What would tell more; empty unless the verdict is "cannot tell".
+        What would tell more, where the verdict is "cannot tell", and what is odd where no run
+        differed from another on one data set; else empty.
     """
 
     verdict: str
@@ -103,7 +106,7 @@ class AuditResult:
 
     def __str__(self) -> str:
         event = self.epsilon_event
-        other = _events.LIKELIER[1 - _events.LIKELIER.index(event.likelier)]
+        other = LABELS[1 - LABELS.index(event.likelier)]
         lines = [
             f"{self.verdict}: claimed epsilon {self.epsilon:g} and delta {self.delta:g}; "
             f"at {self.confidence:.6g} confidence, epsilon is at least "
@@ -127,6 +130,7 @@ def audit_mechanism(
     random_state: RandomState = None,
     *,
     confidence: float = 0.95,
+    neighbours: Neighbours | str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> AuditResult:
     r"""Attack a claim of :math:`(\epsilon, \delta)`-differential privacy on one pair of data sets.
@@ -145,7 +149,8 @@ def audit_mechanism(
         Generator, which a mechanism with randomness of its own may ignore. An attribute
         ``mechanism.many(data, rng, n)`` that returns n outputs as one array is used if present.
     data, neighbour : object
-        Two data sets that the claim calls neighbours. The audit cannot check that they are.
+        Two data sets that the claim calls neighbours, which must not be equal. The audit cannot
+        check that they are neighbours unless it is given `neighbours`.
     epsilon : float
         Claimed, in nats, at least 0.
     delta : float
@@ -159,6 +164,9 @@ def audit_mechanism(
     random_state : None, int, numpy.random.Generator or RandomState
     confidence : float
         Greater than 0, less than 1.
+    neighbours : Neighbours, str or None
+        ``"replace_one"`` or ``"add_remove"`` for two arrays (n, d), which must then differ in one
+        row in this manner, the others being the same in the same order.
     progress : callable or None
         Is told after some runs how many they were; there are ``2 * n_trials``.
 
@@ -169,13 +177,17 @@ def audit_mechanism(
     Raises
     ------
     ValueError
-        If a parameter is not as described, a statistic returns NaN, or statistics are to be
+        If a parameter is not as described, the data sets are equal or not neighbours, the mechanism
+        raises or returns nothing but NaN, a statistic returns NaN, or statistics are to be
         learned from outputs that are not numbers of one shape.
 
     Notes
     -----
     Scores that differ by less than a millionth of their spread count as equal: floating-point
     rounding is not what a sound mechanism should be convicted for unless a statistic asks for it.
+
+    An output that is NaN in some runs is an output like any other: learned statistics see it, and a
+    mechanism that returns it on one data set alone is convicted.
 
     References
     ----------
@@ -193,25 +205,40 @@ def audit_mechanism(
     >>> result.verdict, result.epsilon_lower_bound > 1.5
     ('violated', True)
     """
-    check_claim(epsilon, delta, confidence)
+    if neighbours is not None:
+        check_pair(data, neighbour, Neighbours.of(neighbours))
+    refuse_equal(data, neighbour)
+    claim = (epsilon, delta, confidence)
+    return audited(
+        mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress or _unwatched
+    )
+
+
+def audited(
+    mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress
+) -> AuditResult:
+    """Audit a claim (epsilon, delta, confidence) on a pair as it is, which may be an equal one."""
+    check_claim(*claim)
+    epsilon, delta, confidence = claim
     check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
     if not callable(mechanism):
         raise ValueError(f"mechanism must be callable as mechanism(data, rng), got {mechanism!r}")
     start = time.process_time()
     runs, learning = as_generator(random_state).spawn(2)
     statistics = _statistics.prepared(statistic, data, neighbour)
-    outputs = draw(mechanism, data, neighbour, n_trials, runs, progress or _ignore)
+    outputs = draw(mechanism, data, neighbour, n_trials, runs, progress)
     half = n_trials // 2
     n_learning = 0
     if statistics is None:
         n_learning = half // 2
         statistics = _statistics.learn(_part(outputs, 0, n_learning), learning)
     parts = _part(outputs, n_learning, half), _part(outputs, half, n_trials)
-    events = _chosen_and_certified(statistics, *parts, epsilon, delta, 1.0 - confidence)
+    events, values = _chosen_and_certified(statistics, *parts, epsilon, delta, 1.0 - confidence)
     bounds = _events.certified(events, epsilon, delta)
     verdict = _verdict(*bounds, epsilon, delta)
-    is_weak = verdict == CANNOT_TELL
-    advice = _advice(n_trials - half, epsilon, delta, confidence) if is_weak else ""
+    advice = _oddity(values)
+    if not advice and verdict == CANNOT_TELL:
+        advice = _advice(n_trials - half, epsilon, delta, confidence)
     return AuditResult(
         verdict=verdict, epsilon=float(epsilon), delta=float(delta),
         epsilon_lower_bound=bounds[0], delta_lower_bound=bounds[1], confidence=float(confidence),
@@ -220,8 +247,15 @@ def audit_mechanism(
     )  # fmt: skip
 
 
+def _unwatched(n_runs: int) -> None:
+    """Progress that nobody watches."""
+
+
 def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alpha):
-    """Choose an event for epsilon and one for delta on one half, count them on the other."""
+    """Choose an event for epsilon and one for delta on one half, count them on the other.
+
+    The events come with the values that each statistic took on each data set as they were chosen.
+    """
     names = _statistics.names(statistics)
     scores = [[_statistics.score(s, outputs) for outputs in choosing] for s in statistics]
     roundings = [_events.Rounding.of(np.concatenate(pair)) for pair in scores]
@@ -232,7 +266,10 @@ def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alph
         k: [roundings[k](_statistics.score(statistics[k], outputs)) for outputs in certifying]
         for k in sorted({choice.statistic for choice in choices})
     }
-    return tuple(_events.certify(choice, names, roundings, certified, share) for choice in choices)
+    values = [(np.unique(pair[0]), np.unique(pair[1])) for pair in scores]
+    return [
+        _events.certify(choice, names, roundings, certified, share) for choice in choices
+    ], values
 
 
 def _part(outputs, start: int, stop: int):
@@ -249,6 +286,22 @@ def _verdict(epsilon_bound: float, delta_bound: float, epsilon: float, delta: fl
     return CONSISTENT if close or close_delta else CANNOT_TELL
 
 
+def _oddity(values) -> str:
+    """What is odd about statistics that took one value on each data set; empty if one took more."""
+    if any(one.size > 1 for pair in values for one in pair):
+        return ""
+    if all((first == second).all() for first, second in values):
+        return (
+            "all runs on both data sets score the same: either the mechanism returned one constant "
+            "output, and what it releases was not audited, or the statistic does not see what "
+            "varies; check the mechanism, or take another statistic"
+        )
+    return (
+        "all runs on one data set score the same: the mechanism adds no noise, or the same in each "
+        "run; check that nothing fixes its seed"
+    )
+
+
 def _advice(draws: int, epsilon: float, delta: float, confidence: float) -> str:
     """Whether more runs or another attack would tell more."""
     probability, loss = (1.0 + delta) / 2, 2 * epsilon if epsilon > 0 else np.inf
@@ -259,10 +312,6 @@ def _advice(draws: int, epsilon: float, delta: float, confidence: float) -> str:
             f"claimed loss on an event of probability {probability:g}"
         )
     return (
-        "the attack hardly tells the two data sets apart: on this pair the mechanism is more "
+        "the attack hardly tells the two data sets apart: on this pair the mechanism may be more "
         "private than claimed, or another pair or statistic is needed"
     )
-
-
-def _ignore(n_runs: int) -> None:
-    """Progress that nobody watches."""

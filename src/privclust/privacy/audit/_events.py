@@ -13,9 +13,9 @@ from privclust.privacy.audit._bounds import (
     lower_probability,
     upper_probability,
 )
+from privclust.privacy.audit._runs import LABELS
 
 SIDES = (">=", "<=")
-LIKELIER = ("data", "neighbour")
 _RELATIVE_RESOLUTION = 1e-6  # scores closer than this part of their spread count as equal
 _FLOATING_RESOLUTION = 1e-12  # the same of their magnitude, where the spread is but rounding
 _THRESHOLDS = 256  # that are compared for one statistic
@@ -140,7 +140,7 @@ def certify(choice: Choice, names, roundings, scores, alpha: float) -> Event:
         names[choice.statistic],
         SIDES[choice.side],
         roundings[choice.statistic].centre + choice.threshold,
-        LIKELIER[choice.likelier],
+        LABELS[choice.likelier],
         *counts,
         *others,
         low=float(lower_probability(*counts, alpha)),

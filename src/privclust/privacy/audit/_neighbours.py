@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privclust.privacy.audit._runs import LABELS
+from privclust.privacy.sensitivity import Neighbours
+
 _DIFFERENCE_PROBABILITY = 0.4  # that the record, or row, in which the two differ is changed
 _ONE_AXIS_PROBABILITY = 0.5  # that a row is moved along one axis
 _EXCHANGE_PROBABILITY = 0.1  # that a row is replaced by a fresh one, though it could be moved
@@ -51,6 +54,58 @@ def add_remove(draw_record: Callable) -> Callable:
         return np.concatenate([data, np.asarray(draw_record(rng))[None]])
 
     return change
+
+
+def are_equal(data, neighbour) -> bool:
+    """Whether two data sets are one object, or numbers or arrays that are equal."""
+    if data is neighbour:
+        return True
+    try:
+        first, second = np.asarray(data), np.asarray(neighbour)
+        is_plain = "O" not in (first.dtype.kind, second.dtype.kind)
+        return is_plain and first.shape == second.shape and bool((first == second).all())
+    except (TypeError, ValueError):
+        return False
+
+
+def refuse_equal(data, neighbour, names: tuple[str, str] = LABELS) -> None:
+    """Raise a ValueError that names two data sets if they are equal."""
+    if are_equal(data, neighbour):
+        raise ValueError(
+            f"{names[0]} and {names[1]} are equal: no run can tell them apart, whatever the "
+            "mechanism; take two that differ in one record"
+        )
+
+
+def check_pair(
+    data, neighbour, relation: Neighbours | None, names: tuple[str, str] = LABELS
+) -> None:
+    """Raise a ValueError that names two arrays (n, d) unless they differ in one record.
+
+    It is one that is replaced or one that is more; `relation` asks for one of these.
+    """
+    pair = np.asarray(data), np.asarray(neighbour)
+    if pair[0].ndim != 2 or pair[1].ndim != 2:
+        raise ValueError(
+            f"{names[0]} and {names[1]} must be arrays (n, d) of records, got shapes "
+            f"{pair[0].shape} and {pair[1].shape}"
+        )
+    refuse_equal(*pair, names)
+    lengths = len(pair[0]), len(pair[1])
+    possible = Neighbours.REPLACE_ONE if lengths[0] == lengths[1] else Neighbours.ADD_REMOVE
+    problem = ""
+    if pair[0].shape[1] != pair[1].shape[1]:
+        problem = f"they have {pair[0].shape[1]:,} and {pair[1].shape[1]:,} columns"
+    elif abs(lengths[0] - lengths[1]) > 1 or relation not in (None, possible):
+        problem = f"they have {lengths[0]:,} and {lengths[1]:,} rows"
+    elif Rows.of(pair) is None:
+        problem = "row by row, more than one record differs"
+    if problem:
+        claimed = f"{relation} neighbours" if relation else "neighbours"
+        raise ValueError(
+            f"{names[0]} and {names[1]} are no {claimed}: {problem}; a claim is about two data "
+            "sets that differ in one record, and no others can show it to be violated"
+        )
 
 
 def move_one(draw_record: Callable, project: Callable | None = None) -> Callable:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import traceback
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+LABELS = ("data", "neighbour")  # what messages call the two data sets
 _CHUNK = 50_000  # runs that a mechanism with `many` is asked for at once
 
 
@@ -16,21 +20,68 @@ def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None
     keeps a state does so for both.
     """
     pair, streams = (data, neighbour), rng.spawn(2)
-    batched = getattr(mechanism, "many", None)
+    name, batched = name_of(mechanism), getattr(mechanism, "many", None)
     if batched is not None:
         pieces = ([], [])
         for start in range(0, n, _CHUNK):
             size = min(_CHUNK, n - start)
             for k in (0, 1):
-                pieces[k].append(_batch(batched, pair[k], streams[k], size))
+                with _naming(f"{name}.many", LABELS[k]):
+                    outputs = batched(pair[k], streams[k], size)
+                pieces[k].append(_batch(outputs, size))
             progress(2 * size)
-        return tuple(np.concatenate(piece) for piece in pieces)
+        joined = tuple(np.concatenate(piece) for piece in pieces)
+        _refuse_nan_alone(joined, name)
+        return joined
     outputs = ([], [])
     for _ in range(n):
         for k in (0, 1):
-            outputs[k].append(mechanism(pair[k], streams[k]))
+            with _naming(name, LABELS[k]):
+                outputs[k].append(mechanism(pair[k], streams[k]))
         progress(2)
+    _refuse_nan_alone(outputs, name)
     return outputs
+
+
+def name_of(function) -> str:
+    """What messages call a mechanism or a statistic."""
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return f"{function.__module__}:{name}" if getattr(function, "__module__", None) else name
+
+
+@contextlib.contextmanager
+def _naming(name: str, label: str) -> Iterator[None]:
+    """Say which mechanism raised, on what and where; its own words may hold cells of the data."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise ValueError(
+            f"mechanism {name} raised {type(error).__name__} on {label} "
+            f"({os.path.basename(at.filename)}, line {at.lineno}); it must return an output on "
+            "both data sets. If it raises on one of them alone, that is a leak: let it return "
+            "some output for this, and audit it again"
+        ) from error
+
+
+def _refuse_nan_alone(outputs, name: str) -> None:
+    """Refuse runs of which none gave a number; NaN in some of them is an output like any other."""
+    if all(_is_nan(output) for one in outputs for output in one):
+        raise ValueError(
+            f"mechanism {name} returned nothing but NaN in all {len(outputs[0]):,} runs on each "
+            "data set, which says nothing of its privacy; let it return what it releases"
+        )
+
+
+def _is_nan(output) -> bool:
+    """Whether an output holds numbers, of which each is NaN."""
+    try:
+        numbers = np.asarray(output)
+    except ValueError:
+        return False
+    return numbers.dtype.kind in "fc" and numbers.size > 0 and bool(np.isnan(numbers).all())
 
 
 def as_arrays(outputs) -> list[np.ndarray]:
@@ -47,9 +98,9 @@ def as_arrays(outputs) -> list[np.ndarray]:
     return arrays
 
 
-def _batch(batched, data, rng, size: int) -> np.ndarray:
-    """Ask for `size` outputs at once and check that so many came."""
-    outputs = np.asarray(batched(data, rng, size))
+def _batch(outputs, size: int) -> np.ndarray:
+    """Outputs that were asked for at once, which must be so many."""
+    outputs = np.asarray(outputs)
     if outputs.ndim == 0 or len(outputs) != size:
         raise ValueError(
             f"mechanism.many(data, rng, n) must return n={size} outputs along the first axis, "

@@ -9,7 +9,8 @@ from typing import Any
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
-from privclust.privacy.audit._audit import AuditResult, audit_mechanism
+from privclust.privacy.audit._audit import AuditResult, audit_mechanism, audited
+from privclust.privacy.audit._neighbours import are_equal
 from privclust.privacy.audit._statistics import Statistic
 
 _SELECTION_RATIO = 4  # one pair in so many goes on to the next round
@@ -87,7 +88,8 @@ def search_pair(
     Raises
     ------
     ValueError
-        If a parameter is not as described, or `propose` or `move` does not return a pair.
+        If a parameter is not as described, or `propose` or `move` does not return a pair, or
+        `propose` returns none but equal data sets.
 
     Examples
     --------
@@ -108,17 +110,18 @@ def search_pair(
     pairs = [_checked("propose(rng)", propose(proposing)) for _ in range(n_pairs)]
     n_compared = len(pairs)
 
-    def audit(pair: tuple[Any, Any], trials: int) -> AuditResult:
-        claim = (epsilon, delta)
-        return audit_mechanism(
-            mechanism, *pair, *claim, trials, statistic, running, confidence=confidence
-        )
+    def screen(pair: tuple[Any, Any], trials: int) -> AuditResult:
+        claim = (epsilon, delta, confidence)
+        return audited(mechanism, *pair, claim, trials, statistic, running, lambda n_runs: None)
 
     screened = 0.0
     while len(pairs) > 1:
         trials = max(16, n_trials // len(pairs))
-        results = [audit(pair, trials) for pair in pairs]
-        order = sorted(range(len(pairs)), key=lambda k: _leak(results[k]), reverse=True)
+        results = [screen(pair, trials) for pair in pairs]
+        leaks = [
+            (not are_equal(*pair), _leak(one)) for pair, one in zip(pairs, results, strict=True)
+        ]
+        order = sorted(range(len(pairs)), key=leaks.__getitem__, reverse=True)
         screened = results[order[0]].epsilon_lower_bound
         ratio = _GUIDED_SELECTION_RATIO if move else _SELECTION_RATIO
         survivors = [pairs[k] for k in order[: -(-len(pairs) // ratio)]]
@@ -129,7 +132,10 @@ def search_pair(
             offspring = [_checked("move(pair, rng)", pair) for pair in islice(moved, room)]
         n_compared += len(offspring)
         pairs = survivors + offspring
-    return PairSearch(*pairs[0], audit(pairs[0], n_trials), n_compared, screened)
+    audit = audit_mechanism(
+        mechanism, *pairs[0], epsilon, delta, n_trials, statistic, running, confidence=confidence
+    )
+    return PairSearch(*pairs[0], audit, n_compared, screened)
 
 
 def _checked(call: str, pair) -> tuple[Any, Any]:

@@ -103,8 +103,11 @@ def score(statistic: Callable, outputs) -> np.ndarray:
             f"statistic {name} must return one number for each of {len(outputs)} outputs, "
             f"got shape {scores.shape}"
         )
-    if np.isnan(scores).any():
-        raise ValueError(f"statistic {name} returned NaN, which lies on no side of a threshold")
+    if count := int(np.isnan(scores).sum()):
+        raise ValueError(
+            f"statistic {name} returned NaN for {count:,} of {scores.size:,} outputs, which lies "
+            "on no side of a threshold; let it return a number for these, such as -inf"
+        )
     return scores
 
 
