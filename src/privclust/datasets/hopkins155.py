@@ -31,7 +31,7 @@ N_SEQUENCES = {2: 120, 3: 35}
 FAMILIES = ("checkerboard", "traffic", "articulated")
 
 _EXCLUDED = frozenset({"dancing"})
-_PAIR = re.compile(r"_g(?:12|13|23)$")
+_PAIR = re.compile(r"_g(?:12|13|23)\Z")
 # The benchmark's README.txt says which scenes form which family.
 _FAMILY_PATTERNS = {
     "checkerboard": re.compile(r"\d\w*|three-cars"),

@@ -252,7 +252,7 @@ def read_members(
     expression, by the matched text. Where the archive lies in another one, `content` is the archive
     itself, and `path` serves messages alone. Raises a DataError if it is damaged.
     """
-    member_pattern = re.compile(rf"(?:^|/)({pattern})$")
+    member_pattern = re.compile(rf"(?:^|/)({pattern})\Z")
     try:
         return {
             match.group(1): read()
