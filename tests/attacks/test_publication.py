@@ -49,7 +49,7 @@ def test_own_data_with_a_line_break_in_its_name_are_refused(tmp_path):
         if passes:
             load_validated(path, SCHEMAS / "my_data.schema.yaml")
             continue
-        with pytest.raises(ConfigError, match="my_data.yaml"):
+        with pytest.raises(ConfigError, match=r"my_data\.yaml"):
             load_validated(path, SCHEMAS / "my_data.schema.yaml")
 
 

@@ -96,3 +96,16 @@ def test_calibration_meets_the_budget_and_not_much_less():
 def test_bad_budgets_are_named(epsilon, delta):
     with pytest.raises(ValueError, match=r"epsilon|delta"):
         accounting.advanced_share(epsilon, delta, 3)
+
+
+def test_large_and_unequal_losses_have_a_number():
+    pure, fine, gaussian = Loss(5e11, 1e6, 3), Loss(5e-19, 1e-9), Loss(0.1)
+    assert accounting.pld_epsilon([pure], 1e-6) == 3e6
+    together = accounting.pld_epsilon([pure, gaussian], 1e-6)
+    assert together == 3e6 + accounting.pld_epsilon([gaussian], 1e-6)
+    # a grid as fine as the small loss would have 10^12 steps
+    assert accounting.pld_epsilon([fine, Loss(50.0, 10.0)], 1e-6) == pytest.approx(10.0, rel=1e-4)
+    assert accounting.pld_epsilon([Loss(1e300)], 1e-6) >= 1e300
+    assert accounting.pld_epsilon([Loss(1e-300)], 1e-6) == 0.0
+    assert accounting.pld_epsilon([], 1e-6) == 0.0
+    assert accounting.pld_epsilon([Loss(0.005, 0.1), gaussian], 1e-11) == math.inf

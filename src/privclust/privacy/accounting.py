@@ -25,12 +25,17 @@ from scipy.optimize import brentq
 
 from privclust.core.packages import require
 from privclust.core.validation import check_real
+from privclust.privacy.gaussian_delta import least_epsilon
 
 _NEED = "privacy budgets"  # ask for dp-accounting, which is slow to import
 # Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.
 _ORDERS = 1.0 + np.logspace(-4, 6, 4000)
 # Steps in which the smallest pure loss is counted; each is rounded up by one at most.
 PLD_STEPS = 200
+_MOST_STEPS = 1_000_000  # of all losses together; coarser ones are as sound
+_LARGEST_PLD_LOSS = 300.0  # of one release: its distribution has probabilities of its exponential
+_LEAST_PLD_DELTA = 1e-10  # below, rounding of the distributions' convolution might show
+_ROUNDING = 1e-12  # relative, of a conversion in doubles, generously
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,10 @@ def total_rho(losses: Iterable[Loss]) -> float:
 
 
 def total_epsilon(losses: Iterable[Loss]) -> float:
-    """Return the sum of pure parameters: basic composition."""
+    """Return the sum of pure parameters: basic composition, to the last digits of a float.
+
+    It is not rounded up: a budget that was divided by ten adds up to what it was.
+    """
     return sum(loss.epsilon * loss.count for loss in losses)
 
 
@@ -167,8 +175,10 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         check_delta(delta)
         return math.inf
     check_budget(rho, delta)
-    epsilon, _ = accountant.compute_epsilon(_ORDERS, _ORDERS * rho, delta)
-    return float(epsilon)
+    with np.errstate(over="ignore"):
+        curve = _ORDERS * rho
+    epsilon, _ = accountant.compute_epsilon(_ORDERS, curve, delta)
+    return float(epsilon) * (1.0 + _ROUNDING) + _ROUNDING
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -193,24 +203,35 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
 
     Gaussian releases compose to one Gaussian exactly; a pure release enters as randomised response
     with its epsilon, which dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015).
-    A ValueError is raised unless delta lies in (0, 1).
+    What is returned is rounded up. Pure releases above 300 are added to the rest, by basic
+    composition. Infinite where delta is below 1e-10 and not all releases are Gaussian: rounding of
+    the distributions is not bounded there. A ValueError is raised unless delta lies in (0, 1).
 
     Examples
     --------
     >>> round(pld_epsilon([Loss(rho=0.9)], 1e-4), 2)
     5.41
     """
-    gaussian_mechanism = require("dp_accounting.gaussian_mechanism", _NEED)
-    pld = require("dp_accounting.pld.privacy_loss_distribution", _NEED)
     check_delta(delta)
-    if any(loss.delta > 0.0 for loss in losses):
-        return math.inf
     gaussian = total_rho(loss for loss in losses if math.isinf(loss.epsilon))
+    if math.isinf(gaussian) or any(loss.delta > 0.0 for loss in losses):
+        return math.inf
     pure = [loss for loss in losses if math.isfinite(loss.epsilon)]
-    sigma = 1.0 / math.sqrt(2.0 * gaussian) if gaussian else math.inf
+    large = [loss for loss in pure if loss.epsilon > _LARGEST_PLD_LOSS]
+    pure = [loss for loss in pure if loss.epsilon <= _LARGEST_PLD_LOSS]
     if not pure:
-        return float(gaussian_mechanism.get_epsilon_gaussian(sigma, delta))
-    interval = min(loss.epsilon for loss in pure) / PLD_STEPS
+        rest = least_epsilon(gaussian, delta) if gaussian else 0.0
+    else:
+        rest = _convolved(pure, gaussian, delta) if delta >= _LEAST_PLD_DELTA else math.inf
+    return rest + total_epsilon(large)
+
+
+def _convolved(pure: Sequence[Loss], gaussian: float, delta: float) -> float:
+    """Epsilon of pure losses and Gaussian ones of some rho together, on a grid of losses."""
+    pld = require("dp_accounting.pld.privacy_loss_distribution", _NEED)
+    sigma = 1.0 / math.sqrt(2.0 * gaussian) if gaussian else math.inf
+    reach = total_epsilon(pure) + gaussian + 40.0 * math.sqrt(2.0 * gaussian)
+    interval = max(min(loss.epsilon for loss in pure) / PLD_STEPS, reach / _MOST_STEPS)
     parts = [
         pld.from_randomized_response(
             2.0 / (1.0 + math.exp(loss.epsilon)), 2, value_discretization_interval=interval
@@ -219,7 +240,8 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
     ]
     if gaussian:
         parts.append(pld.from_gaussian_mechanism(sigma, value_discretization_interval=interval))
-    return float(reduce(lambda a, b: a.compose(b), parts).get_epsilon_for_delta(delta))
+    epsilon = reduce(lambda a, b: a.compose(b), parts).get_epsilon_for_delta(delta)
+    return float(epsilon) * (1.0 + _ROUNDING)
 
 
 def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:

@@ -7,15 +7,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from privclust.core.packages import require
 from privclust.core.validation import check_integer
 from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
+from privclust.privacy.gaussian_delta import least_sigma
 from privclust.privacy.measurements._gaussian import Gaussian, SymmetricGaussian
 from privclust.privacy.measurements._measurement import Measurement
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
-_ROOT_TOLERANCE = 1e-12  # the calibration's root finder stops this close to the root
-_ROUNDING_MARGIN = 1e-9  # more noise by this part outweighs cancellation in the function's values
 _UNIT = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
 
 
@@ -125,9 +123,9 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
         \delta = \Phi\left(\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right)
         - e^{\epsilon} \Phi\left(-\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right),
 
-    for the sensitivity's neighbour relation and every epsilon. One part in 10^9 is added, so that
-    numerical error falls on the side of privacy for epsilon from 1e-4 and delta from 1e-15 (below
-    these, cancellation may let delta be exceeded: by one part in 10^5 at 1e-8 and 1e-15).
+    for the sensitivity's neighbour relation and every epsilon. It is found by evaluating this with
+    as many bits as it needs, from above, and one part in 10^9 is added: delta is never exceeded,
+    whatever floats epsilon and delta are.
 
     Parameters
     ----------
@@ -146,7 +144,7 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
     Raises
     ------
     ValueError
-        If an argument is not as described.
+        If an argument is not as described, or the noise would be larger than the largest float.
 
     References
     ----------
@@ -160,9 +158,13 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
     3.731
     """
     _check(sensitivity, epsilon, delta)
-    accounting = require("dp_accounting", "privacy budgets")  # slow to import
-    root = accounting.get_sigma_gaussian(float(epsilon), float(delta), tol=_ROOT_TOLERANCE)
-    return sensitivity.value * float(root * (1 + _ROUNDING_MARGIN) + _ROOT_TOLERANCE)
+    sigma = sensitivity.value * least_sigma(float(epsilon), float(delta))
+    if not 0.0 < sigma < math.inf:
+        raise ValueError(
+            f"epsilon={epsilon!r} and delta={delta!r} need noise of {sigma!r} for a sensitivity of "
+            f"{sensitivity.value!r}, which no float holds; take other units"
+        )
+    return sigma
 
 
 def mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:

@@ -62,7 +62,7 @@ class Exponential(WithEpsilon):
     @property
     def claimed(self) -> Loss:
         """Epsilon, and what follows from bounded range."""
-        return Loss(self.epsilon**2 / 8.0, self.epsilon, self.count)
+        return Loss(self.epsilon * self.epsilon / 8.0, self.epsilon, self.count)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> int:
         """Return the index of a candidate by scores (n_candidates,), finite, of any magnitude.

@@ -78,7 +78,8 @@ class Laplace(WithEpsilon):
     @property
     def claimed(self) -> Loss:
         """Epsilon, and the sum of what the entries cost in zCDP."""
-        rho = self.epsilon**2 / 2.0 / self.entries if self.mu is None else self.mu**2 / 2.0
+        one = self.epsilon if self.mu is None else self.mu
+        rho = one * one / 2.0 / (self.entries if self.mu is None else 1.0)  # ** would overflow
         return Loss(rho, self.epsilon, self.count)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:

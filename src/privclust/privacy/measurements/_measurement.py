@@ -187,7 +187,7 @@ class WithEpsilon(ForSensitivity):
     @property
     def claimed(self) -> Loss:
         """Epsilon, and what pure privacy is in zCDP."""
-        return Loss(self.epsilon**2 / 2.0, self.epsilon, self.count)
+        return Loss(self.epsilon * self.epsilon / 2.0, self.epsilon, self.count)
 
     @property
     def _drawn(self) -> float:
