@@ -1,13 +1,21 @@
 """Attacks on what is published: archives of runs, names, downloads, and an example's server."""
 
+import hashlib
+import json
 import re
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from privclust.core.config import ConfigError, load_validated, load_yaml
 from privclust.datasets.registry import load_datasets
+from privclust.pipeline import artefacts
+from privclust.pipeline.plan import Plan
+from privclust.report.archive import write_archive
+from privclust.report.run_records import Job
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "workflow" / "schemas"
@@ -65,3 +73,103 @@ def test_md5_alone_is_said_where_no_other_checksum_is_known():
     strong = {n for n, d in datasets.items() if d.content_sha256}
     assert weak - strong == {"gowalla"}
     assert "no SHA-256 of it is known" in path.read_text(encoding="utf-8")
+
+
+PAGE = "results/quick/index.html"
+OWN_FILE, OWN, FIT, METRICS = (
+    "private/patients.csv", "data/own/patients.h5", "results/quick/own/k/fit.h5",
+    "results/quick/own/k/metrics.h5",
+)  # fmt: skip
+TOP = {
+    **dict.fromkeys(("LICENSE", "README.md", "environment.yml", "requirements.lock"), "text\n"),
+    **dict.fromkeys((f"workflow/scripts/{n}.py" for n in ("read_own", "fit", "index")), "pass\n"),
+    "pyproject.toml": '[project]\nname = "small"\nversion = "1"\nlicense = "MIT"\n'
+    'authors = [{name = "Somebody"}]\n',
+    "workflow/Snakefile": "rule all:\n",
+    "src/privclust/x.py": "pass\n",
+    "workflow/scripts/evaluate.py": "pass\n",
+    "config/config.yaml": "effort: quick\n",
+    PAGE: "<p>done</p>\n",
+}
+INTRUDERS = (
+    "config/credentials.json",
+    "config/credentials.yaml",
+    "config/papers/ckm/rows.csv",
+    "workflow/profiles/slurm/token.txt",
+    "workflow/secrets.yaml",
+    "src/privclust/report/page/key.pem",
+    "src/privclust/account.json",
+)
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """A finished run of 400 made-up patients, archived: the crate's files and entities."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i % 7}\n" for i in range(400))
+    secret = dict.fromkeys(INTRUDERS, "token: hunter2\n")
+    for name, text in {**TOP, **secret, OWN_FILE: rows}.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    for name, kind in ((OWN, "dataset"), (FIT, "fit"), (METRICS, "metrics")):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        artefacts.write(name, kind, {"X": np.arange(400.0) % 7}, {"source": "own: patients"})
+    jobs = [
+        Job("read_own", (OWN_FILE, "src/privclust/x.py"), (OWN,), 1.0, 2.0, "{}"),
+        Job("fit", (OWN,), (FIT,), 2.0, 3.0, "{}"),
+        Job("evaluate", (FIT,), (METRICS,), 3.0, 4.0, "{}"),
+        Job("index", (METRICS,), (PAGE,), 4.0, 5.0, "{}"),
+    ]
+    papers = {"own": {"title": "Own", "citation": "none", "file": "none/paper.yaml"}}
+    plan = Plan("quick", None, True, {}, {}, papers, {}, {})
+    config = {"effort": "quick", "seed": 1, "substitutes": True, "mirror": None}
+    write_archive("run.crate.zip", plan, config, jobs)
+    with zipfile.ZipFile("run.crate.zip") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    graph = json.loads(members["ro-crate-metadata.json"])["@graph"]
+    return members, {entity["@id"]: entity for entity in graph}
+
+
+@pytest.mark.attack(
+    claim="an archive holds no checksum by which a guess of own data can be tested",
+    before="SHA-256 and size of the file, of its copy and of all that was fitted to it",
+    now="their names alone, and that what is in the archive is not private",
+)
+def test_no_checksum_of_own_data_is_published(published):
+    members, entities = published
+    everything = b"".join(members.values())
+    for name in (OWN_FILE, OWN, FIT, METRICS):
+        entity = entities[f"#{name}"]
+        assert not {"sha256", "contentSize", "identifier"} & entity.keys()
+        content = Path(name).read_bytes()
+        for digest in ("sha256", "md5", "sha1"):
+            assert hashlib.new(digest, content).hexdigest().encode() not in everything
+        assert f'"{len(content)}"'.encode() not in everything
+    for name, kind in ((OWN, "dataset"), (FIT, "fit"), (METRICS, "metrics")):
+        assert artefacts.read(name, kind).digest.encode() not in everything
+    assert "they are not private" in entities["./"]["description"]
+
+
+@pytest.mark.attack(
+    claim="an archive holds the project's files and nothing else that lies in its folders",
+    before="7 of 7 files with a token that lay in config/, workflow/ or src/ went in",
+    now="none of 7: the files are declared, with git or without",
+)
+def test_a_file_with_credentials_is_not_archived(published):
+    members, _ = published
+    assert not set(INTRUDERS) & members.keys()
+    assert not any(b"hunter2" in content for content in members.values())
+    assert set(TOP) <= members.keys()
+
+
+@pytest.mark.attack(
+    claim="the pages say what is not private",
+    before="docs/own.md spoke of bounds that would leak, not of exact scores, seeds and the archive",
+    now="own.md and archive.md say that pages, tables and archives of own data are not private",
+)
+@pytest.mark.parametrize("page", ["own.md", "archive.md"])
+def test_the_pages_say_that_results_of_own_data_are_not_private(page):
+    text = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
+    assert "not private" in text
+    for reason in ("exact scores", "seed"):
+        assert reason in text

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -201,14 +202,14 @@ def test_missing_file_is_an_error(name):
 
 
 def test_path_of_the_machine_is_an_error(project):
-    Path("config/notes.yaml").write_text(f"mine: {project}\n")
-    with pytest.raises(ConfigError, match=r"^config/notes\.yaml: holds .*make it relative"):
+    Path("config/README.md").write_text(f"mine: {project}\n")
+    with pytest.raises(ConfigError, match=r"^config/README\.md: holds .*make it relative"):
         pack()
 
 
 def test_part_of_a_longer_path_is_no_path_of_the_machine(project):
-    Path("config/notes.yaml").write_text(f"other: x{project}\nelse: {project}_b\n")
-    assert "config/notes.yaml" in pack()[0]
+    Path("config/README.md").write_text(f"other: x{project}\nelse: {project}_b\n")
+    assert "config/README.md" in pack()[0]
 
 
 @pytest.mark.parametrize("name", ["/elsewhere/method.py", "../method.py", "/elsewhere/own.npz"])
@@ -225,7 +226,7 @@ def test_code_and_data_of_the_users_own():
     members, entities = pack(jobs=[*JOBS[:-1], dataclasses.replace(JOBS[-1], inputs=inputs)])
     assert "methods.py" in members
     assert "my own.npz" not in members
-    assert entities["#my%20own.npz"]["sha256"] == hashlib.sha256(b"rows").hexdigest()
+    assert not {"sha256", "contentSize"} & entities["#my%20own.npz"].keys()
     assert {"@id": "#my%20own.npz"} in entities["#job/data/prepared/lost.h5"]["object"]
     assert not any("site-packages" in name for name in (*members, *entities))
 
@@ -236,6 +237,50 @@ def test_project_files_are_sources_only(project):
         (project / name).write_text("")
     expected = sorted(name for name in TOP if not name.startswith("results/"))
     assert project_files(project) == expected
+
+
+def test_files_that_the_settings_name_are_the_projects_wherever_they_lie(project):
+    settings = {
+        "papers": ["config/papers/ckm", "mine/paper"],
+        "datasets": "config/datasets.yaml",
+        "my_methods": "mine/methods.yaml",
+        "my_data": "config/my_data.yaml",
+        "features": "config/lost.yaml",
+    }
+    named = [
+        "config/papers/ckm/paper.yaml",
+        "config/papers/ckm/printed.csv",
+        "mine/paper/claims.yaml",
+        "config/datasets.yaml",
+        "mine/methods.yaml",
+        "config/my_data.yaml",
+        "mine/panels.yaml",
+    ]
+    for name in (*named, "config/other.yaml", "config/papers/dpem/paper.yaml"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("panels: mine/panels.yaml\n")
+    plain = set(project_files(project))
+    assert set(project_files(project, settings)) - plain == set(named)
+    (project / "config/config.yaml").write_text(json.dumps(settings))
+    assert set(project_files(project)) - plain == set(named)
+
+
+def test_all_files_of_this_project_are_declared():
+    """What is added to it must be found by a pattern, or archives would lack it."""
+    root = Path(__file__).parents[2]
+    folders = ("config", "src/privclust", "workflow")
+    present = {
+        path.relative_to(root).as_posix()
+        for folder in folders
+        for path in (root / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert present >= {"workflow/Snakefile", "config/my_panels.yaml", "src/privclust/py.typed"}
+    tracked = subprocess.run(
+        ["git", "ls-files", "--", *folders], cwd=root, capture_output=True, text=True, check=False
+    ).stdout.split()
+    missing = (set(tracked) & present or present) - set(project_files(root))
+    assert missing == set()
 
 
 def test_digest_changes_with_names_and_contents(project):

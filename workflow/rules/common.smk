@@ -38,4 +38,4 @@ or_stop(check_room, 10)
 config.update(normalise(config))
 PLAN = or_stop(load_plan, config, "workflow/schemas", os.environ)
 # What the rules below ask; its methods take the wildcards of a job.
-JOBS = Jobs(PLAN, changed_settings(config, "config/config.yaml"))
+JOBS = Jobs(PLAN, changed_settings(config, "config/config.yaml"), config)

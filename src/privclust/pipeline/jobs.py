@@ -37,10 +37,14 @@ class Jobs:
         What the run consists of.
     changed : mapping of str to str
         The settings in which it differs from its config file.
+    config : mapping or None
+        All settings; None for those of config/config.yaml.
     """
 
-    def __init__(self, plan: Plan, changed: Mapping[str, str]) -> None:
-        self.plan, self.changed = plan, changed
+    def __init__(
+        self, plan: Plan, changed: Mapping[str, str], config: Mapping[str, Any] | None = None
+    ) -> None:
+        self.plan, self.changed, self.config = plan, changed, config
         self.results = layout.RESULTS.format(effort=plan.effort)
         self.verdicts = layout.VERDICTS.format(effort=plan.effort)
         self.page = layout.PAGE.format(effort=plan.effort)
@@ -341,7 +345,7 @@ class Jobs:
 
     def archive_spec(self, wildcards: Wildcards) -> str:
         """Return what decides the workflow's own part of the archive."""
-        return project_digest()
+        return project_digest(config=self.config)
 
     # What is missing on the way.
 

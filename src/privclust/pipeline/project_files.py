@@ -4,20 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+from privclust.core.config import ConfigError, load_yaml
 
 WORKFLOW = "workflow/Snakefile"
+CONFIG = "config/config.yaml"
 _PINS = ("environment.yml", "pyproject.toml", "requirements.lock")
 _TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *_PINS)
-_FOLDERS = ("config", "src/privclust", "workflow")
+# What the project itself may hold: whatever else lies there is somebody's own.
+_SOURCES = (
+    "config/README.md",
+    "src/privclust/**/*.py",
+    "src/privclust/**/*.pyi",
+    "src/privclust/py.typed",
+    *(f"src/privclust/report/page/*.{suffix}" for suffix in ("css", "j2", "js")),
+    "workflow/profiles/*/*.sh",
+    "workflow/profiles/*/config.yaml",
+    "workflow/report/*.rst",
+    "workflow/rules/*.smk",
+    "workflow/schemas/*.schema.yaml",
+    "workflow/scripts/*.py",
+)
+_SETTINGS = ("datasets", "features", "my_methods", "my_data")  # that are paths of config files
+_OF_A_PAPER = ("paper.yaml", "claims.yaml", "printed.csv")
 
 
-def project_files(folder: str | os.PathLike[str] = ".") -> list[str]:
+def project_files(
+    folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
+) -> list[str]:
     """Return the files that make up the workflow: rules, scripts, configuration, package, pins.
 
-    Paths are sorted and relative to `folder`. Those of the top folder are named whether they are
-    there or not, as an archive without one of them would not do.
+    They are declared, not collected: of the configuration those that `config` names (None for the
+    content of config/config.yaml), of the rest those that the project has. A file of another name
+    that lies among them, such as one with credentials, is none of them. Paths are sorted and
+    relative to `folder`. Those of the top folder are named whether they are there or not, as an
+    archive without one of them would not do.
 
     Examples
     --------
@@ -25,19 +49,43 @@ def project_files(folder: str | os.PathLike[str] = ".") -> list[str]:
     ['LICENSE', 'README.md']
     """
     top = Path(folder)
-    paths = (path.relative_to(top) for part in _FOLDERS for path in (top / part).rglob("*.*"))
-    names = (
-        path.as_posix()
-        for path in paths
-        if (top / path).is_file() and not re.search(r"/(__pycache__/|[.])", f"/{path.as_posix()}")
-    )
-    return sorted({*_TOP_FILES, *names})
+    sources = (path.relative_to(top) for pattern in _SOURCES for path in top.glob(pattern))
+    names = {*(path.as_posix() for path in sources), CONFIG, *_named(top, config)}
+    present = {name for name in names if (top / name).is_file() and not _is_hidden(name)}
+    return sorted({*_TOP_FILES, *present})
 
 
-def project_digest(folder: str | os.PathLike[str] = ".") -> str:
+def _named(top: Path, config: Mapping[str, Any] | None) -> Iterable[str]:
+    """Config files that the settings name, and the template that one of them names."""
+    settings = config if config is not None else _content(top / CONFIG)
+    for paper in settings.get("papers") or ():
+        yield from (Path(paper, name).as_posix() for name in _OF_A_PAPER)
+    yield from (settings[key] for key in _SETTINGS if settings.get(key))
+    if settings.get("my_data") and (panels := _content(top / settings["my_data"]).get("panels")):
+        yield panels
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    """The keys of a config file; none where it is not there or is not one, as planning says."""
+    try:
+        content = load_yaml(path)
+    except ConfigError:
+        return {}
+    return content if isinstance(content, Mapping) else {}
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file or a folder on the way to it is one of the system's or an editor's."""
+    parts = (part for part in Path(name).parts if part != "..")
+    return any(part.startswith(".") or part == "__pycache__" for part in parts)
+
+
+def project_digest(
+    folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
+) -> str:
     """Return the SHA-256 of all `project_files` that are there; an archive changes with it."""
     sha = hashlib.sha256()
-    for name in project_files(folder):
+    for name in project_files(folder, config):
         path = Path(folder, name)
         if path.is_file():
             sha.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())

@@ -5,7 +5,8 @@ Provenance Run Crate 0.5 (https://w3id.org/ro/wfrun/provenance/0.5): which jobs 
 they made what, with which parameters, software and data. It holds the workflow, its configuration
 and all tables and figures. Data sets and HDF5 artefacts are named with their checksums and stay
 out: data sets have licences of their own, artefacts may hold rows of them, and the workflow makes
-an artefact again byte for byte.
+an artefact again byte for byte. Of a user's own data, and of artefacts made from them, there are no
+checksums either: whoever guesses the data could test the guess by them.
 """
 
 from __future__ import annotations
@@ -24,13 +25,12 @@ from typing import Any
 from privclust.core.config import ConfigError
 from privclust.core.files import atomic_path
 from privclust.pipeline.plan import Plan
-from privclust.pipeline.project_files import project_files
+from privclust.pipeline.project_files import CONFIG, project_files
 from privclust.report.run_records import Job, read_content
 
 _METADATA = "ro-crate-metadata.json"
 _CHECKSUMS = "SHA256SUMS"
 _VERSIONS = "versions.txt"
-_CONFIG = "config/config.yaml"
 
 
 def write_archive(
@@ -75,7 +75,8 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
 
     # what an installed package holds is said by its version
     read = {n for job in jobs for n in job.inputs if "site-packages" not in Path(n).parts}
-    outside = sorted(name for name in read if Path(name).is_absolute() or name.startswith(".."))
+    files = project_files(config=config)
+    outside = sorted(n for n in {*read, *files} if Path(n).is_absolute() or n.startswith(".."))
     if outside:
         raise ConfigError(
             f"{outside[0]}: the run read this file, which lies outside the project's folder; copy "
@@ -84,9 +85,9 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
     code = {name for name in read if name.endswith(".py")}
     outputs = {name for job in jobs for name in job.outputs}
     results = {n for n in outputs if n.startswith("results/") and not n.endswith(".h5")}
-    members = {name: read_content(name) for name in {*project_files(), *code, *results}}
+    members = {name: read_content(name) for name in {*files, *code, *results}}
     settings = yaml.safe_dump(dict(config) | {"mirror": None}, sort_keys=False)
-    members[_CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()
+    members[CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()
     members[_VERSIONS] = _installed().encode()
     return members
 

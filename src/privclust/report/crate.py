@@ -62,6 +62,10 @@ _LEFT_OUT = (
     "Data sets and HDF5 artefacts are named with their checksums and are not in the crate; the "
     "workflow in it makes them again."
 )
+_OWN = (
+    " Data of the user's own, and artefacts made from them, are named without checksum and size. "
+    "Tables, figures and the page hold exact scores of these data: they are not private."
+)
 
 
 def describe(
@@ -99,6 +103,17 @@ class _Run:
     def __post_init__(self) -> None:
         self.crate.metadata.extra_contexts.append(_RUN_TERMS)
         self.makers = {output: job for job in self.jobs for output in job.outputs}
+        self.own = self._own()
+
+    def _own(self) -> set[str]:
+        """A user's own data: files outside the crate that no job made, and all made from them."""
+        read = {name for job in self.jobs for name in job.inputs if not _is_code(name)}
+        own = read - self.makers.keys() - self.members.keys()
+        size = -1
+        while len(own) > size:
+            size = len(own)
+            own.update(n for job in self.jobs if own.intersection(job.inputs) for n in job.outputs)
+        return own
 
     def add(self, entity: str, kind: Any, **properties: Any) -> dict[str, str]:
         """Describe what is no file of the crate, and return a reference to it."""
@@ -175,7 +190,8 @@ def _describe_root(run: _Run, licence: Any, author: Any, actions: list[Any]) -> 
     )
     titles = "; ".join(paper["title"] for paper in run.plan.papers.values())
     root["name"] = f"{run.project['name']} {run.project['version']}, {run.plan.effort} effort"
-    root["description"] = f"Reproduction of: {titles}. {_LEFT_OUT}{substitutes}"
+    own = _OWN if run.own else ""
+    root["description"] = f"Reproduction of: {titles}. {_LEFT_OUT}{own}{substitutes}"
     root["datePublished"] = _iso(max(job.end for job in run.jobs))
     root["license"], root["author"] = licence, author
     root["mentions"] = actions
@@ -306,13 +322,17 @@ def _add_files(run: _Run) -> Any:
 
 
 def _add_kept_outside(run: _Run) -> None:
-    """Describe artefacts and a user's own data, which are not in the crate, by their checksums."""
+    """Describe what is not in the crate: artefacts by checksums, a user's own data by name alone.
+
+    A checksum or a size, of the data or of what is made from them without chance, would let anybody
+    test a guess of the data.
+    """
     inputs = {name for job in run.jobs for name in job.inputs if not _is_code(name)}
     for name in sorted({*run.makers, *inputs} - run.members.keys()):
         kind = _KINDS.get(run.makers[name].rule) if name in run.makers else None
         if Path(name).is_dir():
             continue  # the folder of a data set, which is described with what is known of it
-        content = read_content(name)
+        content, is_own = read_content(name), name in run.own
         artefact = artefacts.read(name, kind) if kind else None
         run.versions |= set(artefact.versions.items()) if artefact else set()
         run.add(
@@ -320,10 +340,10 @@ def _add_kept_outside(run: _Run) -> None:
             "File",
             name=name,
             description=f"Not in the crate. {_origin(artefact)}".strip(),
-            sha256=_sha256(content),
-            contentSize=str(len(content)),
+            sha256=None if is_own else _sha256(content),
+            contentSize=None if is_own else str(len(content)),
             encodingFormat=_FORMATS.get(Path(name).suffix),
-            identifier=artefact and artefact.digest,
+            identifier=artefact.digest if artefact and not is_own else None,
         )
 
 
