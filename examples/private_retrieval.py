@@ -8,13 +8,21 @@ the same public, labelled set. The client prints everything that it sends.
 
 The features are made up: directions of classes with noise about them. Put those of your own images
 in their place (arrays of one row an image).
+
+The server answers clients side by side, each in a thread and within a time limit: who is silent,
+sends byte by byte or asks for much holds up nobody else. Beyond a number of clients at once, more
+are turned away. It listens on this machine alone, in plain text and to anybody there: a service for
+others needs TLS and a check of who asks in front of it.
 """
 
 import argparse
 import json
 import multiprocessing
+import socket
+import threading
 import urllib.request
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
@@ -22,6 +30,9 @@ from privclust.embedding import Message, PrivateMail, RetrievalClient, Retrieval
 
 N_CLASSES, N_FEATURES = 10, 64
 LONGEST = 10_000_000  # bytes of a message that the server reads
+MOST_NEIGHBOURS = 1_000_000  # of all queries of a message together
+SECONDS = 10.0  # from when a client connects to when it has its reply
+MOST_CLIENTS = 64  # at once
 
 
 def made_up_images(n, seed):
@@ -32,29 +43,77 @@ def made_up_images(n, seed):
     return directions[y] + 0.7 * rng.normal(size=(n, N_FEATURES)), y
 
 
+class Handler(BaseHTTPRequestHandler):
+    """One client: a message comes, neighbours go."""
+
+    def setup(self):
+        """Cut the connection when its time is over, whoever waits for whom."""
+        self.clock = threading.Timer(self.server.seconds, self.cut)
+        self.clock.daemon = True
+        self.clock.start()
+        super().setup()
+
+    def finish(self):
+        self.clock.cancel()
+        with suppress(OSError):
+            super().finish()
+
+    def cut(self):
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def do_POST(self):
+        try:
+            length = int(self.headers.get("Content-Length", 0))
+            if not 0 <= length <= LONGEST:
+                raise ValueError(f"message: {length} bytes, at most {LONGEST} are read")
+            message = Message.from_json(self.rfile.read(length))
+            if message.k * len(message.queries) > MOST_NEIGHBOURS:
+                raise ValueError(f"message: more than {MOST_NEIGHBOURS} neighbours are asked for")
+            status, body = 200, json.dumps(self.server.retrieval.answer(message).tolist())
+        except ValueError as error:
+            status, body = 400, json.dumps({"error": str(error)})
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *arguments):
+        """Keep the terminal for the client."""
+
+
+class Service(ThreadingHTTPServer):
+    """Answers for a `RetrievalServer` on this machine, each client in a thread of its own."""
+
+    daemon_threads = True
+    request_queue_size = MOST_CLIENTS
+
+    def __init__(self, retrieval, seconds=SECONDS):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.retrieval, self.seconds = retrieval, seconds
+        self.free = threading.BoundedSemaphore(MOST_CLIENTS)
+
+    def process_request(self, request, client_address):
+        """Start a thread for a client, or turn it away."""
+        if self.free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request, client_address):
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free.release()
+
+    def handle_error(self, request, client_address):
+        """Whoever hangs up has no reply; nobody else is concerned."""
+
+
 def serve(connection, model, n_public, n_gallery):
     """Answer messages until the process is ended; tell the port first."""
     server = RetrievalServer(model, *made_up_images(n_public, 1), *made_up_images(n_gallery, 2))
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            try:
-                length = int(self.headers.get("Content-Length", 0))
-                if not 0 <= length <= LONGEST:
-                    raise ValueError(f"message: {length} bytes, at most {LONGEST} are read")
-                message = Message.from_json(self.rfile.read(length))
-                status, body = 200, json.dumps(server.answer(message).tolist())
-            except ValueError as error:
-                status, body = 400, json.dumps({"error": str(error)})
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        def log_message(self, *arguments):
-            """Keep the terminal for the client."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as http:
+    with Service(server) as http:
         connection.send(http.server_port)
         http.serve_forever()
 

@@ -304,6 +304,8 @@ class RetrievalServer:
     def answer(self, message: Message) -> np.ndarray:
         """Return the gallery rows nearest to each of the message's queries.
 
+        Nothing is changed: several threads may call it at once.
+
         Parameters
         ----------
         message : Message
