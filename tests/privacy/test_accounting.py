@@ -109,3 +109,26 @@ def test_large_and_unequal_losses_have_a_number():
     assert accounting.pld_epsilon([Loss(1e-300)], 1e-6) == 0.0
     assert accounting.pld_epsilon([], 1e-6) == 0.0
     assert accounting.pld_epsilon([Loss(0.005, 0.1), gaussian], 1e-11) == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-12, 1e6, 1e300, 1.7e308])
+@pytest.mark.parametrize("delta", [5e-324, 1e-15, 1 - 2.0**-53])
+def test_every_budget_has_a_number_or_is_refused(epsilon, delta):
+    losses = [Loss(min(epsilon, 1e150) ** 2 / 2, epsilon, 3), Loss(0.1)]
+    values = [
+        accounting.gaussian_constant(delta),
+        accounting.advanced_share(epsilon, delta, 10),
+        accounting.advanced_composition(epsilon, delta, 10),
+        accounting.zcdp_epsilon(epsilon, delta),
+        accounting.zcdp_rho(epsilon, delta),
+        accounting.composed_epsilon(losses, delta),
+    ]
+    assert all(value >= 0 for value in values)
+    if epsilon == delta == 5e-324:
+        with pytest.raises(ValueError, match="need more noise than the largest float"):
+            accounting.calibrated(lambda share: [Loss(share * share / 2)], epsilon, delta)
+        with pytest.raises(ValueError, match="leave so little to each release"):
+            accounting.calibrated(lambda share: [Loss(share * share / 2)], 1e-200, delta)
+        return
+    share = accounting.calibrated(lambda share: [Loss(share * share / 2)], epsilon, delta)
+    assert accounting.composed_epsilon([Loss(share * share / 2)], delta) <= epsilon

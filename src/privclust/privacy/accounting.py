@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 
 import numpy as np
@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 
 from privclust.core.packages import require
 from privclust.core.validation import check_real
-from privclust.privacy.gaussian_delta import least_epsilon
+from privclust.privacy.gaussian_delta import least_epsilon, least_sigma
 
 _NEED = "privacy budgets"  # ask for dp-accounting, which is slow to import
 # Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.
@@ -33,7 +33,11 @@ _ORDERS = 1.0 + np.logspace(-4, 6, 4000)
 # Steps in which the smallest pure loss is counted; each is rounded up by one at most.
 PLD_STEPS = 200
 _MOST_STEPS = 1_000_000  # of all losses together; coarser ones are as sound
-_LARGEST_PLD_LOSS = 300.0  # of one release: its distribution has probabilities of its exponential
+# Of one release: its distribution has probabilities of the exponential. A smaller one counts more.
+_SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
+_LARGEST_BUDGET = 1e300  # to which a larger one is calibrated, so that squares of shares are floats
+_MOST_NOISE = 1e150  # in sensitivities: what more costs in zCDP is no float
+_LARGEST_EXPONENT = 700.0  # whose exponential is a float
 _LEAST_PLD_DELTA = 1e-10  # below, rounding of the distributions' convolution might show
 _ROUNDING = 1e-12  # relative, of a conversion in doubles, generously
 
@@ -103,7 +107,7 @@ def gaussian_constant(delta: float) -> float:
     3.776
     """
     check_delta(delta)
-    return math.sqrt(2.0 * math.log(1.25 / delta))
+    return math.sqrt(2.0 * (math.log(1.25) - math.log(delta)))
 
 
 def cdp_share(epsilon: float, n_pure: int, n_gaussian: int = 0, c: float = 1.0) -> float:
@@ -142,7 +146,7 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
     0.01772
     """
     check_budget(epsilon, delta)
-    return epsilon / (2.0 * math.sqrt(2.0 * n * math.log(1.0 / delta)))
+    return epsilon / (2.0 * math.sqrt(-2.0 * n * math.log(delta)))
 
 
 def advanced_composition(epsilon: float, delta: float, n: int) -> float:
@@ -157,7 +161,8 @@ def advanced_composition(epsilon: float, delta: float, n: int) -> float:
     True
     """
     check_budget(epsilon, delta)
-    return math.sqrt(2.0 * n * math.log(1.0 / delta)) * epsilon + n * epsilon * math.expm1(epsilon)
+    growth = math.expm1(epsilon) if epsilon < _LARGEST_EXPONENT else math.inf
+    return math.sqrt(-2.0 * n * math.log(delta)) * epsilon + n * epsilon * growth
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -171,14 +176,14 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     5.92
     """
     accountant = require("dp_accounting.rdp.rdp_privacy_accountant", _NEED)
-    if math.isinf(rho):
+    if rho == 0.0 or math.isinf(rho):  # a sum of so little, or so much, that no float holds it
         check_delta(delta)
-        return math.inf
+        return float(rho)
     check_budget(rho, delta)
     with np.errstate(over="ignore"):
         curve = _ORDERS * rho
-    epsilon, _ = accountant.compute_epsilon(_ORDERS, curve, delta)
-    return float(epsilon) * (1.0 + _ROUNDING) + _ROUNDING
+    epsilon, _ = accountant.compute_epsilon(_ORDERS, curve, delta * (1.0 - _ROUNDING))
+    return float(epsilon) * (1.0 + _ROUNDING)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -218,7 +223,11 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
         return math.inf
     pure = [loss for loss in losses if math.isfinite(loss.epsilon)]
     large = [loss for loss in pure if loss.epsilon > _LARGEST_PLD_LOSS]
-    pure = [loss for loss in pure if loss.epsilon <= _LARGEST_PLD_LOSS]
+    pure = [
+        replace(loss, epsilon=max(loss.epsilon, _SMALLEST_PLD_LOSS))
+        for loss in pure
+        if loss.epsilon <= _LARGEST_PLD_LOSS
+    ]
     if not pure:
         rest = least_epsilon(gaussian, delta) if gaussian else 0.0
     else:
@@ -279,7 +288,8 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
     """Return the largest share whose losses compose to (epsilon, delta)-DP by `composed_epsilon`.
 
     The losses grow with the share, which is on the safe side; see
-    `privclust.privacy.measurements.largest_share`.
+    `privclust.privacy.measurements.largest_share`. A ValueError is raised if the budget is out of
+    its range, or leaves so little to each release that no float holds it.
 
     Examples
     --------
@@ -288,12 +298,21 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
     True
     """
     check_budget(epsilon, delta)
+    epsilon = min(epsilon, _LARGEST_BUDGET)
 
     def excess(log_share: float) -> float:
         return composed_epsilon(losses_of(math.exp(log_share)), delta) - epsilon
 
     rho_of_one = total_rho(losses_of(1.0))
-    start = 0.5 * math.log(zcdp_rho(epsilon, delta) / rho_of_one)
+    rho = zcdp_rho(epsilon, delta)
+    if rho == 0.0:  # zCDP leaves less than any float
+        rho = 0.5 / min(least_sigma(epsilon, delta), _MOST_NOISE) ** 2
+    if rho <= 0.5 / _MOST_NOISE**2:
+        raise ValueError(
+            f"epsilon={epsilon!r} and delta={delta!r} leave so little to each release that no "
+            "float holds it; ask for more"
+        )
+    start = 0.5 * math.log(rho / rho_of_one)
     log_share = _root(excess, start)
     # discretised distributions are monotone up to their steps only: end on the safe side
     while excess(log_share) > 0:

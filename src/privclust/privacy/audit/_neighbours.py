@@ -63,7 +63,9 @@ def are_equal(data, neighbour) -> bool:
     try:
         first, second = np.asarray(data), np.asarray(neighbour)
         is_plain = "O" not in (first.dtype.kind, second.dtype.kind)
-        return is_plain and first.shape == second.shape and bool((first == second).all())
+        if not is_plain or first.shape != second.shape:
+            return False
+        return bool(((first == second) | ((first != first) & (second != second))).all())  # NaN
     except (TypeError, ValueError):
         return False
 
