@@ -9,7 +9,6 @@ from scipy import stats
 
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._release import (
-    SENSITIVITY_MARGIN,
     printed_sigma_xi,
     release,
     scrambled,
@@ -17,6 +16,7 @@ from privclust.kmeans._release import (
     sound_sigma_xi,
 )
 from privclust.kmeans._sketch import Sketch
+from privclust.kmeans._sketch_noise import SENSITIVITY_MARGIN
 
 MARGIN = 1 + SENSITIVITY_MARGIN
 

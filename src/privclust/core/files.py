@@ -1,12 +1,15 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and paths that can be read as files."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+
+NO_SUCH_FILE = "there is no such file"
 
 
 @contextlib.contextmanager
@@ -33,6 +36,30 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file atomically (UTF-8, Unix line ends)."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(text.encode())
+
+
+def why_unreadable(path: str | os.PathLike[str]) -> str:
+    """Return why a path cannot be read as a file, in a few words; empty where it can.
+
+    Pipes and devices are not opened: reading one may wait for ever.
+
+    Examples
+    --------
+    >>> why_unreadable("/")
+    'is a directory; name a file'
+    """
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            return "is a directory; name a file"
+        if not stat.S_ISREG(mode):
+            return "is a pipe or a device; name a file"
+        os.close(os.open(path, os.O_RDONLY))
+    except FileNotFoundError:
+        return NO_SUCH_FILE
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    return ""
 
 
 def _sync(path: Path) -> None:

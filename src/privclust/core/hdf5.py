@@ -4,7 +4,9 @@ The bytes of a file depend on nothing but its content: no clock, no host name an
 stored, and the library versions are those of the environment that wrote it. It is written under a
 temporary name, flushed to the disk and renamed, so a killed process leaves no file under its name;
 and it carries a digest of its header and arrays, so a file that was truncated, edited or mixed up
-with another one is refused on reading.
+with another one is refused on reading. Anybody can compute that digest, so it says nothing of who
+made a file: what a file may hold, and how much, is looked at before it is read
+(`privclust.core.hdf5_layout`).
 """
 
 from __future__ import annotations
@@ -12,29 +14,33 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from privclust import __version__
 from privclust.core.canonical import canonical_json
-from privclust.core.files import atomic_path
+from privclust.core.files import NO_SUCH_FILE, atomic_path, why_unreadable
+from privclust.core.hdf5_layout import NEEDED_BY, arrays_in, text_attribute
 from privclust.core.packages import require
-
-if TYPE_CHECKING:
-    import h5py
+from privclust.core.printable import excerpt
 
 RUN_AGAIN = "; delete it and run again"
 """What a reader may advise where a run makes the file again."""
 
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a reader's classes raise for parameters and arrays that nobody wrote with them."""
+
 _SCHEMA_VERSION = 1
 _HEADER = "header"
 _DIGEST = "digest"
-_NEEDED_BY = "artefacts and saved estimators"
+_SIGNATURE = b"\x89HDF"
+_HEADER_TYPES = {"schema": int, "kind": str, "parameters": dict, "inputs": dict, "versions": dict}
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "h5py")
 
 
@@ -111,7 +117,7 @@ def write(
     ImportError
         If h5py is not installed.
     """
-    hdf5 = require("h5py", _NEEDED_BY)
+    hdf5 = require("h5py", NEEDED_BY)
     header = {
         "schema": _SCHEMA_VERSION,
         "kind": kind,
@@ -171,9 +177,14 @@ def read(
     kind: str,
     parameters: Mapping[str, Any] | None = None,
     *,
+    names: Collection[str] | None = None,
     remedy: str = "",
 ) -> Contents:
     """Read a file of `write` and check that it is whole and the one that was asked for.
+
+    Header, names, types and sizes are looked at before any array is read. Refused are pipes and
+    devices; links, and arrays that are kept in other files; headers above 16 MiB; and arrays above
+    1,100 times the bytes that hold them, which no array of `write` is.
 
     Parameters
     ----------
@@ -183,6 +194,8 @@ def read(
         The kind it must have.
     parameters : mapping, optional
         Parameters that its header must hold, key by key; others are not looked at.
+    names : collection of str, optional
+        Names that its arrays may have; a file with another one is refused. None: any.
     remedy : str
         What messages advise at the end; `RUN_AGAIN` where a run makes the file again.
 
@@ -193,29 +206,80 @@ def read(
     Raises
     ------
     FileError
-        If the file is missing, truncated, altered, of another schema or kind, or was made with
-        other parameters.
+        If the file is missing, truncated, altered, of another schema or kind, was made with other
+        parameters, or is malformed in any way.
     ImportError
         If h5py is not installed.
     """
-    hdf5 = require("h5py", _NEEDED_BY)
+    hdf5 = require("h5py", NEEDED_BY)
+    _check_path(path, kind, remedy)
     if_damaged = remedy or "; take another copy of it"
     try:
         with hdf5.File(path, "r", locking=False) as file:
-            header_text = bytes(file.attrs[_HEADER]).decode()
-            digest = bytes(file.attrs[_DIGEST]).decode()
-            arrays = dict(_datasets(file))
-    except FileNotFoundError:
-        raise FileError(f"{path}: there is no such artefact") from None
+            header_text, digest = (text_attribute(file, name) for name in (_HEADER, _DIGEST))
+            header = _parsed(header_text)
+            _check_kind(path, header, kind, remedy)
+            stored = arrays_in(file, os.path.getsize(path), names)
+            arrays = {name: np.asarray(array[()]) for name, array in stored.items()}
+    except FileError:
+        raise
     except Exception as error:  # a damaged file makes HDF5 fail in any way
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = excerpt((str(error) or type(error).__name__).splitlines()[0])
         raise FileError(f"{path}: not a whole artefact ({reason}){if_damaged}") from None
     if _digest(header_text, arrays) != digest:
         raise FileError(f"{path}: its content does not fit its digest{if_damaged}")
-    header = json.loads(header_text)
-    _check_header(path, header, kind, parameters, remedy)
+    for key, wanted in (parameters or {}).items():
+        found, expected = canonical_json(header["parameters"].get(key)), canonical_json(wanted)
+        if found != expected:
+            raise FileError(
+                f"{path}: was made with {key} = {excerpt(found)}, not {expected}{remedy}"
+            )
     decided = {name: header[name] for name in ("kind", "parameters", "inputs", "versions")}
     return Contents(**decided, arrays=arrays, digest=digest)
+
+
+def _check_path(path: str | os.PathLike[str], kind: str, remedy: str) -> None:
+    """Refuse what is no HDF5 file, without opening pipes and devices."""
+    reason = why_unreadable(path)
+    if reason:
+        reason = "there is no such artefact" if reason == NO_SUCH_FILE else reason
+        raise FileError(f"{path}: {reason}")
+    with open(path, "rb") as file:
+        if file.read(len(_SIGNATURE)) != _SIGNATURE:
+            raise FileError(f"{path}: is no HDF5 file, as a {kind!r} is{remedy}")
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Return a header, every entry of its type and every number finite."""
+
+    def finite(literal: str) -> float:
+        """JSON has no infinity, but Python reads one from 1e999."""
+        number = float(literal)
+        if not math.isfinite(number):
+            raise ValueError(f"its header holds {excerpt(literal)}")
+        return number
+
+    header = json.loads(text, parse_constant=finite, parse_float=finite)
+    for name, kind in _HEADER_TYPES.items():
+        if not isinstance(header, dict) or type(header.get(name)) is not kind:
+            raise ValueError(f"its header has no {name}, or one of another type")
+    texts = [*header["inputs"].values(), *header["versions"].values()]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("its header has inputs or versions that are no text")
+    return header
+
+
+def _check_kind(
+    path: str | os.PathLike[str], header: dict[str, Any], kind: str, remedy: str
+) -> None:
+    """Refuse a header of another schema or kind."""
+    if header["schema"] != _SCHEMA_VERSION:
+        raise FileError(
+            f"{path}: written with schema {excerpt(header['schema'])}, this version reads "
+            f"{_SCHEMA_VERSION}{remedy}"
+        )
+    if header["kind"] != kind:
+        raise FileError(f"{path}: holds a {excerpt(repr(header['kind']))} artefact, not a {kind!r}")
 
 
 def _storable(name: str, value: Any) -> np.ndarray:
@@ -238,33 +302,3 @@ def _digest(header_text: str, arrays: Mapping[str, np.ndarray]) -> str:
         sha.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         sha.update(np.ascontiguousarray(array).data if array.size else b"")
     return sha.hexdigest()
-
-
-def _datasets(group: h5py.Group, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """Walk through all datasets below a group."""
-    for key, item in group.items():
-        if isinstance(item, Mapping):  # a group
-            yield from _datasets(item, f"{prefix}{key}/")
-        else:
-            yield f"{prefix}{key}", np.asarray(item[()])
-
-
-def _check_header(
-    path: str | os.PathLike[str],
-    header: dict[str, Any],
-    kind: str,
-    parameters: Mapping[str, Any] | None,
-    remedy: str,
-) -> None:
-    """Refuse a header of another schema, kind or parameter."""
-    if header["schema"] != _SCHEMA_VERSION:
-        raise FileError(
-            f"{path}: written with schema {header['schema']}, this version reads {_SCHEMA_VERSION}"
-            f"{remedy}"
-        )
-    if header["kind"] != kind:
-        raise FileError(f"{path}: holds a {header['kind']!r} artefact, not a {kind!r}")
-    for key, wanted in (parameters or {}).items():
-        stored, expected = canonical_json(header["parameters"].get(key)), canonical_json(wanted)
-        if stored != expected:
-            raise FileError(f"{path}: was made with {key} = {stored}, not {expected}{remedy}")

@@ -9,12 +9,12 @@ from ._grid import Grid as Grid
 from ._lloyd import LloydKMeans as LloydKMeans
 from ._mixture_decoder import Decoded as Decoded
 from ._moments import Moments as Moments
-from ._release import laplace_noise as laplace_noise
 from ._release import printed_sigma_xi as printed_sigma_xi
 from ._release import release as release
 from ._release import scrambled as scrambled
-from ._release import sensitivities as sensitivities
 from ._release import sound_sigma_xi as sound_sigma_xi
 from ._sketch import Sketch as Sketch
 from ._sketch import secret_mask_seed as secret_mask_seed
 from ._sketch_decoding import decode as decode
+from ._sketch_noise import laplace_noise as laplace_noise
+from ._sketch_noise import sensitivities as sensitivities

@@ -1,25 +1,6 @@
 r"""From a sketch to one that may be given away: noise on its sums, and what that promises.
 
-How far one record moves the sums, given the masks. A feature :math:`z = \exp(i\theta)` has
-:math:`|\Re z| + |\Im z| \le \sqrt 2`, attained at 45 degrees, and two of them differ by at most 2
-in modulus and :math:`2 \sqrt 2` in the sum of parts, attained by opposite ones at 45 degrees. A
-record takes part in r sums, so that a change of one record changes
-
-=============  ==================  =====================  ===============
-neighbours     what is released    l1, all parts          l2
-=============  ==================  =====================  ===============
-replace one    sums (n is public)  :math:`2 \sqrt 2 r`    :math:`2 \sqrt r`
-add or remove  sums and n          :math:`\sqrt 2 r + 1`  :math:`\sqrt{r + 1}`
-=============  ==================  =====================  ===============
-
-Masks given: a record's mask does not depend on any record's values, and the same mask goes to a
-record and to what replaces it. Averaging over masks then keeps the bound (proof of Proposition 1).
-
-Sensitivities are larger than these by the part `SENSITIVITY_MARGIN`. Half of it is for features in
-fixed point, whose modulus is at most `MODULUS_BOUND`. Half is for the rounding of the exact sums to
-float64: sums of less than 2^31 records stay below 2^32, where float64 has steps of at most 2^-21.
-Rounding moves the difference of two by at most one step in each part, 2^-20 in l1 a feature, and
-that half is at least 2^(1/2) 2^-20.
+How far one record moves the sums is derived in `privclust.kmeans._sketch_noise`.
 """
 
 from __future__ import annotations
@@ -32,13 +13,12 @@ import numpy as np
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, check_integer, check_option, check_real
-from privclust.kmeans._feature_sums import MODULUS_BOUND
-from privclust.kmeans._sketch import Sketch, SketchNoise
-from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
+from privclust.kmeans._sketch import Sketch
+from privclust.kmeans._sketch_noise import SketchNoise, laplace_noise, sensitivities
+from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 
 NOISES = ("auto", "laplace", "gaussian")
-SENSITIVITY_MARGIN = 2.0 * (MODULUS_BOUND - 1.0)
 _MOST_RECORDS = 2**31
 _SHARE = Real(at_most=1.0)
 _PUBLIC_COUNT = "the number of records is public"
@@ -64,7 +44,8 @@ def release(
     records this is Definition 3 of the paper with
     :math:`\sigma_\xi = 4 \sqrt{2 \alpha_r} m / (\sqrt{n_0} \epsilon)`, see `sound_sigma_xi`.
     Normal noise has the least standard deviation that is (epsilon, delta)-private for
-    :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are derived above.
+    :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are those of
+    `sensitivities`.
 
     What was released twice from the same records costs twice: compose the guarantees.
 
@@ -237,39 +218,6 @@ def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
     return 4.0 * math.sqrt(2.0) * alpha_r * m / (math.sqrt(n0) * epsilon)
 
 
-def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Sensitivity]:
-    r"""Return how far one record moves what is released, in l1 and in l2; derived above.
-
-    Parameters
-    ----------
-    n_measurements : int
-        r.
-    neighbours : {"replace_one", "add_remove"}
-
-    Returns
-    -------
-    l1, l2 : privclust.privacy.Sensitivity
-
-    Examples
-    --------
-    >>> l1, l2 = sensitivities(100, "replace_one")
-    >>> round(l1.value, 2), round(l2.value, 2)
-    (282.84, 20.0)
-    """
-    check_integer("n_measurements", n_measurements, minimum=1)
-    r, relation = n_measurements, Neighbours.of(neighbours)
-    if relation is Neighbours.REPLACE_ONE:
-        l1, l2 = 2.0 * math.sqrt(2.0) * r, 2.0 * math.sqrt(r)
-        proof = "r opposite unit phases, masks given"
-    else:
-        l1, l2 = math.sqrt(2.0) * r + 1.0, math.sqrt(r + 1.0)
-        proof = "r unit phases and one count, masks given"
-    return (
-        Sensitivity(l1 * (1.0 + SENSITIVITY_MARGIN), "l1", relation, proof),
-        Sensitivity(l2 * (1.0 + SENSITIVITY_MARGIN), "l2", relation, proof),
-    )
-
-
 def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: float) -> str:
     """Return the mechanism whose noise has the smaller variance at this budget.
 
@@ -288,20 +236,6 @@ def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: f
     of_laplace = 2.0 * (l1.value / epsilon) ** 2
     of_gaussian = analytic_gaussian_sigma(l2, epsilon, delta) ** 2
     return "laplace" if of_laplace <= of_gaussian else "gaussian"
-
-
-def laplace_noise(n_measurements: int, neighbours: str, epsilon: float) -> Laplace:
-    """Return what the parts of a sketch's sums get at an epsilon; parameters as for `release`.
-
-    Part by part the noise also is (shift / scale)^2 / 2-concentrated.
-
-    Examples
-    --------
-    >>> laplace_noise(10, "replace_one", 2.0).loss.epsilon
-    2.0
-    """
-    l1, l2 = sensitivities(n_measurements, neighbours)
-    return Laplace(l1, epsilon, mu=l2.value / (l1.value / epsilon))
 
 
 def _noised(

@@ -9,54 +9,25 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
+from privclust.core.printable import excerpt
 from privclust.core.streams import Source, chunks
-from privclust.core.validation import check_integer, check_option
+from privclust.core.validation import check_integer
 from privclust.kmeans._feature_sums import FeatureSums
-from privclust.privacy import Guarantee
+from privclust.kmeans._sketch_noise import SketchNoise, check_statement
+from privclust.privacy import Guarantee, Neighbours
 
 KIND = "sketch"
-MECHANISMS = ("laplace", "gaussian")
-_VARIANCE_OF_UNIT_SCALE = {"laplace": 2.0, "gaussian": 1.0}
-_EXACT = "exact/"  # in files: exact sums, from which a sketch without noise is restored
+_FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
+# in files: exact sums, from which a sketch without noise is restored
+_EXACT = {name: f"exact/{name}" for name in ("whole", "fraction", "n_samples")}
+_MOST_RECORDS = 2**62
 _MASK_SEED_BITS = 64
-
-
-@dataclass(frozen=True)
-class SketchNoise:
-    """The noise on the sums of a sketch.
-
-    Attributes
-    ----------
-    mechanism : {"laplace", "gaussian"}
-    scale : float
-        Of the noise that each part added to every real and imaginary part of its sums: the Laplace
-        scale (mean absolute noise), or the standard deviation of normal noise.
-    n_parts : int
-        How many sketches with such noise were merged.
-
-    Examples
-    --------
-    >>> SketchNoise("laplace", 3.0, n_parts=2).variance
-    36.0
-    """
-
-    mechanism: str
-    scale: float
-    n_parts: int = 1
-
-    def __post_init__(self) -> None:
-        check_option("mechanism", self.mechanism, MECHANISMS)
-        check_integer("n_parts", self.n_parts, minimum=1)
-
-    @property
-    def variance(self) -> float:
-        """Of every real and imaginary part of the merged sums."""
-        return self.n_parts * _VARIANCE_OF_UNIT_SCALE[self.mechanism] * self.scale**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,10 +264,10 @@ class Sketch:
             "guarantee": self.guarantee and self.guarantee.as_dict(),
         }
         if self.exact is None:
-            content = {"sums": self.sums}
+            content = {_SUMS: self.sums}
         else:
-            content = {_EXACT + name: array for name, array in self.exact.items()}
-        arrays = {"frequencies": self.frequencies, **content}
+            content = {_EXACT[name]: array for name, array in self.exact.items()}
+        arrays = {_FREQUENCIES: self.frequencies, **content}
         return hdf5.write(path, KIND, arrays, parameters)
 
     @classmethod
@@ -308,27 +279,45 @@ class Sketch:
         FileNotFoundError
             If there is no such file.
         privclust.core.hdf5.FileError
-            If the file is damaged or holds something else.
+            If the file is damaged, holds something else, or states a better guarantee than its
+            noise gives.
         """
         if not os.path.exists(path):
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
-        content = hdf5.read(path, KIND)
-        parameters, arrays = content.parameters, content.arrays
-        frequencies, n_measurements = arrays["frequencies"], parameters["n_measurements"]
-        if "sums" not in arrays:
-            exact = [name for name in arrays if name.startswith(_EXACT)]
-            state = {name.removeprefix(_EXACT): arrays[name] for name in exact}
-            sums = FeatureSums.from_state(state, frequencies, n_measurements=n_measurements)
-            return cls.from_feature_sums(sums)
+        content = hdf5.read(path, KIND, names=(_FREQUENCIES, _SUMS, *_EXACT.values()))
+        try:
+            return cls._restored(content.parameters, content.arrays)
+        except hdf5.MALFORMED as error:
+            reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
+            raise hdf5.FileError(f"{os.fspath(path)}: holds no whole sketch ({reason})") from None
+
+    @classmethod
+    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Sketch:
+        """Return the sketch that a file holds; nothing in it is believed that can be checked."""
+        frequencies, n_measurements = arrays[_FREQUENCIES], parameters["n_measurements"]
+        check_integer("n_measurements", n_measurements, minimum=1)
         noise, guarantee = parameters["noise"], parameters["guarantee"]
-        return cls(
-            frequencies,
-            arrays["sums"],
-            parameters["n_samples"],
-            n_measurements,
-            noise=noise and SketchNoise(**noise),
-            guarantee=guarantee and Guarantee.from_dict(guarantee),
-        )
+        if noise is None and guarantee is None and _SUMS not in arrays:
+            state = {name: arrays[key] for name, key in _EXACT.items()}
+            sums = FeatureSums.from_state(state, frequencies, n_measurements=n_measurements)
+            sketch = cls.from_feature_sums(sums)
+        else:
+            noise = None if noise is None else SketchNoise(**noise)
+            guarantee = None if guarantee is None else Guarantee.from_dict(guarantee)
+            n_samples = parameters["n_samples"]
+            parts = frequencies, arrays[_SUMS], n_samples, n_measurements, noise, guarantee
+            sketch = cls(*parts)
+        if sketch.n_samples != parameters["n_samples"] or sketch.key != parameters["frequencies"]:
+            raise ValueError("its header is of other records or frequencies")
+        n_parts = 1 if noise is None else noise.n_parts
+        if not max(abs(sketch.n_samples), n_parts) < _MOST_RECORDS:
+            raise ValueError("its numbers of records and parts must be below 2^62")
+        if noise is not None:
+            check_statement(noise, sketch.n_measurements, sketch.guarantee)
+            hidden = sketch.guarantee.relation is Neighbours.ADD_REMOVE
+            if hidden and not isinstance(sketch.n_samples, float):
+                raise ValueError("its number of records has no noise, as its guarantee states")
+        return sketch
 
     def _feature_sums(self) -> FeatureSums:
         """An accumulator of its own with these sums: merging changes it."""

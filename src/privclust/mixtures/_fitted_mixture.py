@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core import hdf5
 from privclust.core.hints import RandomState
+from privclust.core.printable import excerpt
 from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
@@ -21,6 +22,7 @@ from privclust.privacy import Guarantee
 
 _KIND = "mixture"
 _ARRAYS = ("weights", "means", "covariances")
+_FITTED_ARRAY = "fitted/"  # in files: a fitted attribute that is an array
 _CHUNK = 4096  # points whose responsibilities are held at a time
 
 
@@ -149,7 +151,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
             if name in self._AS_JSON:
                 value = self._AS_JSON[name][0](value)
             if isinstance(value, np.ndarray):
-                arrays[f"fitted/{name}"] = value
+                arrays[_FITTED_ARRAY + name] = value
             else:
                 facts[name] = value
         if hasattr(self, "feature_names_in_"):
@@ -178,29 +180,56 @@ class FittedMixture(DensityMixin, BaseEstimator):
         Raises
         ------
         privclust.core.hdf5.FileError
-            If the file is missing, damaged, or of another class.
+            If the file is missing, damaged, malformed, or of another class.
         """
-        content = hdf5.read(path, _KIND, {"estimator": cls.__name__})
-        arrays, parameters = content.arrays, content.parameters
+        names = (*_ARRAYS, *(_FITTED_ARRAY + name for name in cls._FITTED))
+        content = hdf5.read(path, _KIND, {"estimator": cls.__name__}, names=names)
+        try:
+            return cls._restored(content.parameters, content.arrays)
+        except hdf5.MALFORMED as error:
+            reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
+            raise hdf5.FileError(f"{path}: holds no whole mixture ({reason})") from None
+
+    @classmethod
+    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the estimator that a file holds; of attributes only those that the class lists."""
         estimator = cls(**parameters["init"])
-        for name, value in parameters["fitted"].items():
-            if name == "feature_names_in_":
-                value = np.array(value, dtype=object)
-            elif name in cls._AS_JSON:
+        facts = dict(parameters["fitted"])
+        kept = {name.removeprefix(_FITTED_ARRAY): name for name in arrays if name not in _ARRAYS}
+        if set(facts) & set(kept):
+            raise ValueError("an attribute is there twice")
+        facts |= {name: arrays[key] for name, key in kept.items()}
+        estimator.n_features_in_ = n_features = facts.pop("n_features_in_")
+        if "feature_names_in_" in facts:
+            estimator.feature_names_in_ = _names(facts.pop("feature_names_in_"), n_features)
+        if set(facts) != set(cls._FITTED):
+            raise ValueError(f"its attributes are not {', '.join(cls._FITTED)}")
+        for name, value in facts.items():
+            if name in cls._AS_JSON:
                 value = cls._AS_JSON[name][1](value)
+            elif isinstance(value, dict | list):
+                raise ValueError(f"{name} is neither a number nor text nor an array")
             setattr(estimator, name, value)
-        for key in arrays:
-            if key.startswith("fitted/"):
-                setattr(estimator, key.removeprefix("fitted/"), arrays[key])
         mixture = {name: arrays[name] for name in _ARRAYS}
         kind = parameters["covariance_type"]
         estimator.parameters_ = MixtureParameters(**mixture, covariance_type=kind)
+        check_integer("n_features_in_", n_features, minimum=1)
+        if n_features != estimator.parameters_.n_features:
+            raise ValueError(f"n_features_in_ is not that of the means, got {n_features}")
         return estimator
 
     def _validated(self, X) -> np.ndarray:
         """Check that the estimator is fitted and that X fits it."""
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
+
+
+def _names(names: Any, n_features: int) -> np.ndarray:
+    """Return the names of features as scikit-learn keeps them."""
+    is_text = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not is_text or len(names) != n_features:
+        raise ValueError("feature_names_in_ must be a name for each feature")
+    return np.array(names, dtype=object)
 
 
 def _plain(name, value):

@@ -340,12 +340,21 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
-        """Return the guarantee that `as_dict` wrote."""
-        releases = tuple(
-            Release(**{**release, "loss": release["loss"] and Loss(**release["loss"])})
-            for release in values["releases"]
-        )
-        return cls(**{**values, "releases": releases, "caveats": tuple(values["caveats"])})
+        """Return the guarantee that `as_dict` wrote; a ValueError is raised for other values."""
+        try:
+            releases = tuple(
+                Release(**{**release, "loss": release["loss"] and Loss(**release["loss"])})
+                for release in values["releases"]
+            )
+            caveats = tuple(values["caveats"])
+            guarantee = cls(**{**values, "releases": releases, "caveats": caveats})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"these are not the values of a guarantee: {error}") from None
+        for part in (guarantee, *releases, *(one.loss for one in releases if one.loss)):
+            _check_types(part)
+        for caveat in caveats:
+            _check_type("caveats", caveat, "str")
+        return guarantee
 
     def __str__(self) -> str:
         """Return the statement in a few lines that can be read out."""
@@ -384,6 +393,24 @@ def _finite(instance: Any) -> dict[str, Any]:
     if "relation" in values:
         values["relation"] = values["relation"].value
     return {k: v for k, v in values.items() if not (isinstance(v, float) and math.isinf(v))}
+
+
+_TYPES: dict[str, Any] = {"bool": bool, "float": int | float, "int": int, "str": str}
+
+
+def _check_types(instance: Any) -> None:
+    """Raise a ValueError for a field of a dataclass that is of another type than it says."""
+    for item in fields(instance):
+        _check_type(item.name, getattr(instance, item.name), str(item.type))
+
+
+def _check_type(name: str, value: Any, kind: str) -> None:
+    """Raise a ValueError unless a number is at least 0, text can be shown, and types are right."""
+    if kind not in _TYPES:
+        return
+    right = isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "bool")
+    if not right or (value.isprintable() if kind == "str" else value >= 0) is False:
+        raise ValueError(f"{name} of a guarantee: got {value!r}")
 
 
 def _two_steps(loss: Loss) -> Loss:

@@ -1,0 +1,116 @@
+"""What stands in an HDF5 file, found out before any array is read: anybody may have made it.
+
+HDF5 can do more than keep arrays: it can name other files and read them, stand for terabytes that
+were never written, and run filters that it looks for on the disk. Here every way to reach beyond
+the file is refused, and arrays may not be larger than the bytes that hold them can hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from privclust.core.packages import require
+from privclust.core.printable import excerpt
+
+if TYPE_CHECKING:
+    import h5py
+
+MOST_INFLATION = 1100
+"""Bytes of an array for each byte of the file that holds it; gzip reaches 1,032."""
+
+MOST_TEXT = 1 << 24
+"""Bytes of an attribute."""
+
+NEEDED_BY = "artefacts and saved estimators"
+_NUMBERS_AND_TEXT = "biufcS"
+
+
+def text_attribute(file: h5py.File, name: str) -> str:
+    """Return an attribute of a file that is one byte string, as text.
+
+    A ValueError or KeyError is raised if it is missing, of another type, or above 16 MiB.
+    """
+    hdf5 = require("h5py", NEEDED_BY)
+    attribute = hdf5.h5a.open(file.id, name.encode())
+    if attribute.shape != () or attribute.dtype.kind != "S":
+        raise ValueError(f"its {name} is no text")
+    if attribute.get_storage_size() > MOST_TEXT:
+        raise ValueError(f"its {name} is longer than {MOST_TEXT} bytes")
+    return bytes(file.attrs[name]).decode()
+
+
+def arrays_in(
+    file: h5py.File, n_bytes: int, names: Collection[str] | None = None
+) -> dict[str, h5py.Dataset]:
+    """Return all arrays of a file by name, not yet read.
+
+    Parameters
+    ----------
+    file : h5py.File
+    n_bytes : int
+        Size of the file.
+    names : collection of str or None
+        Names that arrays may have; None for any.
+
+    Returns
+    -------
+    dict of h5py.Dataset
+
+    Raises
+    ------
+    ValueError
+        If there is a link to another place or file, an array that is kept outside of the file, an
+        array of another name, a type other than numbers and byte strings, a filter other than those
+        that `privclust.core.hdf5.write` uses, or an array that is larger than its bytes in the file
+        can hold.
+    """
+    hdf5 = require("h5py", NEEDED_BY)
+    arrays: dict[str, h5py.Dataset] = {}
+    groups, seen = [("", file)], {_address(file)}
+    while groups:
+        prefix, group = groups.pop()
+        for key in group:
+            name = f"{prefix}{key}"
+            if not isinstance(group.get(key, getlink=True), hdf5.HardLink):
+                raise ValueError(f"{excerpt(name)} is a link")
+            item = group[key]
+            if _address(item) in seen:
+                raise ValueError(f"{excerpt(name)} is there under two names")
+            seen.add(_address(item))
+            if isinstance(item, hdf5.Group):
+                groups.append((f"{name}/", item))
+            elif isinstance(item, hdf5.Dataset):
+                if names is not None and name not in names:
+                    raise ValueError(f"there should be no array {excerpt(name)}")
+                arrays[name] = item
+            else:
+                raise ValueError(f"{excerpt(name)} is no array")
+    stored = sum(_checked_bytes(name, array) for name, array in arrays.items())
+    if stored > n_bytes:
+        raise ValueError("its arrays share bytes of the file")
+    return arrays
+
+
+def _address(item: h5py.HLObject) -> int:
+    """Where an object stands in its file."""
+    return require("h5py", NEEDED_BY).h5o.get_info(item.id).addr
+
+
+def _checked_bytes(name: str, array: h5py.Dataset) -> int:
+    """Return how many bytes of the file hold an array, or refuse it."""
+    hdf5 = require("h5py", NEEDED_BY)
+    layout = array.id.get_create_plist()
+    if array.is_virtual or layout.get_external_count():
+        raise ValueError(f"array {excerpt(name)} is kept in other files")
+    if array.dtype.kind not in _NUMBERS_AND_TEXT:
+        raise ValueError(f"array {excerpt(name)} is neither of numbers nor of byte strings")
+    known = hdf5.h5z.FILTER_DEFLATE, hdf5.h5z.FILTER_SHUFFLE, hdf5.h5z.FILTER_FLETCHER32
+    if any(layout.get_filter(i)[0] not in known for i in range(layout.get_nfilters())):
+        raise ValueError(f"array {excerpt(name)} is packed in an unknown way")
+    stored = array.id.get_storage_size()
+    in_memory = array.dtype.itemsize * max(array.size, math.prod(array.chunks or ()))
+    if array.size and in_memory > MOST_INFLATION * stored:
+        raise ValueError(f"array {excerpt(name)} is larger than the file can hold")
+    return stored
