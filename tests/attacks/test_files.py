@@ -1,0 +1,407 @@
+"""Attacks by files: sketches and saved mixtures that someone else made."""
+
+import json
+import os
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+from privclust.core import hdf5
+from privclust.core.hdf5 import FileError
+from privclust.kmeans import Sketch, release
+from privclust.mixtures import GaussianMixtureEM, PrivateGaussianMixture
+
+OMEGA = np.random.default_rng(0).standard_normal((2, 5))
+X = np.random.default_rng(1).standard_normal((200, 2))
+
+
+def contents(path):
+    """Return the header and the arrays of a file."""
+    with h5py.File(path) as file:
+        header = json.loads(bytes(file.attrs["header"]))
+        arrays = {}
+        file.visititems(
+            lambda name, item: arrays.update({name: item[()]}) if hasattr(item, "shape") else None
+        )
+    return header, arrays
+
+
+def forge(path, header, arrays, more=None):
+    """Write any header and arrays, with the digest that fits them, and what else is asked for."""
+    text = header if isinstance(header, str) else json.dumps(header)
+    digest = hdf5._digest(text, {name: np.asarray(array) for name, array in arrays.items()})
+    with h5py.File(path, "w", libver="latest") as file:
+        file.attrs["header"] = np.bytes_(text.encode())
+        file.attrs["digest"] = np.bytes_(digest.encode())
+        for name, array in arrays.items():
+            file[name] = array
+        if more is not None:
+            more(file)
+    return path
+
+
+def a_sketch(path, **options):
+    """Write a private sketch; return its header and arrays."""
+    options = {"epsilon": 1.0, "random_state": 0} | options
+    release(Sketch.of(X, OMEGA, n_measurements=4), **options).save(path)
+    return contents(path)
+
+
+@pytest.fixture
+def forged(tmp_path):
+    """Return a function that adds to an honest private sketch and gives the file's path."""
+    header, arrays = a_sketch(tmp_path / "honest.h5")
+
+    def with_more(more):
+        return forge(tmp_path / "forged.h5", header, arrays, more)
+
+    assert Sketch.load(with_more(None)).n_samples == 200
+    return with_more
+
+
+@pytest.mark.attack(
+    claim="a small file takes little memory",
+    before="4.6 KB were inflated to 4 GB in 37 s",
+    now="refused by its shapes, before anything is read",
+)
+@pytest.mark.parametrize("name", ["sums", "more"])
+def test_a_small_file_that_inflates_to_gigabytes(tmp_path, name):
+    header, arrays = a_sketch(tmp_path / "s.h5")
+    arrays.pop(name, None)
+
+    def inflate(file):
+        file.create_dataset(name, (1 << 29,), "c16", chunks=(1 << 20,), compression="gzip")
+
+    path = forge(tmp_path / "bomb.h5", header, arrays, inflate)
+    assert path.stat().st_size < 10_000
+    start = time.perf_counter()
+    with pytest.raises(FileError, match="larger than the file can hold|no array more"):
+        Sketch.load(path)
+    assert time.perf_counter() - start < 1.0
+
+
+@pytest.mark.attack(
+    claim="an array is not larger than its bytes can hold",
+    before="a chunk of 2 GB for one number was unpacked",
+    now="refused by the shape of its chunks",
+)
+def test_one_number_in_a_chunk_of_gigabytes(forged):
+    def huge_chunk(file):
+        del file["sums"]
+        shape = {"maxshape": (None,), "chunks": (1 << 27,), "compression": "gzip"}
+        file.create_dataset("sums", (5,), "c16", **shape)
+
+    with pytest.raises(FileError, match="array sums is larger than the file can hold"):
+        Sketch.load(forged(huge_chunk))
+
+
+def external_link(file):
+    file["link"] = h5py.ExternalLink("other.h5", "/secret")
+
+
+def soft_link(file):
+    file["link"] = h5py.SoftLink("/sums")
+
+
+def second_name(file):
+    file["exact/whole"] = file["sums"]
+
+
+def cycle(file):
+    file.create_group("loop")["up"] = file["/"]
+
+
+def external_storage(file):
+    del file["sums"]
+    place = [(os.path.join(os.path.dirname(file.filename), "raw.bin"), 0, 80)]
+    file.create_dataset("sums", (5,), "c16", external=place)
+
+
+def pipe_as_storage(file):
+    os.mkfifo(os.path.join(os.path.dirname(file.filename), "raw.bin"))
+    external_storage(file)
+
+
+def virtual(file):
+    del file["sums"]
+    layout = h5py.VirtualLayout((5,), "c16")
+    layout[:] = h5py.VirtualSource("honest.h5", "sums", (5,))
+    file.create_virtual_dataset("sums", layout)
+
+
+@pytest.mark.attack(
+    claim="reading a file reads that file alone",
+    before="external links, raw files and virtual arrays were opened; a pipe hung for ever",
+    now="each is refused by name, unopened",
+)
+@pytest.mark.parametrize(
+    ("way_out", "reason"),
+    [
+        (external_link, "link is a link"),
+        (soft_link, "link is a link"),
+        (second_name, "under two names"),
+        (cycle, "under two names"),
+        (external_storage, "array sums is kept in other files"),
+        (pipe_as_storage, "array sums is kept in other files"),
+        (virtual, "array sums is kept in other files"),
+    ],
+)
+def test_ways_out_of_a_file(forged, way_out, reason):
+    with pytest.raises(FileError, match=reason):
+        Sketch.load(forged(way_out))
+
+
+@pytest.mark.attack(
+    claim="loading ends",
+    before="a pipe named as a sketch waited for a writer for ever",
+    now="pipes and devices are refused unopened",
+)
+def test_pipes_and_devices_instead_of_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe.h5")
+    (tmp_path / "null.h5").symlink_to("/dev/zero")
+    for name in ("pipe.h5", "null.h5"):
+        with pytest.raises(FileError, match="is a pipe or a device"):
+            Sketch.load(tmp_path / name)
+
+
+@pytest.mark.attack(
+    claim="a sketch holds its arrays and nothing else",
+    before="arrays of any name and type were read",
+    now="unknown names, Python text and unknown filters are refused",
+)
+def test_arrays_of_other_names_types_and_filters(forged):
+    def text(file):
+        del file["sums"]
+        file.create_dataset("sums", data=["a", "b"], dtype=h5py.string_dtype())
+
+    def scaled(file):
+        del file["sums"]
+        file.create_dataset("sums", data=np.zeros(5), scaleoffset=3, chunks=(5,))
+
+    for more, reason in (
+        (lambda file: file.create_dataset("more", data=1.0), "there should be no array more"),
+        (lambda file: file.create_dataset("a/\x1b[2J", data=1.0), r"no array a/\\x1b\[2J"),
+        (text, "neither of numbers nor"),
+        (scaled, "packed in an unknown way"),
+    ):
+        with pytest.raises(FileError, match=reason):
+            Sketch.load(forged(more))
+
+
+def changed(header):
+    """Yield a header with each entry left out or of another type and value, and which it was."""
+    others = (None, [], {}, "x", "\x1b[2J", -1, 0, 10**400, 1.5, -2.5, True, [1], {"a": 1})
+
+    def entries(value, path=()):
+        if isinstance(value, dict):
+            for key in value:
+                yield (*path, key)
+                yield from entries(value[key], (*path, key))
+        if isinstance(value, list):
+            for i in range(len(value)):
+                yield (*path, i)
+                yield from entries(value[i], (*path, i))
+
+    for path in entries(header):
+        for other in (..., *others):
+            copy = json.loads(json.dumps(header))
+            place = copy
+            for key in path[:-1]:
+                place = place[key]
+            if other is ...:
+                del place[path[-1]]
+            else:
+                place[path[-1]] = other
+            yield path, copy
+
+
+def fuzz(tmp_path, load, header, arrays):
+    """Return how many changed headers are refused and taken; others than FileErrors escape."""
+    refused = taken = 0
+    for _, other in changed(header):
+        path = forge(tmp_path / "fuzzed.h5", other, arrays)
+        try:
+            model = load(path)
+        except FileError as error:
+            assert str(error).isprintable(), error
+            refused += 1
+        else:
+            assert "\x1b" not in str(getattr(model, "guarantee", None) or "")
+            taken += 1
+    return refused, taken
+
+
+@pytest.mark.attack(
+    claim="a malformed sketch is a FileError",
+    before="KeyError and TypeError for headers without keys; text and NaN as scale were taken",
+    now="each entry left out or changed in 13 ways: FileErrors alone",
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"delta": 1e-6, "noise": "gaussian", "neighbours": "add_remove"}]
+)
+def test_headers_of_private_sketches_changed_entry_by_entry(tmp_path, options):
+    header, arrays = a_sketch(tmp_path / "s.h5", **options)
+    refused, taken = fuzz(tmp_path, Sketch.load, header, arrays)
+    assert refused > 300
+    assert taken > 10  # such as other names of versions, or a statement that is weaker
+
+
+@pytest.mark.attack(
+    claim="a malformed sketch is a FileError",
+    before="KeyError for a header without keys",
+    now="no other exception, of exact sketches as of private ones",
+)
+def test_headers_of_exact_sketches_changed_entry_by_entry(tmp_path):
+    Sketch.of(X, OMEGA).save(tmp_path / "s.h5")
+    refused, _ = fuzz(tmp_path, Sketch.load, *contents(tmp_path / "s.h5"))
+    assert refused > 60
+    for text in ("", "null", "[1]", "{}", "[" * 5000, '{"schema": NaN}', '{"schema": 1e999}'):
+        header, arrays = contents(tmp_path / "s.h5")
+        with pytest.raises(FileError):
+            Sketch.load(forge(tmp_path / "t.h5", text, arrays))
+    for name in arrays:
+        for other in (np.array("x", "S"), np.zeros(0), np.full(arrays[name].shape, np.nan)):
+            with pytest.raises(FileError):
+                Sketch.load(forge(tmp_path / "t.h5", header, arrays | {name: other}))
+        rest = {key: array for key, array in arrays.items() if key != name}
+        with pytest.raises(FileError):
+            Sketch.load(forge(tmp_path / "t.h5", header, rest))
+
+
+@pytest.mark.attack(
+    claim="what a sketch states, its noise gives",
+    before="scale 0 with '0-differential privacy' was printed by decode",
+    now="recomputed from scale, count and relation; a better statement is refused",
+)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"neighbours": "add_remove"},
+        {"delta": 1e-6, "noise": "gaussian"},
+        {"delta": 1e-6, "noise": "laplace", "neighbours": "add_remove"},
+    ],
+)
+def test_a_sketch_that_states_more_than_its_noise_gives(tmp_path, options):
+    header, arrays = a_sketch(tmp_path / "s.h5", **options)
+
+    def load(change):
+        forgery = json.loads(json.dumps(header))
+        change(forgery["parameters"], forgery["parameters"]["guarantee"])
+        return Sketch.load(forge(tmp_path / "forged.h5", forgery, arrays))
+
+    def less_noise(parameters, guarantee):
+        parameters["noise"]["scale"] *= 0.999
+
+    def smaller_epsilon(parameters, guarantee):
+        guarantee["epsilon"] *= 0.999
+
+    def smaller_loss(parameters, guarantee):
+        guarantee["releases"][0]["loss"]["rho"] *= 0.999
+
+    def no_release(parameters, guarantee):
+        guarantee["releases"] = []
+
+    def other_measurements(parameters, guarantee):
+        parameters["n_measurements"] += 1
+
+    def other_mechanism(parameters, guarantee):
+        names = {"laplace": "gaussian", "gaussian": "laplace"}
+        parameters["noise"]["mechanism"] = names[parameters["noise"]["mechanism"]]
+        parameters["noise"]["scale"] /= 4
+
+    def smaller_delta(parameters, guarantee):
+        guarantee["delta"] = 1e-9
+
+    lies = [less_noise, smaller_epsilon, smaller_loss, no_release, other_measurements]
+    lies += [other_mechanism] + [smaller_delta] * (options.get("noise") == "gaussian")
+    for lie in lies:
+        with pytest.raises(FileError, match="less than its guarantee states|definition"):
+            load(lie)
+    for scale in (0, 0.0, -3.0, 1e-320, 1e-9, 1e300, "x", None):
+        with pytest.raises(FileError):
+            load(lambda parameters, guarantee, scale=scale: parameters["noise"].update(scale=scale))
+    if options.get("neighbours") == "add_remove":
+        with pytest.raises(FileError, match="number of records has no noise"):
+            load(lambda parameters, guarantee: parameters.update(n_samples=200))
+    weaker = load(lambda parameters, guarantee: parameters["noise"].update(scale=1e4))
+    assert weaker.noise.scale == 1e4
+
+
+@pytest.mark.attack(
+    claim="a file cannot write on the terminal",
+    before="caveats with ESC sequences were printed raw by decode",
+    now="refused in guarantees, written out in all messages",
+)
+def test_control_characters_in_the_words_of_a_guarantee(tmp_path):
+    header, arrays = a_sketch(tmp_path / "s.h5")
+    guarantee = header["parameters"]["guarantee"]
+    for evil in ("\x1b[31mred", "a\nb", "\x9b2J", "\u202eabc"):
+        for change in (
+            {"caveats": [evil]},
+            {"releases": [guarantee["releases"][0] | {"name": evil}]},
+        ):
+            forgery = json.loads(json.dumps(header))
+            forgery["parameters"]["guarantee"] |= change
+            with pytest.raises(FileError) as caught:
+                Sketch.load(forge(tmp_path / "forged.h5", forgery, arrays))
+            assert evil not in str(caught.value)
+            assert str(caught.value).isprintable()
+        forgery = header | {"kind": evil}
+        with pytest.raises(FileError) as caught:
+            Sketch.load(forge(tmp_path / "forged.h5", forgery, arrays))
+        assert str(caught.value).isprintable()
+
+
+@pytest.fixture(scope="module")
+def mixture(tmp_path_factory):
+    """The header and the arrays of a saved private mixture."""
+    path = tmp_path_factory.mktemp("mixture") / "m.h5"
+    start = [[-0.2, 0.0], [0.2, 0.0]]
+    settings = {"epsilon": 1.0, "delta": 1e-5, "norm_bound": 4.0, "max_iter": 2}
+    model = PrivateGaussianMixture(2, means_init=start, random_state=0, **settings)
+    model.fit(X).save(path)
+    return contents(path)
+
+
+@pytest.mark.attack(
+    claim="loading a mixture sets its fitted attributes and no others",
+    before="'fitted' set any attribute: predict became text",
+    now="only what the class lists; a FileError otherwise",
+)
+@pytest.mark.parametrize("name", ["predict", "__class__", "parameters_", "_AS_JSON", "x"])
+def test_a_mixture_that_replaces_methods(tmp_path, mixture, name):
+    header, arrays = json.loads(json.dumps(mixture[0])), mixture[1]
+    header["parameters"]["fitted"][name] = "x"
+    with pytest.raises(FileError, match="its attributes are not n_iter_"):
+        PrivateGaussianMixture.load(forge(tmp_path / "m.h5", header, arrays))
+    with pytest.raises(FileError, match="there should be no array fitted/"):
+        more = arrays | {f"fitted/{name}": np.ones(3)}
+        PrivateGaussianMixture.load(forge(tmp_path / "n.h5", mixture[0], more))
+
+
+@pytest.mark.attack(
+    claim="a malformed mixture is a FileError",
+    before="TypeError for unknown parameters, KeyError for missing ones",
+    now="each entry left out or changed in 13 ways: FileErrors alone",
+)
+def test_headers_of_mixtures_changed_entry_by_entry(tmp_path, mixture):
+    def load(path):
+        model = PrivateGaussianMixture.load(path)
+        model.predict(X[:2])  # a taken file works
+        return model
+
+    refused, taken = fuzz(tmp_path, load, *mixture)
+    assert refused > 300
+    GaussianMixtureEM(2, random_state=0).fit(X).save(tmp_path / "em.h5")
+    with pytest.raises(FileError, match="estimator"):
+        PrivateGaussianMixture.load(tmp_path / "em.h5")
+    header, arrays = contents(tmp_path / "em.h5")
+    for name in arrays:
+        for other in (np.array("x", "S"), np.zeros(0), np.full(arrays[name].shape, np.nan)):
+            if name.startswith("fitted/"):
+                continue
+            with pytest.raises(FileError):
+                GaussianMixtureEM.load(forge(tmp_path / "t.h5", header, arrays | {name: other}))
