@@ -2,6 +2,7 @@
 
 import builtins
 import gzip
+import os
 import re
 import tracemalloc
 import warnings
@@ -114,18 +115,24 @@ def test_csv_with_and_without_header(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a,b\n1,2\n3,x\n", r"row 2, column 2 \(b\) is 'x', not a number"),
+        ("a,b\n1,2\n3,x\n", "row 2, column 2 is no number$"),
         ("1,2\n3,4\n5,\n", "row 3, column 2 is missing"),
-        ("a,b\n1,2\n3,nan\n", r"row 2, column 2 \(b\) is missing or NaN"),
+        ("a,b\n1,2\n3,nan\n", "row 2, column 2 is missing or NaN"),
         ("1,2\n3,-inf\n", "row 2, column 2 is infinite"),
         ("1,2\n3,1e999\n", "row 2, column 2 is infinite"),
-        ("1,x\n3,4\n", "row 1, column 2 is 'x' beside numbers"),
-        (",x,y\n0,1,2\n", "column 1 of the header has no name"),
-        ("1,2\n3,4,5\n", "cannot be read .*line 2"),
+        ("1,x\n3,4\n", "row 1, column 2 is no number beside numbers"),
+        (",x,y\n0,1,2\n", "column 1 of the header has no name; .* index=False"),
+        ("x,y,\n0,1,2\n", "column 3 of the header has no name"),
+        ("day,y\n2026-01-31,2\n", "row 1, column 1 is no number but a time; turn times into"),
+        ("1,2\n3,4,5\n", r"cannot be read \(line 2 has 3 fields, those before it 2\)"),
         ("a,b\n3,4,5\n", "2 fields, the next 3"),
-        ("a,b\n1,True\n", "row 1, column 2 .* is 'True'"),
-        ("1;2\n3;4\n", "not a number"),
-        ("", "cannot be read"),
+        ("a,b\n1,True\n", "row 1, column 2 is no number"),
+        ("1;2\n3;4\n", "semicolons are seen .*: --delimiter ';'"),
+        ("a;b\n3;4\n", "semicolons are seen .*: --delimiter ';'"),
+        ("1,5;2,5\n", "semicolons are seen .*: --delimiter ';'"),
+        ("a\tb\n3\t4\n", "tabs are seen .*: --delimiter tab"),
+        ("1 2\n3 4\n", "spaces are seen .*: --delimiter ' '"),
+        ("", r"cannot be read \(it is empty\)"),
     ],
 )
 def test_csv_faults_are_named_with_their_place(tmp_path, text, reason):
@@ -137,12 +144,84 @@ def test_csv_faults_are_named_with_their_place(tmp_path, text, reason):
         assert "\n" not in str(caught.value)
 
 
+def test_other_delimiters_are_named(tmp_path):
+    path = tmp_path / "x.csv"
+    for delimiter in (";", "\t", "|", " "):
+        for header in ("", f"a{delimiter}b\n"):
+            path.write_text(f"{header}1{delimiter}2\n3{delimiter}4\n")
+            for strict in (True, False)[: 1 + bool(header)]:
+                found = joined(path, delimiter=delimiter, strict=strict)
+                np.testing.assert_array_equal(found, [[1, 2], [3, 4]])
+    for delimiter in ("ab", "", "1", "x", ".", "-", '"', "\n"):
+        with pytest.raises(ValueError, match="delimiter must be one character"):
+            chunks(path, delimiter=delimiter)
+    for source in (write(tmp_path / "x.npy", X), X):
+        with pytest.raises(ValueError, match="delimiter is for CSV files only"):
+            chunks(source, delimiter=";")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_no_number_is_passed_on_where_that_is_asked_for(tmp_path, name):
+    bad = X.copy()
+    bad[3, 1], bad[4, 0], bad[5, 2] = np.nan, np.inf, -np.inf
+    path = write(tmp_path / name, bad)
+    for size in (1, None):
+        np.testing.assert_array_equal(joined(path, strict=False, chunk_size=size), bad)
+    assert not any(map(len, chunks(write(path, bad[:0]), strict=False)))
+    np.testing.assert_array_equal(joined(bad, strict=False), bad)
+
+
+def test_no_line_of_text_changes_how_another_is_read(tmp_path):
+    """300 lines at random, each read alone and among others."""
+    rng = np.random.default_rng(0)
+    signs = ['"', ",", "1", ".", "\ufffd", "-", "x", " ", "e", "'", "#", "\\", "NaN", "inf", "\t"]
+    signs += ["True", "9" * 25, "0.1234567890123456789", "\r", "\x1f", "_"]
+    lines = ["0.1,12345678901234567", "3,4,5,6", "-2.5e-3"]
+    path = tmp_path / "x.csv"
+
+    def read(lines):
+        path.write_bytes("\n".join(["a,b", *lines]).encode() + b"\n")
+        return joined(path, strict=False)
+
+    assert read(lines).shape == (3, 2)
+    odd = ["".join(rng.choice(signs, rng.integers(9))) for _ in range(300)]
+    among = [line for one in odd for line in (one, *lines)]
+    alone = {line: read([line]) for line in {*odd, *lines}}
+    np.testing.assert_array_equal(read(among), np.concatenate([alone[line] for line in among]))
+
+
+def test_a_first_line_that_may_be_a_record_is_refused_where_records_hide(tmp_path):
+    path = tmp_path / "x.csv"
+    for text in ("1,2\n3,4\n", "1,x\n"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="first line holds numbers; it must be a header"):
+            chunks(path, strict=False)
+
+
+def test_files_that_are_not_what_their_names_say(tmp_path):
+    path = tmp_path / "x.npy"
+    path.write_text("Mary Smith,1\n")
+    with pytest.raises(ValueError, match=r"x\.npy: is no \.npy file") as caught:
+        chunks(path)
+    assert "pickle" not in str(caught.value)
+    np.save(path, np.array([[object()]]), allow_pickle=True)
+    with pytest.raises(ValueError, match="holds no whole array of numbers") as caught:
+        chunks(path)
+    assert "pickle" not in str(caught.value)
+    np.save(path, np.array([["2026-01-31"]], dtype="M8[D]"))
+    with pytest.raises(ValueError, match=r"holds datetime64\[D\] .*; turn times into numbers"):
+        joined(path)
+    pd.DataFrame({"day": pd.to_datetime(["2026-01-31"])}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="column 'day' holds timestamp.*; turn times into"):
+        chunks(tmp_path / "x.parquet")
+
+
 def test_text_late_in_a_long_chunk_raises_without_warnings(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("1,2\n" * 200_000 + "3,x\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match="row 200001, column 2 is 'x'"):
+        with pytest.raises(ValueError, match="row 200001, column 2 is no number"):
             joined(path, chunk_size=300_000)
 
 
@@ -173,8 +252,11 @@ def test_paths_that_are_no_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.npy: there is no such file"):
         chunks(tmp_path / "none.npy")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(FileNotFoundError, match="no such file"):
+    with pytest.raises(ValueError, match=r"folder\.csv: is a directory"):
         chunks(tmp_path / "folder.csv")
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(ValueError, match=r"pipe\.npy: is a pipe or a device"):
+        chunks(tmp_path / "pipe.npy")
     for name in ("x.txt", "x", "x.tar.gz"):
         with pytest.raises(ValueError, match=r"suffix must say .* \.h5, .*\.npy"):
             chunks(tmp_path / name)

@@ -218,7 +218,7 @@ def read(
         with hdf5.File(path, "r", locking=False) as file:
             header_text, digest = (text_attribute(file, name) for name in (_HEADER, _DIGEST))
             header = _parsed(header_text)
-            _check_kind(path, header, kind, remedy)
+            _check_header(path, header, kind, parameters or {}, remedy)
             stored = arrays_in(file, os.path.getsize(path), names)
             arrays = {name: np.asarray(array[()]) for name, array in stored.items()}
     except FileError:
@@ -228,12 +228,6 @@ def read(
         raise FileError(f"{path}: not a whole artefact ({reason}){if_damaged}") from None
     if _digest(header_text, arrays) != digest:
         raise FileError(f"{path}: its content does not fit its digest{if_damaged}")
-    for key, wanted in (parameters or {}).items():
-        found, expected = canonical_json(header["parameters"].get(key)), canonical_json(wanted)
-        if found != expected:
-            raise FileError(
-                f"{path}: was made with {key} = {excerpt(found)}, not {expected}{remedy}"
-            )
     decided = {name: header[name] for name in ("kind", "parameters", "inputs", "versions")}
     return Contents(**decided, arrays=arrays, digest=digest)
 
@@ -269,10 +263,14 @@ def _parsed(text: str) -> dict[str, Any]:
     return header
 
 
-def _check_kind(
-    path: str | os.PathLike[str], header: dict[str, Any], kind: str, remedy: str
+def _check_header(
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    kind: str,
+    parameters: Mapping[str, Any],
+    remedy: str,
 ) -> None:
-    """Refuse a header of another schema or kind."""
+    """Refuse a header of another schema, kind or parameter."""
     if header["schema"] != _SCHEMA_VERSION:
         raise FileError(
             f"{path}: written with schema {excerpt(header['schema'])}, this version reads "
@@ -280,6 +278,12 @@ def _check_kind(
         )
     if header["kind"] != kind:
         raise FileError(f"{path}: holds a {excerpt(repr(header['kind']))} artefact, not a {kind!r}")
+    for key, wanted in parameters.items():
+        found, expected = canonical_json(header["parameters"].get(key)), canonical_json(wanted)
+        if found != expected:
+            raise FileError(
+                f"{path}: was made with {key} = {excerpt(found)}, not {expected}{remedy}"
+            )
 
 
 def _storable(name: str, value: Any) -> np.ndarray:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
+from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 
 Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
@@ -21,6 +25,10 @@ Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 _CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
 _PANDAS_INDEX = "__index_level_"
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")  # that pandas reads CSV through
+_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+_NEVER = "\x1f"  # the character that is there to separate units; text ends at it
+_NPY_SIGNATURE = b"\x93NUMPY"
+_TIMES = "; turn times into numbers, such as days"
 
 
 @dataclass
@@ -30,7 +38,8 @@ class Chunks:
     Each chunk is an array of shape (n, n_features) of finite numbers: float32 where the source
     holds float32 or float16, float64 otherwise. Iterating raises a ValueError that names the
     source, and row and column (counted from 1) where they are known, for what is not a number,
-    missing or infinite, for chunks of another width, and for files that are damaged.
+    missing or infinite, for chunks of another width, and for files that are damaged. No message
+    holds a value of the data.
 
     Attributes
     ----------
@@ -46,6 +55,7 @@ class Chunks:
     n_rows: int | None
     _pieces: Iterator = field(repr=False)
     _columns: tuple[str, ...] | None = field(default=None, repr=False)
+    _strict: bool = field(default=True, repr=False)
     _row: int = field(default=0, repr=False)
 
     def __iter__(self) -> Chunks:
@@ -60,7 +70,9 @@ class Chunks:
         """Bring a piece to a type that can be computed with, or say what is wrong with it."""
         array = np.asarray(piece)
         if array.dtype.kind not in "iuf":
-            raise ValueError(f"{self.name}: holds {array.dtype} where real numbers should be")
+            hint = _TIMES if array.dtype.kind in "mM" else ""
+            kind = excerpt(array.dtype)
+            raise ValueError(f"{self.name}: holds {kind} where real numbers should be{hint}")
         if array.ndim != 2 or array.shape[1] != self.n_features:
             raise ValueError(
                 f"{self.name}: after row {self._row} comes a chunk of shape {array.shape}, "
@@ -68,6 +80,8 @@ class Chunks:
             )
         is_short = array.dtype.kind == "f" and array.dtype.itemsize <= 4
         array = array.astype(np.float32 if is_short else np.float64, copy=False)
+        if not self._strict:
+            return array
         bad = ~np.isfinite(array)
         if bad.any():
             row, column = np.argwhere(bad)[0]
@@ -77,11 +91,18 @@ class Chunks:
 
     def place(self, row: int, column: int) -> str:
         """Name a place by its row in the piece that comes next, and its column."""
-        header = f" ({self._columns[column]})" if self._columns else ""
+        header = f" ({excerpt(self._columns[column])})" if self._columns else ""
         return f"row {self._row + row + 1}, column {column + 1}{header}"
 
 
-def chunks(source: Source, *, chunk_size: int | None = None, dataset: str | None = None) -> Chunks:
+def chunks(
+    source: Source,
+    *,
+    chunk_size: int | None = None,
+    dataset: str | None = None,
+    delimiter: str | None = None,
+    strict: bool = True,
+) -> Chunks:
     """Return an iterator over the records of a source, of which one chunk is in memory at a time.
 
     Parameters
@@ -99,6 +120,13 @@ def chunks(source: Source, *, chunk_size: int | None = None, dataset: str | None
         Rows in a chunk (HDF5: up to the next multiple of the file's own). None: 8 megabytes.
     dataset : str or None
         Name of the data set within an HDF5 file; None for the only two-dimensional one.
+    delimiter : str or None
+        One character between the fields of a CSV file; None for a comma.
+    strict : bool
+        False: no entry of a record makes reading it fail, for callers that have a rule of their own
+        for such entries. Chunks then hold NaN and infinity where records do. Of a CSV file the
+        first line must be a header, every further line is a record (a quoted line end ends it too),
+        a field that is missing or no number is NaN, and fields beyond the header's are passed over.
 
     Returns
     -------
@@ -111,6 +139,10 @@ def chunks(source: Source, *, chunk_size: int | None = None, dataset: str | None
     FileNotFoundError
         If there is no such file.
 
+    Notes
+    -----
+    Numbers in text are read exactly, so that a record's do not depend on others'.
+
     Examples
     --------
     >>> [len(chunk) for chunk in chunks(np.zeros((5, 2)), chunk_size=2)]
@@ -120,17 +152,30 @@ def chunks(source: Source, *, chunk_size: int | None = None, dataset: str | None
     """
     if chunk_size is not None:
         check_integer("chunk_size", chunk_size, minimum=1)
+    if delimiter is not None and not (len(delimiter) == 1 and _can_delimit(delimiter)):
+        raise ValueError(f"delimiter must be one character that no number has, got {delimiter!r}")
     if isinstance(source, str | os.PathLike):
-        return _from_file(Path(source), chunk_size, dataset)
-    if dataset is not None:
+        records = _from_file(Path(source), chunk_size, dataset, delimiter, strict)
+    elif dataset is not None:
         raise ValueError(f"dataset names a part of an HDF5 file, got {dataset!r} without a file")
-    if hasattr(source, "shape") and hasattr(source, "__getitem__"):
-        return _from_table("the array", source, chunk_size)
-    if isinstance(source, Iterable):
-        return _from_iterable(source)
-    raise ValueError(
-        f"records must come as an array, a path or an iterable of chunks, got {type(source)}"
-    )
+    elif delimiter is not None:
+        raise ValueError(f"delimiter is for CSV files only, got {delimiter!r} without a file")
+    elif hasattr(source, "shape") and hasattr(source, "__getitem__"):
+        records = _from_table("the array", source, chunk_size)
+    elif isinstance(source, Iterable):
+        records = _from_iterable(source)
+    else:
+        raise ValueError(
+            f"records must come as an array, a path or an iterable of chunks, got {type(source)}"
+        )
+    records._strict = strict
+    return records
+
+
+def _can_delimit(character: str) -> bool:
+    """Whether a character may stand between the fields of a CSV file."""
+    is_printable = character.isprintable() or character == "\t"
+    return is_printable and not character.isalnum() and character not in "+-._'\""
 
 
 def _from_table(name: str, table, chunk_size: int | None, stride: int = 1) -> Chunks:
@@ -156,22 +201,32 @@ def _from_iterable(source: Iterable) -> Chunks:
     return Chunks("the iterable", shape[1], None, itertools.chain([first], pieces))
 
 
-def _from_file(path: Path, chunk_size: int | None, dataset: str | None) -> Chunks:
+def _from_file(
+    path: Path, chunk_size: int | None, dataset: str | None, delimiter: str | None, strict: bool
+) -> Chunks:
     """Choose the reader by the suffix; what goes wrong in it is one line with the path."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if len(suffixes) > 1 and suffixes[-2] == ".csv" and suffixes[-1] in _COMPRESSIONS:
         suffixes.pop()
     reader = _READERS.get(suffixes[-1] if suffixes else "")
-    if reader is None:
-        raise ValueError(
-            f"{path}: the suffix must say what the file is: one of {', '.join(_READERS)}"
-        )
-    if dataset is not None and reader is not _hdf5:
+    options: dict[str, Any] = {}
+    if reader is _csv:
+        options = {"delimiter": delimiter, "strict": strict}
+    elif delimiter is not None:
+        raise ValueError(f"{path}: delimiter is for CSV files only, got {delimiter!r}")
+    if reader is _hdf5:
+        options = {"dataset": dataset}
+    elif dataset is not None and reader is not None:
         raise ValueError(f"{path}: dataset is for HDF5 files only, got {dataset!r}")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
+    reason = why_unreadable(path)
+    if reason == NO_SUCH_FILE and reader is not None:
+        raise FileNotFoundError(f"{path}: {reason}")
+    if reader is None:
+        reason = f"the suffix must say what the file is: one of {', '.join(_READERS)}"
+    if reason:
+        raise ValueError(f"{path}: {reason}")
     try:
-        records = reader(path, chunk_size, *([] if dataset is None else [dataset]))
+        records = reader(path, chunk_size, **options)
     except Exception as error:
         raise _unreadable(path, error) from None
     records._pieces = _named(path, records._pieces)
@@ -191,11 +246,26 @@ class _Refused(ValueError):
 
 
 def _unreadable(path: Path, error: Exception) -> Exception:
-    """One line for what a reader's library raised; each raises what it likes."""
+    """One line for what a reader's library raised; of text and .npy it might quote the data."""
     if isinstance(error, _Refused | MemoryError | ImportError):
         return error
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if path.suffix.lower() in (".h5", ".hdf5", ".hdf", ".parquet", ".pq"):
+        reason = excerpt((str(error).strip() or type(error).__name__).splitlines()[0])
+    else:
+        reason = _reason_of_text(error)
     return ValueError(f"{path}: cannot be read ({reason})")
+
+
+def _reason_of_text(error: Exception) -> str:
+    """Say what is wrong with a text, or a packed one, in words that hold nothing of it."""
+    fields = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+    if fields:
+        return "line {1} has {2} fields, those before it {0}".format(*fields.groups())
+    if isinstance(error, UnicodeError):
+        return "it is no UTF-8 text"
+    if type(error).__name__ == "EmptyDataError":
+        return "it is empty"
+    return getattr(error, "strerror", None) or f"it is damaged: {type(error).__name__}"
 
 
 def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chunks:
@@ -205,7 +275,7 @@ def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chu
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if _is_table(item) else None)
     if dataset is None and len(names) != 1:
-        listed = f": {', '.join(names[:10])}" if names else ""
+        listed = f": {excerpt(', '.join(names[:10]))}" if names else ""
         raise _Refused(
             f"{path}: has {len(names)} two-dimensional data sets{listed}; name the one with the "
             "records"
@@ -214,7 +284,7 @@ def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chu
     if not _is_table(table):
         raise _Refused(
             f"{path}: has no two-dimensional data set {dataset!r}; it has "
-            f"{', '.join(names) or 'none'}"
+            f"{excerpt(', '.join(names)) or 'none'}"
         )
     return _from_table(str(path), table, chunk_size, stride=table.chunks[0] if table.chunks else 1)
 
@@ -226,6 +296,9 @@ def _is_table(item) -> bool:
 
 def _npy(path: Path, chunk_size: int | None) -> Chunks:
     """Slices of a memory map."""
+    with open(path, "rb") as file:
+        if file.read(len(_NPY_SIGNATURE)) != _NPY_SIGNATURE:
+            raise _Refused(f"{path}: is no .npy file, whatever its name says")
     return _from_table(str(path), _NpyFile(path), chunk_size)
 
 
@@ -240,7 +313,12 @@ class _NpyFile:
         return np.array(self._map()[rows])
 
     def _map(self) -> np.ndarray:
-        return np.load(self._path, mmap_mode="r", allow_pickle=False)
+        try:
+            return np.load(self._path, mmap_mode="r", allow_pickle=False)
+        except ValueError:  # whose message may advise to trust the file
+            raise _Refused(
+                f"{self._path}: holds no whole array of numbers: it is damaged, or of objects"
+            ) from None
 
 
 def _parquet(path: Path, chunk_size: int | None) -> Chunks:
@@ -257,7 +335,9 @@ def _parquet(path: Path, chunk_size: int | None) -> Chunks:
     schema = file.schema_arrow
     for column in schema:
         if not (types.is_integer(column.type) or types.is_floating(column.type)):
-            raise _Refused(f"{path}: column {column.name!r} holds {column.type}, not numbers")
+            hint = _TIMES if types.is_temporal(column.type) else ""
+            kind = excerpt(column.type)
+            raise _Refused(f"{path}: column {column.name!r} holds {kind}, not numbers{hint}")
         if column.name.startswith(_PANDAS_INDEX):
             raise _Refused(
                 f"{path}: column {column.name!r} is an index that pandas wrote; write the frame "
@@ -277,31 +357,56 @@ def _parquet(path: Path, chunk_size: int | None) -> Chunks:
     return Chunks(str(path), len(names), file.metadata.num_rows, pieces, names)
 
 
-def _csv(path: Path, chunk_size: int | None) -> Chunks:
-    """Lines of numbers between commas, under a header or not."""
+def _csv(path: Path, chunk_size: int | None, delimiter: str | None, strict: bool) -> Chunks:
+    """Lines of numbers between delimiters, under a header or not."""
     pd = require("pandas", "CSV files")
-    first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
+    how = {"sep": delimiter or ",", "header": None}
+    how |= {} if strict else {"encoding_errors": "replace"}
+    first = list(pd.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **how).iloc[0])
     numbers = [_is_number(text) for text in first]
-    if any(numbers) and not all(numbers):
-        odd = numbers.index(False)
+    has_header = not any(numbers)
+    if delimiter is None and not all(numbers) and (len(first) == 1 or not has_header):
+        _refuse_delimiter(path, ",".join(first))
+    if not has_header and not strict:
         raise _Refused(
-            f"{path}: row 1, column {odd + 1} is {first[odd]!r} beside numbers: the first line "
-            "must be a header without numbers, or a record"
+            f"{path}: its first line holds numbers; it must be a header, or the first record would "
+            "say how many columns there are"
         )
-    if not any(numbers) and not all(first):
-        raise _Refused(f"{path}: column {list(first).index('') + 1} of the header has no name")
-    n_features, has_header = len(first), not any(numbers)
-    size = _rows(chunk_size, n_features)
-    records = Chunks(str(path), n_features, None, iter(()), tuple(first) if has_header else None)
-    records._pieces = _csv_pieces(path, records, size, has_header)
+    if not has_header and not all(numbers):
+        raise _Refused(
+            f"{path}: row 1, column {numbers.index(False) + 1} is no number beside numbers: the "
+            "first line must be a header without numbers, or a record"
+        )
+    if has_header and not all(first):
+        raise _Refused(
+            f"{path}: column {first.index('') + 1} of the header has no name; give it one or, if "
+            "pandas wrote it as an index, write the frame with index=False"
+        )
+    records = Chunks(str(path), len(first), None, iter(()))
+    how |= {"chunksize": _rows(chunk_size, len(first))}
+    if strict:
+        how |= {"skiprows": int(has_header)}
+    records._pieces = (_csv_pieces if strict else _csv_lines)(path, records, how)
     return records
 
 
-def _csv_pieces(path: Path, records: Chunks, size: int, has_header: bool) -> Iterator[np.ndarray]:
+def _refuse_delimiter(path: Path, line: str) -> None:
+    """Raise where a line that is no header or record has another delimiter."""
+    for character, name in _DELIMITERS.items():
+        fields = line.split(character)
+        if len(fields) > 1 and (character != " " or all(map(_is_number, line.split()))):
+            shown = "tab" if character == "\t" else repr(character)
+            raise _Refused(
+                f"{path}: {name} are seen between the fields of its first line, not commas; name "
+                f"the delimiter: --delimiter {shown}"
+            )
+
+
+def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[np.ndarray]:
     """Parse chunk by chunk; pandas leaves a column with any text in it as text."""
     pd = require("pandas", "CSV files")
     try:
-        frames = pd.read_csv(path, header=None, skiprows=int(has_header), chunksize=size)
+        frames = pd.read_csv(path, **how)
     except pd.errors.EmptyDataError:  # a header and nothing below it
         return
     with frames:
@@ -323,8 +428,31 @@ def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
     fields = frame.iloc[:, column]
     is_text = pd.to_numeric(fields.astype(str), errors="coerce").isna() & fields.notna()
     row = int(is_text.to_numpy().argmax())
-    where, text = records.place(row, column), str(fields.iloc[row])
-    raise _Refused(f"{path}: {where} is {text!r}, not a number")
+    time = pd.to_datetime(str(fields.iloc[row]), errors="coerce", format="ISO8601")
+    hint = "" if pd.isna(time) else f" but a time{_TIMES}"
+    raise _Refused(f"{path}: {records.place(row, column)} is no number{hint}")
+
+
+def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[np.ndarray]:
+    """Parse line by line: pandas would read, skip or refuse lines by what stands in others."""
+    pd = require("pandas", "CSV files")
+    whole_lines = {"sep": _NEVER, "usecols": [0], "names": [0], "index_col": False, "dtype": str}
+    whole_lines |= {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "header": 0}
+    with pd.read_csv(path, **{**how, **whole_lines}) as frames:
+        for frame in frames:
+            rows = [_numbers(line, how["sep"], records.n_features) for line in frame[0]]
+            yield np.array(rows).reshape(-1, records.n_features)
+
+
+def _numbers(line: str, delimiter: str, n_features: int) -> list[float]:
+    """Return so many numbers of a line, NaN for fields that are none or not there."""
+    fields = line.split(delimiter)[:n_features]
+    try:
+        numbers = list(map(float, fields))
+    except ValueError:  # field by field; what float takes at once is the same so
+        texts = [text.strip().strip('"') for text in fields]
+        numbers = [float(text) if _is_number(text) else np.nan for text in texts]
+    return numbers + [np.nan] * (n_features - len(numbers))
 
 
 def _is_number(text: str) -> bool:
