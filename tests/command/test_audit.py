@@ -108,7 +108,10 @@ def test_data_come_from_files_or_objects(run):
         (("attacked.sub:half",), "attacked.sub:half: there is no module attacked.sub"),
         (("attacked:haff",), "attacked:haff: module attacked has no haff"),
         (("broken_module:f",), "importing broken_module failed (AttributeError"),
-        (("attacked:pair",), "attacked:pair: must be callable as (data, rng), got (0.0, 1.0)"),
+        (
+            ("attacked:pair",),
+            "attacked:pair: must be callable as (data, rng), got tuple of length 2",
+        ),
         (("attacked:alone",), "attacked:alone: must be callable as (data, rng), got (data)"),
         (("attacked:ragged",), "outputs vary in shape"),
         (("attacked:fails",), "attacked:fails raised KeyError on data (attacked.py, line 19)"),

@@ -67,9 +67,9 @@ def test_private_sketch_says_what_it_promises(run):
     assert "seeded" not in err
     first = Sketch.load("s.h5")
     assert (first.guarantee.definition, first.guarantee.seeded) == ("pure", False)
-    run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0.5")
+    run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0.5", "--force")
     assert (Sketch.load("s.h5").sums != first.sums).all()
-    options = ("--delta", "1e-6", "--noise", "gaussian", "--neighbours", "add_remove")
+    options = ("--force", "--delta", "1e-6", "--noise", "gaussian", "--neighbours", "add_remove")
     code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0.5", *options)
     assert code == 0
     assert "(0.5, 1e-06)-differential privacy (add-remove neighbours)" in err
@@ -202,11 +202,11 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
     before = sorted(os.listdir())
     for arguments, reason in (
         (("none.npy", "-o", "s.h5", *DRAWN), "none.npy: there is no such file"),
-        (("x.npy", "text.csv", "-o", "s.h5", *DRAWN), "text.csv: row 2, column 3 is 'x'"),
+        (("x.npy", "text.csv", "-o", "s.h5", *DRAWN), "text.csv: row 2, column 3 is no number"),
         (("x.npy", "wide.npy", "-o", "s.h5", *DRAWN), "wide.npy: has 5 columns"),
         (
             ("huge.npy", "-o", "s.h5", "--frequencies", "3", "--variance", "1e-6"),
-            "huge.npy: X must be finite and at most",
+            "huge.npy: row 1, column 1 is too large for the frequencies",
         ),
         (("header.csv", "-o", "s.h5", *DRAWN), "header.csv: no records"),
         (("x.npy", "-o", "s.h5", "--like", "damaged.h5"), "damaged.h5: not a whole artefact"),
@@ -242,7 +242,7 @@ def test_full_disk_leaves_the_file_as_it_was(run):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, hard))
     try:
-        code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1")
+        code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1", "--force")
         new = run("sketch", "x.npy", "-o", "new.h5", *DRAWN)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -293,7 +293,7 @@ def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
+    run("sketch", "x.npy", "-o", "t.h5", *DRAWN)
     assert "100%|" in terminal.getvalue()
     assert "records read" not in terminal.getvalue()
 

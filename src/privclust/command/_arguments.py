@@ -6,12 +6,14 @@ import argparse
 import math
 from collections.abc import Callable
 
+from privclust.core.printable import printable
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str):
-        self.exit(2, f"{self.prog}: error: {message} (see --help)\n")
+        self.exit(2, f"{self.prog}: error: {printable(message)} (see --help)\n")
 
 
 def add_command(
@@ -63,3 +65,11 @@ def positive_integer(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {text!r}")
     return value
+
+
+def delimiter(text: str) -> str:
+    """One character, or the word tab."""
+    character = "\t" if text in ("tab", "\\t") else text
+    if len(character) != 1:
+        raise argparse.ArgumentTypeError(f"must be one character or 'tab', got {text!r}")
+    return character

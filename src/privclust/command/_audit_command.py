@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
 
 from privclust.command._arguments import add_command, number, positive_integer, probability, seed
-from privclust.command._output import progress
+from privclust.command._output import print_result, progress
 from privclust.core.dotted import signature_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _run(args) -> int:
             confidence=args.confidence,
             progress=advance,
         )
-    print(result, flush=True)
+    print_result(f"{result}\n")
     return 1 if result.verdict == VIOLATED else 0
 
 
@@ -101,7 +101,7 @@ def _pair(args) -> tuple:
     if callable(pair):
         pair = pair()
     if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
-        raise ValueError(f"{name}: must be two data sets (data, neighbour), got {_short(pair)}")
+        raise ValueError(f"{name}: must be two data sets (data, neighbour), got {_kind(pair)}")
     return pair[0], pair[1]
 
 
@@ -137,7 +137,7 @@ def _callable(name: str, signature: str, n_arguments: int) -> Callable:
     """An object that can be called with so many arguments."""
     function = _object(name)
     if not callable(function):
-        raise ValueError(f"{name}: must be callable as {signature}, got {_short(function)}")
+        raise ValueError(f"{name}: must be callable as {signature}, got {_kind(function)}")
     accepted = signature_of(function)
     try:
         accepted.bind(*[None] * n_arguments)
@@ -172,7 +172,7 @@ def _object(name: str):
     return thing
 
 
-def _short(value) -> str:
-    """An object in a message."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _kind(value) -> str:
+    """What an object is, in a message: its values may be anybody's."""
+    size = f" of length {len(value)}" if isinstance(value, Sized) else ""
+    return f"{type(value).__name__}{size}"

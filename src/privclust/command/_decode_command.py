@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from privclust.command._arguments import add_command, number, positive_integer, seed
-from privclust.command._output import check_output, count, say, say_privacy
+from privclust.command._output import (
+    add_output,
+    check_free,
+    check_output,
+    check_readable,
+    count,
+    print_result,
+    say,
+    say_privacy,
+    written,
+)
 
 
 def add_to(commands) -> None:
@@ -24,7 +33,7 @@ def add_to(commands) -> None:
     add("--clusters", type=positive_integer, required=True, metavar="K")
     add("--bounds", type=number, nargs=2, metavar=("LOW", "HIGH"), help="of every feature")
     add("--seed", type=seed, metavar="S", help="of random starts, to repeat the outcome")
-    add("-o", "--output", metavar="CSV", help="default: the standard output")
+    add_output(add, "CSV", "file to write (.csv); default: the standard output")
 
 
 def _run(args) -> None:
@@ -35,15 +44,14 @@ def _run(args) -> None:
     if len(set(resolved)) < len(resolved):
         args.usage_error("one SKETCH is named twice: its records would count twice")
     if args.output is not None:
-        check_output(args.output, args.sketches)
-
-    from functools import reduce
-    from operator import add
+        check_output(args.output, args.sketches, "CSV", args.force)
+    check_readable(args.sketches)
 
     from privclust.core.files import write_text
-    from privclust.kmeans import Sketch, decode
+    from privclust.kmeans import decode
 
-    sketch = reduce(add, (Sketch.load(path) for path in args.sketches))
+    sketch = _merged(args.sketches)
+    _check_clusters(args.clusters, sketch)
     bounds = None if args.bounds is None else tuple(args.bounds)
     decoded = decode(sketch, args.clusters, bounds=bounds, random_state=args.seed)
     columns = ",".join([*(f"x{j + 1}" for j in range(sketch.n_features)), "weight"])
@@ -53,10 +61,53 @@ def _run(args) -> None:
     )
     text = "\n".join([columns, *rows]) + "\n"
     if args.output is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        print_result(text)
     else:
-        write_text(args.output, text)
+        check_free(args.output, args.force)
+        with written(args.output):
+            write_text(args.output, text)
     n_sketches = "1 sketch" if len(resolved) == 1 else f"{len(resolved)} sketches"
     say(f"{args.clusters} centers from {count(sketch)} records in {n_sketches}")
     say_privacy(sketch)
+
+
+def _merged(paths: list[str]):
+    """Return the sum of sketches, or name two that cannot be merged."""
+    from privclust.kmeans import Sketch
+
+    first, *others = paths
+    merged = Sketch.load(first)
+    for path in others:
+        other = Sketch.load(path)
+        try:
+            merged = merged + other
+        except ValueError as error:
+            statements = [_statement(merged), _statement(other)]
+            reason = str(error)
+            if statements[0] != statements[1] and None not in statements:
+                reason = (
+                    f"sketches cannot be merged: one gives {statements[0]}, the other "
+                    f"{statements[1]}; make all with the same options of privacy"
+                )
+            raise ValueError(f"{first} and {path}: {reason}") from None
+    return merged
+
+
+def _statement(sketch) -> str | None:
+    """The first line of a sketch's guarantee; None where it has none."""
+    return None if sketch.guarantee is None else str(sketch.guarantee).splitlines()[0]
+
+
+def _check_clusters(n_clusters: int, sketch) -> None:
+    """Refuse more clusters than a sketch's numbers can tell: each has d coordinates and a weight.
+
+    That is half as strict as the decoder's warning: it may be wanted, but this cannot be solved.
+    """
+    m, d = sketch.n_frequencies, sketch.n_features
+    most = 2 * m // (d + 1)
+    if n_clusters > most:
+        raise ValueError(
+            f"--clusters {n_clusters}: {m} frequencies cannot tell more than {most} clusters of "
+            f"{d} features apart; make sketches with --frequencies {10 * n_clusters * d}, or ask "
+            "for fewer clusters"
+        )

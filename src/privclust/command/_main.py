@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 
 from privclust import __version__
@@ -49,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         command.add_to(commands)
     args = parser.parse_args(argv)
     try:
-        with _termination_as_exception():
+        with _termination_as_exception(), _warnings_as_lines():
             return args.run(args) or 0
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was written", _INTERRUPTED)
@@ -74,6 +75,18 @@ def _termination_as_exception() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print a warning as one line, without the place in the code that it came from."""
+
+    def show(message, *place):
+        say(f"privclust: warning: {' '.join(str(message).split())}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _fail(message: str, code: int) -> int:

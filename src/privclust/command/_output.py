@@ -10,16 +10,30 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from privclust.core.files import why_unreadable
+from privclust.core.printable import printable
+
 _SECONDS_BETWEEN_LINES = 5.0
 _NOT_PRIVATE = (
     "NOT private: it holds exact sums, from which records can be told; keep it as the data "
     "themselves, or make it with --epsilon"
 )
+_FORMATS = {
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), "HDF5"),
+    **dict.fromkeys((".parquet", ".pq"), "Parquet"),
+    **dict.fromkeys((".npy", ".npz"), "NumPy's"),
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zip", ".zst"), "compressed"),
+    **dict.fromkeys((".xls", ".xlsx"), "Excel's"),
+    ".csv": "CSV",
+    ".tsv": "tab-separated",
+    ".json": "JSON",
+}
 
 
 def say(text: str) -> None:
-    """Print to the standard error: the standard output is for results."""
-    print(text, file=sys.stderr, flush=True)
+    """Print to the standard error, with control characters written out."""
+    for line in text.split("\n"):  # the standard output is for results
+        print(printable(line), file=sys.stderr, flush=True)
 
 
 def count(sketch) -> str:
@@ -33,7 +47,13 @@ def say_privacy(sketch) -> None:
     say(_NOT_PRIVATE if sketch.guarantee is None else str(sketch.guarantee))
 
 
-def check_output(output: str, inputs: list[str | None]) -> None:
+def add_output(add, metavar: str, description: str, **settings) -> None:
+    """Add the arguments that `check_output` looks at."""
+    add("-o", "--output", metavar=metavar, help=description, **settings)
+    add("--force", action="store_true", help="replace the file to write, if it is there")
+
+
+def check_output(output: str, inputs: list[str | None], written_format: str, force: bool) -> None:
     """Find out before hours of reading whether the outcome can be written."""
     target = Path(output)
     for path in inputs:
@@ -41,6 +61,13 @@ def check_output(output: str, inputs: list[str | None]) -> None:
             raise ValueError(f"{output}: is one of the inputs; name another file to write")
     if target.is_dir():
         raise ValueError(f"{output}: is a directory; name a file to write")
+    suffix = target.suffix.lower()
+    if _FORMATS.get(suffix, written_format) != written_format:
+        raise ValueError(
+            f"{output}: would be written as {written_format}, but {suffix} is {_FORMATS[suffix]}; "
+            "name a file of another suffix"
+        )
+    check_free(output, force)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -48,15 +75,50 @@ def check_output(output: str, inputs: list[str | None]) -> None:
     check_write(target, 0)
 
 
+def check_free(output: str, force: bool) -> None:
+    """Refuse to replace a file that nobody said to replace, and what is no file at all."""
+    if not os.path.lexists(output):
+        return
+    if os.path.exists(output) and not os.path.isfile(output):
+        raise ValueError(f"{output}: is no file; name a file to write")
+    if not force:
+        raise ValueError(f"{output}: is there already; name another file, or pass --force")
+
+
 def check_write(target: Path, n_bytes: int) -> None:
     """Write so many bytes beside a file and remove them."""
+    with written(str(target)), tempfile.TemporaryFile(dir=target.parent) as file:
+        file.write(os.urandom(n_bytes))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def written(output: str) -> Iterator[None]:
+    """Name in one line what could not be written, such as on a full disk."""
     try:
-        with tempfile.TemporaryFile(dir=target.parent) as file:
-            file.write(os.urandom(n_bytes))
-            file.flush()
-            os.fsync(file.fileno())
+        yield
     except OSError as error:
-        raise ValueError(f"{target}: cannot be written ({error.strerror})") from None
+        raise ValueError(f"{output}: cannot be written ({error.strerror})") from None
+
+
+def print_result(text: str) -> None:
+    """Write a command's outcome to the standard output."""
+    try:
+        with written("the standard output"):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except ValueError:
+        with contextlib.suppress(OSError, ValueError):  # or the rest would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def check_readable(inputs: list[str | None]) -> None:
+    """Find out before anything is read whether every input is a file that can be."""
+    for path in inputs:
+        if path is not None and (reason := why_unreadable(path)):
+            raise ValueError(f"{path}: {reason}")
 
 
 @contextlib.contextmanager

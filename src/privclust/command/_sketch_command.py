@@ -9,15 +9,28 @@ from typing import Any
 
 from privclust.command._arguments import (
     add_command,
+    delimiter,
     positive_integer,
     positive_number,
     probability,
     seed,
 )
-from privclust.command._output import check_output, check_write, count, progress, say, say_privacy
+from privclust.command._output import (
+    add_output,
+    check_free,
+    check_output,
+    check_readable,
+    check_write,
+    count,
+    progress,
+    say,
+    say_privacy,
+    written,
+)
 
 _HEADER_BYTES = 1 << 16  # of a sketch's file, beside its arrays
 _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
+_WITHIN = 1.0 - 2.0**-20  # of a bound: still within it when it is rounded to float32
 _LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
 
 
@@ -33,7 +46,13 @@ def add_to(commands) -> None:
     )
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="records, one a row")
-    add("-o", "--output", required=True, metavar="SKETCH", help="file to write (.h5)")
+    add_output(add, "SKETCH", "file to write (.h5)", required=True)
+    add(
+        "--delimiter",
+        type=delimiter,
+        metavar="C",
+        help="character between the fields of CSV files, or 'tab'; default: ,",
+    )
     add("--dataset", metavar="NAME", help="data set within HDF5 files, if there are several")
     add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
     group = parser.add_argument_group(
@@ -61,8 +80,11 @@ def add_to(commands) -> None:
         "--neighbours",
         choices=("replace_one", "add_remove"),
         type=lambda name: name.replace("-", "_"),
-        help="what is hidden: one record's values (default; the number of records is public), or "
-        "whether it is there at all",
+        help="what is hidden: one record's values (replace_one, the default; the number of records "
+        "is public), or whether it is there at all (add_remove: the exact number is neither shown "
+        "nor kept; so that no record can decide whether there is a result, a field that is missing "
+        "or no number counts as 0, one that is too large for the frequencies as the largest that "
+        "is not, and a CSV file must have a header)",
     )
     add(
         "--seed-noise",
@@ -75,8 +97,8 @@ def add_to(commands) -> None:
 def _run(args) -> None:
     """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
     _check_sketch_arguments(args)
-    check_output(args.output, [*args.files, args.like, args.public_sample])
-    _check_distinct(args.files, args.public_sample)
+    inputs = [*args.files, args.like, args.public_sample]
+    check_output(args.output, inputs, "HDF5", args.force)
 
     import numpy as np
 
@@ -86,7 +108,11 @@ def _run(args) -> None:
 
     if args.epsilon is not None and args.seed_noise is None:
         noise_source(None)  # says now, not after hours, what is not installed
-    streams = [chunks(file, dataset=args.dataset) for file in args.files]
+    check_readable(inputs)
+    _check_distinct(args.files, args.public_sample)
+    hides_number = args.epsilon is not None and args.neighbours == "add_remove"
+    how = {"dataset": args.dataset, "delimiter": args.delimiter, "strict": not hides_number}
+    streams = [chunks(file, **how) for file in args.files]
     frequencies, n_measurements = _frequencies(args, streams[0].n_features)
     for stream in streams:
         if stream.n_features != len(frequencies):
@@ -101,17 +127,10 @@ def _run(args) -> None:
         n_threads=args.threads,
     )
     _check_room(args.output, frequencies)
-    counts = [stream.n_rows for stream in streams]
-    with progress(None if None in counts else sum(counts)) as advance:
-        for stream in streams:
-            for chunk in stream:
-                try:
-                    sums.add(chunk)
-                except ValueError as error:  # values too large for their phases
-                    raise ValueError(f"{stream.name}: {error}") from None
-                advance(len(chunk))
-    if sums.n_samples == 0:
-        raise ValueError(f"{', '.join(args.files)}: no records")
+    if hides_number:
+        _add_any(streams, sums)
+    else:
+        _add_checked(streams, sums)
     sketch = Sketch.from_feature_sums(sums)
     if args.epsilon is not None:
         # a stream of its own: frequencies may have been drawn from the same number
@@ -124,10 +143,46 @@ def _run(args) -> None:
             neighbours=args.neighbours or "replace_one",
             random_state=np.random.default_rng([args.seed_noise, 1]) if seeded else None,
         )
-    _check_room(args.output, frequencies)  # may be gone after hours; HDF5 fails with many words
-    sketch.save(args.output)
+    check_free(args.output, args.force)  # may be there now, after hours
+    _check_room(args.output, frequencies)  # may be gone; HDF5 fails with many words
+    with written(args.output):
+        sketch.save(args.output)
     say(f"{args.output}: sketch of {count(sketch)} records, {sketch.n_frequencies} numbers")
     say_privacy(sketch)
+
+
+def _add_checked(streams, sums) -> None:
+    """Add up records; refuse those whose values are too large for their phases, and no records."""
+    import numpy as np
+
+    counts = [stream.n_rows for stream in streams]
+    with progress(None if None in counts else sum(counts)) as advance:
+        for stream in streams:
+            for chunk in stream:
+                largest = sums.largest_value(chunk.dtype)
+                large = np.argwhere(np.abs(chunk) > largest)
+                if len(large):
+                    row, column = large[0]
+                    raise ValueError(
+                        f"{stream.name}: {stream.place(row - len(chunk), column)} is too large for "
+                        f"the frequencies, which bear {largest:.3g}; rescale the columns"
+                    )
+                sums.add(chunk)
+                advance(len(chunk))
+    if sums.n_samples == 0:
+        raise ValueError(f"{', '.join(stream.name for stream in streams)}: no records")
+
+
+def _add_any(streams, sums) -> None:
+    """Add up any records, also none, without a word that depends on them or on their number."""
+    import numpy as np
+
+    for number, stream in enumerate(streams, 1):
+        say(f"{stream.name}: file {number} of {len(streams)} is read")
+        for chunk in stream:
+            largest = sums.largest_value(chunk.dtype) * _WITHIN
+            values = np.nan_to_num(chunk, nan=0.0, posinf=largest, neginf=-largest)
+            sums.add(np.clip(values, -largest, largest))
 
 
 def _check_sketch_arguments(args) -> None:
@@ -180,13 +235,20 @@ def _check_distinct(files: list[str], public_sample: str | None) -> None:
 def _frequencies(args, n_features: int):
     """Return frequencies (n_features, m) and the number of measurements."""
     from privclust.kmeans import Sketch, draw_frequencies, estimate_variance
+    from privclust.kmeans._sketch import MOST_BYTES
 
     if args.like is not None:
         like = Sketch.load(args.like)
         return like.frequencies, args.measurements or like.n_measurements
+    most = MOST_BYTES // (8 * (n_features + 4))
+    if args.frequencies > most:
+        raise ValueError(
+            f"--frequencies {args.frequencies}: may be at most {most} for {n_features} columns, as "
+            f"a sketch's file may hold {MOST_BYTES >> 30} GiB"
+        )
     variance = args.variance
     if variance is None:
-        sample = _public_sample(args.public_sample, n_features)
+        sample = _public_sample(args, n_features)
         variance = estimate_variance(sample, random_state=args.seed)
         say(f"variance estimated on the public sample: {variance:.6g}")
     law: Any = args.law or _LAWS[0]
@@ -196,13 +258,15 @@ def _frequencies(args, n_features: int):
     return frequencies, args.measurements
 
 
-def _public_sample(path: str, n_features: int):
+def _public_sample(args, n_features: int):
     """Return the first records of a file (n, n_features)."""
     import numpy as np
 
     from privclust.core.streams import chunks
 
-    stream = chunks(path, chunk_size=_SAMPLE_ROWS)
+    path = args.public_sample
+    is_text = ".csv" in Path(path.lower()).suffixes
+    stream = chunks(path, chunk_size=_SAMPLE_ROWS, delimiter=args.delimiter if is_text else None)
     if stream.n_features != n_features:
         raise ValueError(f"{path}: has {stream.n_features} columns, the records {n_features}")
     sample = next(stream, np.zeros((0, n_features)))

@@ -178,6 +178,7 @@ def read(
     parameters: Mapping[str, Any] | None = None,
     *,
     names: Collection[str] | None = None,
+    most_bytes: float = math.inf,
     remedy: str = "",
 ) -> Contents:
     """Read a file of `write` and check that it is whole and the one that was asked for.
@@ -196,6 +197,8 @@ def read(
         Parameters that its header must hold, key by key; others are not looked at.
     names : collection of str, optional
         Names that its arrays may have; a file with another one is refused. None: any.
+    most_bytes : float
+        How large its arrays may be in memory, all together.
     remedy : str
         What messages advise at the end; `RUN_AGAIN` where a run makes the file again.
 
@@ -219,7 +222,7 @@ def read(
             header_text, digest = (text_attribute(file, name) for name in (_HEADER, _DIGEST))
             header = _parsed(header_text)
             _check_header(path, header, kind, parameters or {}, remedy)
-            stored = arrays_in(file, os.path.getsize(path), names)
+            stored = arrays_in(file, os.path.getsize(path), names, most_bytes)
             arrays = {name: np.asarray(array[()]) for name, array in stored.items()}
     except FileError:
         raise

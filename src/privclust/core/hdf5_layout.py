@@ -42,7 +42,10 @@ def text_attribute(file: h5py.File, name: str) -> str:
 
 
 def arrays_in(
-    file: h5py.File, n_bytes: int, names: Collection[str] | None = None
+    file: h5py.File,
+    n_bytes: int,
+    names: Collection[str] | None = None,
+    most_bytes: float = math.inf,
 ) -> dict[str, h5py.Dataset]:
     """Return all arrays of a file by name, not yet read.
 
@@ -53,6 +56,8 @@ def arrays_in(
         Size of the file.
     names : collection of str or None
         Names that arrays may have; None for any.
+    most_bytes : float
+        How large all arrays together may be in memory.
 
     Returns
     -------
@@ -64,7 +69,7 @@ def arrays_in(
         If there is a link to another place or file, an array that is kept outside of the file, an
         array of another name, a type other than numbers and byte strings, a filter other than those
         that `privclust.core.hdf5.write` uses, or an array that is larger than its bytes in the file
-        can hold.
+        can hold, or than may be.
     """
     hdf5 = require("h5py", NEEDED_BY)
     arrays: dict[str, h5py.Dataset] = {}
@@ -90,6 +95,8 @@ def arrays_in(
     stored = sum(_checked_bytes(name, array) for name, array in arrays.items())
     if stored > n_bytes:
         raise ValueError("its arrays share bytes of the file")
+    if sum(array.nbytes for array in arrays.values()) > most_bytes:
+        raise ValueError(f"its arrays are larger than {most_bytes} bytes")
     return arrays
 
 

@@ -360,7 +360,7 @@ def _parquet(path: Path, chunk_size: int | None) -> Chunks:
 def _csv(path: Path, chunk_size: int | None, delimiter: str | None, strict: bool) -> Chunks:
     """Lines of numbers between delimiters, under a header or not."""
     pd = require("pandas", "CSV files")
-    how = {"sep": delimiter or ",", "header": None}
+    how: dict[str, Any] = {"sep": delimiter or ",", "header": None}
     how |= {} if strict else {"encoding_errors": "replace"}
     first = list(pd.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **how).iloc[0])
     numbers = [_is_number(text) for text in first]
@@ -436,7 +436,13 @@ def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
 def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[np.ndarray]:
     """Parse line by line: pandas would read, skip or refuse lines by what stands in others."""
     pd = require("pandas", "CSV files")
-    whole_lines = {"sep": _NEVER, "usecols": [0], "names": [0], "index_col": False, "dtype": str}
+    whole_lines: dict[str, Any] = {
+        "sep": _NEVER,
+        "usecols": [0],
+        "names": [0],
+        "index_col": False,
+        "dtype": str,
+    }
     whole_lines |= {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "header": 0}
     with pd.read_csv(path, **{**how, **whole_lines}) as frames:
         for frame in frames:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from privclust.core.validation import check_integer
 from privclust.kmeans._sketch_kernels import (
@@ -264,6 +264,16 @@ class FeatureSums:
         sums.n_samples = int(arrays["n_samples"][0])
         sums._sums.add(arrays["whole"], arrays["fraction"])
         return sums
+
+    def largest_value(self, dtype: DTypeLike) -> float:
+        """Return the largest magnitude of values in X of a type for which no phase overflows.
+
+        Examples
+        --------
+        >>> FeatureSums([[0.5]]).largest_value(np.float64) > 1e300
+        True
+        """
+        return float(self._turns_in(_SINGLE if np.dtype(dtype) == _SINGLE else _DOUBLE)[1])
 
     def _check_records(self, X):
         """Return X as an array of numbers of the right shape, not copied if it is one."""

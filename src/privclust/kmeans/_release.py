@@ -281,6 +281,6 @@ def _check_without_noise(sketch: Sketch) -> None:
         raise ValueError("the sketch has noise already: release it once, from the exact sums")
     if sketch.n_samples >= _MOST_RECORDS:
         raise ValueError(
-            f"sums of 2^31 records or more are too coarse in float64, got {sketch.n_samples}; "
-            "release the sketches of parts and merge them"
+            "sums of 2^31 records or more are too coarse in float64; release the sketches of parts "
+            "and merge them"
         )

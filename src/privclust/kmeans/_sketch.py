@@ -23,6 +23,9 @@ from privclust.kmeans._sketch_noise import SketchNoise, check_statement
 from privclust.privacy import Guarantee, Neighbours
 
 KIND = "sketch"
+MOST_BYTES = 1 << 30
+"""Of the arrays of a sketch's file, in memory: 8 bytes times m (d + 2), or m (d + 4) if exact."""
+
 _FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
 # in files: exact sums, from which a sketch without noise is restored
 _EXACT = {name: f"exact/{name}" for name in ("whole", "fraction", "n_samples")}
@@ -253,6 +256,8 @@ class Sketch:
 
         Raises
         ------
+        ValueError
+            If its arrays are larger than 1 GiB, which `load` would refuse.
         OSError
             If it cannot be written.
         """
@@ -268,6 +273,9 @@ class Sketch:
         else:
             content = {_EXACT[name]: array for name, array in self.exact.items()}
         arrays = {_FREQUENCIES: self.frequencies, **content}
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        if n_bytes > MOST_BYTES:
+            raise ValueError(f"a sketch's file may hold {MOST_BYTES} bytes, this takes {n_bytes}")
         return hdf5.write(path, KIND, arrays, parameters)
 
     @classmethod
@@ -284,7 +292,8 @@ class Sketch:
         """
         if not os.path.exists(path):
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
-        content = hdf5.read(path, KIND, names=(_FREQUENCIES, _SUMS, *_EXACT.values()))
+        names = _FREQUENCIES, _SUMS, *_EXACT.values()
+        content = hdf5.read(path, KIND, names=names, most_bytes=MOST_BYTES)
         try:
             return cls._restored(content.parameters, content.arrays)
         except hdf5.MALFORMED as error:

@@ -396,6 +396,7 @@ def _finite(instance: Any) -> dict[str, Any]:
 
 
 _TYPES: dict[str, Any] = {"bool": bool, "float": int | float, "int": int, "str": str}
+_LARGEST_INTEGER = 2**62  # that a guarantee's values may hold
 
 
 def _check_types(instance: Any) -> None:
@@ -405,12 +406,16 @@ def _check_types(instance: Any) -> None:
 
 
 def _check_type(name: str, value: Any, kind: str) -> None:
-    """Raise a ValueError unless a number is at least 0, text can be shown, and types are right."""
+    """Raise a ValueError unless types are right, numbers at least 0, and text can be shown."""
     if kind not in _TYPES:
         return
     right = isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "bool")
-    if not right or (value.isprintable() if kind == "str" else value >= 0) is False:
-        raise ValueError(f"{name} of a guarantee: got {value!r}")
+    if right and kind == "str":
+        right = value.isprintable()
+    elif right:
+        right = value >= 0 and (isinstance(value, float) or value <= _LARGEST_INTEGER)
+    if not right:
+        raise ValueError(f"{name} of a guarantee cannot be {value!r}")
 
 
 def _two_steps(loss: Loss) -> Loss:
