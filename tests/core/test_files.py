@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from privclust.core.files import atomic_path, write_text
+from privclust.core.files import atomic_path, why_unreadable, write_text
+from privclust.core.printable import excerpt, printable
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
@@ -33,3 +34,23 @@ def test_a_block_that_ends_badly_leaves_the_file_and_nothing_beside_it(tmp_path)
         fail()
     assert [path.name for path in file.parent.iterdir()] == ["kept.txt"]
     assert file.read_text() == "first"
+
+
+def test_why_a_path_cannot_be_read(tmp_path):
+    write_text(tmp_path / "file", "x")
+    os.mkfifo(tmp_path / "pipe")
+    assert why_unreadable(tmp_path / "file") == ""
+    assert why_unreadable(tmp_path / "none") == "there is no such file"
+    assert why_unreadable(tmp_path) == "is a directory; name a file"
+    assert why_unreadable(tmp_path / "pipe") == "is a pipe or a device; name a file"
+    assert why_unreadable("/dev/zero") == "is a pipe or a device; name a file"
+    assert why_unreadable(tmp_path / "file" / "x") == "cannot be read (Not a directory)"
+
+
+def test_no_text_steers_a_terminal():
+    """Every character is either shown as it is or written out, and all that is shown is shown."""
+    every = "".join(map(chr, range(0x3000))) + "\ud800\u202e\U0001f600"
+    assert printable(every).isprintable()
+    assert printable("a b\x1b[2J\n\x9b\u202e\ud800") == r"a b\x1b[2J\n\x9b\u202e\ud800"
+    assert printable("caf\u00e9 \U0001f600") == "caf\u00e9 \U0001f600"
+    assert excerpt("x" * 999) == "x" * 200 + "..."

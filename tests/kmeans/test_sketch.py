@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from privclust.core.hdf5 import FileError
+from privclust.kmeans import _sketch
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._release import release, scrambled
 from privclust.kmeans._sketch import Sketch, SketchNoise
@@ -234,6 +235,41 @@ def test_damaged_and_other_files_are_refused(tmp_path, X, frequencies):
         Sketch.load(tmp_path / "none.h5")
 
 
+def test_what_save_writes_load_reads_up_to_its_limit(tmp_path, X, frequencies, monkeypatch):
+    """The limit is that of arrays in memory: 8 m (d + 4) bytes and the count, exact; else d + 2."""
+    exact = Sketch.of(X, frequencies)
+    for sketch, n_bytes in ((exact, 8 * M * (D + 4) + 8), (release(exact, 1.0), 8 * M * (D + 2))):
+        monkeypatch.setattr(_sketch, "MOST_BYTES", n_bytes)
+        sketch.save(tmp_path / "s.h5")
+        assert (Sketch.load(tmp_path / "s.h5").sums == sketch.sums).all()
+        monkeypatch.setattr(_sketch, "MOST_BYTES", n_bytes - 1)
+        with pytest.raises(FileError, match=f"its arrays are larger than {n_bytes - 1} bytes"):
+            Sketch.load(tmp_path / "s.h5")
+        with pytest.raises(ValueError, match=f"may hold {n_bytes - 1} bytes, this takes {n_bytes}"):
+            sketch.save(tmp_path / "t.h5")
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(("epsilon", "share"), [(1e-4, 1.0), (0.3, 0.1), (50.0, 0.9)])
+def test_honest_guarantees_are_read_in_every_sense(
+    tmp_path, X, frequencies, noise, neighbours, epsilon, share
+):
+    how = {"noise": noise, "neighbours": neighbours, "share": share, "random_state": 0}
+    sketch = release(Sketch.of(X, frequencies, n_measurements=7), epsilon, 1e-6, **how)
+    both = sketch + sketch
+    for guarantee in (
+        sketch.guarantee,
+        both.guarantee,
+        sketch.guarantee.to("zcdp"),
+        sketch.guarantee.to("cdp"),
+        sketch.guarantee.to("approximate", delta=1e-3),
+        sketch.guarantee.compose(both.guarantee.part("pilot")),
+    ):
+        dataclasses.replace(sketch, guarantee=guarantee).save(tmp_path / "s.h5")
+        assert Sketch.load(tmp_path / "s.h5").guarantee == guarantee
+
+
 def test_arguments_are_checked(X, frequencies):
     sums = np.zeros(M)
     noised = release(Sketch.of(X, frequencies), 1.0, random_state=0)
@@ -251,5 +287,8 @@ def test_arguments_are_checked(X, frequencies):
             Sketch(*arguments)
     with pytest.raises(ValueError, match="mechanism"):
         SketchNoise("gamma", 1.0)
+    for scale in (0, -3.0, math.nan, math.inf, 1e151, "x", None, True):
+        with pytest.raises(ValueError, match="scale must be"):
+            SketchNoise("laplace", scale)
     with pytest.raises(ValueError, match="columns, the frequencies"):
         Sketch.of(X[:, :2], frequencies)

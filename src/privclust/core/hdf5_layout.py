@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import Any
 
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
-
-if TYPE_CHECKING:
-    import h5py
 
 MOST_INFLATION = 1100
 """Bytes of an array for each byte of the file that holds it; gzip reaches 1,032."""
@@ -27,7 +24,7 @@ NEEDED_BY = "artefacts and saved estimators"
 _NUMBERS_AND_TEXT = "biufcS"
 
 
-def text_attribute(file: h5py.File, name: str) -> str:
+def text_attribute(file: Any, name: str) -> str:
     """Return an attribute of a file that is one byte string, as text.
 
     A ValueError or KeyError is raised if it is missing, of another type, or above 16 MiB.
@@ -42,16 +39,17 @@ def text_attribute(file: h5py.File, name: str) -> str:
 
 
 def arrays_in(
-    file: h5py.File,
+    file: Any,
     n_bytes: int,
     names: Collection[str] | None = None,
     most_bytes: float = math.inf,
-) -> dict[str, h5py.Dataset]:
+) -> dict[str, Any]:
     """Return all arrays of a file by name, not yet read.
 
     Parameters
     ----------
     file : h5py.File
+        Open for reading.
     n_bytes : int
         Size of the file.
     names : collection of str or None
@@ -72,7 +70,7 @@ def arrays_in(
         can hold, or than may be.
     """
     hdf5 = require("h5py", NEEDED_BY)
-    arrays: dict[str, h5py.Dataset] = {}
+    arrays: dict[str, Any] = {}
     groups, seen = [("", file)], {_address(file)}
     while groups:
         prefix, group = groups.pop()
@@ -100,12 +98,12 @@ def arrays_in(
     return arrays
 
 
-def _address(item: h5py.HLObject) -> int:
+def _address(item: Any) -> int:
     """Where an object stands in its file."""
     return require("h5py", NEEDED_BY).h5o.get_info(item.id).addr
 
 
-def _checked_bytes(name: str, array: h5py.Dataset) -> int:
+def _checked_bytes(name: str, array: Any) -> int:
     """Return how many bytes of the file hold an array, or refuse it."""
     hdf5 = require("h5py", NEEDED_BY)
     layout = array.id.get_create_plist()
