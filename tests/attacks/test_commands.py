@@ -132,6 +132,25 @@ def test_one_record_against_none(run, name):
 
 
 @pytest.mark.attack(
+    claim="add_remove hides whether a record is there",
+    before="of two files one record or none: 'holds the same as', 'no records' or a sketch",
+    now="files without records are not told apart; a file named twice is refused with any",
+)
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_record_against_none_in_one_of_two_files(run, name):
+    answers = []
+    for n in (1, 0):
+        write(f"a{name}", X[:0])
+        write(f"b{name}", X[:n])
+        code, _, err = run("sketch", f"a{name}", f"b{name}", "-o", f"{n}.h5", *DRAWN, *HIDDEN)
+        answers.append((code, re.sub(r"[\d,.-]+ records|\d\.h5", "", err)))
+        twice = "sketch", f"b{name}", f"b{name}", "-o", f"twice{n}.h5", *DRAWN, *HIDDEN
+        refused(run(*twice), "name each file once")
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 0
+
+
+@pytest.mark.attack(
     claim="add_remove keeps the number of records secret",
     before="'1,572,864 of 4,000,001 records read' stood beside a noised 3,999,041.0",
     now="neither printed, logged nor stored",

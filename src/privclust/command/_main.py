@@ -86,6 +86,8 @@ def _warnings_as_lines() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
+        # its conversions reach limits on the way, such as log1p(-1), and say so to nobody's use
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="dp_accounting")
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +110,15 @@ def _run(args) -> None:
     if args.epsilon is not None and args.seed_noise is None:
         noise_source(None)  # says now, not after hours, what is not installed
     check_readable(inputs)
-    _check_distinct(args.files, args.public_sample)
     hides_number = args.epsilon is not None and args.neighbours == "add_remove"
     how = {"dataset": args.dataset, "delimiter": args.delimiter, "strict": not hides_number}
     streams = [chunks(file, **how) for file in args.files]
+    _check_distinct(
+        args.files,
+        args.public_sample,
+        # nobody is to be told that two files are alike in that they hold no records
+        lambda file: not hides_number or any(map(len, chunks(file, **how))),
+    )
     frequencies, n_measurements = _frequencies(args, streams[0].n_features)
     for stream in streams:
         if stream.n_features != len(frequencies):
@@ -211,13 +217,15 @@ def _check_sketch_arguments(args) -> None:
         args.usage_error("--noise gaussian needs a --delta greater than 0")
 
 
-def _check_distinct(files: list[str], public_sample: str | None) -> None:
+def _check_distinct(
+    files: list[str], public_sample: str | None, counts: Callable[[str], bool]
+) -> None:
     """Refuse records that would count twice, for which no noise is, and a private public sample."""
     by_size: dict[int, list[str]] = {}
     for file in filter(os.path.isfile, files):
         others = by_size.setdefault(os.path.getsize(file), [])
         twin = next((other for other in others if filecmp.cmp(file, other, shallow=False)), None)
-        if twin is not None:
+        if twin is not None and (os.path.samefile(file, twin) or counts(file)):
             raise ValueError(
                 f"{file}: holds the same as {twin}; a record that is added twice is hidden half as "
                 "well as is promised: name each file once"
