@@ -101,10 +101,8 @@ def _run(args) -> None:
     inputs = [*args.files, args.like, args.public_sample]
     check_output(args.output, inputs, "HDF5", args.force)
 
-    import numpy as np
-
     from privclust.core.streams import chunks
-    from privclust.kmeans import FeatureSums, Sketch, release, secret_mask_seed
+    from privclust.kmeans import FeatureSums, Sketch, secret_mask_seed
     from privclust.privacy import noise_source
 
     if args.epsilon is not None and args.seed_noise is None:
@@ -137,24 +135,33 @@ def _run(args) -> None:
         _add_any(streams, sums)
     else:
         _add_checked(streams, sums)
-    sketch = Sketch.from_feature_sums(sums)
-    if args.epsilon is not None:
-        # a stream of its own: frequencies may have been drawn from the same number
-        seeded = args.seed_noise is not None
-        sketch = release(
-            sketch,
-            args.epsilon,
-            args.delta or 0.0,
-            noise=args.noise or "auto",
-            neighbours=args.neighbours or "replace_one",
-            random_state=np.random.default_rng([args.seed_noise, 1]) if seeded else None,
-        )
+    sketch = _released(Sketch.from_feature_sums(sums), args)
     check_free(args.output, args.force)  # may be there now, after hours
     _check_room(args.output, frequencies)  # may be gone; HDF5 fails with many words
     with written(args.output):
         sketch.save(args.output)
     say(f"{args.output}: sketch of {count(sketch)} records, {sketch.n_frequencies} numbers")
     say_privacy(sketch)
+
+
+def _released(sketch, args):
+    """Return the sketch with noise, if any is asked for."""
+    import numpy as np
+
+    from privclust.kmeans import release
+
+    if args.epsilon is None:
+        return sketch
+    # a stream of its own: frequencies may have been drawn from the same number
+    seeded = args.seed_noise is not None
+    return release(
+        sketch,
+        args.epsilon,
+        args.delta or 0.0,
+        noise=args.noise or "auto",
+        neighbours=args.neighbours or "replace_one",
+        random_state=np.random.default_rng([args.seed_noise, 1]) if seeded else None,
+    )
 
 
 def _add_checked(streams, sums) -> None:

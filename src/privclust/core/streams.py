@@ -397,8 +397,8 @@ def _refuse_delimiter(path: Path, line: str) -> None:
         if len(fields) > 1 and (character != " " or all(map(_is_number, line.split()))):
             shown = "tab" if character == "\t" else repr(character)
             raise _Refused(
-                f"{path}: {name} are seen between the fields of its first line, not commas; name "
-                f"the delimiter: --delimiter {shown}"
+                f"{path}: {name} are seen between the fields of its first line, not commas; write "
+                f"it with commas, or name the delimiter (privclust sketch --delimiter {shown})"
             )
 
 
