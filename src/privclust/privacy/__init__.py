@@ -1,11 +1,14 @@
 """Measurements, guarantees and accounting: what makes an estimator private, and how private."""
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
+from privclust.privacy.budget import Budget, BudgetError
 from privclust.privacy.guarantee import Guarantee, NoiseWarning, PrivacyLeakWarning, Release
 from privclust.privacy.noise import SystemEntropy, is_seeded, noise_source
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 __all__ = [
+    "Budget",
+    "BudgetError",
     "Guarantee",
     "Loss",
     "Neighbours",
