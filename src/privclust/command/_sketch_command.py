@@ -194,8 +194,9 @@ def _add_any(streams, sums) -> None:
         say(f"{stream.name}: file {number} of {len(streams)} is read")
         for chunk in stream:
             largest = sums.largest_value(chunk.dtype) * _WITHIN
-            values = np.nan_to_num(chunk, nan=0.0, posinf=largest, neginf=-largest)
-            sums.add(np.clip(values, -largest, largest))
+            values = np.clip(chunk, -largest, largest)
+            values[np.isnan(values)] = 0.0
+            sums.add(values)
 
 
 def _check_sketch_arguments(args) -> None:
