@@ -379,3 +379,21 @@ def test_decode_repeats_the_guarantee_and_refuses_what_cannot_be_merged(run):
         assert (code, out, err.count("\n")) == (1, "", 1)
         assert reason in err
     assert not Path("centers.csv").exists()
+
+
+def test_warnings_are_one_line_without_a_place_in_the_code(run):
+    run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
+    code, out, err = run("decode", "s.h5", "--clusters", "8", "--seed", "0")
+    assert code == 0
+    assert out.count("\n") == 9
+    assert err.splitlines()[0].startswith("privclust: warning: 8 clusters with 3 features each")
+    assert ".py" not in err
+
+
+def test_a_full_standard_output_is_one_line_and_code_1(run):
+    run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
+    command = [sys.executable, "-m", "privclust.command", "decode", "s.h5", "--clusters", "2"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    message = "the standard output: cannot be written (No space left on device)"
+    assert (done.returncode, done.stderr) == (1, f"privclust: error: {message}\n")
