@@ -109,10 +109,12 @@ def test_a_scaler_by_bounds_learns_nothing(X, clip):
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_scaled_row_does_not_see_other_rows(X, dtype):
-    X = np.vstack([X[:200] * 1.3, np.full((2, 2), np.inf), np.full((2, 2), np.nan)]).astype(dtype)
+    strange = np.repeat([np.inf, -np.inf, np.nan], 2).reshape(3, 2)
+    X = np.vstack([strange, np.tile(X * 1.3, (10, 1))]).astype(dtype)  # more rows than a block
     scaler = BoundsScaler((LOW, HIGH), feature_range=(-0.7, 0.7)).fit(X)
     scaled = scaler.transform(X).tobytes()
-    assert b"".join(scaler.transform(row[None]).tobytes() for row in X) == scaled
+    one_by_one = b"".join(scaler.transform(row[None]).tobytes() for row in X[:500])
+    assert scaled.startswith(one_by_one)
     assert scaler.transform(X[::-1])[::-1].tobytes() == scaled
     assert scaler.transform(np.asfortranarray(X)).tobytes() == scaled
     for offset in range(1, 8):

@@ -14,6 +14,7 @@ from privclust.privacy.bounds import Box, checked_box
 from privclust.privacy.records import private_records
 
 _FLOATS = [np.float64, np.float32]
+_BLOCK = 1 << 15  # entries that are mapped together, in a processor's cache
 
 
 def _check_range(name, value, others):
@@ -138,14 +139,21 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _mapped(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
-    """Return rows with one box mapped to the other, corners exactly, in the precision of X.
-
-    What lies inside and what stands out are mapped apart, so that the former cannot be rounded out
-    of the box.
-    """
-    width = target.high - target.low
+    """Return rows with one box mapped to the other, corners exactly, in the precision of X."""
+    rows = np.empty(X.shape, dtype=X.dtype)
+    size = max(1, _BLOCK // X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        part = (X - source.low) / (source.high - source.low)
-        inside = np.clip(part, 0.0, 1.0)
-        rows = target.drawn_in((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))
-        return rows if clip else rows + ((part - inside) * width).astype(X.dtype)
+        for start in range(0, len(X), size):
+            block = slice(start, start + size)
+            rows[block] = _mapped_block(X[block], source, target, clip)
+    return rows
+
+
+def _mapped_block(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
+    """What lies inside and what stands out are mapped apart: the former is not rounded out."""
+    part = (X - source.low) / (source.high - source.low)
+    inside = np.clip(part, 0.0, 1.0)
+    rows = target.drawn_in((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))
+    if clip:
+        return rows
+    return rows + ((part - inside) * (target.high - target.low)).astype(X.dtype)
