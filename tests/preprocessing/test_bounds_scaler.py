@@ -41,10 +41,11 @@ def test_the_box_is_mapped_onto_the_range_and_no_row_leaves_it(X, dtype, ends):
 
 
 def test_corners_are_mapped_to_corners_and_back():
-    scaler = BoundsScaler((LOW, HIGH), feature_range=(-3.0, 5.0)).fit(LOW[None])
-    for corner, end in ((LOW, -3.0), (HIGH, 5.0)):
-        assert (scaler.transform(corner[None]) == end).all()
-        assert (scaler.inverse_transform(np.full((1, 3), end)) == corner).all()
+    for ends in ((-3.0, 5.0), (-0.7, 0.1), (-7.3, 11.1)):  # -7.3 + (11.1 + 7.3) is not 11.1
+        scaler = BoundsScaler((LOW, HIGH), feature_range=ends).fit(LOW[None])
+        for corner, end in ((LOW, ends[0]), (HIGH, ends[1])):
+            assert (scaler.transform(corner[None]) == end).all()
+            assert (scaler.inverse_transform(np.full((1, 3), end)) == corner).all()
 
 
 def test_centers_come_back_in_the_units_of_the_data(X):
