@@ -140,7 +140,7 @@ def test_the_warning_is_that_of_the_line_that_fits(X):
         def fit(self, X):
             private_records(self, X)
 
+    line = inspect.currentframe().f_lineno + 2
     with pytest.warns(PrivacyLeakWarning) as caught:
-        line = inspect.currentframe().f_lineno + 1
         Fitted((-5, 5)).fit(StandardScaler().fit_transform(X))
     assert (caught[0].filename, caught[0].lineno) == (__file__, line)

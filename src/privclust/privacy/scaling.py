@@ -21,7 +21,7 @@ from privclust.privacy.guarantee import PrivacyLeakWarning
 
 _MEAN = 3e-5  # single precision moves a mean by 6e-8 of what was subtracted, in deviations
 _DEVIATION = 2e-7  # and a deviation by 6e-8
-_FEWEST = 3  # two rows have mean 0 and deviation 1 as soon as they are 1 and -1
+_FEWEST = 3  # two rows that are opposite, at one length, are nothing unusual
 _BLOCK = 1 << 16  # rows of a column that are copied together
 
 
