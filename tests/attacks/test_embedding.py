@@ -198,7 +198,7 @@ def test_errors_that_quote_a_record():
 def test_noise_in_place_of_components_is_passed_off_as_a_result():
     X = np.repeat(np.eye(3)[:1], 2000, axis=0)
     for rows, epsilon in ((X, 1e-9), (X[:1], 1.0)):
-        with pytest.warns(NoiseWarning, match="noise hides"):
+        with pytest.warns(NoiseWarning, match="noise may hide"):
             PrivatePCA(1, epsilon=epsilon, norm_bound=1.0, random_state=0).fit(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -191,7 +191,7 @@ def test_noise_in_place_of_subspaces_is_passed_off_as_a_result():
     X = np.repeat(np.eye(3)[:2], 2000, axis=0)
     init = np.eye(3)[:2, :, None]
     for rows, epsilon in ((X, 1e-9), (X[[0, -1]], 1.0)):
-        with pytest.warns(NoiseWarning, match="noise hides"):
+        with pytest.warns(NoiseWarning, match="noise may hide"):
             SuLQKPlanes(2, 1, epsilon=epsilon, init=init, norm_bound=1.0, random_state=0).fit(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

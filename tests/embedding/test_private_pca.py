@@ -273,7 +273,7 @@ def test_noise_that_hides_components_is_told_from_what_is_released():
     X = np.repeat(np.eye(4)[:2], 2000, axis=0)  # two eigenvalues of 2000: T is 41 at epsilon 1
     for seed in range(20):
         for rows, epsilon in ((X, 1e-9), (X[:1], 1.0)):
-            with pytest.warns(NoiseWarning, match="hides 1 of 1 sets of components"):
+            with pytest.warns(NoiseWarning, match="hide 1 of 1 sets of components"):
                 model(epsilon=epsilon, random_state=seed).fit(rows)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS
 from privclust.core.grassmann import nearest_subspaces, random_bases
@@ -62,3 +63,13 @@ def test_ties_go_to_the_first():
     rows = np.array([[0.5, 0.5, 0.0], [0.25, -0.5, 0.0], [0.0, 0.0, 1.0]])
     assert labels_by_subspace(rows, bases).tolist() == [0, 1, 0]
     assert moments_by_subspace(rows[:0], bases).integers.shape == (3, 3, 3)
+
+
+def test_threads_change_nothing():
+    bases, rows = random_bases(5, 64, 8, np.random.default_rng(0)), rows_of_ball(5001, 64)
+    results = []
+    for n_threads in (1, 2, 4):
+        with threadpool_limits(n_threads):
+            results.append(moments_by_subspace(rows, bases).integers)
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])

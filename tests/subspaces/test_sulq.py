@@ -221,7 +221,7 @@ def test_noise_that_hides_subspaces_is_told_from_what_is_released():
     for seed in range(20):
         params = {"init": np.eye(2)[:, :, None], "max_iter": 3, "random_state": seed}
         for X, epsilon in ((axes, 1e-9), (axes[:2], 1.0)):
-            with pytest.warns(NoiseWarning, match="hides . of 2 subspaces"):
+            with pytest.warns(NoiseWarning, match="hide . of 2 subspaces"):
                 model(2, 1, epsilon=epsilon, **params).fit(X)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -1,6 +1,11 @@
+import warnings
+
 import numpy as np
 
 from privclust.embedding import PrivatePCA
+from privclust.privacy import NoiseWarning
+
+warnings.simplefilter("ignore", NoiseWarning)  # small epsilons are here to be seen to fail
 
 rng = np.random.default_rng(0)
 X = rng.normal(0.0, [0.5, 0.3, 0.05, 0.05, 0.05], (3_000, 5))

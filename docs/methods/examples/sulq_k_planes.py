@@ -1,8 +1,13 @@
+import warnings
+
 import numpy as np
 
 from privclust.datasets.synthetic import subspace_mixture
 from privclust.metrics import wasserstein_distance
+from privclust.privacy import NoiseWarning
 from privclust.subspaces import SuLQKPlanes
+
+warnings.simplefilter("ignore", NoiseWarning)  # small epsilons are here to be seen to fail
 
 epsilons = [0.3, 1.0, 3.0, 10.0]
 distances = {"zcdp": [], "mod_sulq": []}
