@@ -115,7 +115,8 @@ class SystemEntropy:
     def generator(self) -> np.random.Generator:
         """Return a numpy Generator seeded afresh by the operating system.
 
-        For what protects nobody's privacy, such as random starts; not for noise.
+        For what protects nobody's privacy, such as random starts; not for noise. The samplers of
+        `privclust.bingham` have nothing better to draw by, and guarantees for their draws say so.
         """
         return np.random.default_rng()
 

@@ -56,9 +56,9 @@ def warn_if_hidden(
     n_hidden = int((gaps <= spectral_bound(noise, values.shape[1])).sum())
     if n_hidden:
         warnings.warn(
-            f"noise may hide {n_hidden} of {len(noised)} {of}: the gap between eigenvalue {dimension} "
-            "of the noised moments and the next is below what noise alone may reach. More rows, a "
-            "larger epsilon or delta, a smaller norm_bound or fewer features help",
+            f"noise may hide {n_hidden} of {len(noised)} {of}: the gap between eigenvalue "
+            f"{dimension} of the noised moments and the next is below what noise alone may reach. "
+            "More rows, a larger epsilon or delta, a smaller norm_bound or fewer features help",
             NoiseWarning,
             stacklevel=stacklevel + 1,
         )
