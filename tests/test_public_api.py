@@ -87,7 +87,7 @@ ESTIMATORS = [
     BoundsScaler((-20.0, 20.0)),
     BoundsScaler((0.0, 2.0), feature_range=(0.0, 1.0), clip=True),
     CASS(),
-    CompressiveKMeans(3, n_frequencies=200, random_state=0),
+    CompressiveKMeans(3, epsilon=None, n_frequencies=200, random_state=0),
     CompressiveKMeans(3, n_frequencies=200, epsilon=1e6, random_state=0),
     DPLloyd(random_state=0),
     DPLloyd(3, accounting="cdp", random_state=0),

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from privclust.kmeans import CompressiveKMeans, LloydKMeans, Sketch, decode
 from privclust.kmeans import _compressive as module
 from privclust.kmeans._release import sensitivities
-from privclust.privacy import PrivacyLeakWarning
+from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 
 CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])
 PRIVATE = {"epsilon": 1.0, "bounds": (-20, 20)}
@@ -30,7 +30,9 @@ def three_groups(n=3000, seed=0):
 
 
 def model(k=3, **params):
-    return CompressiveKMeans(k, **({"n_frequencies": 150, "random_state": 0} | params))
+    """Without privacy unless params say so."""
+    known = {"epsilon": None, "n_frequencies": 150, "random_state": 0}
+    return CompressiveKMeans(k, **(known | params))
 
 
 def error(found, truth=CENTERS):
@@ -143,7 +145,10 @@ def test_same_seed_same_bytes(params):
 def test_number_of_frequencies():
     X = three_groups(100)
     assert model(3, n_frequencies=33).fit(X).sketch_.n_frequencies == 33
-    assert CompressiveKMeans(3, random_state=0).fit(X).sketch_.n_frequencies >= 10 * 3 * 2
+    assert (
+        CompressiveKMeans(3, epsilon=None, random_state=0).fit(X).sketch_.n_frequencies
+        >= 10 * 3 * 2
+    )
     with pytest.warns(UserWarning, match="identifiable"):
         model(3, n_frequencies=8).fit(X)
 
@@ -451,14 +456,14 @@ def test_calls_must_agree_on_the_budget(first, then, message):
 
 
 def test_a_first_call_that_failed_leaves_the_model_as_it_was():
-    fit = model(**PRIVATE)
+    fit = model(epsilon=1.0)
     huge = three_groups(20)
-    huge[3] = 1e308  # its phases overflow
-    with pytest.raises(ValueError, match="finite and at most"):
+    huge[3] = 1e308
+    with pytest.raises(ValueError, match="X must have a magnitude of at most"):
         fit.partial_fit(huge)
     assert not hasattr(fit, "sketch_")
     assert not hasattr(fit, "cluster_centers_")
-    fit.partial_fit(three_groups(20))
+    fit.set_params(bounds=(-20, 20)).partial_fit(three_groups(20))
     assert fit.guarantee_.epsilon == pytest.approx(1.0)
 
 
@@ -504,13 +509,183 @@ def test_bad_parameters(params, message):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("params", [{}, PRIVATE])
-def test_rows_that_are_not_numbers_are_refused(bad, params):
+def test_rows_that_are_not_numbers_are_refused_without_bounds(bad):
     X = three_groups(20)
     X[3, 1] = bad
     for call in ("fit", "partial_fit"):
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            getattr(model(**params), call)(X)
+        for params in ({}, {"epsilon": 1.0}):
+            with pytest.raises(ValueError, match=r"NaN|infinity"):
+                getattr(model(**params), call)(X)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        model(**PRIVATE).fit(three_groups(20)).predict(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("variance", [None, 9.0, 1e-30])
+def test_any_row_is_taken_in_declared_bounds(dtype, variance):
+    """NaN is the middle of the bounds, other entries as large as phases allow."""
+    X = three_groups(20).astype(dtype)
+    fit = {"epsilon": 1.0, "bounds": (-10, 30), "variance": variance}
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        for row in ([np.nan, 0.5], [np.inf, 0.5], [-np.finfo(dtype).max, np.inf], [2.1e36, -3e38]):
+            far = X.copy()
+            far[7] = row
+            found = model(**fit).fit(far)
+            assert np.isfinite(found.sketch_.sums).all()
+            assert any("no numbers" in caveat for caveat in found.guarantee_.caveats)
+    X[7], far[7] = [10.0, 0.5], [np.nan, 0.5]
+    found, expected = (model(**fit).fit(rows) for rows in (far, X))
+    assert found.sketch_.sums.tobytes() == expected.sketch_.sums.tobytes()
+
+
+def test_any_number_of_rows_is_taken_where_it_is_private():
+    private = {**PRIVATE, "neighbours": "add_remove"}
+    for n in range(4):
+        found = model(**private).fit(three_groups(20)[:n])
+        assert found.cluster_centers_.shape == (3, 2)
+        assert found.labels_.shape == (n,)
+        assert not found.is_clear_.any()
+        calls = model(**private)
+        for rows in (three_groups(20)[:n], three_groups(20)[:0]):
+            calls.partial_fit(rows)
+    with pytest.raises(ValueError, match="n_clusters=3 for n_samples=2"):
+        model(**PRIVATE).fit(three_groups(2))
+    for params in ({"epsilon": None}, {"bounds": None}):
+        with pytest.raises(ValueError, match="0 sample"):
+            model(**{**private, **params}).fit(np.empty((0, 2)))
+
+
+def test_privacy_is_the_default():
+    with pytest.warns(PrivacyLeakWarning, match="bounds were not given"):
+        found = CompressiveKMeans(3, random_state=0).fit(three_groups())
+    assert found.sketch_.noise is not None
+    bounded = CompressiveKMeans(3, bounds=(-20, 20), random_state=0).fit(three_groups())
+    assert bounded.guarantee_.epsilon == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("variance", [None, 9.0])
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_a_fit_is_charged_as_a_whole_before_anything_is_released(monkeypatch, variance, neighbours):
+    events = []
+    monkeypatch.setattr(module, "charge", events.append)
+    seen = Recorded.during(monkeypatch)
+    seen.inputs = events  # what is sketched, in turn with what is charged
+    fit = model(**PRIVATE, variance=variance, neighbours=neighbours)
+    fit.partial_fit(three_groups(100))
+    first = fit.guarantee_
+    fit.partial_fit(three_groups(100, seed=1))
+    charged = [event for event in events if not isinstance(event, Sketch)]
+    assert first == charged[0]
+    assert charged[1].epsilon == pytest.approx(1.0 if variance else 0.9)
+    sketches = "s" if variance else "ss"
+    order = "".join("s" if isinstance(event, Sketch) else "c" for event in events)
+    assert order == f"c{sketches}cs"
+    leaking = model(epsilon=1.0)
+    with pytest.warns(PrivacyLeakWarning):
+        leaking.fit(three_groups(100))
+    model().fit(three_groups(100))
+    assert [event.definition for event in events if not isinstance(event, Sketch)][2:] == [
+        "none"
+    ] * 2
+
+
+# --- what noise hides ------------------------------------------------------------------------
+
+
+def narrow_pair(n, seed=0):
+    """Two clusters 0.57 apart in the unit square."""
+    rng = np.random.default_rng(seed)
+    return rng.choice([0.3, 0.7], (n, 1)) + 0.03 * rng.standard_normal((n, 2))
+
+
+def fitted(X, k, **params):
+    """A default fit and the NoiseWarning it gave, if any."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = CompressiveKMeans(k, **params).fit(X)
+    said = [str(each.message) for each in caught if each.category is NoiseWarning]
+    assert len(said) <= 1
+    return found, "".join(said)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(("k", "d"), [(3, 2), (5, 10)])
+def test_good_fits_do_not_warn(k, d, delta):
+    """10^5 rows at epsilon 1; 40 fits in all. Atoms explain 500 times what is asked for."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        means = rng.uniform(-0.7, 0.7, (k, d))
+        X = means[rng.integers(k, size=100_000)] + 0.05 * rng.standard_normal((100_000, d))
+        found, said = fitted(
+            X.astype(np.float32), k, delta=delta, bounds=(-1, 1), random_state=seed
+        )
+        assert said == ""
+        assert found.is_clear_.all()
+        assert found.explained_ > 0.9
+
+
+@pytest.mark.parametrize(
+    ("X", "params"),
+    [
+        (narrow_pair(1), {"neighbours": "add_remove", "bounds": (-1, 1)}),
+        (narrow_pair(10_000), {"epsilon": 1e-9, "bounds": (-1, 1)}),
+        (narrow_pair(1000), {"bounds": (-10, 10)}),
+    ],
+)
+def test_fits_that_are_noise_warn(X, params):
+    """One row; next to no budget; a box 20 wide: 8 of 8 each."""
+    for seed in range(8):
+        found, said = fitted(X, 2, random_state=seed, **params)
+        assert "of 2 clusters cannot be told from noise" in said
+        assert not found.is_clear_.all()
+        assert found.explained_ < 0.2
+        assert ("with delta=1e-06 there would be" in said) == (params.get("epsilon") is None)
+
+
+def test_what_a_delta_buys_is_bought():
+    """The same rows in the same box: no warning, and centers where they belong, 8 of 8."""
+    truth = np.array([[0.3, 0.3], [0.7, 0.7]])
+    for seed in range(8):
+        found, said = fitted(narrow_pair(1000), 2, delta=1e-6, bounds=(-10, 10), random_state=seed)
+        assert said == ""
+        assert error(found, truth) < 0.1
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("bounds", [(5, 6), (0.9, 3.0)])
+def test_bounds_that_do_not_cover_the_data_are_told(neighbours, bounds):
+    X = np.random.default_rng(0).uniform(0.0, 1.0, (20_000, 2))
+    for seed in range(8):
+        params = {"neighbours": neighbours, "random_state": seed}
+        found, said = fitted(X, 2, bounds=bounds, **params)
+        assert found.is_outside_bounds_
+        assert "data lie outside the bounds" in said
+        inside, said = fitted(X, 2, bounds=(0, 1), **params)
+        assert not inside.is_outside_bounds_
+        assert said == ""
+
+
+def test_data_anywhere_within_the_bounds_are_not_said_to_lie_outside():
+    """Corners, faces and one point: 0.2 % at most each; 90 fits."""
+    corners = np.array([[-1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        for X in (
+            np.repeat(corners[:1], 5000, axis=0),
+            corners[rng.integers(3, size=5000)],
+            rng.uniform(-1.0, 1.0, (5000, 2)),
+        ):
+            found, _ = fitted(
+                X, 1, n_frequencies=20, bounds=(-1, 1), neighbours="add_remove", random_state=seed
+            )
+            assert not found.is_outside_bounds_
+
+
+def test_labels_stay_with_the_data():
+    found = model(**PRIVATE).fit(three_groups(200))
+    for other in (pickle.loads(pickle.dumps(found)), found.released()):
+        assert not hasattr(other, "labels_")
+        np.testing.assert_array_equal(other.predict(three_groups(200)), found.labels_)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -58,7 +58,7 @@ def test_features_of_huge_records_are_bounded(dtype):
     frequencies = np.random.default_rng(0).standard_normal((2, 500))
     for row in X:
         assert np.abs(FeatureSums(frequencies).add(row[None]).values).max() <= MODULUS_BOUND
-    with pytest.raises(ValueError, match=r"at most .* got .* in row 1"):
+    with pytest.raises(ValueError, match=r"at most .* which row 1 is not"):
         FeatureSums(frequencies).add(np.array([[0.0, 1.0], [np.finfo(dtype).max, 0.0]], dtype))
 
 
@@ -232,7 +232,7 @@ def test_bad_records_change_nothing(monkeypatch):
     for value in (np.nan, np.inf, -np.inf):
         bad = X.copy()
         bad[1234, 1] = value
-        with pytest.raises(ValueError, match=rf"X must be finite .* got {value} in row 1234"):
+        with pytest.raises(ValueError, match=r"X must be finite .* which row 1234 is not"):
             sums.add(bad)
         assert_same(sums, before)
     for bad, message in (
@@ -290,3 +290,30 @@ def test_bad_parts_and_states():
         FeatureSums.from_state(state, frequencies)
     with pytest.raises(ValueError, match="at least one row"):
         sketch(X[:0], frequencies)
+
+
+# --- records of any numbers ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e30])
+def test_records_of_any_numbers_are_drawn_in(dtype, scale):
+    """Entry by entry, whatever the others are, and as little as need be."""
+    sums = FeatureSums(scale * np.array([[1.0, -0.3], [0.2, 0.7]]))
+    largest, middle = np.finfo(dtype).max, np.array([1e99, 0.25])
+    X = np.array(
+        [[np.nan, 0.5], [np.inf, np.nan], [-np.inf, largest], [1.0, -2.0], [largest, 1.0]], dtype
+    )
+    drawn_in = sums.drawn_in(X, middle)
+    assert drawn_in.dtype == dtype
+    limit = sums._turns_in(np.dtype(dtype))[1]
+    assert (np.abs(drawn_in) <= limit).all()
+    np.testing.assert_array_equal(drawn_in[3], X[3])
+    assert drawn_in[1, 1] == dtype(0.25)
+    for row, alone in zip(drawn_in, X, strict=True):
+        np.testing.assert_array_equal(sums.drawn_in(alone[None], middle)[0], row)
+    assert np.isfinite(sums.add(drawn_in).values).all()
+    assert sums.drawn_in(X[3:4], middle) is not None
+    usual = X[3:4].copy()
+    assert sums.drawn_in(usual, middle) is usual
+    assert sums.drawn_in(np.empty((0, 2), dtype), middle).shape == (0, 2)

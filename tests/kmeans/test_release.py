@@ -2,13 +2,17 @@
 
 import itertools
 import math
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from privclust.kmeans import _release
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._release import (
+    _numbers,
     printed_sigma_xi,
     release,
     scrambled,
@@ -17,6 +21,7 @@ from privclust.kmeans._release import (
 )
 from privclust.kmeans._sketch import Sketch
 from privclust.kmeans._sketch_noise import SENSITIVITY_MARGIN
+from privclust.privacy import Neighbours
 
 MARGIN = 1 + SENSITIVITY_MARGIN
 
@@ -271,3 +276,75 @@ def test_noise_comes_once_and_on_sketches_only():
         release(many, 1.0)
     with pytest.raises(ValueError, match="alpha_r must be at most 1"):
         sound_sigma_xi(1.5, 10, 10, 1.0)
+
+
+# --- sums in whole numbers -----------------------------------------------------------------------
+
+
+def integers(sketch, neighbours):
+    """What noise is added to, and the bits of its fraction."""
+    numbers = _numbers(sketch, Neighbours.of(neighbours))
+    return numbers.integers.astype(object), numbers.bits
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_one_row_moves_the_integers_that_noise_is_added_to_no_further_than_stated(
+    dtype, neighbours
+):
+    """In rational arithmetic; worst phases, beside sums of up to 2^31 records."""
+    rng = np.random.default_rng(0)
+    m = 12
+    frequencies = np.ones((1, m))
+    l1, l2 = (Fraction(bound.value) for bound in sensitivities(m, neighbours))
+    most = 2**31 - 2
+    for turn in range(300):
+        angle = np.pi / 4 * rng.integers(8) + 1e-7 * rng.standard_normal()
+        ones = [
+            FeatureSums(frequencies).add(np.array([[a]], dtype)) for a in (angle, angle + np.pi)
+        ]
+        others = FeatureSums.from_state(
+            {
+                "whole": rng.integers(-most, most, (m, 2)) if turn % 2 else np.zeros((m, 2), int),
+                "fraction": rng.integers(2**40, size=(m, 2)),
+                "n_samples": [most],
+            },
+            frequencies,
+        )
+        with_one, with_other = (
+            Sketch.from_feature_sums(one.merge(others)) if one else Sketch.from_feature_sums(others)
+            for one in (ones[0], ones[1] if neighbours == "replace_one" else None)
+        )
+        exact = [integers(sketch, neighbours) for sketch in (with_one, with_other)]
+        floats = [
+            (_numbers(replace(sketch, exact=None), Neighbours.of(neighbours)).astype(object), 0)
+            for sketch in (with_one, with_other)
+        ]
+        for (first, bits), (second, _) in (exact, floats):
+            change = [
+                (Fraction(a) - Fraction(b)) / 2**bits for a, b in zip(first, second, strict=True)
+            ]
+            assert sum(map(abs, change)) <= l1
+            assert sum(part**2 for part in change) <= l2**2
+
+
+def test_float32_sums_reach_the_noise_unrounded():
+    X = np.random.default_rng(0).standard_normal((1000, 2)).astype(np.float32)
+    sums = FeatureSums(np.random.default_rng(1).standard_normal((2, 9))).add(X)
+    found, bits = integers(Sketch.from_feature_sums(sums), "add_remove")
+    state = sums.state()
+    exact = [
+        Fraction(int(whole)) + Fraction(int(fraction), 2**40)
+        for whole, fraction in zip(state["whole"].ravel(), state["fraction"].ravel(), strict=True)
+    ]
+    assert [Fraction(int(number), 2**bits) for number in found] == [*exact, Fraction(1000)]
+
+
+def test_a_release_is_charged_before_it_is_made(monkeypatch):
+    charged = []
+    monkeypatch.setattr(_release, "charge", charged.append)
+    for params in ({}, {"delta": 1e-6}, {"neighbours": "add_remove", "share": 0.5}):
+        noised = release(example(r=20), 1.0, random_state=0, **params)
+        assert charged[-1] == noised.guarantee
+    assert scrambled(example(), 2.0, random_state=0).guarantee == charged[-1]
+    assert len(charged) == 4

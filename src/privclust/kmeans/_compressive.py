@@ -11,21 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.validation import Real, as_generator, check_parameters
+from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._mixture_decoder import cell_variance
 from privclust.kmeans._moments import Moments, estimate_moments
-from privclust.kmeans._release import release, smaller_noise
+from privclust.kmeans._noise_check import OUTSIDE, noise_message, warn_of_noise
+from privclust.kmeans._release import delta_advice, promise, smaller_noise
+from privclust.kmeans._release import uncharged_release as release
 from privclust.kmeans._sketch import Sketch
-from privclust.kmeans._sketch_decoding import count_noise, decode, mean_features
+from privclust.kmeans._sketch_decoding import count_noise, decode, leaves_box, mean_features
 from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
 from privclust.privacy.bounds import Box, checked_box, extremes
-from privclust.privacy.noise import unprotected_generator
+from privclust.privacy.budget import charge
+from privclust.privacy.noise import is_seeded, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, private_records
 from privclust.privacy.sensitivity import check_neighbours
 
 _PER_UNKNOWN, _LEAST_FREQUENCIES = 10, 500  # m = 10 k d, as the paper recommends, while it is
@@ -36,16 +40,27 @@ _VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a
 _PILOT_SHARE = 0.1  # of the budget, to learn where the data are
 _PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4
 _PILOT_DECADES = -0.7, 2.3  # radii of pilot frequencies times half the box's width
+_ANY_ROW = (
+    "entries that are no numbers count as the middle of the bounds, those too large for phases as "
+    "the largest that are not"
+)
 _LARGEST, _NARROWEST = 1e99, 1e-20  # coordinates and widths whose frequencies are ordinary numbers
 
 
-class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CenterClusterer):
+class CompressiveKMeans(
+    PrivateEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CenterClusterer
+):
     r"""k-means from the mean of random Fourier features: one pass, any number of devices.
 
     Rows are seen once, to add up :math:`\exp(i \omega_j' x)` for m random frequencies; noise on
     these sums makes them private, and centers are decoded from them, see `decode`. A row moves
     each sum by a bounded amount wherever it lies, so nothing is clipped; bounds only say where to
-    look.
+    look. With declared bounds any row is taken: an entry that is NaN counts as the middle of the
+    bounds, and one too large for phases as the largest that is not.
+
+    Laplace noise, the default, grows with m and with the box: at 2 features, 2 clusters and epsilon
+    1 it has 7 times the deviation of normal noise with a delta of 1e-6, and hides in a box of 20
+    what a thousand rows tell of clusters 0.4 apart. Give a delta, narrow bounds or more rows.
 
     Frequencies need a scale. Without `variance` a part of the budget (10 %) buys a small sketch at
     frequencies of all scales from which mean and variances of the data are estimated.
@@ -55,7 +70,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
     n_clusters : int
         k.
     epsilon : float or None
-        Budget in nats; None adds no noise, and nothing is private.
+        Budget in nats; None, which has to be asked for, adds no noise, and nothing is private.
     delta : float
         From 0 to less than 1. 0: pure differential privacy, by Laplace noise. A positive delta
         allows normal noise, of which far less is needed (see `release`).
@@ -85,7 +100,14 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
-        Nearest center of each row of X. These are not private: they stay with who holds the rows.
+        Nearest center of each row of X. These are not private: they stay with who holds the rows,
+        and are left out of pickles.
+    is_clear_ : ndarray of shape (n_clusters,)
+        Whether a cluster is more than noise (`privclust.kmeans._sketch_check`).
+    explained_ : float
+        Part of what one cluster leaves of the sketch that all explain, from 0 to 1.
+    is_outside_bounds_ : bool
+        Whether sketch or pilot say that data lie outside the bounds.
     guarantee_ : privclust.privacy.Guarantee
     sketch_ : Sketch
         What the centers were decoded from; its guarantee is that of the fit.
@@ -122,7 +144,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         self,
         n_clusters: int = 8,
         *,
-        epsilon: float | None = None,
+        epsilon: float | None = 1.0,
         delta: float = 0.0,
         noise: Literal["auto", "laplace", "gaussian"] = "auto",
         neighbours: Literal["replace_one", "add_remove"] = "replace_one",
@@ -151,7 +173,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers; float32 stays float32, which is twice as fast.
+            Numbers, finite ones unless bounds are declared; float32 stays float32, which is twice
+            as fast. With ``neighbours="add_remove"``, an epsilon and declared bounds there may be
+            any number of rows, even none.
         y : None
             Not used.
 
@@ -162,9 +186,8 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         Raises
         ------
         ValueError
-            If X holds a number that is not finite, or fewer rows than clusters, or if a parameter
-            is out of its range. What is wrong with X is told to whoever holds it; that something
-            was is outside the guarantee.
+            If X is not as described, or has fewer rows than clusters where their number is public,
+            or if a parameter is out of its range.
         ImportError
             If `random_state` is None, an epsilon is given and OpenDP is not installed.
 
@@ -172,8 +195,10 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         -----
         PrivacyLeakWarning
             If bounds are taken from the data for a private fit.
+        NoiseWarning
+            If a cluster cannot be told from noise, or data lie outside the bounds.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        X = self._records(X)
         self._check_parameters(X)
         self._start(X)
         return self._add(X, None)
@@ -189,10 +214,10 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         than many small ones.
 
         Parameters and errors are those of `fit`; all calls need the same number of features, and
-        the first at least as many rows as there are clusters.
+        the first at least as many rows as there are clusters, where their number is public.
         """
         first = not hasattr(self, "sketch_")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=first)
+        X = self._records(X, reset=first)
         self._check_parameters(X if first else None)
         if first:
             self._start(X)
@@ -211,6 +236,21 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
     def _n_features_out(self):
         """For the names of what `transform` returns."""
         return len(self.cluster_centers_)
+
+    def _records(self, X, reset=True):
+        """Return the rows of X, checked for what is public of them."""
+        relation = Neighbours.of(self.neighbours)
+        if self.epsilon is None or self.bounds is None:
+            relation = Neighbours.REPLACE_ONE  # mean or box are taken from rows: there must be some
+        types = [np.float64, np.float32]
+        return private_records(self, X, dtype=types, neighbours=relation, reset=reset)
+
+    def _sketched(self, X, frequencies):
+        """Return the sketch of rows without noise."""
+        sums = FeatureSums(frequencies)
+        if self.bounds is not None:
+            X = sums.drawn_in(X, self._box_of_data.center)
+        return Sketch.from_feature_sums(sums.add(X))
 
     def _box(self, X):
         """Return the box that bounds declare, or for a private fit the data's, and the leak."""
@@ -246,6 +286,8 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
                 self._mechanism = smaller_noise(m, self.neighbours, self.epsilon, self.delta)
             if self._mechanism == "laplace" and self.n_frequencies is None:
                 m = max(_PER_UNKNOWN_LAPLACE * self.n_clusters * d, _LEAST_FREQUENCIES_LAPLACE)
+        self._share = 1.0
+        self._charge(m, 0 if self.variance is not None else _pilot_size(d))
         self._data_moments, self._pilots, self._share = self._moments(X)
         variance = self.variance
         if variance is None:
@@ -255,7 +297,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
 
     def _add(self, X, before):
         """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
-        sketch = self._released(Sketch.of(X, self._frequencies), self._share)
+        if before is not None:
+            self._charge(before.n_frequencies)
+        sketch = self._released(self._sketched(X, self._frequencies), self._share)
         self._merged = sketch if before is None else before + sketch
         self.guarantee_ = self._guarantee()
         # its frequencies tell of the pilot too, so that it promises what the whole fit does
@@ -273,7 +317,22 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         )
         self.cluster_centers_, self.weights_ = decoded.centers, decoded.weights
         self.labels_ = nearest_center(X, self.cluster_centers_)
+        self._check_noise(decoded)
         return self
+
+    def _check_noise(self, decoded):
+        """Say what noise hides, if there is any, and whether data lie outside the bounds."""
+        self.is_clear_, self.explained_ = decoded.is_clear, decoded.explained
+        box = self._box_of_data
+        elsewhere = any(leaves_box(pilot, box) for pilot in self._pilots)
+        self.is_outside_bounds_ = decoded.is_outside or elsewhere
+        if self.epsilon is None:
+            return
+        advice = delta_advice(self.sketch_) if self.delta == 0 else ""
+        message = noise_message(self.is_clear_, advice)
+        if self.is_outside_bounds_:
+            message = "; ".join([OUTSIDE, *([message] if message else [])])
+        warn_of_noise(message)
 
     def _moments(self, X):
         """Return where the data are, the sketches this took, and the share of budget left."""
@@ -284,12 +343,12 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
         if self.variance is not None:
             return None, [], 1.0
         d, box, rng = X.shape[1], self._box_of_data, self._rng
-        size = _PILOT_FREQUENCIES + _PILOT_PER_FEATURE * d
+        size = _pilot_size(d)
         directions = rng.standard_normal((d, size))
         directions /= np.linalg.norm(directions, axis=0)
         half = math.sqrt(float((box.half_widths**2).mean()))
         radii = np.logspace(*_PILOT_DECADES, size) / half
-        pilot = self._released(Sketch.of(X, directions * radii), _PILOT_SHARE)
+        pilot = self._released(self._sketched(X, directions * radii), _PILOT_SHARE)
         features, noise, _ = mean_features(pilot)
         moments = estimate_moments(features, pilot.frequencies, noise, box, rng, count_noise(pilot))
         return moments, [pilot], 1.0 - _PILOT_SHARE
@@ -308,21 +367,55 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cente
             random_state=None if self.random_state is None else self._rng,
         )
 
-    def _guarantee(self):
-        """State what all calls together promise."""
+    def _charge(self, m, n_pilot=0):
+        """Charge what a call will release: a sketch and, of so many frequencies, a pilot."""
+        if self.epsilon is None:
+            charge(self._composed(None, []))
+            return
+        share = 1.0 - _PILOT_SHARE if n_pilot else self._share
+        parts = [
+            promise(
+                size,
+                size,
+                self.epsilon,
+                self.delta,
+                noise=self._mechanism,
+                neighbours=self.neighbours,
+                share=part,
+                seeded=is_seeded(noise_source(self.random_state)),
+            )
+            for size, part in ((m, share), (n_pilot, _PILOT_SHARE))
+            if size
+        ]
+        charge(self._composed(parts[0], parts[1:]))
+
+    def _composed(self, sums, pilots):
+        """Return what sums and pilots promise together."""
         relation = Neighbours.of(self.neighbours)
         if self.epsilon is None:
             return Guarantee("none", relation, caveats=("no noise was asked for",))
-        pilots = [pilot.guarantee.part("pilot") for pilot in self._pilots]
+        others = [pilot.part("pilot") for pilot in pilots]
         if self._leaks:
-            pilots.append(Guarantee("none", relation, caveats=self._leaks))
-        return self._merged.guarantee.compose(*pilots)
+            others.append(Guarantee("none", relation, caveats=self._leaks))
+        whole = sums.compose(*others)
+        return whole if self._leaks else replace(whole, caveats=(*whole.caveats, _ANY_ROW))
+
+    def _guarantee(self):
+        """State what all calls together promise."""
+        pilots = [pilot.guarantee for pilot in self._pilots]
+        return self._composed(self._merged.guarantee, pilots)
 
     def _check_parameters(self, X):
         """Raise a ValueError; X is None where there may be fewer rows than clusters."""
-        check_parameters(self, X)
+        is_public = Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
+        check_parameters(self, X, count_is_public=self.epsilon is None or is_public)
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
+
+
+def _pilot_size(n_features: int) -> int:
+    """Return how many frequencies a pilot has."""
+    return _PILOT_FREQUENCIES + _PILOT_PER_FEATURE * n_features
 
 
 def _draw(n_features, n_frequencies, variance, rng):
@@ -353,5 +446,5 @@ def _check_scale(name, low, high):
     if largest > _LARGEST or 0.0 < width < _NARROWEST:
         raise ValueError(
             f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "
-            f"{2 * _NARROWEST:g}, got {low.min():g} to {high.max():g}: rescale X"
+            f"{2 * _NARROWEST:g}: rescale X"
         )

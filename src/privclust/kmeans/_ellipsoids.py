@@ -31,6 +31,14 @@ def n_numbers(n_atoms: int, n_features: int) -> int:
     return n_atoms * (1 + n_features + n_features * (n_features + 1) // 2)
 
 
+def ellipsoid_atoms(frequencies, centers, factors):
+    """Return real and imaginary parts (K, m) of atoms with covariances L L'."""
+    images = np.matmul(factors.transpose(0, 2, 1), frequencies)  # L' omega: (K, d, m)
+    damping = np.exp(-0.5 * np.einsum("kim,kim->km", images, images))
+    phases = centers @ frequencies
+    return damping * np.cos(phases), damping * np.sin(phases)
+
+
 def fit_ellipsoids(features, frequencies, weights, centers, variances):
     """Refine isotropic atoms to atoms with covariances; features (m,) at frequencies (d, m).
 

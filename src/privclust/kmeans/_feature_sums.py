@@ -22,7 +22,7 @@ from privclust.kmeans._sketch_kernels import (
 # float32 are rounded to multiples of 2^-22, those in float64 to multiples of 2^-40.
 MODULUS_BOUND = 1.0 + 2.0**-20
 LARGEST_FREQUENCY = 1e30
-_SUM_BITS = 40  # of the fractions of the sums
+FRACTION_BITS_OF_SUMS = 40  # of the fractions of the sums
 _CHUNK_VALUES = 2**18  # values of X that a thread copies at a time
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -142,8 +142,8 @@ class FeatureSums:
         Raises
         ------
         ValueError
-            If X has another shape or holds NaN, infinity or values so large that a phase overflows;
-            the sums are then as before.
+            If X has another shape or holds NaN, infinity or values so large that a phase overflows
+            (see `drawn_in`); the sums are then as before.
         """
         X = self._check_records(X)
         turns, limit = self._turns_in(_SINGLE if X.dtype == _SINGLE else _DOUBLE)
@@ -171,10 +171,42 @@ class FeatureSums:
         self.n_samples += len(X)
         return self
 
+    def drawn_in(self, X: ArrayLike, middle: np.ndarray) -> np.ndarray:
+        """Return records that `add` takes, whatever their entries are.
+
+        Each entry by itself is drawn in to what phases at these frequencies allow, of a magnitude
+        of at least 1e4 in float32 and 1e270 in float64; infinite ones too.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        middle : ndarray of shape (n_features,)
+            What stands for entries that are NaN.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            X itself where no entry is changed.
+
+        Raises
+        ------
+        ValueError
+            If X has another shape or holds no real numbers.
+        """
+        X = self._check_records(X)
+        dtype = _SINGLE if X.dtype == _SINGLE else _DOUBLE
+        most = np.nextafter(dtype.type(self._turns_in(dtype)[1]), dtype.type(0))
+        if not len(X) or (X.min() >= -most and X.max() <= most):
+            return X
+        drawn_in = np.clip(X.astype(dtype, copy=False), -most, most)
+        return np.where(np.isnan(drawn_in), np.clip(middle, -most, most).astype(dtype), drawn_in)
+
     @property
     def values(self) -> np.ndarray:
         """The sums as complex numbers."""
-        parts = self._sums.whole + np.ldexp(self._sums.fraction.astype(np.float64), -_SUM_BITS)
+        parts = self._sums.whole + np.ldexp(
+            self._sums.fraction.astype(np.float64), -FRACTION_BITS_OF_SUMS
+        )
         return parts[:, 0] + 1j * parts[:, 1]
 
     def merge(self, other: FeatureSums) -> Self:
@@ -305,7 +337,7 @@ class FeatureSums:
         """Add the features of records to sums in fixed point."""
         n, d = rows.shape
         m, n_columns = turns.shape
-        shift = _SUM_BITS - FRACTION_BITS[turns.dtype]
+        shift = FRACTION_BITS_OF_SUMS - FRACTION_BITS[turns.dtype]
         parts = np.zeros((m, 2), dtype=np.int64)
         if self.n_measurements < m:
             padded = np.zeros((n, n_columns), dtype=turns.dtype)
@@ -334,8 +366,8 @@ class _FixedPoint:
         """Add sums, whose fraction may be anything below 2^62, and carry."""
         self.fraction += fraction
         self.whole += whole
-        self.whole += self.fraction >> _SUM_BITS
-        self.fraction &= (1 << _SUM_BITS) - 1
+        self.whole += self.fraction >> FRACTION_BITS_OF_SUMS
+        self.fraction &= (1 << FRACTION_BITS_OF_SUMS) - 1
 
 
 def _aligned_zeros(shape, dtype):
@@ -409,8 +441,7 @@ def _check_values(rows, limit, start):
     """Raise a ValueError unless all values are numbers of at most `limit` in magnitude."""
     if rows.min() >= -limit and rows.max() <= limit:
         return
-    row, column = np.argwhere(~(np.abs(rows) <= limit))[0]
+    row, _ = np.argwhere(~(np.abs(rows) <= limit))[0]
     raise ValueError(
-        f"X must be finite and at most {limit:.3g} in magnitude, "
-        f"got {rows[row, column]} in row {start + row}"
+        f"X must be finite and at most {limit:.3g} in magnitude, which row {start + row} is not"
     )

@@ -52,7 +52,8 @@ from privclust.kmeans._atoms import (
     mixture_atoms,
     unpacked,
 )
-from privclust.kmeans._ellipsoids import fit_ellipsoids, n_numbers
+from privclust.kmeans._ellipsoids import ellipsoid_atoms, fit_ellipsoids, n_numbers
+from privclust.kmeans._sketch_check import clear_atoms, likeliest_atoms
 from privclust.privacy.bounds import Box
 
 _ATOMS_PER_CLUSTER, _EXTRA_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
@@ -91,6 +92,13 @@ class Decoded:
     expected_residual : float
         Bound on the mean of f at the true mixture; a residual far above it says that the data are
         no such mixture, or that the search failed.
+    explained : float
+        Part of f of one atom that k atoms explain, from 0 to 1; 0 for one cluster.
+    is_clear : ndarray of shape (n_clusters,)
+        Whether a center lies in an atom that explains more than noise lets one explain; see
+        `privclust.kmeans._sketch_check`.
+    is_outside : bool
+        Whether the sketch says that data lie outside the bounds that centers are looked for in.
     """
 
     centers: np.ndarray
@@ -98,6 +106,9 @@ class Decoded:
     variances: np.ndarray
     residual: float
     expected_residual: float
+    explained: float
+    is_clear: np.ndarray
+    is_outside: bool = False
 
     def drawn_in(self, box: Box) -> Decoded:
         """Return the same with centers drawn in to a box."""
@@ -130,14 +141,20 @@ class MixtureFit:
         return *unpacked(point, n_atoms, centers.shape[1], *bounds)[:3], residual
 
     def gram(self, centers, variances):
-        """Return the Gram matrix of the atoms and their inner products with the features."""
+        """Return the Gram matrix of the atoms and their inner products with the features.
+
+        Factors L (K, d, d) of covariances L L' may stand in place of `variances` (K,).
+        """
         turns, squares, real, imaginary = self.problem
         size = len(centers)
         products, correlations = np.zeros((size, size)), np.zeros(size)
         for start in range(0, squares.size, _GRAM_TILE):
             tile = slice(start, start + _GRAM_TILE)
             omega = np.ascontiguousarray(turns[:, tile])
-            cosines, sines = mixture_atoms(omega, squares[tile], centers, variances)
+            if variances.ndim == 1:
+                cosines, sines = mixture_atoms(omega, squares[tile], centers, variances)
+            else:
+                cosines, sines = ellipsoid_atoms(2.0 * math.pi * omega, centers, variances)
             products += cosines @ cosines.T + sines @ sines.T
             correlations += cosines @ real[tile] + sines @ imaginary[tile]
         return products, correlations
@@ -157,6 +174,30 @@ class MixtureFit:
                 return weights, centers[kept], variances[kept]
             losses = weights * (weights / np.diag(np.linalg.inv(inner)))  # squares may overflow
             kept = np.delete(kept, int(np.argmin(losses)))
+
+    def losses(self, weights, centers, spreads):
+        """Return by how much f would rise without each atom, all other weights refitted.
+
+        `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'.
+        """
+        products, _ = self.gram(centers, spreads**2 if spreads.ndim == 1 else spreads)
+        ridge = max(1e-10 * np.trace(products) / len(weights), _LEAST_NORM)
+        return weights * (weights / np.diag(np.linalg.inv(products + np.eye(len(weights)) * ridge)))
+
+    def explained(self, mixture, residual):
+        """Return the part of f of one atom that a mixture explains."""
+        weights, centers, variances = mixture
+        if len(weights) == 1 or not weights.sum() > 0.0:
+            return 0.0
+        heaviest = int(np.argmax(weights))
+        parts = weights / weights.sum()
+        mean = parts @ centers
+        whole = parts @ (variances + ((centers - mean) ** 2).mean(axis=1))
+        alone = math.inf
+        for center, variance in (mean, whole), (centers[heaviest], variances[heaviest]):
+            start = np.ones(1), center[None], np.array([max(variance, _LEAST_VARIANCE_RATIO)])
+            alone = min(alone, self.fit(*start, _PRUNE_ITERATIONS, _LOOSE_TOLERANCE)[3])
+        return min(max(1.0 - residual / alone, 0.0), 1.0) if alone > 0.0 else 0.0
 
     def search(self, n_clusters, penalty, rng):
         """Fit more atoms than asked for from a random start, and delete them one by one.
@@ -319,23 +360,28 @@ def decode_mixture(
         last = {"max_iter": _LAST_ITERATIONS, "tolerance": _TIGHT_TOLERANCE}
         richest = problem.fit(*richest, **last)[:3]
     weights, centers, variances = richest
-    density = weights, centers, np.sqrt(variances)
+    density = atoms = weights, centers, np.sqrt(variances)
     if spread == "per_cluster" and least > max(enough, least_explained):
         n_added = n_numbers(n_clusters, d) - n_clusters * (d + 2)
         by_chance = (n_added - _RESIDUAL_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
         if least > enough + by_chance:
             of_unknown = _AIC_PENALTY * of_one_number
             score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
-            density = problem.ellipsoids([best, richest], of_unknown, score) or density
+            density = atoms = problem.ellipsoids([best, richest], of_unknown, score) or density
     elif noisy:
         of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
         density = problem.shrunk(density, problem.residual(*richest), of_each)
     tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(weights) else _FINE_TOLERANCE
+    # the wide Gaussian that may have come last is not told from the sketch
+    is_clear = np.append(clear_atoms(problem.losses(*atoms), atoms, of_one_number), False)
     weights, centers, spreads = density
     density = weights, problem.origin + problem.unit * centers, problem.unit * spreads
     start = problem.origin + problem.unit * best[1]
     centers, weights = kmeans_of_mixture(*density, start, rng, tolerance)
-    return Decoded(centers, weights, problem.unit**2 * best[2], least, expected)
+    variances = problem.unit**2 * best[2]
+    explained = problem.explained(best, least)
+    is_clear = is_clear[likeliest_atoms(centers, *density)]
+    return Decoded(centers, weights, variances, least, expected, explained, is_clear)
 
 
 def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOLERANCE):

@@ -22,6 +22,7 @@ COUNT_DEVIATIONS = 3.0
 CENTER_DEVIATIONS = 4.0
 EXAMPLE_DELTA = 1e-6
 """For which warnings say how much less noise there would be."""
+OUTSIDE = "data lie outside the bounds, where no center is looked for: widen them"
 _USUAL_EPSILONS = 1e-3, 1e2  # for which they do
 
 

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from privclust.core.fixed_point import SUM_BITS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, check_integer, check_option, check_real
+from privclust.kmeans._feature_sums import FRACTION_BITS_OF_SUMS
+from privclust.kmeans._noise_check import EXAMPLE_DELTA, is_usual, less_noise
 from privclust.kmeans._sketch import Sketch
 from privclust.kmeans._sketch_noise import SketchNoise, laplace_noise, sensitivities
 from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
+from privclust.privacy.noise import NoiseSource
 
 NOISES = ("auto", "laplace", "gaussian")
 _MOST_RECORDS = 2**31
@@ -98,21 +103,90 @@ def release(
     >>> release(sketch, 1.0, 1e-5, noise="gaussian", random_state=0).guarantee.definition
     'approximate'
     """
+    settings: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
     _check_without_noise(sketch)
+    source = noise_source(random_state)
+    r, m = sketch.n_measurements, sketch.n_frequencies
+    charge(promise(r, m, epsilon, delta, seeded=is_seeded(source), **settings))
+    return uncharged_release(sketch, epsilon, delta, random_state=random_state, **settings)
+
+
+def uncharged_release(
+    sketch: Sketch,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    noise: str = "auto",
+    neighbours: str = "replace_one",
+    share: float = 1.0,
+    random_state: RandomState = None,
+) -> Sketch:
+    """Return what `release` does, for callers who have charged the ledger with it."""
+    _check_without_noise(sketch)
+    r, m = sketch.n_measurements, sketch.n_frequencies
+    chosen = _measurement(r, epsilon, delta, noise, neighbours, share)
+    source = noise_source(random_state)
+    return _noised(sketch, chosen, source, _stated(chosen, r, m, delta, is_seeded(source)))
+
+
+def promise(
+    n_measurements: int,
+    n_frequencies: int,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    noise: str = "auto",
+    neighbours: str = "replace_one",
+    share: float = 1.0,
+    seeded: bool = False,
+) -> Guarantee:
+    """Return the guarantee that `release` gives for sketches of such a size.
+
+    Examples
+    --------
+    >>> promise(100, 100, 1.0).epsilon
+    1.0
+    """
+    chosen = _measurement(n_measurements, epsilon, delta, noise, neighbours, share)
+    return _stated(chosen, n_measurements, n_frequencies, delta, seeded)
+
+
+def _measurement(r, epsilon, delta, noise, neighbours, share) -> Laplace | Gaussian:
+    """Return the noise of a release; a ValueError says which argument is wrong."""
     check_real("epsilon", epsilon)
     Real(inclusive=True, below=1.0)("delta", delta, {})
     check_option("noise", noise, NOISES)
     _SHARE("share", share, {})
     if noise == "gaussian" and delta == 0:
         raise ValueError("gaussian noise is private for a delta greater than 0 only, got delta=0")
-    r = sketch.n_measurements
     if noise == "auto":
         noise = smaller_noise(r, neighbours, epsilon, delta)
     if noise == "laplace":
-        return _noised(sketch, laplace_noise(r, neighbours, share * float(epsilon)), random_state)
+        return laplace_noise(r, neighbours, share * float(epsilon))
     _, l2 = sensitivities(r, neighbours)
-    sigma = analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share)
-    return _noised(sketch, Gaussian(l2, sigma), random_state, float(delta))
+    return Gaussian(l2, analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share))
+
+
+def _stated(noise, r, m, delta, seeded) -> Guarantee:
+    """Return what noise on the sums promises, and what that rests on.
+
+    (epsilon, delta)-privacy is kept as the concentrated privacy that it follows from.
+    """
+    relation = noise.sensitivity.relation
+    count_is_public = relation is Neighbours.REPLACE_ONE
+    name = "sums of features" if count_is_public else "sums of features and number of records"
+    is_normal = isinstance(noise, Gaussian)
+    caveats = [_PUBLIC_COUNT] if count_is_public else []
+    if r < m:
+        caveats.append(_SECRET_MASKS)
+    return Guarantee.of(
+        [noise.statement(name, noise="scale {scale:.6g}")],
+        "approximate" if is_normal else "pure",
+        relation,
+        delta=float(delta) if is_normal else 0.0,
+        seeded=seeded,
+        caveats=caveats,
+    )
 
 
 def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = None) -> Sketch:
@@ -153,10 +227,13 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
     check_integer("n_samples", sketch.n_samples, minimum=1)
     if sigma_xi == 0:
         return sketch
-    r, relation = sketch.n_measurements, Neighbours.REPLACE_ONE
+    r, m, relation = sketch.n_measurements, sketch.n_frequencies, Neighbours.REPLACE_ONE
     scale = sigma_xi * math.sqrt(sketch.alpha_r * sketch.n_samples) / 2.0
     epsilon = sensitivities(r, relation)[0].value / scale
-    return _noised(sketch, laplace_noise(r, relation, epsilon), random_state)
+    noise, source = laplace_noise(r, relation, epsilon), noise_source(random_state)
+    guarantee = _stated(noise, r, m, 0.0, is_seeded(source))
+    charge(guarantee)
+    return _noised(sketch, noise, source, guarantee)
 
 
 def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
@@ -238,39 +315,50 @@ def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: f
     return "laplace" if of_laplace <= of_gaussian else "gaussian"
 
 
-def _noised(
-    sketch: Sketch, noise: Laplace | Gaussian, random_state: RandomState, delta: float = 0.0
-) -> Sketch:
-    """The sketch that the noised numbers are, with what that promises and what it rests on.
+def delta_advice(sketch: Sketch) -> str:
+    """Return what a delta would buy in place of Laplace noise of a sketch; empty if nothing.
 
-    (epsilon, delta)-privacy is kept as the concentrated privacy that it follows from.
+    Examples
+    --------
+    >>> delta_advice(release(Sketch.of(np.zeros((9, 1)), np.ones((1, 100))), 1.0, random_state=0))
+    ', and with delta=1e-06 there would be 4.7 times less noise'
     """
-    source, relation = noise_source(random_state), noise.sensitivity.relation
-    # real and imaginary parts in turn and, where it is private too, the number of records
-    numbers, name = sketch.sums.view(np.float64), "sums of features"
-    n_parts, n_samples, caveats = len(numbers), sketch.n_samples, []
-    if relation is Neighbours.REPLACE_ONE:
-        caveats.append(_PUBLIC_COUNT)
-    else:
-        numbers, name = np.append(numbers, float(n_samples)), f"{name} and number of records"
-    if sketch.n_measurements < sketch.n_frequencies:
-        caveats.append(_SECRET_MASKS)
-    numbers = noise.release(numbers, source)
+    if sketch.noise is None or sketch.noise.mechanism != "laplace":
+        return ""
+    r, relation = sketch.n_measurements, sketch.guarantee.relation
+    l1, l2 = sensitivities(r, relation)
+    epsilon = l1.value / sketch.noise.scale
+    if not is_usual(epsilon):
+        return ""
+    sigma = analytic_gaussian_sigma(l2, epsilon, EXAMPLE_DELTA)
+    return less_noise(math.sqrt(2.0) * sketch.noise.scale / sigma, f"delta={EXAMPLE_DELTA:g}")
+
+
+def _noised(
+    sketch: Sketch, noise: Laplace | Gaussian, source: NoiseSource, guarantee: Guarantee
+) -> Sketch:
+    """The sketch that the noised numbers are."""
+    n_parts, n_samples = 2 * sketch.n_frequencies, sketch.n_samples
+    numbers = noise.release(_numbers(sketch, noise.sensitivity.relation), source)
     return replace(
         sketch,
         sums=np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
         n_samples=float(numbers[n_parts]) if len(numbers) > n_parts else n_samples,
         noise=SketchNoise(noise.mechanism, noise.scale),
-        guarantee=Guarantee.of(
-            [noise.statement(name, noise="scale {scale:.6g}")],
-            "approximate" if delta else "pure",
-            relation,
-            delta=delta,
-            seeded=is_seeded(source),
-            caveats=caveats,
-        ),
+        guarantee=guarantee,
         exact=None,
     )
+
+
+def _numbers(sketch: Sketch, relation: Neighbours) -> FixedPoint | np.ndarray:
+    """Real and imaginary parts in turn and, where it is private too, the number of records."""
+    counts = [sketch.n_samples] if relation is Neighbours.ADD_REMOVE else []
+    if sketch.exact is None:
+        return np.append(sketch.sums.view(np.float64), counts)
+    whole, fraction = (sketch.exact[name].ravel() for name in ("whole", "fraction"))
+    shift = FRACTION_BITS_OF_SUMS - SUM_BITS
+    sums = (whole << SUM_BITS) + ((fraction + (1 << (shift - 1))) >> shift)
+    return FixedPoint(np.append(sums, np.array(counts, dtype=np.int64) << SUM_BITS), SUM_BITS)
 
 
 def _check_without_noise(sketch: Sketch) -> None:
@@ -281,6 +369,6 @@ def _check_without_noise(sketch: Sketch) -> None:
         raise ValueError("the sketch has noise already: release it once, from the exact sums")
     if sketch.n_samples >= _MOST_RECORDS:
         raise ValueError(
-            "sums of 2^31 records or more are too coarse in float64; release the sketches of parts "
+            "sums of 2^31 records or more are too coarse in float64: release the sketches of parts "
             "and merge them"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,10 +11,16 @@ import numpy as np
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.validation import as_generator, check_integer, check_option
 from privclust.kmeans._clompr import decode_diracs
-from privclust.kmeans._mixture_decoder import Decoded, decode_mixture, expected_residual
+from privclust.kmeans._mixture_decoder import (
+    Decoded,
+    MixtureFit,
+    decode_mixture,
+    expected_residual,
+)
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
 from privclust.kmeans._sketch import Sketch
-from privclust.privacy.bounds import checked_box
+from privclust.kmeans._sketch_check import clear_atoms, is_outside
+from privclust.privacy.bounds import Box, checked_box
 
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")
@@ -115,7 +122,16 @@ def decode(
             decoded = min(decoded, again, key=lambda run: run.residual)
     else:
         decoded = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
-    return decoded if box is None else decoded.drawn_in(box)
+    if box is None:
+        return decoded
+    return replace(decoded.drawn_in(box), is_outside=leaves_box(sketch, box))
+
+
+def leaves_box(sketch: Sketch, box: Box) -> bool:
+    """Return whether a sketch says that its records lie outside a box."""
+    features, noise, n_samples = mean_features(sketch)
+    of_masks = (1.0 - sketch.alpha_r) / (sketch.alpha_r * n_samples)
+    return is_outside(features, sketch.frequencies, noise + of_masks, count_noise(sketch), box)
 
 
 def mean_features(sketch: Sketch):
@@ -174,6 +190,11 @@ def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init,
         for _ in range(n_init)
     ]
     centers, weights, residual = min(runs, key=lambda run: run[2])
+    problem = MixtureFit(features, sketch.frequencies, moments_of_box(Box(low, high)), "shared")
+    atoms = weights, (centers - problem.origin) / problem.unit, np.zeros(n_clusters)
+    is_clear = clear_atoms(problem.losses(*atoms), atoms, 0.5 * expected / sketch.n_frequencies)
+    explained = problem.explained(atoms, residual)
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
-    return Decoded(centers, weights, np.zeros(n_clusters), residual, expected)
+    points = np.zeros(n_clusters)
+    return Decoded(centers, weights, points, residual, expected, explained, is_clear)

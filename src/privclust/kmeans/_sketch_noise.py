@@ -16,10 +16,17 @@ Masks given: a record's mask does not depend on any record's values, and the sam
 record and to what replaces it. Averaging over masks then keeps the bound (proof of Proposition 1).
 
 Sensitivities are larger than these by the part `SENSITIVITY_MARGIN`. Half of it is for features in
-fixed point, whose modulus is at most `MODULUS_BOUND`. Half is for the rounding of the exact sums to
-float64: sums of less than 2^31 records stay below 2^32, where float64 has steps of at most 2^-21.
-Rounding moves the difference of two by at most one step in each part, 2^-20 in l1 a feature, and
-that half is at least 2^(1/2) 2^-20.
+fixed point, whose modulus is at most `MODULUS_BOUND`: l1 norms are larger by as much, and l2 norms.
+Half is for what exact sums are rounded to on their way to the noise, once, of less than 2^31
+records:
+
+- Sums with their exact state become whole multiples of :math:`2^{-30}`. Such integers stay below
+  :math:`2^{62}`, and rounding moves the difference of two by at most :math:`2^{-30}` in each part.
+- Sums without it are float64, which has steps of at most :math:`2^{-21}` below :math:`2^{32}`:
+  rounding moves the difference of two by at most one step in each part.
+
+That is at most :math:`2^{-20}` in l1 a feature and :math:`2^{-1/2}\, 2^{-20}` in l2 for one; the
+half is at least :math:`2^{1/2}\, 2^{-20}` and :math:`2^{-20}`, and both grow alike with r.
 """
 
 from __future__ import annotations
