@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from privclust.kmeans import FeatureSums, draw_frequencies
+from privclust.kmeans import CompressiveKMeans, FeatureSums, draw_frequencies
 from privclust.kmeans._mixture_decoder import (
     Decoded,
     MixtureFit,
@@ -16,6 +16,7 @@ from privclust.kmeans._mixture_decoder import (
     kmeans_of_mixture,
 )
 from privclust.kmeans._moments import Moments
+from privclust.privacy import NoiseWarning
 from privclust.privacy.bounds import Box
 
 CENTERS = np.array([[-7.0, 0.0], [7.0, 2.0], [0.0, 9.0]])
@@ -306,3 +307,36 @@ def test_faint_noise_changes_no_bit():
     z, omega = noisy_features(1e-3, 0)
     runs = [decoded(z, omega, expected=2.0 * 100 * 1e-6, noisy=noisy) for noisy in (True, False)]
     np.testing.assert_array_equal(runs[0].centers, runs[1].centers)
+
+
+# --- which atoms are more than noise -------------------------------------------------------------
+
+
+def test_noise_alone_has_no_clear_center():
+    """60 fits to no rows at all."""
+    for seed in range(20):
+        for d in (1, 2, 5):
+            fit = CompressiveKMeans(
+                2, bounds=(-1, 1), neighbours="add_remove", n_frequencies=60, random_state=seed
+            )
+            with pytest.warns(NoiseWarning):
+                fit.fit(np.empty((0, d)))
+            assert not fit.is_clear_.any()
+
+
+def test_of_atoms_on_one_cluster_one_is_left_and_noise_has_none():
+    """Loss in closed form: an atom of weight a that is alone is missed by a^2 |atom|^2."""
+    rng = np.random.default_rng(0)
+    frequencies = 0.7 * rng.standard_normal((2, 400))
+    atom = np.exp(1j * np.array([3.0, 1.0]) @ frequencies)
+    features = 0.8 * atom + 0.02 * (rng.standard_normal(400) + 1j * rng.standard_normal(400))
+    problem = MixtureFit(features, frequencies, Moments(np.zeros(2), np.ones(2)), "shared")
+    centers = np.array([[3.0, 1.0], [3.0, 1.001], [-4.0, 2.0]])
+    spreads = np.full(3, 1e-3)
+    weights, kept = problem.clear_atoms(centers, spreads, 0.02**2)
+    assert len(kept) == 1
+    assert kept[0] < 2
+    assert weights[0] == pytest.approx(0.8, rel=0.01)
+    loss = 0.8**2 * 400
+    assert len(problem.clear_atoms(centers, spreads, 1.01 * loss / 40)[1]) == 0
+    assert len(problem.clear_atoms(centers, spreads, 0.97 * loss / 40)[1]) == 1

@@ -140,7 +140,7 @@ class LloydKMeans(CenterClusterer):
         check_parameters(self, X)
         largest = max(-float(X.min()), float(X.max()))
         if largest > _LARGEST:
-            raise ValueError(f"X has a magnitude above {_LARGEST:g}, got {largest:g}: rescale X")
+            raise ValueError(f"X has a magnitude above {_LARGEST:g}: rescale X")
         rng = as_generator(self.random_state)
         best = None
         for _ in range(self.n_init if isinstance(self.init, str) else 1):

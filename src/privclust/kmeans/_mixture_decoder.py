@@ -53,7 +53,7 @@ from privclust.kmeans._atoms import (
     unpacked,
 )
 from privclust.kmeans._ellipsoids import ellipsoid_atoms, fit_ellipsoids, n_numbers
-from privclust.kmeans._sketch_check import clear_atoms, likeliest_atoms
+from privclust.kmeans._sketch_check import holds_most, least_loss
 from privclust.privacy.bounds import Box
 
 _ATOMS_PER_CLUSTER, _EXTRA_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
@@ -165,24 +165,27 @@ class MixtureFit:
         products, correlations = self.gram(centers, variances)
         kept = np.arange(len(weights))
         while True:
-            inner = products[np.ix_(kept, kept)]
-            ridge = max(1e-10 * np.trace(inner) / len(kept), _LEAST_NORM)
-            inner = inner + np.eye(len(kept)) * ridge
-            lower = np.linalg.cholesky(inner)
-            weights = nnls(lower.T, np.linalg.solve(lower, correlations[kept]))[0]
+            weights, losses = _refitted(products, correlations, kept)
             if len(kept) == n_left:
                 return weights, centers[kept], variances[kept]
-            losses = weights * (weights / np.diag(np.linalg.inv(inner)))  # squares may overflow
             kept = np.delete(kept, int(np.argmin(losses)))
 
-    def losses(self, weights, centers, spreads):
-        """Return by how much f would rise without each atom, all other weights refitted.
+    def clear_atoms(self, centers, spreads, of_one_number):
+        """Return the weights and places of atoms that all explain more than noise may.
 
-        `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'.
+        Those that are missed least are left out one by one, and other weights refitted. `spreads`
+        are standard deviations (K,) or factors L (K, d, d) of covariances L L'.
         """
-        products, _ = self.gram(centers, spreads**2 if spreads.ndim == 1 else spreads)
-        ridge = max(1e-10 * np.trace(products) / len(weights), _LEAST_NORM)
-        return weights * (weights / np.diag(np.linalg.inv(products + np.eye(len(weights)) * ridge)))
+        products, correlations = self.gram(centers, spreads**2 if spreads.ndim == 1 else spreads)
+        least = least_loss(spreads, centers.shape[1], of_one_number)
+        kept = np.arange(len(centers))
+        while len(kept):
+            weights, losses = _refitted(products, correlations, kept)
+            worst = int(np.argmin(losses))
+            if losses[worst] > least:
+                return weights, kept
+            kept = np.delete(kept, worst)
+        return np.empty(0), kept
 
     def explained(self, mixture, residual):
         """Return the part of f of one atom that a mixture explains."""
@@ -305,6 +308,16 @@ class MixtureFit:
         )
 
 
+def _refitted(products, correlations, kept):
+    """Return the best weights of some atoms, and by how much f would rise without each."""
+    inner = products[np.ix_(kept, kept)]
+    ridge = max(1e-10 * np.trace(inner) / len(kept), _LEAST_NORM)
+    inner = inner + np.eye(len(kept)) * ridge
+    lower = np.linalg.cholesky(inner)
+    weights = nnls(lower.T, np.linalg.solve(lower, correlations[kept]))[0]
+    return weights, weights * (weights / np.diag(np.linalg.inv(inner)))  # squares may overflow
+
+
 def cell_variance(n_clusters: int, n_features: int) -> float:
     r"""Return the variance of a cluster where that of the data is 1, as a guess.
 
@@ -372,15 +385,17 @@ def decode_mixture(
         of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
         density = problem.shrunk(density, problem.residual(*richest), of_each)
     tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(weights) else _FINE_TOLERANCE
-    # the wide Gaussian that may have come last is not told from the sketch
-    is_clear = np.append(clear_atoms(problem.losses(*atoms), atoms, of_one_number), False)
+    _, centers, spreads = atoms
+    kept_weights, kept = problem.clear_atoms(centers, spreads, of_one_number)
+    clear = kept_weights, centers[kept], spreads[kept]
     weights, centers, spreads = density
-    density = weights, problem.origin + problem.unit * centers, problem.unit * spreads
+    scaled = weights, problem.origin + problem.unit * centers, problem.unit * spreads
     start = problem.origin + problem.unit * best[1]
-    centers, weights = kmeans_of_mixture(*density, start, rng, tolerance)
+    centers, weights = kmeans_of_mixture(*scaled, start, rng, tolerance)
     variances = problem.unit**2 * best[2]
     explained = problem.explained(best, least)
-    is_clear = is_clear[likeliest_atoms(centers, *density)]
+    places = (centers - problem.origin) / problem.unit
+    is_clear = holds_most(places, clear, density)
     return Decoded(centers, weights, variances, least, expected, explained, is_clear)
 
 

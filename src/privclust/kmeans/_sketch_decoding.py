@@ -19,7 +19,7 @@ from privclust.kmeans._mixture_decoder import (
 )
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
 from privclust.kmeans._sketch import Sketch
-from privclust.kmeans._sketch_check import clear_atoms, is_outside
+from privclust.kmeans._sketch_check import is_outside
 from privclust.privacy.bounds import Box, checked_box
 
 METHODS = ("gaussian", "clompr")
@@ -192,7 +192,8 @@ def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init,
     centers, weights, residual = min(runs, key=lambda run: run[2])
     problem = MixtureFit(features, sketch.frequencies, moments_of_box(Box(low, high)), "shared")
     atoms = weights, (centers - problem.origin) / problem.unit, np.zeros(n_clusters)
-    is_clear = clear_atoms(problem.losses(*atoms), atoms, 0.5 * expected / sketch.n_frequencies)
+    is_clear = np.zeros(n_clusters, dtype=bool)
+    is_clear[problem.clear_atoms(*atoms[1:], 0.5 * expected / sketch.n_frequencies)[1]] = True
     explained = problem.explained(atoms, residual)
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)

@@ -1,0 +1,305 @@
+"""Attacks on k-means: DPLloyd, EUGkM, CompressiveKMeans and its sketches."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privclust.core.fixed_point import FixedPoint
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, Sketch, release
+from privclust.privacy import NoiseWarning
+from privclust.privacy.audit import audit_mechanism
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning"),
+    pytest.mark.filterwarnings("ignore:.*drawn in.*:UserWarning"),
+]
+SURE = 300  # runs of each of two data sets; an event that tells them apart gives epsilon of 3.9
+
+
+def l1_change(model, X, other, centers):
+    """How far an exchange of rows moves what an iteration of DPLloyd releases, exactly."""
+    released = [model.one_round(rows, centers)[0] for rows in (X, other)]
+    if isinstance(released[0], FixedPoint):
+        numbers = [[Fraction(int(i), 2**r.bits) for i in r.integers.ravel()] for r in released]
+    else:
+        numbers = [list(map(Fraction, r.ravel())) for r in released]
+    return float(sum(abs(a - b) for a, b in zip(*numbers, strict=True)))
+
+
+@pytest.mark.attack(
+    claim="DPLloyd: one of 1,000 rows, exchanged, moves counts and sums by at most 4 in bounds "
+    "(1e14, 1e14 + 1)",
+    before="moved by 32: sums of raw coordinates were rounded to their own size; epsilon 4.58 of 1",
+    now="moved by at most 4, in whole numbers",
+)
+def test_bounds_far_from_the_origin():
+    low, high = 1e14, 1e14 + 1
+    model = DPLloyd(1, bounds=(low, high), max_iter=1, random_state=0)
+    center, rng = np.zeros((1, 1)), np.random.default_rng(1)
+    for turn in range(300):
+        value = rng.uniform(low, high)
+        X = np.full((1000, 1), value)
+        if turn % 2:
+            X = np.where(rng.random((1000, 1)) < 0.5, value, rng.uniform(low, high))
+        other = X.copy()
+        other[rng.integers(10)] = rng.uniform(low, high)
+        assert l1_change(model, X, other, center) <= 4.0
+
+
+@pytest.mark.attack(
+    claim="the same for nanosecond timestamps in bounds one second wide, 200,000 rows",
+    before="moved by 25 where 4 is claimed",
+    now="moved by at most 4, in whole numbers",
+)
+def test_nanosecond_timestamps():
+    low, high = 1.7e18, 1.7e18 + 1e9
+    model = DPLloyd(1, bounds=(low, high), max_iter=1, random_state=0)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        X = np.full((200_000, 1), rng.uniform(low, high))
+        other = X.copy()
+        other[0] = low
+        assert l1_change(model, X, other, np.zeros((1, 1))) <= 4.0
+
+
+@pytest.mark.attack(
+    claim="DPLloyd in a ball about the origin: 4 as well, however many rows there are",
+    before="4.0005 at 5 million rows, 4.745 at 170 million: a sum at a power of two swallows small "
+    "rows, and one less does not",
+    now="at most 4, in whole numbers: a row's share is rounded by itself",
+)
+def test_large_sums_do_not_swallow_small_rows():
+    """2^22 + 1 rows of 1, and a million that are next to nothing beside their sum."""
+    n_ones = 2**22 + 1
+    X = np.full((n_ones + 1_000_000, 1), np.float32(-0.45 * 2.0**-30))
+    X[:n_ones] = 1.0
+    other = X.copy()
+    other[0] = -1.0
+    model = DPLloyd(2, norm_bound=1.0, max_iter=1, random_state=0)
+    assert l1_change(model, X, other, np.array([[0.4], [-1.0]])) <= 4.0
+
+
+@pytest.mark.attack(
+    claim="DPLloyd: the order of rows, and how they are cut, are nobody's to see",
+    before="the last bits of sums told the order: 43 different sums of 50 orders",
+    now="one sum",
+)
+def test_order_of_rows_leaves_no_trace():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (999, 3)) * 2.0 ** rng.integers(-20, 1, (999, 1))
+    model = DPLloyd(2, bounds=(-1.0, 1.0), random_state=0)
+    centers = np.array([[0.1, 0.0, 0.0], [-0.1, 0.0, 0.0]])
+    seen = {
+        np.asarray(model.one_round(rng.permutation(X), centers)[0]).tobytes() for _ in range(50)
+    }
+    assert len(seen) == 1
+
+
+def private_models():
+    """Estimators for rows that are added or removed, with small sizes for speed."""
+    known = {"epsilon": 1.0, "neighbours": "add_remove", "bounds": (0.0, 1.0)}
+    return [
+        lambda rng: DPLloyd(2, max_iter=1, random_state=rng, **known),
+        lambda rng: DPLloyd(2, max_iter=1, random_state=rng, variant="paper", norm_bound=2.0),
+        lambda rng: EUGkM(2, n_init=1, random_state=rng, **known),
+        lambda rng: EUGkM(2, n_samples=100, n_init=1, random_state=rng, **known),
+        lambda rng: CompressiveKMeans(
+            2, n_frequencies=10, variance=1.0, decoder="clompr", random_state=rng, **known
+        ),
+        lambda rng: CompressiveKMeans(2, n_frequencies=10, random_state=rng, **known),
+    ]
+
+
+@pytest.mark.attack(
+    claim="add_remove: one row more or less is hidden",
+    before="k rows gave a fit, k - 1 rows an error that named their number: epsilon 4.9 of 1",
+    now="a fit of the same form for 0, 1, 2 and 3 rows",
+)
+@pytest.mark.parametrize("which", range(6))
+def test_fewer_rows_than_clusters(which):
+    forms = set()
+    for n in range(4):
+        model = private_models()[which](0).fit(np.full((n, 2), 0.5))
+        arrays = vars(model.released()).items()
+        forms.add(
+            (model.cluster_centers_.shape, str(model.guarantee_), tuple(sorted(dict(arrays))))
+        )
+    assert len(forms) == 1
+
+
+@pytest.mark.attack(
+    claim="DPLloyd with add_remove is 1-private between 2 rows and 1, errors included",
+    before="violated: epsilon 4.9, delta 0.97 at 1,000 runs",
+    now="the audit finds nothing against it",
+)
+def test_audit_of_two_rows_against_one():
+    def ends_in_an_error(data, rng):
+        try:
+            private_models()[0](rng).fit(data)
+        except ValueError:
+            return 1.0
+        return 0.0
+
+    X = np.full((2, 2), 0.5)
+    result = audit_mechanism(
+        ends_in_an_error,
+        data=X,
+        neighbour=X[:1],
+        epsilon=1.0,
+        delta=0.0,
+        n_trials=SURE,
+        random_state=0,
+    )
+    assert result.verdict != "violated"
+    assert result.epsilon_lower_bound == 0.0
+
+
+@pytest.mark.attack(
+    claim="out_of_bounds='clip' clips: no record decides between result and error",
+    before="a row above 1e100, in float32 above 2e36, infinite or NaN raised, with its value named",
+    now="a result for each, as if the row had been drawn in",
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("which", range(6))
+def test_one_record_of_any_numbers(which, dtype):
+    largest = np.finfo(dtype).max
+    X = np.random.default_rng(0).uniform(0.0, 1.0, (9, 2)).astype(dtype)
+    rows = [[largest, -largest], [np.inf, 0.5], [np.nan, np.nan], [-np.inf, np.nan], [2e37, 0.0]]
+    if dtype == np.float64:
+        rows.append([1e101, 0.0])
+    for row in rows:
+        X[4] = row
+        model = private_models()[which](0).fit(X)
+        assert np.isfinite(model.cluster_centers_).all()
+        assert not any(str(value) in str(model.guarantee_) for value in np.abs(X[4]) if value > 1)
+
+
+@pytest.mark.attack(
+    claim="messages hold no cell of the data",
+    before="'got 9.87654e+37 in row 1', 'got 1e-40 to 1.23457e+200'",
+    now="the number of the row and what it may be",
+)
+def test_errors_name_no_cell():
+    secret = 3.14159265
+    attempts = [
+        (lambda X: Sketch.of(X.astype(np.float32), np.full((2, 5), 10.0)), 1e37),
+        (lambda X: Sketch.of(X, np.full((2, 5), 10.0)), 1e307),
+        (lambda X: CompressiveKMeans(2, epsilon=None).fit(X), 1e199),
+        (lambda X: DPLloyd(2, norm_bound=1.0, out_of_bounds="error").fit(X), 1.0),
+        (lambda X: EUGkM(2, bounds=(0, 1), out_of_bounds="error").fit(X), 1.0),
+        (lambda X: EUGkM(2).fit(X), 1e199),
+    ]
+    for attempt, size in attempts:
+        X = np.full((5, 2), 0.5)
+        X[1] = secret * size * np.array([1.0, 0.01])
+        with pytest.raises(ValueError, match=r"magnitude|norm|bounds") as raised:
+            attempt(X)
+        assert "3.14" not in str(raised.value)
+
+
+@pytest.mark.attack(
+    claim="a model that is passed on holds what its guarantee covers, no more",
+    before="labels_, one for each row, travelled in pickles",
+    now="neither in pickles nor in released(): what is there is as long as 3 clusters say",
+)
+def test_a_passed_on_model_says_nothing_of_single_rows():
+    X = np.random.default_rng(0).uniform(0.0, 1.0, (777, 2))
+    for make in private_models():
+        state = vars(make(0).fit(X).released())
+        assert "labels_" not in state
+        assert not [name for name, value in state.items() if np.shape(value)[:1] == (777,)]
+        assert 777 not in [value for value in state.values() if isinstance(value, int)]
+
+
+@pytest.mark.attack(
+    claim="sums of a sketch move by at most their sensitivity, as what noise is added to",
+    before="held, by a margin for sums rounded to float64",
+    now="holds in whole numbers, which the noise is added to",
+)
+def test_worst_rows_of_a_sketch():
+    """Two records whose phases are opposite at all frequencies, at 45 degrees; no noise to see."""
+    frequencies = np.ones((1, 40))
+    rest = np.random.default_rng(0).uniform(-9.0, 9.0, (1000, 1))
+    for dtype in (np.float32, np.float64):
+        sums = [
+            release(
+                Sketch.of(np.vstack([rest, [[angle]]]).astype(dtype), frequencies),
+                1e12,
+                random_state=0,
+            )
+            for angle in (np.pi / 4, np.pi / 4 + np.pi)
+        ]
+        change = np.abs((sums[0].sums - sums[1].sums).view(np.float64)).sum()
+        assert change <= 1e12 * sums[0].noise.scale
+        assert change == pytest.approx(2 * np.sqrt(2) * 40, rel=1e-5)
+
+
+@pytest.mark.attack(
+    claim="CompressiveKMeans, like all private estimators, is private unless told otherwise",
+    before="CompressiveKMeans() added no noise, without a word",
+    now="epsilon is 1; epsilon=None has to be asked for",
+)
+def test_defaults_are_private():
+    X = np.random.default_rng(0).uniform(0.0, 1.0, (300, 2))
+    for kind in (DPLloyd, EUGkM, CompressiveKMeans):
+        model = kind(2, bounds=(0.0, 1.0), random_state=0).fit(X)
+        assert model.epsilon == 1.0
+        assert model.guarantee_.epsilon == pytest.approx(1.0)
+
+
+def said_of_noise(model, X):
+    """What the fit warns of, if it does."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+    return " ".join(str(each.message) for each in caught if each.category is NoiseWarning)
+
+
+@pytest.mark.attack(
+    claim="a result that noise hides says so",
+    before="'2 centers from 1 records', without a warning, at any epsilon",
+    now="a NoiseWarning and is_clear_ for one record and for epsilon = 1e-9, 5 of 5 fits each",
+)
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (5000, 1e-9)])
+def test_centers_of_noise(n, epsilon):
+    X = np.random.default_rng(0).choice([0.3, 0.7], (n, 1)) * np.ones(2)
+    known = {"epsilon": epsilon, "neighbours": "add_remove", "bounds": (0.0, 1.0)}
+    for kind in (DPLloyd, EUGkM, CompressiveKMeans):
+        for seed in range(5):
+            model = kind(2, random_state=seed, **known)
+            assert "cannot be told from noise" in said_of_noise(model, X)
+            assert not model.is_clear_.all()
+
+
+@pytest.mark.attack(
+    claim="'bounds may be generous'",
+    before="box 20 wide, 1,000 rows, delta 0: a center 2 to 10 units off, 8 of 8 fits, not a word",
+    now="8 of 8 warn, name what a delta would buy, and say that 2 clusters explain less than 10 % "
+    "of what one leaves; with that delta none warns and all are right",
+)
+def test_generous_bounds():
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.3, 0.7], (1000, 1)) + 0.03 * rng.standard_normal((1000, 2))
+    for seed in range(8):
+        model = CompressiveKMeans(2, bounds=(-10, 10), random_state=seed)
+        assert "with delta=1e-06 there would be" in said_of_noise(model, X)
+        assert model.explained_ < 0.1
+        model.set_params(delta=1e-6)
+        assert said_of_noise(model, X) == ""
+        assert np.abs(np.sort(model.cluster_centers_[:, 0]) - [0.3, 0.7]).max() < 0.1
+
+
+@pytest.mark.attack(
+    claim="bounds that do not cover the data are noticed",
+    before="CompressiveKMeans(bounds=(5, 6)) of data in [0, 1]: corners, with a full guarantee and "
+    "without a warning",
+    now="8 of 8 say that data lie outside the bounds",
+)
+def test_bounds_beside_the_data():
+    X = np.random.default_rng(0).uniform(0.0, 1.0, (20_000, 2)).astype(np.float32)
+    for seed in range(8):
+        model = CompressiveKMeans(2, bounds=(5, 6), random_state=seed)
+        assert "data lie outside the bounds" in said_of_noise(model, X)
+        assert model.is_outside_bounds_
