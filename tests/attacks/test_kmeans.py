@@ -49,16 +49,16 @@ def test_bounds_far_from_the_origin():
 
 
 @pytest.mark.attack(
-    claim="the same for nanosecond timestamps in bounds one second wide, 200,000 rows",
-    before="moved by 25 where 4 is claimed",
+    claim="the same for 10,000 nanosecond timestamps in bounds a millisecond wide",
+    before="moved by 4.19 where 4 is claimed",
     now="moved by at most 4, in whole numbers",
 )
 def test_nanosecond_timestamps():
-    low, high = 1.7e18, 1.7e18 + 1e9
+    low, high = 1.7e18, 1.7e18 + 1e6
     model = DPLloyd(1, bounds=(low, high), max_iter=1, random_state=0)
     rng = np.random.default_rng(0)
-    for _ in range(10):
-        X = np.full((200_000, 1), rng.uniform(low, high))
+    for _ in range(60):
+        X = np.full((10_000, 1), rng.uniform(low, high))
         other = X.copy()
         other[0] = low
         assert l1_change(model, X, other, np.zeros((1, 1))) <= 4.0
@@ -83,7 +83,7 @@ def test_large_sums_do_not_swallow_small_rows():
 
 @pytest.mark.attack(
     claim="DPLloyd: the order of rows, and how they are cut, are nobody's to see",
-    before="the last bits of sums told the order: 43 different sums of 50 orders",
+    before="the last bits of sums told the order: 50 different sums of 50 orders",
     now="one sum",
 )
 def test_order_of_rows_leaves_no_trace():
@@ -178,7 +178,7 @@ def test_one_record_of_any_numbers(which, dtype):
 
 @pytest.mark.attack(
     claim="messages hold no cell of the data",
-    before="'got 9.87654e+37 in row 1', 'got 1e-40 to 1.23457e+200'",
+    before="'got 3.14159e+37 in row 1', 'got 0.5 to 3.14159e+199'",
     now="the number of the row and what it may be",
 )
 def test_errors_name_no_cell():
