@@ -1,6 +1,7 @@
 """From a sketch to clusters, with all that a sketch can be."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.spatial.distance import cdist
 from privclust.command import main
 from privclust.kmeans import Moments, Sketch, decode, draw_frequencies, release
 from privclust.kmeans._moments import estimate_moments
-from privclust.kmeans._sketch_decoding import mean_features
+from privclust.kmeans._sketch_decoding import mean_features, summary
 from privclust.privacy.bounds import checked_box
 
 CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])
@@ -306,3 +307,28 @@ def test_command_decodes_a_file(tmp_path, capsys, private):
     np.testing.assert_array_equal(found, np.column_stack([expected.centers, expected.weights]))
     assert ("NOT private" in err) != private
     assert ("5-differential privacy (add-remove" in err) == private
+
+
+# --- what is said of it ---------------------------------------------------------------------------
+
+
+def test_the_summary_says_how_much_is_explained_and_what_noise_hides():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-3, 0.5, (500, 2)), rng.normal(3, 0.5, (500, 2))])
+    exact = sketch_of(X, 60, variance=1.0)
+
+    def said(sketch, k=2, **bounds):
+        return summary(sketch, decode(sketch, k, random_state=0, **bounds))
+
+    line = said(exact, bounds=(-9, 9))
+    assert re.fullmatch(r"2 clusters explain (9\d|100) % of what one leaves of the sketch", line)
+    assert said(exact, 1) == ""
+    noised = release(exact, 1e-3, random_state=0)
+    assert "of 2 clusters cannot be told from noise" in said(noised, bounds=(-9, 9))
+    assert "with delta=1e-06 there would be" in said(noised, bounds=(-9, 9))
+    clear = release(exact, 1e3, random_state=0)
+    assert "noise" not in said(clear, bounds=(-9, 9))
+    low = Sketch.of(X, 0.02 * rng.standard_normal((2, 60)))
+    outside = release(low, 1e6, random_state=0)
+    assert "data lie outside the bounds" in said(outside, bounds=(30, 40))
+    assert "data lie outside" not in said(outside, bounds=(-9, 9))

@@ -20,11 +20,17 @@ from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._mixture_decoder import cell_variance
 from privclust.kmeans._moments import Moments, estimate_moments
-from privclust.kmeans._noise_check import OUTSIDE, noise_message, warn_of_noise
-from privclust.kmeans._release import delta_advice, promise, smaller_noise
+from privclust.kmeans._noise_check import warn_of_noise
+from privclust.kmeans._release import promise, smaller_noise
 from privclust.kmeans._release import uncharged_release as release
 from privclust.kmeans._sketch import Sketch
-from privclust.kmeans._sketch_decoding import count_noise, decode, leaves_box, mean_features
+from privclust.kmeans._sketch_decoding import (
+    count_noise,
+    decode,
+    hidden_by_noise,
+    leaves_box,
+    mean_features,
+)
 from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
 from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.budget import charge
@@ -322,17 +328,12 @@ class CompressiveKMeans(
 
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""
-        self.is_clear_, self.explained_ = decoded.is_clear, decoded.explained
         box = self._box_of_data
         elsewhere = any(leaves_box(pilot, box) for pilot in self._pilots)
-        self.is_outside_bounds_ = decoded.is_outside or elsewhere
-        if self.epsilon is None:
-            return
-        advice = delta_advice(self.sketch_) if self.delta == 0 else ""
-        message = noise_message(self.is_clear_, advice)
-        if self.is_outside_bounds_:
-            message = "; ".join([OUTSIDE, *([message] if message else [])])
-        warn_of_noise(message)
+        decoded = replace(decoded, is_outside=decoded.is_outside or elsewhere)
+        self.is_clear_, self.explained_ = decoded.is_clear, decoded.explained
+        self.is_outside_bounds_ = decoded.is_outside
+        warn_of_noise(hidden_by_noise(self.sketch_, decoded))
 
     def _moments(self, X):
         """Return where the data are, the sketches this took, and the share of budget left."""

@@ -18,6 +18,8 @@ from privclust.kmeans._mixture_decoder import (
     expected_residual,
 )
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
+from privclust.kmeans._noise_check import OUTSIDE, noise_message
+from privclust.kmeans._release import delta_advice
 from privclust.kmeans._sketch import Sketch
 from privclust.kmeans._sketch_check import is_outside
 from privclust.privacy.bounds import Box, checked_box
@@ -132,6 +134,32 @@ def leaves_box(sketch: Sketch, box: Box) -> bool:
     features, noise, n_samples = mean_features(sketch)
     of_masks = (1.0 - sketch.alpha_r) / (sketch.alpha_r * n_samples)
     return is_outside(features, sketch.frequencies, noise + of_masks, count_noise(sketch), box)
+
+
+def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
+    """Return what the noise of a sketch hides of its clusters; empty if nothing, or no noise."""
+    if sketch.noise is None:
+        return ""
+    clusters = noise_message(decoded.is_clear, delta_advice(sketch))
+    return "; ".join(filter(None, [OUTSIDE if decoded.is_outside else "", clusters]))
+
+
+def summary(sketch: Sketch, decoded: Decoded) -> str:
+    """Return a line on how much the clusters explain of a sketch, and what noise hides.
+
+    Examples
+    --------
+    >>> from privclust.kmeans import draw_frequencies
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
+    >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))
+    >>> summary(sketch, decode(sketch, 2, random_state=0))
+    '2 clusters explain 100 % of what one leaves of the sketch'
+    """
+    k, part = len(decoded.centers), decoded.explained
+    line = f"{k} clusters explain {part:.0%} of what one leaves of the sketch".replace("%", " %")
+    hidden = hidden_by_noise(sketch, decoded)
+    return "; ".join(filter(None, [line if k > 1 else "", hidden]))
 
 
 def mean_features(sketch: Sketch):
