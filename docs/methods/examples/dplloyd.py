@@ -1,6 +1,9 @@
+import warnings
+
 import numpy as np
 
 from privclust.kmeans import DPLloyd, LloydKMeans
+from privclust.privacy import NoiseWarning
 
 rng = np.random.default_rng(0)
 towns = np.array([[-0.6, 0.0], [0.0, 0.5], [0.6, -0.3]])
@@ -8,6 +11,7 @@ X = rng.normal(np.repeat(towns, 4_000, axis=0), 0.1).clip(-1, 1)
 
 least = LloydKMeans(3, random_state=0).fit(X).inertia_
 models = {}
+warnings.simplefilter("ignore", NoiseWarning)  # is_clear_ says the same
 for epsilon in (0.02, 0.1, 1.0):
     # random_state=1 repeats this page; leave it out for a release, so that noise has no seed
     models[epsilon] = DPLloyd(
@@ -21,7 +25,8 @@ for epsilon in (0.02, 0.1, 1.0):
     ).fit(X)
     centers = models[epsilon].cluster_centers_
     error = ((X[:, None] - centers) ** 2).sum(axis=2).min(axis=1).sum()
-    print(f"epsilon {epsilon}: {error / least:.3f} times the error without privacy")
+    clear = models[epsilon].is_clear_.sum()
+    print(f"epsilon {epsilon}: {error / least:.3f} times the least error, {clear} of 3 clear")
 print(models[1.0].guarantee_)
 
 # %% picture
