@@ -212,7 +212,7 @@ def test_files_that_are_not_what_their_names_say(tmp_path):
     with pytest.raises(ValueError, match=r"holds datetime64\[D\] .*; turn times into numbers"):
         joined(path)
     pd.DataFrame({"day": pd.to_datetime(["2026-01-31"])}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(ValueError, match="column 'day' holds timestamp.*; turn times into"):
+    with pytest.raises(ValueError, match=r"column 'day' holds timestamp.*; turn times into"):
         chunks(tmp_path / "x.parquet")
 
 
