@@ -44,7 +44,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
-from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
+from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
 from privclust.kmeans._atoms import (
     LOGISTIC_EDGE,
     least_squares_problem,
@@ -69,6 +69,7 @@ _RESIDUAL_DEVIATIONS = 3.0  # of a residual, by which covariances may explain mo
 _LEAST_IMPROVEMENT = 0.02  # of the residual; a repair of less is the last
 _REPAIR_PLACES, _REPAIR_REACH = 100, 2.0  # where a better place for an atom is looked for
 _POINTS_PER_CLUSTER, _FEW_POINTS_PER_CLUSTER = 4000, 400  # drawn for Lloyd's algorithm
+_CHECKED_POINTS = 100  # per cluster, that tell whether it is more than noise
 _LLOYD_STARTS = 30  # by k-means++, on the fewer points
 _FEW_ITERATIONS, _MOST_ITERATIONS = 30, 300  # of Lloyd's algorithm
 _FINE_TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4  # of Lloyd's algorithm; rough where noise is wide
@@ -394,8 +395,7 @@ def decode_mixture(
     centers, weights = kmeans_of_mixture(*scaled, start, rng, tolerance)
     variances = problem.unit**2 * best[2]
     explained = problem.explained(best, least)
-    places = (centers - problem.origin) / problem.unit
-    is_clear = holds_most(places, clear, density)
+    is_clear = _clear_centers((centers - problem.origin) / problem.unit, clear, density)
     return Decoded(centers, weights, variances, least, expected, explained, is_clear)
 
 
@@ -421,6 +421,20 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOL
     centers, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, tolerance)
     counts, _, _ = nearest_center_statistics(points, centers)
     return centers, counts / len(points)
+
+
+def _clear_centers(centers, clear, density):
+    """Return which centers have points that are clear, by points drawn as for Lloyd's algorithm."""
+    weights, means, spreads = density
+    k, total = len(centers), weights.sum()
+    if not total > 0.0:
+        return np.zeros(k, dtype=bool)
+    rng = np.random.default_rng(0)  # so that the check changes no other draw
+    points = _points_of_mixture(weights / total, means, spreads, _CHECKED_POINTS * k, rng)
+    labels = nearest_center(points, centers)
+    n_points = np.bincount(labels, minlength=k)
+    n_clear = np.bincount(labels, weights=holds_most(points, clear, density), minlength=k)
+    return (n_points > 0) & (n_clear >= 0.5 * n_points)
 
 
 def _points_of_mixture(weights, centers, spreads, n_points, rng):
