@@ -140,7 +140,7 @@ def test_a_row_tells_how_many_were_projected_with_it(monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="PrivateRandomProjection: rows x and -x of norm R differ by 2 R times the norm of P at most",
+    claim="PrivateRandomProjection: two rows of norm R differ by 2 R times the norm of P",
     before="rounded sums, with no proof that their difference keeps to it",
     now="at most that, in rational arithmetic, for the worst row and its neighbourhood",
 )
