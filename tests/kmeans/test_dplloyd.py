@@ -275,7 +275,9 @@ def test_rows_that_are_not_numbers_are_refused_where_none_are_clipped(bad):
         with pytest.raises(ValueError, match=r"NaN|infinity"):
             model(**params).fit(X)
     with pytest.raises(ValueError, match=r"NaN|infinity"):
-        model().fit(three_groups(20)).predict(X)
+        model(out_of_bounds="error").fit(three_groups(20)).predict(X)
+    fitted = model().fit(X)  # what a fit takes, its centers are nearest to
+    np.testing.assert_array_equal(fitted.predict(X), fitted.labels_)
 
 
 @pytest.mark.parametrize("bounded", [{}, {"norm_bound": None, "bounds": (-1, 1)}])
