@@ -6,19 +6,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.mixtures import MixtureParameters
+from privclust.mixtures import MixtureParameters, _frames
 from privclust.mixtures._frames import (
     _least_product,
     chi_radius,
-    clipped_moments,
     clipping_factor,
     release_moments,
     statistic_weights,
 )
+from privclust.mixtures._perturbations import rounding
 from privclust.privacy import SystemEntropy
 
 TYPES = ("spherical", "diag", "full")
 ROUNDING = 1 + 1e-9
+
+
+def clipped_moments(X, p, radius, *, hard=False):
+    """Counts, sums and second moments as numbers, of rows in units of the radius."""
+    exact = _frames.clipped_moments(X, p, radius, hard=hard)
+    counts, sums, seconds = map(np.asarray, (exact.counts, exact.sums, exact.second_moments))
+    return counts, sums * exact.unit, seconds * exact.unit**2
 
 
 @pytest.fixture
@@ -30,16 +37,17 @@ def released(monkeypatch):
     caught = []
 
     def catch(value, sigma, source):
-        caught.append((value.copy(), sigma))
-        return value
+        caught.append((np.asarray(value), sigma))
+        return np.asarray(value)
 
     monkeypatch.setattr("privclust.privacy.noise.add_gaussian", catch)
 
     def vector(X, frames, radius, weights, *, share=1.0, hard=False):
         caught.clear()
-        moments = release_moments(X, frames, radius, weights, weights.noise(share), None, hard=hard)
-        ((value, sigma),) = caught
-        return value.ravel(), sigma, moments
+        noise = weights.noise(share)
+        moments = release_moments(X, frames, radius, weights, noise, None, hard=hard)
+        ((value, sigmas),) = caught  # the same noise as sigma on the value times sigma / sigmas
+        return (value * (noise.sigma / sigmas)).ravel(), noise.sigma, moments
 
     return vector
 
@@ -85,7 +93,9 @@ def test_moments_are_those_of_the_definition(random_mixture, kind, d, k, hard):
     for radius in (chi_radius(d, 0.3), chi_radius(d, 0.95)):
         found = clipped_moments(X, p, radius, hard=hard)
         for value, expected in zip(found, plain_moments(X, p, radius, hard), strict=True):
-            np.testing.assert_allclose(value, expected, rtol=0, atol=1e-9)
+            # rows and what they add are rounded to 2^-18 of the radius and better
+            np.testing.assert_allclose(value, expected, rtol=0, atol=1501 * 2.0**-15)
+            assert np.abs(value - expected).mean() < 12 * math.sqrt(1501) * 2.0**-16
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -140,10 +150,13 @@ def test_no_row_is_longer_than_one_however_far_or_narrow(random_mixture, scale):
     rng = np.random.default_rng(0)
     for p in (narrow_frame(1e-14)[0], random_mixture("full", 3, 2, 0)):
         for row in scale * rng.standard_normal((200, 2)):
-            counts, sums, seconds = clipped_moments(row[None], p, 2.0)
-            assert counts.sum() == pytest.approx(1.0, abs=1e-12)
-            assert np.linalg.norm(sums, axis=1).sum() <= ROUNDING
-            assert np.linalg.norm(seconds, axis=(1, 2)).sum() <= ROUNDING
+            exact = _frames.clipped_moments(row[None], p, 2.0)
+            parts = exact.counts, exact.sums, exact.second_moments
+            counts, sums, seconds = map(np.asarray, parts)
+            assert counts.sum() == pytest.approx(1.0, abs=1e-8)
+            shared = rounding(p.n_components, 2, "l2")
+            assert np.linalg.norm(sums, axis=1).sum() <= shared
+            assert np.linalg.norm(seconds, axis=(1, 2)).sum() <= shared
 
 
 # --- sensitivity -----------------------------------------------------------------------------
@@ -197,7 +210,9 @@ def test_one_row_moves_a_release_by_at_most_its_sensitivity(
         p = random_mixture(kind, k, d, seed)
         if seed % 2:  # components that do not overlap
             p = MixtureParameters(p.weights, 100.0 * p.means, p.covariances, kind)
-        weights = statistic_weights(kind, d, radius, with_counts=with_counts)
+        weights = statistic_weights(
+            kind, d, radius, n_components=1 if hard else k, with_counts=with_counts
+        )
 
         def vector_of(row, p=p, radius=radius, weights=weights, hard=hard):
             return released(row[None], p, radius, weights, hard=hard)[0]
@@ -238,9 +253,7 @@ def test_noise_is_sensitivity_over_share(random_mixture, released):
     p = random_mixture("full", 3, 2, 0)
     weights = statistic_weights("full", 2, 2.0)
     _, sigma, moments = released(np.ones((4, 2)), p, 2.0, weights, share=0.3)
-    # what is drawn is larger by the margin for rounding
-    assert sigma == pytest.approx(weights.sensitivity / 0.3 * (1 + 1e-6), rel=1e-12)
-    sigma /= 1 + 1e-6
+    assert sigma == pytest.approx(weights.sensitivity / 0.3, rel=1e-12)
     assert moments.count_noise == pytest.approx(sigma / weights.counts, rel=1e-12)
     assert moments.sum_noise == pytest.approx(sigma / weights.sums, rel=1e-12)
     assert moments.second_noise == pytest.approx(sigma / weights.seconds, rel=1e-12)

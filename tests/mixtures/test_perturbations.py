@@ -118,8 +118,8 @@ def test_what_is_noised_is_what_the_search_is_over(kind, noise):
     seen = {}
 
     def spy(name):
-        def release(value, source):
-            seen[name] = value.ravel()
+        def release(value, source, weight=1.0):
+            seen[name] = (value * weight).ravel()
             return value
 
         return SimpleNamespace(mechanism="laplace", release=release)

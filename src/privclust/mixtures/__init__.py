@@ -3,6 +3,7 @@
 from privclust.mixtures._adaptive import AdaptiveGaussianMixture
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
+from privclust.mixtures._exact_statistics import ExactStatistics, exact_statistics
 from privclust.mixtures._parameters import MixtureParameters, sample
 from privclust.mixtures._perturbations import PlanSettings, budget_share, perturbations
 from privclust.mixtures._private_em import PrivateGaussianMixture
@@ -16,6 +17,7 @@ from privclust.mixtures._statistics import (
 
 __all__ = [
     "AdaptiveGaussianMixture",
+    "ExactStatistics",
     "GaussianMixtureEM",
     "MixtureParameters",
     "MixturePrior",
@@ -24,6 +26,7 @@ __all__ = [
     "Statistics",
     "budget_share",
     "centred_statistics",
+    "exact_statistics",
     "expected_statistics",
     "log_density",
     "maximum_a_posteriori",

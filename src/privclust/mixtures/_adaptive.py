@@ -21,24 +21,25 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._frames import (
+    StatisticWeights,
     chi_radius,
     clipping_factor,
     release_moments,
     statistic_weights,
 )
+from privclust.mixtures._noise_check import clear_components, warn_of_hidden
 from privclust.mixtures._parameters import (
     MixtureParameters,
     outer_products,
@@ -49,8 +50,10 @@ from privclust.mixtures._perturbations import RELATION
 from privclust.privacy import Guarantee
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ _WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.05, 0.025, 0.025  # added at e
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
-class AdaptiveGaussianMixture(FittedMixture):
+class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Differentially private Gaussian mixture, measured in frames that follow the data.
 
     Beyond the DP-EM paper: at the same privacy it needs a small part of the rows, finds small and
@@ -102,8 +105,10 @@ class AdaptiveGaussianMixture(FittedMixture):
         generous: at epsilon = 1 a bound 30 times too large costs 8,000 rows less than 0.05 nats;
         with few it hurts. None takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound with a warning, or refused. Neither the
-        warning nor an error is covered by the guarantee: keep them as private as X.
+        What happens to longer rows: drawn in to the bound with a warning, or refused. With
+        ``"clip"`` and a bound, rows may be infinite or no numbers: of infinite entries those alone
+        count, NaN counts as 0. Neither the warning nor an error is covered by the guarantee: keep
+        them as private as X.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise from the operating system, for release (needs ``privclust[secure]``);
         anything else is for reproduction.
@@ -113,12 +118,22 @@ class AdaptiveGaussianMixture(FittedMixture):
     parameters_ : MixtureParameters
         The mixture; `weights_`, `means_` and `covariances_` are its parts.
     guarantee_ : privclust.privacy.Guarantee
+    is_clear_ : ndarray of shape (n_components,)
+        Whether noise cannot have made a component: its last noised count exceeds three standard
+        deviations of the noise, which moves its mean by less than a quarter of what its rows are
+        drawn in to.
     n_iter_ : int
 
     Raises
     ------
     ValueError
-        By `fit`, for parameters out of range, more components than rows, NaN or infinite rows.
+        By `fit`, for parameters out of range, more components than rows, 2^29 rows or more; for NaN
+        or infinite rows where rows are not drawn in to a given bound.
+
+    Warns
+    -----
+    NoiseWarning
+        By `fit`, if components cannot be told from noise.
 
     References
     ----------
@@ -134,7 +149,7 @@ class AdaptiveGaussianMixture(FittedMixture):
     True
     """
 
-    _FITTED = ("n_iter_", "guarantee_")
+    _FITTED = ("n_iter_", "guarantee_", "is_clear_")
 
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
 
@@ -175,27 +190,71 @@ class AdaptiveGaussianMixture(FittedMixture):
         -------
         self
         """
-        X = validate_data(self, X, dtype=np.float64, order="C")
+        X = private_records(self, X)
         check_parameters(self, X)
         delta = None if self.accounting == "cdp" else float(self.delta)
         share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
         X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        run = _Run(X, bound, self.covariance_type, source)
-        whole = run.locate(share * math.sqrt(STAGES.global_part))
-        start = run.start(whole, self.n_components, share * math.sqrt(STAGES.cell_part))
-        rest = 1.0 - STAGES.global_part - STAGES.cell_part
-        self.parameters_ = run.refine(start, self.max_iter, share * math.sqrt(rest))
-        self.n_iter_ = self.max_iter
+        shape = self.covariance_type, X.shape[1], self.n_components
+        plan = release_plan(*shape, self.max_iter, share)
+        words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
         self.guarantee_ = Guarantee.of(
-            run.releases(),
+            [part.noise.statement(part.name, noise=words) for part in plan.values()],
             "none" if leaks else "cdp" if self.accounting == "cdp" else "approximate",
             RELATION,
             delta=self.delta,
             seeded=is_seeded(source),
-            caveats=leaks,
+            caveats=leaks or caveats_of_bounds(self),
         )
+        charge(self.guarantee_)
+        self._run(_Run(X, bound, self.covariance_type, plan, source))
+        self.n_iter_ = self.max_iter
         return self
+
+    def _run(self, run):
+        """Set the mixture, and which components noise cannot have made."""
+        mixture = run.refine(run.start(run.locate(), self.n_components))
+        self.parameters_ = mixture.stretched(run.bound)
+        self.is_clear_ = run.is_clear
+        warn_of_hidden(self.is_clear_)
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One kind of release: what it is of, how it weighs its parts, and its noise, with a count."""
+
+    name: str
+    weights: StatisticWeights
+    noise: Gaussian
+
+
+def release_plan(
+    kind: str, n_features: int, n_components: int, n_iter: int, share: float
+) -> dict[str, PlannedRelease]:
+    """Return all releases of a fit, by their kind, in their order."""
+    radius = chi_radius(n_features, STAGES.kept)
+    rest = 1.0 - STAGES.global_part - STAGES.cell_part
+
+    def planned(name, part, rounds, count, weights):
+        noise = weights.noise(share * math.sqrt(part) / math.sqrt(rounds), count)
+        return PlannedRelease(name, weights, noise)
+
+    def located(scale, count):
+        weights = statistic_weights(kind, n_features, scale, with_counts=False)
+        name, rounds = "mean and covariance of all rows", STAGES.global_rounds
+        return planned(name, STAGES.global_part, rounds, count, weights)
+
+    cells = statistic_weights(kind, n_features, radius)  # a row belongs to one alone
+    shared = statistic_weights(kind, n_features, radius, n_components=n_components)
+    rounds = STAGES.cell_rounds
+    return {
+        # the ball's radius is its bound; its rows are taken to vary in all directions alike
+        "ball": located(math.sqrt(n_features), 1),
+        "ellipsoid": located(radius, STAGES.global_rounds - 1),
+        "cells": planned("counts and moments of cells", STAGES.cell_part, rounds, rounds, cells),
+        "components": planned("moments of all components", rest, n_iter, n_iter, shared),
+    }
 
 
 def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
@@ -206,45 +265,36 @@ def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
 
 
 class _Run:
-    """The three stages on one data set, and the releases they made."""
+    """The three stages on one data set, by the releases of a plan; in units of the bound."""
 
-    def __init__(self, X, bound, covariance_type, source):
+    def __init__(self, X, bound, covariance_type, plan, source):
         self.X, self.bound, self.kind, self.source = X, bound, covariance_type, source
+        self.plan = plan
         self.rng = unprotected_generator(source)
         self.n, self.d = X.shape
         self.radius = chi_radius(self.d, STAGES.kept)
         self.per_entry = self.d if covariance_type == "spherical" else 1
-        self.noises: dict[tuple[str, Gaussian], int] = {}  # how often each was added
 
-    def measure(self, frames, radius, share, name, *, with_counts=True, hard=False, weights=None):
-        """Release moments and note what it cost."""
-        if weights is None:
-            weights = statistic_weights(self.kind, self.d, radius, with_counts=with_counts)
-        noise = weights.noise(share)
-        self.noises[name, noise] = self.noises.get((name, noise), 0) + 1
-        return release_moments(self.X, frames, radius, weights, noise, self.source, hard=hard)
+    def measure(self, kind, frames, radius):
+        """Release moments as planned."""
+        planned = self.plan[kind]
+        return release_moments(
+            self.X,
+            frames,
+            radius,
+            planned.weights,
+            planned.noise,
+            self.source,
+            bound=self.bound,
+            hard=kind == "cells",
+        )
 
-    def releases(self):
-        """Return what was released, in the order of the first of each kind."""
-        words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
-        return [
-            replace(noise, count=count).statement(name, noise=words)
-            for (name, noise), count in self.noises.items()
-        ]
-
-    def locate(self, share):
+    def locate(self):
         """Return one Gaussian for all rows, a frame in which few are clipped."""
-        share /= math.sqrt(STAGES.global_rounds)
-        ball = self.bound**2 * _unit(self.kind, 1, self.d)
-        frame = self._mixture(np.ones(1), np.zeros((1, self.d)), ball)
+        frame = self._mixture(np.ones(1), np.zeros((1, self.d)), _unit(self.kind, 1, self.d))
         radius, first = 1.0, True
         for turn in range(STAGES.global_rounds):
-            # the ball's radius is its bound; its rows are taken to vary in all directions alike
-            scale = math.sqrt(self.d) if first else radius
-            weights = statistic_weights(self.kind, self.d, scale, with_counts=False)
-            moments = self.measure(
-                frame, radius, share, "mean and covariance of all rows", weights=weights
-            )
+            moments = self.measure("ball" if first else "ellipsoid", frame, radius)
             shift = _shortened(radius * moments.sums / self.n, radius)
             seconds = radius**2 * moments.seconds / self.n / self.per_entry
             noise = radius**2 * moments.second_noise / self.n / self.per_entry
@@ -258,14 +308,13 @@ class _Run:
             radius, first = self.radius, False
         return frame
 
-    def start(self, whole, k, share):
+    def start(self, whole, k):
         """Return a start from noised cells: EM on synthetic rows."""
-        share /= math.sqrt(STAGES.cell_rounds)
         n_cells = STAGES.cells * k
         centers = _spread(n_cells, self.d, self.rng)
         shapes = _unit(self.kind, n_cells, self.d)
         for _ in range(STAGES.cell_rounds):
-            counts, noise, centers, shapes = self._measure_cells(whole, centers, share)
+            counts, noise, centers, shapes = self._measure_cells(whole, centers)
         kept = np.maximum(counts - noise, 0.0)
         kept = kept / kept.sum() if kept.sum() > 0 else np.full(n_cells, 1.0 / n_cells)
         cells = self._in_frame(whole, kept, centers, shapes)
@@ -276,19 +325,19 @@ class _Run:
                 k,
                 covariance_type=self.kind,
                 n_init=_STARTS,
-                reg_covar=1e-6 * self.bound**2,
+                reg_covar=1e-6,
                 random_state=self.rng,
             ).fit(rows)
         weights = np.maximum(em.weights_, 0.2 / k)
         return self._mixture(weights / weights.sum(), em.means_, em.covariances_)
 
-    def _measure_cells(self, whole, centers, share):
+    def _measure_cells(self, whole, centers):
         """Release the cells' moments; return counts, their noise, and centers and shapes."""
         n_cells = len(centers)
         frames = self._in_frame(
             whole, np.full(n_cells, 1.0 / n_cells), centers, _unit(self.kind, n_cells, self.d)
         )
-        moments = self.measure(frames, self.radius, share, "counts and moments of cells", hard=True)
+        moments = self.measure("cells", frames, self.radius)
         counts = moments.counts + (self.n - moments.counts.sum()) / n_cells
         divisor = np.maximum(counts, 2.0 * moments.count_noise)
         shifts = self.radius * moments.sums / divisor[:, None]
@@ -306,14 +355,13 @@ class _Run:
         shapes = shapes + _times(gain, _spectral(seconds, 0.02, 2.0))
         return np.maximum(counts, 0.0), moments.count_noise, centers + shifts, shapes
 
-    def refine(self, mixture, n_iter, share):
+    def refine(self, mixture):
         """Return the mixture after EM in local frames."""
-        share /= math.sqrt(n_iter)
         k = mixture.n_components
         doubts = np.full((3, k), _START_VARIANCE)  # of weights, means and covariances
         kappa = clipping_factor(self.d, self.radius)
-        for _ in range(n_iter):
-            moments = self.measure(mixture, self.radius, share, "moments of all components")
+        for _ in range(self.plan["components"].noise.count):
+            moments = self.measure("components", mixture, self.radius)
             counts, doubts[0] = self._filtered_counts(mixture.weights, moments, doubts[0])
             divisor = np.maximum(counts, 2.0 * moments.count_noise)
             noise = self.radius * moments.sum_noise / divisor
@@ -329,6 +377,9 @@ class _Run:
             shapes = unit + _times(gain, measured - unit - outer_products(shifts, unit.ndim))
             moved = self._moved(mixture, shifts, _spectral(shapes, *_SHAPE_CHANGE))
             mixture = self._mixture(counts / self.n, moved.means, moved.covariances)
+        self.is_clear = clear_components(
+            moments.counts, moments.count_noise, moments.sum_noise, self.d
+        )
         return mixture
 
     def _filtered_counts(self, weights, moments, doubt):
@@ -343,8 +394,8 @@ class _Run:
 
     def _mixture(self, weights, means, covariances):
         """Return a mixture with means in the ball, variances from the least to the ball's own."""
-        covariances = _spectral(covariances, _LEAST_VARIANCE * self.bound**2, self.bound**2)
-        return MixtureParameters(weights, _shortened(means, self.bound), covariances, self.kind)
+        covariances = _spectral(covariances, _LEAST_VARIANCE, 1.0)
+        return MixtureParameters(weights, _shortened(means, 1.0), covariances, self.kind)
 
     def _moved(self, frames, shifts, shapes):
         """Return each frame's Gaussian moved and reshaped by amounts in its own units."""

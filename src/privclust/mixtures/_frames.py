@@ -17,6 +17,11 @@ For two rows,
 
 as responsibilities sum to one; and :math:`\phi' \phi' \ge a^2 + b^2 t + c^2 t^2` at
 :math:`t = v'v' \in [-1, 1]`. The diagonal of v v' is a part of it, and changes by no more.
+
+That holds for v as it is rounded. Responsibilities shared by K components are rounded as well, as
+in `privclust.mixtures._perturbations`: both rows change the release by another
+:math:`2 \sqrt{K d (b^2 + 2 c^2)}\, 2^{-19}` (and less), a part of :math:`\sqrt{K d}\, 2^{-18}` of
+:math:`\sqrt{2 (a^2 + b^2 + c^2)}` at most.
 """
 
 from __future__ import annotations
@@ -27,11 +32,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from privclust.mixtures import _kernels
-from privclust.mixtures._noised_statistics import add_noise
+from privclust.core.fixed_point import FACTOR_BITS, unit_margin
+from privclust.mixtures import _exact_kernels
+from privclust.mixtures._exact_statistics import ExactStatistics, checked_rows, of_fixed_point
+from privclust.mixtures._noised_statistics import add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
-from privclust.mixtures._perturbations import joint_noise
+from privclust.mixtures._perturbations import RELATION, rounding
+from privclust.privacy import Sensitivity
 from privclust.privacy.measurements import Gaussian
+from privclust.privacy.noise import NoiseSource
 
 
 @dataclass(frozen=True)
@@ -43,13 +52,19 @@ class StatisticWeights:
     seconds: float
     sensitivity: float
 
-    def noise(self, share: float) -> Gaussian:
-        """Return what a release gets that costs share^2 / 2 in zCDP."""
-        return joint_noise(self.sensitivity, "privclust.mixtures._frames", share)
+    def noise(self, share: float, count: int = 1) -> Gaussian:
+        """Return what each of so many releases gets that costs share^2 / 2 in zCDP."""
+        bound = Sensitivity(self.sensitivity, "l2", RELATION, "privclust.mixtures._frames")
+        return Gaussian.of_share(bound, share, count)
 
 
 def statistic_weights(
-    covariance_type: str, n_features: int, radius: float, *, with_counts: bool = True
+    covariance_type: str,
+    n_features: int,
+    radius: float,
+    *,
+    n_components: int = 1,
+    with_counts: bool = True,
 ) -> StatisticWeights:
     """Return the weights that cost the fitted density least.
 
@@ -57,6 +72,7 @@ def statistic_weights(
     multiple of 1 / 2 a^2; that on a sum d r^2 / 2 b^2; that on second moments p r^4 / c^2 with p a
     quarter of the free entries. A given sum of squares is divided best as the roots of these.
     The radius r is in standard deviations; where the count is public a is 0 (not `with_counts`).
+    `n_components` is how many share a row: 1 where it belongs to one alone.
 
     Examples
     --------
@@ -75,7 +91,8 @@ def statistic_weights(
         a2 = max(a2, -_least_product(b2, c2))  # then phi'phi' >= 0
         least = 0.0
     squared = 2.0 * (a2 + b2 + c2) + 2.0 * max(0.0, -least)
-    return StatisticWeights(math.sqrt(a2), math.sqrt(b2), math.sqrt(c2), math.sqrt(squared))
+    sensitivity = math.sqrt(squared) * rounding(n_components, d, "l2")
+    return StatisticWeights(math.sqrt(a2), math.sqrt(b2), math.sqrt(c2), sensitivity)
 
 
 def _least_product(b2: float, c2: float) -> float:
@@ -105,37 +122,49 @@ def release_moments(
     radius: float,
     weights: StatisticWeights,
     noise: Gaussian,
-    source,
+    source: NoiseSource,
     *,
+    bound: float = 1.0,
     hard: bool = False,
 ) -> FrameMoments:
     """Release the moments of rows in the frames of a mixture's components.
 
     Each component is a frame of a radius r in its standard deviations, and decides with the others
-    who belongs to it; `hard`: a row belongs to the nearest alone, in standard deviations. Noise
-    comes from the weights.
+    who belongs to it; `hard`: a row belongs to the nearest alone, in standard deviations. Frames
+    are in units of the `bound` on rows. Noise comes from the weights.
     """
-    counts, sums, seconds = clipped_moments(X, frames, radius, hard=hard)
-    a, b, c = weights.counts or math.inf, weights.sums, weights.seconds
-    noised = add_noise({"joint": noise}, weights.counts * counts, b * sums, c * seconds, source)
-    moments = noised.counts / a, noised.sums / b, noised.second_moments / c
-    return FrameMoments(*moments, noise.sigma / a, noise.sigma / b, noise.sigma / c)
+    exact = clipped_moments(X, frames, radius, bound=bound, hard=hard)
+    abc = weights.counts, weights.sums, weights.seconds
+    parts = exact.counts, exact.sums, exact.second_moments
+    noised = add_joint_noise(noise, *parts, source, abc).of_unit(exact.unit)
+    noises = [noise.sigma / (weight or math.inf) for weight in abc]
+    return FrameMoments(noised.counts, noised.sums, noised.second_moments, *noises)
 
 
 def clipped_moments(
-    X: np.ndarray, frames: MixtureParameters, radius: float, *, hard: bool = False
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    X: np.ndarray,
+    frames: MixtureParameters,
+    radius: float,
+    *,
+    bound: float = 1.0,
+    hard: bool = False,
+) -> ExactStatistics:
     """Return counts, sums and second moments in frames, without noise.
 
-    Shapes as in `FrameMoments`, arguments as for `release_moments`.
+    Arguments as for `release_moments`.
     """
-    counts, sums, seconds = _kernels.clipped_moments(
-        np.ascontiguousarray(X), frames.log_scales, frames.means, frames.whitening, radius, hard
+    unit = unit_margin(X.shape[1], FACTOR_BITS)
+    totals, moments = _exact_kernels.clipped_moments(
+        checked_rows(X),
+        1.0 / bound,
+        frames.log_scales,
+        frames.means,
+        frames.whitening,
+        radius,
+        unit,
+        hard,
     )
-    if frames.covariance_type == "full":
-        seconds = np.tril(seconds) + np.tril(seconds, -1).transpose(0, 2, 1)
-    seconds = seconds.reshape(frames.covariances.shape)
-    return counts, sums / radius, seconds / radius**2
+    return ExactStatistics(*of_fixed_point(totals, moments, frames), unit)
 
 
 def chi_radius(n_features: int, part: float) -> float:

@@ -24,7 +24,7 @@ _FAR = 1e300
 
 
 @part()
-def _block_size(n_features, n_components):
+def block_size(n_features, n_components):
     """Points of a block: a multiple of 32."""
     return min(_BLOCK, max(_LEAST_BLOCK, _CACHE // (2 * n_features + n_components) // 32 * 32))
 
@@ -39,7 +39,7 @@ def _even_means(means):
 
 
 @part()
-def _even_whitening(whitening):
+def even_whitening(whitening):
     """Whitening factors with a row and a column of zeros for the feature that is filled in."""
     k, rows, columns = whitening.shape
     factors = np.zeros(
@@ -50,7 +50,7 @@ def _even_whitening(whitening):
 
 
 @part()
-def _load(X, is_transposed, start, m, block):
+def load(X, is_transposed, start, m, block):
     """Copy points start ... start + m to the columns of the block."""
     if is_transposed:
         for j in range(X.shape[0]):
@@ -257,10 +257,10 @@ def mixture_moments(X, is_transposed, log_scales, means, whitening):
     """
     n_components, d = means.shape
     n = X.shape[1] if is_transposed else X.shape[0]
-    size = _block_size(d, n_components)
+    size = block_size(d, n_components)
     centres = _even_means(means)
     even = centres.shape[1]
-    factors = _even_whitening(whitening)
+    factors = even_whitening(whitening)
     block, work = np.zeros((even, size)), np.empty((2, size))
     terms = np.empty((n_components, size))
     peak, total, inverse = np.empty(size), np.empty(size), np.empty(size)
@@ -270,7 +270,7 @@ def mixture_moments(X, is_transposed, log_scales, means, whitening):
     per_log = max(1, int(_PRODUCT_LIMIT / np.log(n_components + 1.0)))
     for start in range(0, n, size):
         m = min(size, n - start)
-        _load(X, is_transposed, start, m, block)
+        load(X, is_transposed, start, m, block)
         _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
         _normalise(terms, m, peak, total, inverse)
         log_likelihood += _sum_and_multiply(peak, total, product, m)
@@ -296,126 +296,21 @@ def _sum_and_multiply(peak, total, product, m):
     return partial
 
 
-@part(fastmath=REORDER)
-def _belong_to_nearest(terms, squared, m, peak):
-    """Let each point of the block belong to the component of least squared distance alone."""
-    for i in range(m):
-        peak[i] = np.inf
-    for k in range(terms.shape[0]):
-        for i in range(m):
-            peak[i] = squared[k, i] if squared[k, i] < peak[i] else peak[i]
-    for i in range(m):
-        is_free = True  # of ties, the first gets the point
-        for k in range(terms.shape[0]):
-            terms[k, i] = 1.0 if is_free and squared[k, i] == peak[i] else 0.0
-            is_free = is_free and terms[k, i] == 0.0
-
-
-@part(fastmath=REORDER)
-def _whiten(block, m, mean, whitening, out, squared):
-    """out = W (x - mean) for the points of the block, squared = |out|^2."""
-    rows, columns = whitening.shape
-    for j in range(0, mean.size, 2):
-        x, y = block[j], block[j + 1]
-        first, second = out[j], out[j + 1]
-        a, b = mean[j], mean[j + 1]
-        w00 = w11 = whitening[0, 0]
-        w10 = 0.0
-        if rows > 1:
-            w00, w11 = whitening[j, min(j, columns - 1)], whitening[j + 1, min(j + 1, columns - 1)]
-        if columns > 1:
-            w10 = whitening[j + 1, j]
-        if j == 0:
-            for i in range(m):
-                u, v = x[i] - a, y[i] - b
-                s, t = w00 * u, w10 * u + w11 * v
-                first[i], second[i] = s, t
-                squared[i] = s * s + t * t
-            continue
-        for i in range(m):
-            u, v = x[i] - a, y[i] - b
-            first[i] = w00 * u
-            second[i] = w10 * u + w11 * v
-        for c in range(0, j if columns > 1 else 0, 2):
-            p, q = block[c], block[c + 1]
-            e, f = mean[c], mean[c + 1]
-            v00, v01 = whitening[j, c], whitening[j, c + 1]
-            v10, v11 = whitening[j + 1, c], whitening[j + 1, c + 1]
-            for i in range(m):
-                u, v = p[i] - e, q[i] - f
-                first[i] += v00 * u + v01 * v
-                second[i] += v10 * u + v11 * v
-        for i in range(m):
-            squared[i] += first[i] * first[i] + second[i] * second[i]
-
-
-@part(fastmath=REORDER)
-def _clip(gamma, squared, m, radius, once, twice):
-    """Weights of first and second moments of rows drawn in to a radius; return the count."""
-    count = 0.0
-    for i in range(m):
-        g = gamma[i]
-        f = min(1.0, radius / np.sqrt(max(squared[i], 1e-300)))
-        count += g
-        once[i] = g * f
-        twice[i] = g * f * f
-    return count
-
-
-@kernel()
-def clipped_moments(X, log_scales, means, whitening, radius, hard):
-    """Counts, sums and second moments of v = W (x - mean), drawn in to a radius.
-
-    Shapes as for `mixture_moments`. The computed v is what is drawn in and summed: a row adds no
-    more than the radius allows however W is conditioned. With ``hard`` a point belongs to the
-    component of least |v| alone.
-    """
-    n, d = X.shape
-    n_components = means.shape[0]
-    size = _block_size(d, 2 * n_components)
-    centres, factors = _even_means(means), _even_whitening(whitening)
-    even = centres.shape[1]
-    block, work, white = np.zeros((even, size)), np.empty((2, size)), np.empty((even, size))
-    terms, squared = np.empty((n_components, size)), np.empty((n_components, size))
-    peak, total, inverse = np.empty(size), np.empty(size), np.empty(size)
-    once, twice = np.empty(size), np.empty(size)
-    counts, sums = np.zeros(n_components), np.zeros((n_components, even))
-    moments, no_moments = np.zeros(factors.shape), np.zeros(factors.shape[1:])
-    no_sums, origin = np.zeros(even), np.zeros(even)
-    for start in range(0, n, size):
-        m = min(size, n - start)
-        _load(X, False, start, m, block)
-        if hard:
-            for k in range(n_components):
-                _squared_distances(block, m, centres[k], factors[k], work, squared[k])
-            _belong_to_nearest(terms, squared, m, peak)
-        else:
-            _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
-            _normalise(terms, m, peak, total, inverse)
-        for k in range(n_components):
-            _whiten(block, m, centres[k], factors[k], white, squared[k])
-            counts[k] += _clip(terms[k], squared[k], m, radius, once, twice)
-            _accumulate(white, m, once, origin, work, sums[k], no_moments)
-            _accumulate(white, m, twice, origin, work, no_sums, moments[k])
-    rows, columns = whitening.shape[1:]
-    return counts, sums[:, :d].copy(), moments[:, :rows, :columns].copy()
-
-
 @kernel()
 def evaluate(X, is_transposed, log_scales, means, whitening, log_density, responsibilities):
     """Write log p(x) to (n,) and the responsibilities to (n, k), or to (0, k) for none."""
     n_components, d = means.shape
     n = X.shape[1] if is_transposed else X.shape[0]
-    size = _block_size(d, n_components)
+    size = block_size(d, n_components)
     centres = _even_means(means)
     even = centres.shape[1]
-    factors = _even_whitening(whitening)
+    factors = even_whitening(whitening)
     block, work = np.zeros((even, size)), np.empty((2, size))
     terms = np.empty((n_components, size))
     peak, total, inverse = np.empty(size), np.empty(size), np.empty(size)
     for start in range(0, n, size):
         m = min(size, n - start)
-        _load(X, is_transposed, start, m, block)
+        load(X, is_transposed, start, m, block)
         _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
         _normalise(terms, m, peak, total, inverse)
         for i in range(m):

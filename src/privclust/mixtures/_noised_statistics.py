@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
+from privclust.core.fixed_point import FixedPoint
 from privclust.mixtures._parameters import outer_products, per_component
 from privclust.mixtures._perturbations import Noise
+from privclust.privacy.measurements import Gaussian
+from privclust.privacy.noise import NoiseSource, Value
 
 _LARGEST = 1e50  # noised sums are cut here, so that squares of means in any units are finite
 _CONDITION = 1e-12  # least eigenvalue of a covariance as a part of its largest: rounding is below
@@ -25,6 +29,11 @@ class NoisedStatistics:
     counts: np.ndarray
     sums: np.ndarray
     second_moments: np.ndarray | None
+
+    def of_unit(self, unit: float) -> NoisedStatistics:
+        """Return those of rows that were measured in a unit, as a part of the ball's radius."""
+        seconds = None if self.second_moments is None else self.second_moments * unit**2
+        return NoisedStatistics(self.counts, self.sums * unit, seconds)
 
 
 @dataclass(frozen=True)
@@ -48,46 +57,66 @@ class FloorRates:
 
 def add_noise(
     plan: Mapping[str, Noise],
-    counts: np.ndarray,
-    sums: np.ndarray,
-    second_moments: np.ndarray | None,
-    source,
+    counts: Value,
+    sums: Value,
+    second_moments: Value | None,
+    source: NoiseSource,
 ) -> NoisedStatistics:
     """Release one iteration's statistics with the noise of a plan of `perturbations`."""
     if "joint" in plan:
-        return _add_joint_noise(plan["joint"], counts, sums, second_moments, source)
+        return add_joint_noise(cast(Gaussian, plan["joint"]), counts, sums, second_moments, source)
     noised_counts = plan["counts"].release(counts, source)
     noised_sums = plan["sums"].release(sums, source)
     if second_moments is None:
         return NoisedStatistics(noised_counts, noised_sums, None)
-    part = plan["second_moments"]
-    if second_moments.ndim < 3 or part.mechanism == "wishart":
+    part, shape = plan["second_moments"], second_moments.shape
+    if len(shape) < 3 or part.mechanism == "wishart":
         return NoisedStatistics(noised_counts, noised_sums, part.release(second_moments, source))
-    rows, columns = np.triu_indices(second_moments.shape[-1])
+    rows, columns = np.triu_indices(shape[-1])
     triangle = part.release(second_moments[:, rows, columns], source)
-    return NoisedStatistics(noised_counts, noised_sums, _symmetric(triangle, second_moments.shape))
+    return NoisedStatistics(noised_counts, noised_sums, _symmetric(triangle, shape))
 
 
-def _add_joint_noise(part, counts, sums, second_moments, source) -> NoisedStatistics:
-    """One vector of all statistics; a matrix enters with its Frobenius norm, by its triangle."""
-    parts = [counts[:, None], sums]
-    full = second_moments is not None and second_moments.ndim == 3
-    if full:
-        rows, columns = np.triu_indices(second_moments.shape[-1])
-        stretch = np.where(rows == columns, 1.0, np.sqrt(2.0))
-        parts.append(second_moments[:, rows, columns] * stretch)
+def add_joint_noise(
+    noise: Gaussian,
+    counts: Value,
+    sums: Value,
+    second_moments: Value | None,
+    source: NoiseSource,
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
+) -> NoisedStatistics:
+    """Release one vector of counts, sums and second moments, whose noise is divided by `weights`.
+
+    A matrix enters with its Frobenius norm, by its triangle. Of weight 0 counts are not released,
+    and are 0.
+    """
+    k, d = sums.shape
+    parts, scales = [counts[:, None], sums], [np.full(1, weights[0]), np.full(d, weights[1])]
+    if second_moments is not None and len(second_moments.shape) == 3:
+        rows, columns = np.triu_indices(d)
+        parts.append(second_moments[:, rows, columns])
+        scales.append(weights[2] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
     elif second_moments is not None:
-        parts.append(second_moments.reshape(len(counts), -1))
-    noised = part.release(np.hstack(parts), source)
-    n_features = sums.shape[1]
-    tail = noised[:, 1 + n_features :]
-    if full:
-        tail = _symmetric(tail / stretch, second_moments.shape)
-    elif second_moments is not None:
-        tail = tail.reshape(second_moments.shape)
-    return NoisedStatistics(
-        noised[:, 0], noised[:, 1 : 1 + n_features], None if second_moments is None else tail
+        parts.append(second_moments if len(second_moments.shape) == 2 else second_moments[:, None])
+        scales.append(np.full(parts[-1].shape[1], weights[2]))
+    dropped = int(weights[0] == 0.0)
+    noised = noise.release(
+        _beside(parts[dropped:]), source, weight=np.concatenate(scales[dropped:])
     )
+    noised_counts = np.zeros(k) if dropped else noised[:, 0]
+    noised = noised[:, 1 - dropped :]
+    if second_moments is None:
+        return NoisedStatistics(noised_counts, noised, None)
+    tail, shape = noised[:, d:], second_moments.shape
+    tail = _symmetric(tail, shape) if len(shape) == 3 else tail.reshape(shape)
+    return NoisedStatistics(noised_counts, noised[:, :d], tail)
+
+
+def _beside(parts: list) -> Value:
+    """Return the columns of several arrays, of fixed point if they are."""
+    if isinstance(parts[0], FixedPoint):
+        return FixedPoint(np.hstack([part.integers for part in parts]), parts[0].bits)
+    return np.hstack(parts)
 
 
 def _symmetric(triangle: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -113,6 +113,11 @@ class MixtureParameters:
             log_weights = np.log(self.weights)
         return log_weights + log_determinants - 0.5 * self.n_features * np.log(2.0 * np.pi)
 
+    def stretched(self, factor: float) -> MixtureParameters:
+        """Return the mixture of points times a factor."""
+        means, covariances = self.means * factor, self.covariances * factor**2
+        return MixtureParameters(self.weights, means, covariances, self.covariance_type)
+
     def full_covariances(self) -> np.ndarray:
         """Return the covariances as matrices, shape (k, d, d), whatever their type."""
         if self.covariance_type == "full":

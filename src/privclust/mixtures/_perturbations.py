@@ -30,15 +30,33 @@ The last two: |phi|^2 = 1 + |x|^2 + |x|^4 <= 3 and phi(x)'phi(x') = 1 + x'x' + (
 |gamma (x) phi - gamma' (x) phi'|^2 <= 3 + 3, attained by unit rows in different components. For
 independent Laplace noise of scale b on every entry rho is l2^2 / (2 b^2), since each entry is a
 pure release of its own.
+
+That is the textbook; what is computed is rounded (`privclust.mixtures._exact_kernels`). Rows are
+rounded so that they are in the ball still. Each component then gets, in place of gamma, gamma u and
+gamma u u', the numbers c, g and g u' with :math:`|c - \gamma| \le 2^{-31}` and
+:math:`|g_j - \gamma u_j| \le \eta = 2^{-19}`, where a gamma of sum 1 differs from the computed one
+by a part of (K + 2) 2^-53. For both rows of a replacement together, the statistics therefore change
+by more than the table says by at most (and less than)
+
+- in l1: :math:`2 K d \eta` for sums, :math:`2 K \sqrt d\, \eta` for the diagonal,
+  :math:`2 K \eta \sum_j j |u_j| \le 2 K \eta (d + 1) \sqrt{d / 3}` for the triangle;
+- in l2: :math:`2 \sqrt{K d}\, \eta` for sums, and :math:`\sqrt 2` times that for moments, with
+  the entries beside the diagonal doubled; jointly :math:`2 \sqrt{3 K d}\, \eta`.
+
+All are within
+:math:`K \sqrt d\, 2^{-18}` (l1; l2 of the same noise) or :math:`\sqrt{K d}\, 2^{-18}`
+(l2 of normal noise) of the textbook's value, and so is what counts and the sum of responsibilities
+add: `rounding`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from privclust.mixtures._exact_kernels import WEIGHTED_BITS
 from privclust.privacy import Guarantee, Neighbours, Sensitivity, zcdp_rho
 from privclust.privacy.accounting import (
     advanced_share,
@@ -57,9 +75,6 @@ from privclust.privacy.measurements import (
 )
 
 RELATION = Neighbours.REPLACE_ONE
-# Sums over rows are rounded, in which two data sets may differ by more than a row: for a million
-# rows in the ball by 2e-7 at most. The margin covers it.
-ROUNDING_MARGIN = 1.0 + 1e-6
 Noise: TypeAlias = Laplace | Gaussian | Gamma | Wishart
 
 
@@ -88,11 +103,9 @@ def perturbations(settings: PlanSettings, share: float) -> dict[str, Noise]:
         return {"joint": _joint(settings, share)}
     paper = settings.variant == "paper"
     repeats = settings.n_components * settings.n_iter if paper else settings.n_iter
-    bound = Sensitivity(2.0, "l1", RELATION, "DP-EM, eq. (13)")
+    bound = _bound(settings, 2.0, "l1", "DP-EM, eq. (13)")
     plan: dict[str, Noise] = {
-        "counts": Laplace(
-            bound, share, settings.n_iter, entries=1.0 if paper else 2.0, margin=ROUNDING_MARGIN
-        ),
+        "counts": Laplace(bound, share, settings.n_iter, entries=1.0 if paper else 2.0),
         "sums": _sums(settings, share, repeats),
     }
     if settings.covariance_type != "zero":
@@ -101,47 +114,67 @@ def perturbations(settings: PlanSettings, share: float) -> dict[str, Noise]:
     return plan
 
 
-def joint_noise(bound: float, proof: str, share: float, count: int = 1) -> Gaussian:
-    """Return one normal draw on all statistics, which change by a bound in l2."""
-    sensitivity = Sensitivity(bound, "l2", RELATION, proof)
-    return replace(Gaussian.of_share(sensitivity, share, count), margin=ROUNDING_MARGIN)
+def rounding(n_components: int, n_features: int, norm: str) -> float:
+    """Return by how much larger a sensitivity is where responsibilities are rounded.
+
+    With one component they are 1, and nothing is rounded after the rows themselves.
+
+    Examples
+    --------
+    >>> round(rounding(10, 10, "l2") - 1.0, 6), round(rounding(10, 10, "l1") - 1.0, 6)
+    (3.8e-05, 0.000121)
+    """
+    if n_components == 1:
+        return 1.0
+    terms = n_components if norm == "l1" else math.sqrt(n_components)
+    return 1.0 + terms * math.sqrt(n_features) * 2.0**-WEIGHTED_BITS
+
+
+def _bound(settings: PlanSettings, textbook: float, norm: str, proof: str) -> Sensitivity:
+    """Return the sensitivity of what is computed; nearest means have nothing that is rounded."""
+    factor = 1.0
+    if settings.covariance_type != "zero":
+        factor = rounding(settings.n_components, settings.n_features, norm)
+    if factor > 1.0:
+        proof += ", plus rounding"
+    return Sensitivity(textbook * factor, norm, RELATION, proof)
 
 
 def _joint(settings: PlanSettings, share: float) -> Gaussian:
     """One normal draw on all statistics."""
     squared = 2 if settings.covariance_type == "zero" else 3
     proof = f"|gamma (x) phi|^2 <= {squared} with phi'phi' >= 0"
-    return joint_noise(math.sqrt(2.0 * squared), proof, share, settings.n_iter)
+    bound = _bound(settings, math.sqrt(2.0 * squared), "l2", proof)
+    return Gaussian.of_share(bound, share, settings.n_iter)
 
 
 def _sums(settings: PlanSettings, share: float, repeats: int) -> Laplace | Gaussian:
     """Laplace noise, or normal noise by the classical formula."""
     if settings.mean_noise == "gaussian":
-        bound = Sensitivity(2.0, "l2", RELATION, "DP-EM, eq. (22)")
-        noise = Gaussian.classical(bound, share, settings.mean_delta, repeats)
-        return replace(noise, margin=ROUNDING_MARGIN)
+        bound = _bound(settings, 2.0, "l2", "DP-EM, eq. (22)")
+        return Gaussian.classical(bound, share, settings.mean_delta, repeats)
     d = settings.n_features
-    bound = Sensitivity(2.0 * math.sqrt(d), "l1", RELATION, "DP-EM, eqs. (14), (19)-(21)")
+    bound = _bound(settings, 2.0 * math.sqrt(d), "l1", "DP-EM, eqs. (14), (19)-(21)")
     entries = 1.0 if settings.variant == "paper" else d
-    return Laplace(bound, share, repeats, entries=entries, margin=ROUNDING_MARGIN)
+    return Laplace(bound, share, repeats, entries=entries)
 
 
 def _paper_moments(settings: PlanSettings, share: float, repeats: int) -> Gamma | Wishart:
     """Noise on second moments as the paper writes it, with the loss it claims."""
     if settings.covariance_type == "spherical":
         bound = Sensitivity(1.0, "l1", RELATION, "DP-EM, below eq. (16)")
-        return Gamma(bound, share, repeats, margin=ROUNDING_MARGIN)
+        return Gamma(bound, share, repeats)
     bound = Sensitivity(1.0, "trace", RELATION, "DP-EM, eqs. (25)-(27)")
-    return Wishart(bound, share, repeats, margin=ROUNDING_MARGIN)
+    return Wishart(bound, share, repeats)
 
 
 def _sound_moments(settings: PlanSettings, share: float, repeats: int) -> Laplace:
     """Laplace noise on second moments; all components together cost at most two shares."""
     l1 = settings.n_features + 1.0 if settings.covariance_type == "full" else 2.0
-    bound = Sensitivity(l1, "l1", RELATION, "rows in the unit ball, responsibilities sum to 1")
+    bound = _bound(settings, l1, "l1", "rows in the unit ball, responsibilities sum to 1")
     epsilon = 2.0 * share
     mu = math.sqrt(2.0) * epsilon / l1
-    return Laplace(bound, epsilon, repeats, mu=mu, margin=ROUNDING_MARGIN)
+    return Laplace(bound, epsilon, repeats, mu=mu)
 
 
 @lru_cache(maxsize=1024)
@@ -197,7 +230,8 @@ def guarantee(
     accounting: str,
     *,
     seeded: bool,
-    leaks: tuple[str, ...],
+    leaks: tuple[str, ...] = (),
+    caveats: tuple[str, ...] = (),
 ) -> Guarantee:
     """Return what a fit with a share from `budget_share` promises; a leak takes it away."""
     zero, full = (settings.covariance_type == kind for kind in ("zero", "full"))
@@ -213,4 +247,6 @@ def guarantee(
         for key, part in perturbations(settings, share).items()
     ]
     definition = "none" if leaks else "cdp" if accounting == "cdp" else "approximate"
-    return Guarantee.of(releases, definition, RELATION, delta=delta, seeded=seeded, caveats=leaks)
+    return Guarantee.of(
+        releases, definition, RELATION, delta=delta, seeded=seeded, caveats=leaks or caveats
+    )

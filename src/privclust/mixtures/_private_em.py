@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
-from privclust.core.lloyd import nearest_center, nearest_center_statistics
+from privclust.core.lloyd import nearest_center
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.mixtures._exact_statistics import (
+    ExactStatistics,
+    exact_statistics,
+    nearest_mean_statistics,
+)
 from privclust.mixtures._fitted_mixture import FittedMixture
+from privclust.mixtures._noise_check import clear_components, deviation, warn_of_hidden
 from privclust.mixtures._noised_statistics import (
     Estimate,
     FloorRates,
@@ -23,10 +30,18 @@ from privclust.mixtures._noised_statistics import (
 )
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
-from privclust.mixtures._statistics import expected_statistics
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
-from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
+from privclust.privacy.budget import charge
+from privclust.privacy.noise import (
+    NoiseSource,
+    Value,
+    is_seeded,
+    noise_source,
+    unprotected_generator,
+)
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 
+_VARIANCES = (1e-12, 1.0)  # of a start, in squared units of the bound
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
 
 
@@ -37,7 +52,7 @@ def _has_density(mixture) -> bool:
     return True
 
 
-class PrivateGaussianMixture(FittedMixture):
+class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Gaussian mixture by EM on noised sufficient statistics.
 
     Each of `max_iter` iterations computes the responsibilities (eq. 11 of the DP-EM paper) at the
@@ -79,7 +94,9 @@ class PrivateGaussianMixture(FittedMixture):
         Largest Euclidean norm of a row, in the units of X, known without looking at the data. None
         takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to rows beyond `norm_bound`: drawn in to it with a warning, or refused.
+        What happens to rows beyond `norm_bound`: drawn in to it with a warning, or refused. With
+        ``"clip"`` and a bound, rows may be infinite or no numbers: of infinite entries those alone
+        count, NaN counts as 0. Neither the warning nor an error is covered by the guarantee.
     estimate : {"mle", "map"}
         Maximum likelihood (eq. 12) or maximum a posteriori with the paper's priors in unit-ball
         coordinates: alpha = 2, kappa_0 = 1, nu_0 = d + 2, S_0 = 0.1 I.
@@ -90,7 +107,8 @@ class PrivateGaussianMixture(FittedMixture):
     covariance_floor : float
         Least variance, as a part of ``norm_bound**2``.
     weights_init, means_init, covariances_init : array-like or None
-        The start, which must not depend on the data. None: equal weights, means uniform in the
+        The start, which must not depend on the data. Means outside the ball are drawn in to it, and
+        variances to those of the ball, with a warning. None: equal weights, means uniform in the
         ball, covariances ``K**(-2 / d) / (d + 2)`` of the squared bound times the identity.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise from the operating system with samplers that resist the floating-point
@@ -107,12 +125,21 @@ class PrivateGaussianMixture(FittedMixture):
         eps' of one perturbation (joint noise: sensitivity over standard deviation).
     floor_rates_ : FloorRates
         How often post-processing had to correct what the noise did.
+    is_clear_ : ndarray of shape (n_components,)
+        Whether noise cannot have made a component: its last noised count exceeds three standard
+        deviations of the noise, which moves its mean by less than a quarter of the bound.
     n_iter_ : int
 
     Raises
     ------
     ValueError
-        By `fit`, for parameters out of range, more components than rows, NaN or infinite rows.
+        By `fit`, for parameters out of range, more components than rows, 2^29 rows or more; for NaN
+        or infinite rows where rows are not drawn in to a given bound.
+
+    Warns
+    -----
+    NoiseWarning
+        By `fit`, if components cannot be told from noise.
 
     References
     ----------
@@ -133,7 +160,7 @@ class PrivateGaussianMixture(FittedMixture):
     ('approximate', True)
     """
 
-    _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_")
+    _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_clear_")
     _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
         "floor_rates_": (asdict, lambda rates: FloorRates(**rates))
     }
@@ -189,7 +216,7 @@ class PrivateGaussianMixture(FittedMixture):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite rows, whose statistics are noised in units of `norm_bound`.
+            Rows, whose statistics are noised in units of `norm_bound`.
         y : None
             Not used.
 
@@ -197,7 +224,7 @@ class PrivateGaussianMixture(FittedMixture):
         -------
         self
         """
-        X = validate_data(self, X, dtype=np.float64, order="C")
+        X = private_records(self, X)
         check_parameters(self, X)
         if self.variant == "paper" and (
             self.mean_noise == "joint" or self.covariance_type == "diag"
@@ -211,9 +238,18 @@ class PrivateGaussianMixture(FittedMixture):
         self.share_ = budget_share(settings, self.epsilon, self.delta, self.accounting)
         source = noise_source(self.random_state)
         X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        self._run(X, radius, perturbations(settings, self.share_), source)
-        budget = self.share_, self.delta, self.accounting
-        self.guarantee_ = guarantee(settings, *budget, seeded=is_seeded(source), leaks=leaks)
+        start = self._start(X.shape[1], radius, unprotected_generator(source))
+        self.guarantee_ = guarantee(
+            settings,
+            self.share_,
+            self.delta,
+            self.accounting,
+            seeded=is_seeded(source),
+            leaks=leaks,
+            caveats=caveats_of_bounds(self),
+        )
+        charge(self.guarantee_)
+        self._run(X, radius, start, perturbations(settings, self.share_), source)
         self.n_iter_ = self.max_iter
         return self
 
@@ -249,9 +285,9 @@ class PrivateGaussianMixture(FittedMixture):
         return super().sample(n_samples, random_state)
 
     def noised_round(
-        self, counts: np.ndarray, sums: np.ndarray, second_moments: np.ndarray, source: NoiseSource
+        self, counts: Value, sums: Value, second_moments: Value, source: NoiseSource
     ) -> NoisedStatistics:
-        """Return one iteration's `Statistics`, of rows in the unit ball, with the noise of a fit.
+        """Return one iteration's statistics, of rows in the unit ball, with the noise of a fit.
 
         Statistics of several iterations may stand one after the other along the first axes, as if
         there were more components. What is returned has attributes of these names and shapes.
@@ -265,35 +301,36 @@ class PrivateGaussianMixture(FittedMixture):
         kinds = self.covariance_type, self.mean_noise, self.variant
         return PlanSettings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
 
-    def _run(self, X, radius, plan, source):
+    def _run(self, X, radius, start, plan, source):
         """Iterate on statistics of rows divided by the radius."""
-        weights, means, covariances = self._start(X.shape[1], radius, unprotected_generator(source))
+        weights, means, covariances = start
         acted = np.zeros(3)
         estimate = self._estimate(X.shape[1])
         for _ in range(self.max_iter):
-            statistics = self._statistics(X, radius, weights, means, covariances)
-            noised = add_noise(plan, *statistics, source)
+            exact = self._statistics(X, radius, weights, means, covariances)
+            parts = exact.counts, exact.sums, exact.second_moments
+            noised = add_noise(plan, *parts, source).of_unit(exact.unit)
             weights, means, covariances, floors = parameters_from(noised, len(X), estimate)
             acted += floors.sum(axis=1)
         self.parameters_ = self._parameters(radius, weights, means, covariances)
         rates = acted / (self.n_components * self.max_iter)
         self.floor_rates_ = FloorRates(*(float(rate) for rate in rates))
+        noise = deviation(plan, "counts"), deviation(plan, "sums")
+        self.is_clear_ = clear_components(noised.counts, *noise, X.shape[1])
+        warn_of_hidden(self.is_clear_)
 
     def _parameters(self, radius, weights, means, covariances):
         """Return a mixture in the units of X; zero covariances become the least there are."""
         kind = self.covariance_type
         if kind == "zero":
             kind, covariances = "spherical", np.full(len(means), self.covariance_floor)
-        return MixtureParameters(weights, means * radius, covariances * radius**2, kind)
+        return MixtureParameters(weights, means, covariances, kind).stretched(radius)
 
-    def _statistics(self, X, radius, weights, means, covariances):
-        """Return counts, sums and second moments of the rows in unit-ball coordinates."""
+    def _statistics(self, X, radius, weights, means, covariances) -> ExactStatistics:
+        """Return what is noised, of rows in units of the radius or a little more."""
         if covariances is None:
-            counts, sums, _ = nearest_center_statistics(X, means * radius)
-            return counts, sums / radius, None
-        parameters = self._parameters(radius, weights, means, covariances)
-        raw = expected_statistics(X, parameters)
-        return raw.counts, raw.sums / radius, raw.second_moments / radius**2
+            return nearest_mean_statistics(X, radius, means)
+        return exact_statistics(X, radius, self._parameters(1.0, weights, means, covariances))
 
     def _start(self, n_features, radius, rng):
         """Return the start in unit-ball coordinates, which owes nothing to the data."""
@@ -303,7 +340,8 @@ class PrivateGaussianMixture(FittedMixture):
             weights = _start_array("weights_init", self.weights_init, (k,))
         means = uniform_in_ball(k, n_features, rng)
         if self.means_init is not None:
-            means = _start_array("means_init", self.means_init, (k, n_features)) / radius
+            means = _start_array("means_init", self.means_init, (k, n_features))
+            means = _drawn_in("means_init", means / radius, _means_in_ball)
         if self.covariance_type == "zero":
             return weights, means, None
         variance = k ** (-2.0 / n_features) / (n_features + 2.0)
@@ -316,6 +354,7 @@ class PrivateGaussianMixture(FittedMixture):
             covariances = _start_array("covariances_init", self.covariances_init, covariances.shape)
             covariances = covariances / radius**2
         MixtureParameters(weights, means, covariances, self.covariance_type)  # refuses a bad start
+        covariances = _drawn_in("covariances_init", covariances, _variances_of_ball)
         return weights, means, covariances
 
     def _estimate(self, n_features):
@@ -335,3 +374,34 @@ def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
     return array
+
+
+def _drawn_in(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
+    """Return a part of the start, in units of the ball, as a function draws it in; say so."""
+    drawn_in = function(array)
+    if drawn_in is not array:
+        warnings.warn(
+            f"{name} lies outside the ball of norm_bound and is drawn in to it: the start may be "
+            "in other units than X",
+            UserWarning,
+            stacklevel=4,
+        )
+    return drawn_in
+
+
+def _means_in_ball(means: np.ndarray) -> np.ndarray:
+    """Return means of norm 1 at most; the same array where they are."""
+    norms = np.linalg.norm(means, axis=1, keepdims=True)
+    return means if (norms <= 1.0 + 1e-12).all() else means / np.maximum(norms, 1.0)
+
+
+def _variances_of_ball(covariances: np.ndarray) -> np.ndarray:
+    """Return covariances with eigenvalues within `_VARIANCES`; the same array where they are."""
+    if covariances.ndim < 3:
+        cut = np.clip(covariances, *_VARIANCES)
+        return covariances if (cut == covariances).all() else cut
+    values, vectors = np.linalg.eigh(covariances)
+    cut = np.clip(values, *_VARIANCES)
+    if np.allclose(cut, values, rtol=1e-9, atol=0.0):
+        return covariances
+    return np.einsum("kab,kb,kcb->kac", vectors, cut, vectors)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from privclust.core.fixed_point import FixedPoint
 from privclust.mixtures import (
     AdaptiveGaussianMixture,
     MixtureParameters,
     PrivateGaussianMixture,
-    expected_statistics,
+    exact_statistics,
 )
 from privclust.papers.audit.cases.audit_case import AuditCase, along, repeated
 from privclust.privacy import Neighbours, Sensitivity
@@ -124,12 +125,15 @@ class JointRelease(AuditCase):
 
     def __init__(self) -> None:
         self._model = PrivateGaussianMixture(2, **self.budget, max_iter=1, norm_bound=1.0)
-        first, second = (self.statistics(rows) for rows in (self.data, self.neighbour))
-        self.statistic = along(_flat(*first, 1) - _flat(*second, 1))
+        first, second = (
+            _flat(*map(np.asarray, self.statistics(rows)), 1)
+            for rows in (self.data, self.neighbour)
+        )
+        self.statistic = along(first - second)
 
     def many(self, data, rng, n):
         """Return n noised rounds, flat."""
-        stacked = (np.concatenate([part] * n) for part in self.statistics(data))
+        stacked = (_repeated(part, n) for part in self.statistics(data))
         noised = self._model.noised_round(*stacked, rng)
         return _flat(noised.counts, noised.sums, noised.second_moments, n)
 
@@ -139,8 +143,13 @@ class JointRelease(AuditCase):
         start = MixtureParameters(
             np.full(2, 0.5), np.eye(2), np.tile(_NARROW * np.eye(2), (2, 1, 1)), "full"
         )
-        expected = expected_statistics(rows, start)
-        return expected.counts, expected.sums, expected.second_moments
+        exact = exact_statistics(rows, 1.0, start)
+        return exact.counts, exact.sums, exact.second_moments
+
+
+def _repeated(part, n):
+    """Statistics of fixed point, n times one after the other."""
+    return FixedPoint(np.concatenate([part.integers] * n), part.bits)
 
 
 def _flat(counts, sums, moments, n):

@@ -1,0 +1,353 @@
+"""Compiled passes whose sums are exact, for statistics of mixtures that noise is added to.
+
+Blocks are as in `privclust.mixtures._kernels`. What concerns a row (its coordinates in units, its
+distances and responsibilities) is computed by strict code and fused products, bit for bit the same
+wherever the row stands. It is then rounded:
+
+- coordinates u, of norm up to 1, to multiples of 2^-16;
+- coordinates weighted by a responsibility, g = gamma u, to multiples of 2^-18;
+- responsibilities to multiples of 2^-30.
+
+Products g u are then multiples of 2^-34, whose sums over a block are exact in doubles: loops that
+add them up may be reordered. Blocks are added up as integers.
+"""
+
+import numpy as np
+
+from privclust.core.compiled import REORDER, kernel, part
+from privclust.core.fixed_point import FACTOR_BITS, rounded_factor, rounded_term
+from privclust.core.vectormath import exp_nonpositive, fused
+from privclust.mixtures._kernels import block_size, even_whitening, load
+
+WEIGHTED_BITS = 18
+BITS = FACTOR_BITS + WEIGHTED_BITS
+"""Of all statistics: they count in units of 2^-34."""
+LARGEST_ROWS = 2 ** (63 - BITS) - 1
+_ROUNDER = 1.5 * 2.0 ** (52 - WEIGHTED_BITS)
+_SCALE = 2.0**BITS
+# A squared distance in standard deviations is cut here: far points stay finite, density is 0.
+_FAR = 1e300
+
+
+@part()
+def _weighted(gamma, u):
+    """The multiple of 2^-18 nearest to gamma u."""
+    return (gamma * u + _ROUNDER) - _ROUNDER
+
+
+@part()
+def _integer(x):
+    """An exact sum in units of 2^-34."""
+    return np.int64(x * _SCALE)
+
+
+@part()
+def _scale_block(block, n_features, m, factor, is_rounded):
+    """Bring the points of a block into units of the ball."""
+    for j in range(n_features):
+        row = block[j]
+        if is_rounded:
+            for i in range(m):
+                row[i] = rounded_factor(row[i] * factor)
+        else:
+            for i in range(m):
+                row[i] *= factor
+
+
+@part()
+def _whiten(block, m, offset, whitening, out, squared):
+    """out = W u - offset for the points of the block, squared = |out|^2, which may be NaN.
+
+    An `out` with two rows is work space.
+    """
+    if whitening.shape[1] == 1:  # one column
+        _whiten_apart(block, m, offset, whitening, out, squared)
+    else:
+        _whiten_together(block, m, offset, whitening, out, squared)
+
+
+@part()
+def _whiten_apart(block, m, offset, whitening, out, squared):
+    """As `_whiten` with a diagonal W, (rows, 1)."""
+    is_kept = out.shape[0] > 2
+    last = whitening.shape[0] - 1
+    for j in range(0, block.shape[0], 2):
+        x, y = block[j], block[j + 1]
+        v, w = whitening[min(j, last), 0], whitening[min(j + 1, last), 0]
+        a, b = -offset[j], -offset[j + 1]
+        if j == 0:
+            first, second = out[0], out[1]
+            for i in range(m):
+                s, t = fused(v, x[i], a), fused(w, y[i], b)
+                first[i], second[i] = s, t
+                squared[i] = fused(s, s, t * t)
+        elif is_kept:
+            first, second = out[j], out[j + 1]
+            for i in range(m):
+                s, t = fused(v, x[i], a), fused(w, y[i], b)
+                first[i], second[i] = s, t
+                squared[i] = fused(s, s, fused(t, t, squared[i]))
+        else:
+            for i in range(m):
+                s, t = fused(v, x[i], a), fused(w, y[i], b)
+                squared[i] = fused(s, s, fused(t, t, squared[i]))
+
+
+@part()
+def _whiten_together(block, m, offset, whitening, out, squared):
+    """As `_whiten` with a lower triangular W."""
+    kept = out.shape[0]
+    for j in range(0, block.shape[0], 2):
+        x, y = block[j], block[j + 1]
+        first, second = out[j % kept], out[(j + 1) % kept]
+        w00, w10, w11 = whitening[j, j], whitening[j + 1, j], whitening[j + 1, j + 1]
+        a, b = -offset[j], -offset[j + 1]
+        if j == 0:
+            for i in range(m):
+                s, t = fused(w00, x[i], a), fused(w11, y[i], fused(w10, x[i], b))
+                first[i], second[i] = s, t
+                squared[i] = fused(s, s, t * t)
+            continue
+        _whiten_pair(block, m, j, whitening, a, b, first, second)
+        for i in range(m):
+            s = fused(w00, x[i], first[i])
+            t = fused(w11, y[i], fused(w10, x[i], second[i]))
+            first[i], second[i] = s, t
+            squared[i] = fused(s, s, fused(t, t, squared[i]))
+
+
+@part()
+def _whiten_pair(block, m, j, whitening, a, b, first, second):
+    """Rows j and j + 1 of W u + (a, b), without the two columns on the diagonal."""
+    for c in range(0, j, 2):
+        p, q = block[c], block[c + 1]
+        v00, v01 = whitening[j, c], whitening[j, c + 1]
+        v10, v11 = whitening[j + 1, c], whitening[j + 1, c + 1]
+        if c == 0:
+            for i in range(m):
+                first[i] = fused(v01, q[i], fused(v00, p[i], a))
+                second[i] = fused(v11, q[i], fused(v10, p[i], b))
+        else:
+            for i in range(m):
+                first[i] = fused(v01, q[i], fused(v00, p[i], first[i]))
+                second[i] = fused(v11, q[i], fused(v10, p[i], second[i]))
+
+
+@part()
+def _responsibilities(block, m, log_scales, offsets, whitening, work, terms, peak, total):
+    """Write the responsibilities of the points of the block to terms (k, points)."""
+    for i in range(m):
+        peak[i] = -np.inf
+        total[i] = 0.0
+    for k in range(terms.shape[0]):
+        row, scale = terms[k], log_scales[k]
+        _whiten(block, m, offsets[k], whitening[k], work, row)
+        for i in range(m):
+            q = row[i]
+            t = fused(-0.5, q if q < _FAR else _FAR, scale)  # NaN is far, too
+            row[i] = t
+            peak[i] = t if t > peak[i] else peak[i]
+    for k in range(terms.shape[0]):
+        row = terms[k]
+        for i in range(m):
+            e = exp_nonpositive(row[i] - peak[i])
+            row[i] = e
+            total[i] += e
+    for i in range(m):
+        total[i] = 1.0 / total[i]
+    for k in range(terms.shape[0]):
+        row = terms[k]
+        for i in range(m):
+            row[i] *= total[i]
+
+
+@part()
+def _belong_to_nearest(block, m, offsets, whitening, work, terms, squared, least):
+    """Write 1 to the term of the component of least squared distance, the first of ties; else 0."""
+    for i in range(m):
+        least[i] = np.inf
+    for k in range(terms.shape[0]):
+        row = terms[k]
+        _whiten(block, m, offsets[k], whitening[k], work, squared)
+        for i in range(m):
+            q = squared[i] if squared[i] < _FAR else _FAR
+            row[i] = q
+            least[i] = q if q < least[i] else least[i]
+    for k in range(terms.shape[0]):
+        row = terms[k]
+        for i in range(m):
+            is_nearest = row[i] == least[i]
+            row[i] = 1.0 if is_nearest else 0.0
+            least[i] = -1.0 if is_nearest else least[i]
+
+
+@part()
+def _draw_in(white, n_features, m, squared, radius, unit):
+    """Draw whitened points in to a radius, in units of which they have norm 1 at most."""
+    most, least = 1.0 / (radius * unit), 1.0 / unit
+    n_far = 0
+    for i in range(m):
+        n_far += 0 if squared[i] < _FAR else 1
+    for i in range(m if n_far else 0):
+        if not squared[i] < _FAR:  # infinitely far, in no direction
+            for j in range(n_features):
+                white[j, i] = 0.0
+    for i in range(m):
+        q = squared[i]
+        squared[i] = min(most, least / np.sqrt(max(q, 1e-300))) if q < _FAR else 0.0
+    for j in range(n_features):
+        row = white[j]
+        for i in range(m):
+            row[i] = rounded_factor(row[i] * squared[i])
+
+
+@part(fastmath=REORDER)
+def _add_component(block, m, gamma, weighted, totals, moments):
+    """Add one component's count and sums to totals (1 + d,), and its moments, in units of 2^-34."""
+    count = 0.0
+    for i in range(m):
+        count += rounded_term(gamma[i])
+    totals[0] += _integer(count)
+    if moments.shape[1] > 1:
+        _add_matrix(block, m, gamma, weighted, totals, moments)
+    else:
+        _add_diagonal(block, m, gamma, totals, moments)
+
+
+@part(fastmath=REORDER)
+def _add_diagonal(block, m, gamma, totals, moments):
+    """Add sums, and squares of features: apart, or all together."""
+    last = moments.shape[0] - 1
+    for j in range(0, block.shape[0], 2):
+        x, y = block[j], block[j + 1]
+        first, second, square, other = 0.0, 0.0, 0.0, 0.0
+        for i in range(m):
+            gu, gv = _weighted(gamma[i], x[i]), _weighted(gamma[i], y[i])
+            first += gu
+            second += gv
+            square += gu * x[i]
+            other += gv * y[i]
+        totals[1 + j] += _integer(first)
+        totals[2 + j] += _integer(second)
+        moments[min(j, last), 0] += _integer(square)
+        moments[min(j + 1, last), 0] += _integer(other)
+
+
+@part(fastmath=REORDER)
+def _add_matrix(block, m, gamma, weighted, totals, moments):
+    """Add sums and second moments, of which the lower triangle is filled."""
+    for j in range(0, block.shape[0], 2):
+        x, y = block[j], block[j + 1]
+        v, w = weighted[j], weighted[j + 1]
+        first, second, square, product, other = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(m):
+            gu, gv = _weighted(gamma[i], x[i]), _weighted(gamma[i], y[i])
+            v[i], w[i] = gu, gv
+            first += gu
+            second += gv
+            square += gu * x[i]
+            product += gv * x[i]
+            other += gv * y[i]
+        totals[1 + j] += _integer(first)
+        totals[2 + j] += _integer(second)
+        moments[j, j] += _integer(square)
+        moments[j + 1, j] += _integer(product)
+        moments[j + 1, j + 1] += _integer(other)
+    if block.shape[0] > 2:
+        _add_products(block, m, weighted, moments)
+
+
+@part(fastmath=REORDER)
+def _add_products(block, m, weighted, moments):
+    """Add the second moments between different pairs of features, below the diagonal."""
+    for j in range(2, block.shape[0], 2):
+        first, second = weighted[j], weighted[j + 1]
+        for c in range(0, j, 2):
+            p, q = block[c], block[c + 1]
+            m00, m01, m10, m11 = 0.0, 0.0, 0.0, 0.0
+            for i in range(m):
+                m00 += first[i] * p[i]
+                m01 += first[i] * q[i]
+                m10 += second[i] * p[i]
+                m11 += second[i] * q[i]
+            moments[j, c] += _integer(m00)
+            moments[j, c + 1] += _integer(m01)
+            moments[j + 1, c] += _integer(m10)
+            moments[j + 1, c + 1] += _integer(m11)
+
+
+@part()
+def _offsets(means, whitening):
+    """W m of each component, (k, d + d % 2)."""
+    n_components, d = means.shape
+    offsets = np.zeros((n_components, d + d % 2))
+    for k in range(n_components):
+        for j in range(d):
+            if whitening.shape[2] == 1:
+                offsets[k, j] = whitening[k, min(j, whitening.shape[1] - 1), 0] * means[k, j]
+            else:
+                for c in range(j + 1):
+                    offsets[k, j] += whitening[k, j, c] * means[k, c]
+    return offsets
+
+
+@kernel()
+def exact_moments(X, scale, log_scales, means, whitening):
+    """Counts and sums (k, 1 + d) and moments (shape of W) of points times a scale, in 2^-34.
+
+    Points times the scale have norm 1 at most when rounded; the mixture is in their units. Of full
+    second moments only the lower triangle is filled.
+    """
+    n, d = X.shape
+    n_components = means.shape[0]
+    size = block_size(d, n_components)
+    offsets, factors = _offsets(means, whitening), even_whitening(whitening)
+    even = offsets.shape[1]
+    block, weighted = np.zeros((even, size)), np.empty((even, size))
+    terms = np.empty((n_components, size))
+    work, peak, total = np.empty((2, size)), np.empty(size), np.empty(size)
+    totals = np.zeros((n_components, 1 + even), dtype=np.int64)
+    moments = np.zeros(factors.shape, dtype=np.int64)
+    for start in range(0, n, size):
+        m = min(size, n - start)
+        load(X, False, start, m, block)
+        _scale_block(block, d, m, scale, True)
+        _responsibilities(block, m, log_scales, offsets, factors, work, terms, peak, total)
+        for k in range(n_components):
+            _add_component(block, m, terms[k], weighted, totals[k], moments[k])
+    rows, columns = whitening.shape[1:]
+    return totals[:, : 1 + d].copy(), moments[:, :rows, :columns].copy()
+
+
+@kernel()
+def clipped_moments(X, scale, log_scales, means, whitening, radius, unit, hard):
+    """As `exact_moments`, of v = W (x - mean) drawn in to a radius, in units of radius times unit.
+
+    x is a point times the scale. The computed v is what is drawn in and summed: a row adds no more
+    than the radius allows however W is conditioned. With ``hard`` a point belongs to the component
+    of least ``|v|`` alone.
+    """
+    n, d = X.shape
+    n_components = means.shape[0]
+    size = block_size(d, 2 * n_components)
+    offsets, factors = _offsets(means, whitening), even_whitening(whitening)
+    even = offsets.shape[1]
+    block, weighted = np.zeros((even, size)), np.empty((even, size))
+    white, terms = np.empty((even, size)), np.empty((n_components, size))
+    work, squared, peak, total = np.empty((2, size)), np.empty(size), np.empty(size), np.empty(size)
+    totals = np.zeros((n_components, 1 + even), dtype=np.int64)
+    moments = np.zeros(factors.shape, dtype=np.int64)
+    for start in range(0, n, size):
+        m = min(size, n - start)
+        load(X, False, start, m, block)
+        _scale_block(block, d, m, scale, False)
+        if hard:
+            _belong_to_nearest(block, m, offsets, factors, work, terms, squared, peak)
+        else:
+            _responsibilities(block, m, log_scales, offsets, factors, work, terms, peak, total)
+        for k in range(n_components):
+            _whiten(block, m, offsets[k], factors[k], white, squared)
+            _draw_in(white, d, m, squared, radius, unit)
+            _add_component(white, m, terms[k], weighted, totals[k], moments[k])
+    rows, columns = whitening.shape[1:]
+    return totals[:, : 1 + d].copy(), moments[:, :rows, :columns].copy()

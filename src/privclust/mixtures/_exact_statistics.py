@@ -1,0 +1,85 @@
+"""Exact statistics of a private mixture, in units of the ball that rows lie in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS, FixedPoint, unit_margin
+from privclust.core.lloyd import nearest_center_sums
+from privclust.mixtures import _exact_kernels
+from privclust.mixtures._exact_kernels import BITS, LARGEST_ROWS
+from privclust.mixtures._parameters import MixtureParameters
+
+
+@dataclass(frozen=True)
+class ExactStatistics:
+    """Sums over rows to which noise is added, of fixed point.
+
+    What a row adds is that row's own, bit for bit, whatever other rows there are. Shapes are as in
+    `privclust.mixtures.Statistics`.
+    """
+
+    counts: FixedPoint
+    sums: FixedPoint
+    second_moments: FixedPoint | None
+    unit: float  # length that coordinates are in units of, as a part of the ball's radius
+
+
+def exact_statistics(X: np.ndarray, radius: float, mixture: MixtureParameters) -> ExactStatistics:
+    """Return expected counts, sums and second moments about the origin.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float64
+        Rows of norm up to `radius`, fewer than 2^29.
+    radius : float
+    mixture : MixtureParameters
+        In units of the radius.
+
+    Examples
+    --------
+    >>> p = MixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones(1), "spherical")
+    >>> s = exact_statistics(np.array([[3.0, 4.0], [1.0, 0.0]]), 5.0, p)
+    >>> float(np.asarray(s.counts)[0]), (np.asarray(s.sums)[0] * s.unit * 5.0).round(3).tolist()
+    (2.0, [4.0, 4.0])
+    """
+    unit = unit_margin(X.shape[1], FACTOR_BITS)
+    # W and W m, of a mixture in the smaller unit, have other sizes
+    totals, moments = _exact_kernels.exact_moments(
+        checked_rows(X),
+        1.0 / (radius * unit),
+        mixture.log_scales,
+        mixture.means / unit,
+        mixture.whitening * unit,
+    )
+    return ExactStatistics(*of_fixed_point(totals, moments, mixture), unit)
+
+
+def nearest_mean_statistics(X: np.ndarray, radius: float, means: np.ndarray) -> ExactStatistics:
+    """Return the counts and sums of the rows nearest to each mean; arguments as above."""
+    d = X.shape[1]
+    unit = unit_margin(d, SUM_BITS)
+    scale = np.full(d, 1.0 / (radius * unit))
+    sums = nearest_center_sums(X, means * radius, np.zeros(d), scale)
+    return ExactStatistics(*sums, None, unit)
+
+
+def checked_rows(X: np.ndarray) -> np.ndarray:
+    """Return rows in C order; raise a ValueError if their sums have no room."""
+    if len(X) > LARGEST_ROWS:
+        raise ValueError(
+            f"X has more than {LARGEST_ROWS:,} rows, for which exact sums have no room"
+        )
+    return np.ascontiguousarray(X)
+
+
+def of_fixed_point(
+    totals: np.ndarray, moments: np.ndarray, mixture: MixtureParameters
+) -> tuple[FixedPoint, FixedPoint, FixedPoint]:
+    """Return counts, sums and moments, in their shapes, of what the kernels add up."""
+    if mixture.covariance_type == "full":
+        moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
+    counts, sums = FixedPoint(totals[:, 0], BITS), FixedPoint(totals[:, 1:], BITS)
+    return counts, sums, FixedPoint(moments.reshape(mixture.covariances.shape), BITS)
