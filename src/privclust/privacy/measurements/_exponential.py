@@ -27,7 +27,7 @@ class Exponential(WithEpsilon):
     ----------
     sensitivity : Sensitivity
         In the norm ``"range"``: largest change of any one score.
-    epsilon, count, margin
+    epsilon, count
         As of `Measurement`.
     one_sided : bool
         Whether neighbours change all scores in the same direction.
@@ -75,7 +75,7 @@ class Exponential(WithEpsilon):
             raise ValueError(
                 f"scores must have shape (n_candidates,), not empty, got {scores.shape}"
             )
-        return noise.select(scores, self._sides * self._drawn, source)
+        return noise.select(scores, self._sides * self.scale, source)
 
     @property
     def _sides(self) -> float:

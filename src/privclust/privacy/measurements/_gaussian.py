@@ -37,7 +37,7 @@ class Gaussian(ForSensitivity):
         In the norm ``"l2"``. The noise does not depend on its value; the price does.
     sigma : float
         Standard deviation of the noise in the value's units, finite and positive.
-    count, margin
+    count
         As of `Measurement`.
     rho : float or None
         The price of one release as the noise was made from it, to the last digit; see `of_share`.
@@ -60,7 +60,6 @@ class Gaussian(ForSensitivity):
 
     sigma: float
     count: int = 1
-    margin: float = field(default=1.0, kw_only=True)
     rho: float | None = field(default=None, kw_only=True)
     mechanism = "gaussian"
     _NORM = "l2"
@@ -69,7 +68,6 @@ class Gaussian(ForSensitivity):
         super().__post_init__()
         check_real("sigma", self.sigma)
         check_integer("count", self.count, minimum=1)
-        check_real("margin", self.margin, above=1.0, inclusive=True)
         if self.rho is not None and not math.isclose(
             self.rho, self._rho_of_sigma, rel_tol=PRICE_TOLERANCE
         ):
@@ -98,7 +96,7 @@ class Gaussian(ForSensitivity):
 
     @property
     def scale(self) -> float:
-        """Sigma, without the margin."""
+        """Sigma."""
         return self.sigma
 
     @property
@@ -109,7 +107,7 @@ class Gaussian(ForSensitivity):
 
     def against(self, sensitivity: Sensitivity) -> Gaussian:
         """Return the same noise, priced for another change than it was made for."""
-        return Gaussian(sensitivity, self.sigma, self.count, margin=self.margin)
+        return Gaussian(sensitivity, self.sigma, self.count)
 
     def for_rows(self, n_rows: int) -> Gaussian:
         """Return the same noise, priced for so many changes at once, each with noise of its own."""
@@ -125,8 +123,7 @@ class Gaussian(ForSensitivity):
         noise of ``sigma / weight``. So the parts of a statistic, which lie along the last axis of
         the value, can be weighed without rounding.
         """
-        sigma = self.sigma * self.margin / weight
-        return noise.add_gaussian(real_array("value", value), sigma, source)
+        return noise.add_gaussian(real_array("value", value), self.sigma / weight, source)
 
     @property
     def _rho_of_sigma(self) -> float:
@@ -148,7 +145,7 @@ class SymmetricGaussian(Gaussian):
     sigma : float
         Standard deviation of the noise on a coordinate, positive: on entries of the diagonal, and
         ``sigma / weight`` on those beside it.
-    count, margin, rho
+    count, rho
         As of `Gaussian`.
     weight : float
         w, positive.

@@ -33,7 +33,7 @@ class Laplace(WithEpsilon):
     ----------
     sensitivity : Sensitivity
         In the norm ``"l1"``.
-    epsilon, count, margin
+    epsilon, count
         As of `Measurement`.
     entries : float
         From 1. Where the change is as large in each of so many entries, at the worst, the price is
@@ -84,7 +84,7 @@ class Laplace(WithEpsilon):
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
         """Return a value with noise; see `Measurement.release`."""
-        return noise.add_laplace(real_array("value", value), self._drawn, source)
+        return noise.add_laplace(real_array("value", value), self.scale, source)
 
 
 @dataclass(frozen=True)
@@ -122,5 +122,5 @@ class ComplexLaplace(Laplace):
         """Return a complex value with noise, complex128; see `Measurement.release`."""
         array = finite_array("value", value, "biufc", np.complex128)
         parts = np.stack([array.real, array.imag], axis=-1)
-        noised = noise.add_laplace(parts, self._drawn, source)
+        noised = noise.add_laplace(parts, self.scale, source)
         return np.ascontiguousarray(noised).view(np.complex128)[..., 0][()]

@@ -4,7 +4,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,8 +35,6 @@ class Measurement(ABC):
         In nats, finite and positive; of one release.
     count : int
         How many times it is released.
-    margin : float
-        From 1: noise is larger by this factor than is stated, for what rounding adds.
 
     Attributes
     ----------
@@ -165,13 +163,11 @@ class WithEpsilon(ForSensitivity):
 
     epsilon: float
     count: int = 1
-    margin: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_real("epsilon", self.epsilon)
         check_integer("count", self.count, minimum=1)
-        check_real("margin", self.margin, above=1.0, inclusive=True)
         # it must neither vanish nor overflow, or there is no privacy
         if not 0 < self.scale / 2 <= 2 * self.scale < math.inf:
             raise ValueError(
@@ -181,18 +177,13 @@ class WithEpsilon(ForSensitivity):
 
     @property
     def scale(self) -> float:
-        """Sensitivity over epsilon, without the margin."""
+        """Sensitivity over epsilon."""
         return self.sensitivity.value / float(self.epsilon)
 
     @property
     def claimed(self) -> Loss:
         """Epsilon, and what pure privacy is in zCDP."""
         return Loss(self.epsilon * self.epsilon / 2.0, self.epsilon, self.count)
-
-    @property
-    def _drawn(self) -> float:
-        """Scale of the noise with its margin."""
-        return self.sensitivity.value * self.margin / float(self.epsilon)
 
     def _numbers(self) -> dict[str, float]:
         return super()._numbers() | {"epsilon": self.epsilon}

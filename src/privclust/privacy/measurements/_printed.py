@@ -28,7 +28,7 @@ class Gamma(WithEpsilon):
     ----------
     sensitivity : Sensitivity
         In the norm ``"l1"``.
-    epsilon, count, margin
+    epsilon, count
         As of `Measurement`: the paper's epsilon', and how many releases it counts.
 
     References
@@ -58,7 +58,7 @@ class Gamma(WithEpsilon):
         the noise is a numpy Generator's, seeded by the operating system.
         """
         array = np.asarray(real_array("value", value))
-        return array + unprotected_generator(source).gamma(1.0, self._drawn, size=array.shape)
+        return array + unprotected_generator(source).gamma(1.0, self.scale, size=array.shape)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Wishart(WithEpsilon):
     ----------
     sensitivity : Sensitivity
         In the norm ``"trace"``.
-    epsilon, count, margin
+    epsilon, count
         As of `Gamma`, and so is the reference: eqs. (17), (18).
 
     Examples
@@ -101,6 +101,6 @@ class Wishart(WithEpsilon):
         if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
             raise ValueError(f"value must have shape (..., d, d), got {array.shape}")
         *stack, d, _ = array.shape
-        deviation = math.sqrt(self._drawn / 2)
+        deviation = math.sqrt(self.scale / 2)
         Z = unprotected_generator(source).normal(scale=deviation, size=(*stack, d, d + 1))
         return array + Z @ np.swapaxes(Z, -1, -2)
