@@ -1,163 +1,248 @@
-"""Attacks on a ledger: refits, workers, races, damaged files, fits that promise nothing."""
+"""Attacks on a ledger: ways to release more than it allows, or what it cannot count."""
 
-import multiprocessing
+import copy
+import os
 import pickle
 import subprocess
 import sys
+import threading
 
+import joblib
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_val_score
 
-from privclust.kmeans import DPLloyd
-from privclust.privacy import Budget, BudgetError
+from privclust.privacy import Budget, BudgetError, Guarantee, Loss, Release
+from privclust.privacy.budget import charge
 
-X = np.random.default_rng(0).choice([0.1, 0.9], (2000, 2))
-START = [[0.2, 0.2], [0.8, 0.8]]
-
-
-def lloyd(**options):
-    options = {"epsilon": 0.4, "bounds": (0, 1), **options}
-    return DPLloyd(2, max_iter=1, init=START, random_state=0, **options)
+BEFORE = "there was no ledger: any number of fits at epsilon = 1 went through"
 
 
-@pytest.mark.attack(
-    claim="a budget of 1 is not exceeded",
-    before="five fits and a search on the same rows each said epsilon = 1, without a word",
-    now="refits, folds of a search and copies are charged; the one too many is refused",
-)
-def test_fitting_again_is_free():
-    with Budget(1.0) as budget:
-        model = lloyd().fit(X)
-        model.fit(X)
-        with pytest.raises(BudgetError, match=r"0\.8 of epsilon = 1 are spent"):
-            model.fit(X)
-        with pytest.raises(BudgetError):
-            pickle.loads(pickle.dumps(model)).fit(X)
-    assert len(budget.entries) == 2
+def pure(epsilon=1.0, relation="replace-one"):
+    loss = Loss(epsilon**2 / 2, epsilon=epsilon)
+    return Guarantee.of([Release("sums", "laplace", "s", "p", loss)], "pure", relation)
 
 
-@pytest.mark.attack(
-    claim="fits in the workers of a search are counted",
-    before="there was no ledger; one in memory hears nothing of other processes",
-    now="a ledger in memory refuses them, one in a file is charged by them",
-)
-def test_workers_of_joblib_are_not_heard(tmp_path):
-    with Parallel(n_jobs=2) as parallel:  # workers that are there before the ledger is
-        assert parallel(delayed(abs)(-i) for i in range(2)) == [0, 1]
-        with Budget(5.0) as budget, pytest.raises(ValueError, match="cannot charge a ledger"):
-            cross_val_score(lloyd(), X, cv=2, n_jobs=2, scoring=_no_score)
-        assert budget.entries == ()
-    with Budget.open(tmp_path / "budget.json", 5.0) as budget:
-        cross_val_score(lloyd(), X, cv=2, n_jobs=2, scoring=_no_score, error_score="raise")
-    assert len(budget.entries) == 2
+def estimator():
+    """An estimator that draws on the ledger; of a local class, which workers get by value."""
+    price = pure()
+
+    class Private(BaseEstimator):
+        def fit(self, X, y=None):
+            charge(price)
+            self.n_rows_ = len(X)
+            return self
+
+        def score(self, X, y=None):
+            return float(self.n_rows_)
+
+    return Private()
 
 
-def _no_score(estimator, rows, target=None):
-    return 0.0
+class Untouchable:
+    """Data that must not be read."""
 
-
-def _fit_in_fork(results):
-    try:
-        lloyd().fit(X)
-    except BudgetError:
-        results.put("refused")
-    else:
-        results.put("free")
+    def __len__(self):
+        raise AssertionError("the data were touched")
 
 
 @pytest.mark.attack(
-    claim="a forked process has no budget of its own",
-    before="there was no ledger; a copy of one in memory would be charged and lost",
-    now="a fit in the fork is refused",
+    claim="a ledger of epsilon = 2 lets no more than 2 be spent",
+    before=BEFORE,
+    now="the third fit at epsilon = 1 is refused before it touches the data",
 )
-def test_a_fork_spends_a_copy():
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    with Budget(1.0):
-        process = context.Process(target=_fit_in_fork, args=(results,))
-        process.start()
-        assert results.get(timeout=60) == "refused"
-        process.join()
+def test_a_refit_exceeds_the_ledger():
+    model = estimator()
+    with Budget(epsilon=2) as budget:
+        model.fit([[0.0]]).fit([[0.0]])
+        with pytest.raises(BudgetError, match=r"2 of 2 is spent, 0 is left, the fit asks for 1"):
+            model.fit(Untouchable())
+    assert budget.spent == 2
 
 
 @pytest.mark.attack(
-    claim="two processes cannot both spend the last epsilon of a file",
-    before="there was no ledger",
-    now="of forty charges of 0.1 by four processes on a budget of 1, ten come through",
+    claim="two processes cannot both spend the last epsilon of one file",
+    before=BEFORE,
+    now="of two processes with 20 fits each and 20 paid for, 20 go through in sum",
 )
-def test_processes_race_for_the_last_epsilon(tmp_path):
+def test_two_processes_race_for_one_file(tmp_path):
     path = tmp_path / "budget.json"
-    Budget.open(path, 1.0)
-    code = (
-        "from privclust.privacy import *\n"
-        "g = Guarantee.of([Release('s', 'laplace', 'b', 'p', Loss(.005, epsilon=.1))], 'pure',"
-        " 'replace-one')\n"
-        f"budget = Budget.open({str(path)!r})\n"
-        "for _ in range(10):\n"
-        "    try:\n        budget.spend(g)\n        print('spent')\n"
-        "    except BudgetError:\n        pass\n"
+    Budget.open(path, epsilon=20)
+    program = (
+        "import sys\n"
+        "from privclust.privacy import Budget, BudgetError, Guarantee, Loss, Release\n"
+        "loss = Loss(0.5, epsilon=1.0)\n"
+        "one = Guarantee.of([Release('s', 'm', 'n', 'p', loss)], 'pure', 'replace-one')\n"
+        "ledger, through = Budget.open(sys.argv[1]), 0\n"
+        "for _ in range(20):\n"
+        "    try:\n"
+        "        ledger.spend(one)\n"
+        "        through += 1\n"
+        "    except BudgetError:\n"
+        "        pass\n"
+        "print(through)\n"
     )
-    command = [sys.executable, "-c", code]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    spent = sum(process.communicate()[0].count("spent") for process in processes)
-    assert spent == len(Budget.open(path).entries) == 10
+    command = [sys.executable, "-c", program, str(path)]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert sum(int(run.communicate(timeout=60)[0]) for run in runs) == 20
+    assert Budget.open(path).spent == 20
 
 
 @pytest.mark.attack(
-    claim="a ledger that cannot be read lets nothing pass",
-    before="there was no ledger",
-    now="cut, emptied and altered files are refused, and stay as they are",
+    claim="fits of a search in joblib's processes are counted, or refused",
+    before="workers know no context of the caller: a ledger bound to it counted 0 of 4 fits",
+    now="4 of 4 are counted in a file, also by workers that ran before; in memory they are refused",
 )
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda text: text[: len(text) // 2],
-        lambda text: "",
-        lambda text: text.replace('"epsilon"', '"epsilom"'),
-        lambda text: text.replace("0.4", '"0.4"'),
-        lambda text: text.replace('"releases"', '"release"'),
-        lambda text: "[" * 100_000,
-        lambda text: "\x00\xff",
-    ],
+def test_workers_of_joblib(tmp_path):
+    X, model = np.zeros((8, 1)), estimator()
+    joblib.Parallel(n_jobs=2)(joblib.delayed(os.getpid)() for _ in range(2))  # workers run before
+    search = {"cv": 4, "n_jobs": 2, "error_score": "raise"}
+    with Budget.open(tmp_path / "budget.json", epsilon=4) as budget:
+        cross_val_score(model, X, **search)
+        assert budget.spent == 4
+        with pytest.raises(BudgetError, match="4 of 4 is spent"):
+            cross_val_score(model, X, **search)
+    with Budget(epsilon=9) as in_memory, pytest.raises(BudgetError, match="another process"):
+        joblib.Parallel(n_jobs=2)(joblib.delayed(charge)(pure()) for _ in range(2))
+    assert in_memory.spent == 0
+
+
+@pytest.mark.attack(
+    claim="a forked process draws on the ledger that it was forked with, or is refused",
+    before="a copy of a ledger in memory is spent in each child: 4 of 4 fits uncounted",
+    now="4 of 4 are counted in a file; of one in memory all are refused",
 )
-def test_a_damaged_ledger_begins_anew(tmp_path, damage):
+def test_forked_processes(tmp_path):
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        with Budget.open(tmp_path / "budget.json", epsilon=4) as budget:
+            joblib.Parallel()(joblib.delayed(charge)(pure()) for _ in range(4))
+        assert budget.spent == 4
+        with Budget(epsilon=9) as budget, pytest.raises(BudgetError, match="another process"):
+            joblib.Parallel()(joblib.delayed(charge)(pure()) for _ in range(4))
+    assert budget.spent == 0
+
+
+@pytest.mark.attack(
+    claim="fits of a search in threads are counted",
+    before="a thread has a context of its own: a ledger bound to that counted 0 of 4 fits",
+    now="4 of 4 are counted, and of 40 threads at once as many go through as are paid for",
+)
+def test_threads_draw_on_one_ledger():
+    X, model = np.zeros((8, 1)), estimator()
+    with Budget(epsilon=4) as budget, joblib.parallel_config("threading"):
+        cross_val_score(model, X, cv=4, n_jobs=2, error_score="raise")
+        assert budget.spent == 4
+
+    through, start = [], threading.Barrier(40)
+
+    def draw():
+        start.wait()
+        try:
+            charge(pure())
+            through.append(1)
+        except BudgetError:
+            pass
+
+    with Budget(epsilon=10) as budget:
+        threads = [threading.Thread(target=draw) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(through) == len(budget.entries) == 10
+
+
+@pytest.mark.attack(
+    claim="a ledger's file forgets nothing that was spent",
+    before=BEFORE,
+    now="a file that is empty, cut, changed in one digit or gone is refused and left as it is",
+)
+def test_a_damaged_file_is_no_new_budget(tmp_path):
     path = tmp_path / "budget.json"
-    with Budget.open(path, 1.0) as budget:
-        lloyd().fit(X)
-        path.write_text(damage(path.read_text()))
-        damaged = path.read_bytes()
-        with pytest.raises(BudgetError, match="not a whole ledger"):
-            lloyd().fit(X)
-    with pytest.raises(BudgetError, match="not a whole ledger"):
-        Budget.open(path, 1.0)
-    assert path.read_bytes() == damaged
-    assert isinstance(budget, Budget)
+    ledger = Budget.open(path, epsilon=2)
+    ledger.spend(pure())
+    whole = path.read_text()
+    changed = whole.replace('"epsilon": 1.0', '"epsilon": 0.1')
+    assert changed != whole
+    for damaged in ("", whole[: len(whole) // 2], changed, "[]", "\0" * 10, '{"sha256": 1}'):
+        path.write_text(damaged)
+        for use in (lambda: Budget.open(path, epsilon=2), lambda: ledger.spend(pure(0.1))):
+            with pytest.raises(BudgetError, match="damaged"):
+                use()
+        assert path.read_text() == damaged
+    path.unlink()
+    with pytest.raises(BudgetError, match="gone"):
+        ledger.spend(pure(0.1))
+    assert not path.exists()
 
 
 @pytest.mark.attack(
-    claim="what is counted has a guarantee",
-    before="a fit whose bounds are those of the data only warned",
-    now="under a ledger it is refused before it looks at a sum",
+    claim="what promises nothing does not pass a ledger as free",
+    before=BEFORE,
+    now='"none" and "asymptotic" are refused; a price without its releases is counted',
 )
-@pytest.mark.filterwarnings("ignore::privclust.privacy.PrivacyLeakWarning")
-def test_a_fit_that_promises_nothing_is_counted_as_nothing():
-    with Budget(1.0) as budget, pytest.raises(BudgetError, match="without a guarantee"):
-        lloyd(bounds=None).fit(X)
-    assert budget.spent == 0.0
+def test_what_promises_nothing_is_not_free():
+    with Budget(epsilon=2) as budget:
+        for empty in ("none", "asymptotic", "cdp"):
+            with pytest.raises(BudgetError, match="refuses"):
+                charge(Guarantee(empty, "replace-one", epsilon=0.1))
+        assert budget.entries == ()
+        charge(Guarantee("pure", "replace-one", epsilon=1.5))  # lists no release
+        assert budget.spent == 1.5
 
 
 @pytest.mark.attack(
-    claim="a fit that ends in an error is paid for as well",
-    before="there was no ledger",
-    now="what was charged stays charged, since noise may have been seen by then",
+    claim="an inner ledger does not hide fits from the outer one",
+    before=BEFORE,
+    now="both are drawn on, and where one refuses, neither is",
 )
-def test_an_interrupted_fit_is_given_back(monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
+def test_a_ledger_within_a_ledger(tmp_path):
+    with Budget(epsilon=2) as outer, Budget.open(tmp_path / "b.json", epsilon=9) as inner:
+        charge(pure())
+        charge(pure())
+        with pytest.raises(BudgetError):
+            charge(pure())
+        assert (outer.spent, inner.spent) == (2, 2)
+    with Budget(epsilon=9) as outer, Budget(epsilon=1), pytest.raises(BudgetError):
+        charge(pure(1.1))
+    assert outer.spent == 0
 
-    monkeypatch.setattr("privclust.kmeans._dplloyd.nearest_center", interrupt)
-    with Budget(1.0) as budget, pytest.raises(KeyboardInterrupt):
-        lloyd().fit(X)
-    assert budget.spent == 0.4
+
+@pytest.mark.attack(
+    claim="a hidden presence of a record counts as twice a replaced one",
+    before=BEFORE,
+    now="epsilon = 1 for added records costs 2 in a ledger of replaced ones; not the other way",
+)
+def test_relations_are_not_mixed():
+    with Budget(epsilon=2) as budget:
+        charge(pure(1.0, "add-remove"))
+        assert budget.spent == 2
+    with Budget(epsilon=2, neighbours="add-remove"), pytest.raises(BudgetError, match="add-remove"):
+        charge(pure(0.1))
+
+
+@pytest.mark.attack(
+    claim="a ledger that is deleted, copied or pickled gives no second budget",
+    before="a deleted file was begun anew, a deep copy had a budget of its own",
+    now="the file's lock remembers it, copies are the ledger itself, pickles open its file",
+)
+def test_a_second_budget_for_the_same_people(tmp_path):
+    path = tmp_path / "budget.json"
+    budget = Budget.open(path, epsilon=1.0)
+    for other in (copy.copy(budget), copy.deepcopy({"budget": budget})["budget"]):
+        assert other is budget
+    price = Guarantee.of(
+        [Release("sums", "laplace", "scale 1", "by hand", Loss(0.5, epsilon=1.0))],
+        "pure",
+        "replace-one",
+    )
+    pickle.loads(pickle.dumps(budget)).spend(price)
+    assert budget.spent == 1.0
+    with pytest.raises(BudgetError, match="another process"):
+        pickle.dumps(Budget(1.0))
+    path.unlink()
+    for refused in (lambda: Budget.open(path, epsilon=1.0), lambda: budget.spend(price)):
+        with pytest.raises(BudgetError):
+            refused()
+    assert not path.exists()

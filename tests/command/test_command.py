@@ -18,7 +18,7 @@ import pytest
 from privclust.command import _output, _sketch_command, main
 from privclust.core.hdf5 import FileError
 from privclust.kmeans import Sketch, _frequencies, _release
-from privclust.privacy import Neighbours
+from privclust.privacy import Budget, Neighbours
 
 DRAWN = ["--frequencies", "30", "--variance", "2.5", "--seed", "1"]
 X = np.random.default_rng(0).integers(-1024, 1024, (600, 3)) / 256
@@ -397,3 +397,25 @@ def test_a_full_standard_output_is_one_line_and_code_1(run):
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     message = "the standard output: cannot be written (No space left on device)"
     assert (done.returncode, done.stderr) == (1, f"privclust: error: {message}\n")
+
+
+def test_a_sketch_draws_on_a_ledger(run):
+    private = (*DRAWN, "--epsilon", "1", "--seed-noise", "1", "--budget", "budget.json")
+    code, _, err = run("sketch", "x.npy", "-o", "s.h5", *private)
+    assert code == 1
+    assert "no such ledger" in err
+    budget = Budget.open("budget.json", epsilon=1)
+    code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--budget", "budget.json")
+    assert code == 2
+    assert "--budget counts what --epsilon costs" in err
+
+    assert run("sketch", "x.npy", "-o", "s.h5", *private)[0] == 0
+    assert budget.spent == 1
+    code, _, err = run("sketch", "x.npy", "-o", "t.h5", *private)
+    assert code == 1
+    assert "0 is left, the fit asks for 1" in err
+    assert not Path("t.h5").exists()
+    Path("budget.json").write_text("")
+    code, _, err = run("sketch", "x.npy", "-o", "t.h5", *private)
+    assert code == 1
+    assert "damaged" in err

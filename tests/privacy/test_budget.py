@@ -1,160 +1,190 @@
-"""Ledgers: what is charged, what is refused, and who is counted."""
+"""The ledger: composition, limits, files; what tries to get round it is among the attacks."""
 
-import math
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
+import doctest
+import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import cross_val_score
 
-from privclust.kmeans import DPLloyd
-from privclust.privacy import Budget, BudgetError, Guarantee, Loss, Release
+from privclust.privacy import Budget, BudgetError, Guarantee, Loss, Release, composed_epsilon
 from privclust.privacy.budget import charge
 
-X = np.random.default_rng(0).choice([0.1, 0.9], (2000, 2))
-START = [[0.2, 0.2], [0.8, 0.8]]
+
+def normal(rho, *, delta=1e-6, seeded=False):
+    release = Release("means", "gaussian", "sigma 3", "by hand", Loss(rho=rho))
+    return Guarantee.of([release], "approximate", "replace-one", delta=delta, seeded=seeded)
 
 
-def pure(epsilon, relation="replace-one"):
-    release = Release("sums", "laplace", "scale", "by hand", Loss(epsilon**2 / 2, epsilon=epsilon))
-    return Guarantee.of([release], "pure", relation)
+def pure(epsilon):
+    release = Release("sums", "laplace", "scale 1", "p", Loss(epsilon**2 / 2, epsilon=epsilon))
+    return Guarantee.of([release], "pure", "replace-one")
 
 
-def normal(rho, relation="replace-one"):
-    release = Release("sums", "gaussian", "sigma", "by hand", Loss(rho))
-    return Guarantee.of([release], "approximate", relation, delta=1e-6)
+def test_without_a_ledger_nothing_happens():
+    charge(Guarantee("none", "replace-one"))
 
 
-def lloyd(epsilon=0.5, **options):
-    return DPLloyd(2, epsilon=epsilon, bounds=(0, 1), init=START, random_state=0, **options)
-
-
-def test_without_a_ledger_nothing_is_charged():
-    charge(pure(100.0))
-    budget = Budget(1.0)
-    charge(pure(100.0))
-    assert (budget.spent, budget.remaining, budget.entries) == (0.0, 1.0, ())
-    assert (budget.guarantee.definition, budget.guarantee.epsilon) == ("pure", 0.0)
-
-
-def test_charges_add_up_to_the_budget_and_not_beyond():
-    with Budget(1.0) as budget:
-        for _ in range(10):
-            charge(pure(0.1))  # whose floating-point sum is not 1
-        with pytest.raises(BudgetError, match=r"1 of epsilon = 1 are spent.* 0 are left"):
-            charge(pure(1e-6))
-    assert budget.spent == pytest.approx(1.0)
-    assert len(budget.entries) == 10
-    assert str(budget).count("0.1-differential privacy") == 10
-    charge(pure(5.0))  # it is closed
-
-
-def test_composition_is_the_tightest_at_the_ledgers_delta():
-    one = normal(0.01)
-    with Budget(10.0, 1e-6) as budget:
-        for _ in range(9):
-            charge(one)
-    whole = one.compose(*[one] * 8)
-    assert budget.spent == pytest.approx(whole.epsilon_at(1e-6))
-    assert budget.spent < 9 * one.epsilon / 2
+def test_spent_is_the_best_composition_at_the_ledgers_delta():
+    with Budget(epsilon=2, delta=1e-6) as budget:
+        charge(normal(0.01, delta=1e-5))
+        charge(normal(0.01, delta=1e-9))
+        charge(pure(0.1))
+    losses = [Loss(rho=0.01), Loss(rho=0.01), Loss(0.005, epsilon=0.1)]
+    assert budget.spent == budget.guarantee.epsilon == composed_epsilon(losses, 1e-6)
     assert budget.guarantee.delta == 1e-6
+    assert budget.remaining() == 2 - budget.spent
+    assert budget.remaining(1e-9) == 2 - composed_epsilon(losses, 1e-9)
+
+
+def test_no_delta_takes_pure_guarantees_only():
+    with Budget(epsilon=2) as budget:
+        with pytest.raises(BudgetError, match="asks for inf"):
+            charge(normal(1e-6))
+        charge(pure(0.5))
+    assert budget.guarantee.definition == "pure"
+    assert budget.remaining() == 1.5
+
+
+def test_tenths_add_up_to_the_whole():
+    with Budget(epsilon=1) as budget:
+        for _ in range(10):
+            charge(pure(0.1))
+        with pytest.raises(BudgetError):
+            charge(pure(1e-6))
+    assert len(budget.entries) == 10
+
+
+def test_a_ledger_in_rho():
+    with Budget(rho=0.5) as budget:
+        charge(normal(0.2))
+        charge(pure(0.2))
+        approximate = Release("answer", "m", "n", "p", Loss(epsilon=0.1, delta=1e-9))
+        with pytest.raises(BudgetError):
+            charge(Guarantee.of([approximate], "approximate", "replace-one", delta=1e-9))
+    assert budget.spent == budget.guarantee.rho == pytest.approx(0.22)
+    with pytest.raises(ValueError, match="delta"):
+        budget.remaining(1e-6)
+
+
+def test_an_empty_ledger():
+    for budget in (Budget(epsilon=1), Budget(epsilon=1, delta=1e-6), Budget(rho=1)):
+        assert budget.spent == 0
+        assert budget.remaining() == 1
+        assert budget.guarantee.releases == ()
+
+
+def test_a_failed_fit_stays_counted():
+    budget = Budget(epsilon=2)
+
+    def fails():
+        with budget:
+            charge(pure(1))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
+    assert budget.spent == 1
+
+
+def test_a_check_draws_nothing(tmp_path):
+    for budget in (Budget(epsilon=1), Budget.open(tmp_path / "budget.json", epsilon=1)):
+        budget.check(pure(1))
+        with pytest.raises(BudgetError, match="asks for 2"):
+            budget.check(pure(2))
+        assert budget.spent == 0
+
+
+def test_a_search_turns_a_refusal_into_no_score():
+    class Private(BaseEstimator):
+        def fit(self, X, y=None):
+            charge(pure(1))
+            return self
+
+        def score(self, X, y=None):
+            return 1.0
+
+    with Budget(epsilon=2) as budget, pytest.warns(FitFailedWarning):
+        scores = cross_val_score(Private(), np.zeros((8, 1)), cv=4)
+    assert budget.spent == 2
+    assert np.isnan(scores).tolist() == [False, False, True, True]
+
+
+def test_seeded_fits_are_counted_and_said():
+    with Budget(epsilon=2, delta=1e-6) as budget:
+        charge(normal(0.01, seeded=True))
+    assert budget.guarantee.seeded
+    assert "for reproduction" in str(budget)
+    assert "of 2 spent" in str(budget)
+
+
+def test_a_closed_ledger_counts_no_more():
+    with Budget(epsilon=2) as budget:
+        pass
+    charge(pure(1))
+    assert budget.spent == 0
+    assert "PRIVCLUST_LEDGERS" not in os.environ
+
+
+def test_the_same_ledger_within_itself_is_charged_once(tmp_path):
+    path = tmp_path / "b.json"
+    with Budget(epsilon=2) as budget, budget, Budget.open(path, 2) as first, Budget.open(path):
+        charge(pure(1))
+        assert (budget.spent, first.spent) == (1, 1)
+
+
+def test_a_file_keeps_its_limits_and_what_was_spent(tmp_path):
+    path = tmp_path / "budget.json"
+    with Budget.open(path, epsilon=2, delta=1e-6, neighbours="replace_one") as budget:
+        charge(normal(0.01, seeded=True))
+        charge(pure(0.5))
+    again = Budget.open(path)
+    assert again.entries == budget.entries
+    assert (again.epsilon, again.delta, again.spent) == (2, 1e-6, budget.spent)
+    assert json.loads(path.read_text())["neighbours"] == "replace-one"
+    with pytest.raises(BudgetError, match="epsilon 2, not 3"):
+        Budget.open(path, epsilon=3)
+    with pytest.raises(BudgetError, match="no such ledger"):
+        Budget.open(tmp_path / "other.json")
+
+
+def test_equal_fits_are_composed_at_once(tmp_path):
+    with Budget.open(tmp_path / "budget.json", epsilon=3, delta=1e-6) as budget:
+        for _ in range(30):
+            charge(pure(0.1))
+    assert budget.spent == composed_epsilon([Loss(0.1**2 / 2, 0.1, count=30)], 1e-6) < 3
+
+
+def test_numbers_of_numpy_are_written(tmp_path):
+    loss = Loss(np.float32(0.5), np.float64(1), count=np.int64(2))
+    with Budget.open(tmp_path / "budget.json", epsilon=np.int64(2)) as budget:
+        charge(Guarantee.of([Release("s", "m", "n", "p", loss)], "pure", "replace-one"))
+    assert Budget.open(budget.path, epsilon=2).spent == 2
 
 
 @pytest.mark.parametrize(
-    ("ledger", "guarantee", "message"),
+    "wrong",
     [
-        ({}, Guarantee("none", "replace-one", caveats=("no noise",)), "no noise"),
-        ({}, Guarantee("asymptotic", "replace-one", epsilon=0.1), "without a guarantee"),
-        ({}, normal(0.001), "only pure releases"),
-        ({"neighbours": "add_remove"}, pure(0.1), "says nothing; fit with neighbours"),
-        ({"delta": 1e-9}, normal(2.0), "are left"),
+        {},
+        {"epsilon": 1, "rho": 1},
+        {"epsilon": 0},
+        {"epsilon": float("nan")},
+        {"epsilon": 1, "delta": 1},
+        {"rho": 1, "delta": 0.1},
+        {"epsilon": 1, "neighbours": "both"},
     ],
 )
-def test_what_cannot_be_counted_is_refused(ledger, guarantee, message):
-    with Budget(1.0, **ledger) as budget, pytest.raises(BudgetError, match=message):
-        charge(guarantee)
-    assert budget.entries == ()
+def test_wrong_limits_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"epsilon|rho|delta|neighbours"):
+        Budget(**wrong)
 
 
-def test_guarantees_for_rows_added_cost_a_replacement_twice():
-    with Budget(1.0) as budget:
-        charge(pure(0.3, "add-remove"))
-    assert budget.spent == pytest.approx(0.6)
-    with Budget(1.0, neighbours="add-remove") as budget:
-        charge(pure(0.3, "add-remove"))
-    assert budget.spent == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize("bad", [{"epsilon": 0.0}, {"epsilon": math.inf}, {"delta": 1.0}])
-def test_bad_budgets_are_refused(bad):
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        Budget(**{"epsilon": 1.0, **bad})
-
-
-def test_of_nested_ledgers_all_are_charged_or_none():
-    with Budget(1.0) as outer:
-        charge(pure(0.7))
-        with Budget(1.0) as inner:
-            with pytest.raises(BudgetError):
-                charge(pure(0.5))
-            charge(pure(0.2))
-    assert outer.spent == pytest.approx(0.9)
-    assert inner.spent == 0.2
-    with pytest.raises(BudgetError, match="open already"), outer, outer:
-        pass
-
-
-def test_a_file_is_shared_and_stays(tmp_path):
-    path = tmp_path / "budget.json"
-    with pytest.raises(BudgetError, match="give an epsilon"):
-        Budget.open(path)
-    with Budget.open(path, 1.0, 1e-6):
-        charge(pure(0.4))
-        code = (
-            "from privclust.privacy import Budget, BudgetError\n"
-            f"budget = Budget.open({str(path)!r})\n"
-            "try:\n    budget.spend(budget.entries[0].compose(budget.entries[0]))\n"
-            "except BudgetError as error:\n    print(error)\n"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert "this release would make it" in done.stdout, done.stderr
-        charge(pure(0.4))
-    again = Budget.open(path, 1.0)
-    assert 0.79 < again.spent <= 0.8  # by the privacy loss distribution a little less than the sum
-    assert [entry.epsilon for entry in again.entries] == [0.4, 0.4]
-    with pytest.raises(BudgetError, match="not of what was asked for"):
-        Budget.open(path, 2.0)
-
-
-def test_threads_spend_no_more_than_there_is():
-    def spend(_):
-        try:
-            charge(pure(0.1))
-        except BudgetError:
-            return 0
-        return 1
-
-    with Budget(1.0) as budget, ThreadPoolExecutor(8) as executor:
-        assert sum(executor.map(spend, range(50))) == 10
-    assert budget.spent == pytest.approx(1.0)
-
-
-def test_fits_are_charged_before_they_look_at_values():
-    with Budget(1.0) as budget:
-        model = lloyd().fit(X)
-        lloyd().fit(X)
-        seen = dict(vars(model))
-        with pytest.raises(BudgetError):
-            model.fit(X)
-    assert budget.spent == pytest.approx(1.0)
-    assert model.cluster_centers_ is seen["cluster_centers_"]
-
-
-def test_a_search_is_charged_for_each_candidate_and_fold():
-    search = GridSearchCV(lloyd(0.1), {"max_iter": [1, 2]}, cv=2, scoring=lambda *_: 0.0)
-    with Budget(10.0) as budget:
-        search.fit(X)
-    assert len(budget.entries) == 2 * 2 + 1  # and the refit
-    assert budget.spent == pytest.approx(0.5)
+def test_the_example_of_the_page_is_so():
+    page = Path(__file__).parents[2] / "docs" / "privacy.md"
+    results = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert results.attempted > 5
+    assert results.failed == 0

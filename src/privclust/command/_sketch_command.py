@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import os
 from collections.abc import Callable
@@ -93,18 +94,20 @@ def add_to(commands) -> None:
         metavar="S",
         help="seed of noise and masks, for reproduction ONLY: who knows it can take the noise off",
     )
+    add("--budget", metavar="FILE", help="ledger to draw on (privclust.privacy.Budget.open)")
 
 
 def _run(args) -> None:
     """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
     _check_sketch_arguments(args)
-    inputs = [*args.files, args.like, args.public_sample]
+    inputs = [*args.files, args.like, args.public_sample, args.budget]
     check_output(args.output, inputs, "HDF5", args.force)
 
     from privclust.core.streams import chunks
-    from privclust.kmeans import FeatureSums, Sketch, secret_mask_seed
-    from privclust.privacy import noise_source
+    from privclust.kmeans import FeatureSums, Sketch, promise, secret_mask_seed
+    from privclust.privacy import Budget, noise_source
 
+    ledger = Budget.open(args.budget) if args.budget else contextlib.nullcontext()
     if args.epsilon is not None and args.seed_noise is None:
         noise_source(None)  # says now, not after hours, what is not installed
     check_readable(inputs)
@@ -124,6 +127,10 @@ def _run(args) -> None:
                 f"{stream.name}: has {stream.n_features} columns, "
                 f"the frequencies are for {len(frequencies)}"
             )
+    if args.budget is not None:  # drawn on when records are released, after hours
+        ledger.check(
+            promise(n_measurements or frequencies.shape[1], frequencies.shape[1], **_terms(args))
+        )
     sums = FeatureSums(
         frequencies,
         n_measurements=n_measurements,
@@ -135,7 +142,8 @@ def _run(args) -> None:
         _add_any(streams, sums)
     else:
         _add_checked(streams, sums)
-    sketch = _released(Sketch.from_feature_sums(sums), args)
+    with ledger:
+        sketch = _released(Sketch.from_feature_sums(sums), args)
     check_free(args.output, args.force)  # may be there now, after hours
     _check_room(args.output, frequencies)  # may be gone; HDF5 fails with many words
     with written(args.output):
@@ -154,14 +162,18 @@ def _released(sketch, args):
         return sketch
     # a stream of its own: frequencies may have been drawn from the same number
     seeded = args.seed_noise is not None
-    return release(
-        sketch,
-        args.epsilon,
-        args.delta or 0.0,
-        noise=args.noise or "auto",
-        neighbours=args.neighbours or "replace_one",
-        random_state=np.random.default_rng([args.seed_noise, 1]) if seeded else None,
-    )
+    rng = np.random.default_rng([args.seed_noise, 1]) if seeded else None
+    return release(sketch, **_terms(args), random_state=rng)
+
+
+def _terms(args) -> dict[str, Any]:
+    """What a release is asked for."""
+    return {
+        "epsilon": args.epsilon,
+        "delta": args.delta or 0.0,
+        "noise": args.noise or "auto",
+        "neighbours": args.neighbours or "replace_one",
+    }
 
 
 def _add_checked(streams, sums) -> None:
@@ -218,6 +230,8 @@ def _check_sketch_arguments(args) -> None:
     elif args.measurements is not None and args.measurements > args.frequencies:
         args.usage_error(f"--measurements may be at most --frequencies {args.frequencies}")
     if args.epsilon is None:
+        if args.budget is not None:
+            args.usage_error("--budget counts what --epsilon costs, which is not given")
         for name in ("delta", "noise", "neighbours"):
             if getattr(args, name) is not None:
                 args.usage_error(f"--{name} says how --epsilon is met, which is not given")

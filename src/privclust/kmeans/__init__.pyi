@@ -10,6 +10,7 @@ from ._lloyd import LloydKMeans as LloydKMeans
 from ._mixture_decoder import Decoded as Decoded
 from ._moments import Moments as Moments
 from ._release import printed_sigma_xi as printed_sigma_xi
+from ._release import promise as promise
 from ._release import release as release
 from ._release import scrambled as scrambled
 from ._release import sound_sigma_xi as sound_sigma_xi

@@ -142,6 +142,26 @@ def promise(
 ) -> Guarantee:
     """Return the guarantee that `release` gives for sketches of such a size.
 
+    Parameters
+    ----------
+    n_measurements : int
+        r, from 1 to m.
+    n_frequencies : int
+        m.
+    epsilon, delta, noise, neighbours, share
+        As for `release`.
+    seeded : bool
+        Whether the noise will come from a seed.
+
+    Returns
+    -------
+    privclust.privacy.Guarantee
+
+    Raises
+    ------
+    ValueError
+        As `release` does for these arguments.
+
     Examples
     --------
     >>> promise(100, 100, 1.0).epsilon

@@ -1,95 +1,129 @@
-"""A ledger of privacy: what fits, sketches and commands have spent of a budget, and what is left.
+"""A ledger of privacy: what fits, sketches and commands have spent, and what is left.
 
-Each fit on the same people costs again: refits, `partial_fit`, each candidate and fold of a search.
-Inside ``with Budget(...)`` every private estimator of the package charges the ledger before it
-looks at values, and the fit that would exceed the budget is refused.
+Ledgers that are open are known to the whole process, whatever thread a fit runs in, and to the
+processes that it starts, through an environment variable.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import os
+import secrets
+import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from privclust.core.files import write_text
-from privclust.core.validation import check_real
-from privclust.privacy.accounting import check_delta
-from privclust.privacy.guarantee import Guarantee
+from privclust.privacy.accounting import Loss, composed_epsilon, total_epsilon, total_rho
+from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.sensitivity import Neighbours
 
-_ROUNDING = 1e-9  # part of the budget by which a sum of charges may exceed it, for their rounding
+_VARIABLE = "PRIVCLUST_LEDGERS"
 _FORMAT = "privclust budget 1"
-_LOCK = threading.RLock()
-_open_ledgers: list[Budget] = []
-_foreign: list[str] = []  # ledgers of the process that sent an estimator here, if it has any open
+_ROUNDING = 1e-9  # of the limit: ten fits at 0.1 are within 1
+_LOCK = threading.RLock()  # of what is open, and of what is spent in memory
+_OPEN: list[Budget] = []
+_TOKEN = secrets.token_hex(8)  # numbers of processes come again; a forked one has the same token
+
+
+def _new_lock() -> None:
+    """Give a forked process a lock of its own: a thread that is not there may hold the old one."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 
 
 class BudgetError(ValueError):
-    """A release is refused, since a ledger has not enough left or cannot count it."""
+    """A fit that a ledger refuses, or a ledger that cannot be read; nothing was released."""
 
 
 class Budget:
-    """A privacy budget that fits draw on, with the guarantee of all of them together.
+    """A ledger that counts what is released within its block, and refuses what exceeds it.
 
-    While it is open, by ``with``, all private fits and releases of this process charge it, in any
-    thread, before they look at values. One that would exceed the budget raises a `BudgetError` and
-    releases nothing. One that fails later stays charged: what it released by then may have been
-    seen. Several ledgers may be open: each is charged, or none.
+    Each private fit, sketch or release within the block draws on the ledger before it reads the
+    data: fits in all threads of this process, refits, `partial_fit`, and each fit of a
+    scikit-learn search. A fit that would exceed the limit raises `BudgetError`. (A search with
+    ``error_score`` other than ``"raise"`` turns that into a score of nan; nothing is released.)
 
-    Charges add up by the tightest composition that is known (`Guarantee.compose`), evaluated at the
-    ledger's delta. A ledger is for one set of people: fits on others' records are not its business.
-    In the workers of a parallel search a ledger that is a file (`open`) is charged as here; a
-    ledger in memory cannot be, so that fits there are refused: pass ``n_jobs=1``.
+    A fit that fails after it has drawn stays counted: what it had released may have been seen.
+    Of ledgers within one another each is drawn on, or none. A ledger is for one set of records;
+    fits of disjoint sets of people have a ledger each.
+
+    The limit is proved for fits that are chosen beforehand. Where their prices are chosen by what
+    earlier ones released, it is proved at delta = 0 (addition) and for `rho` [1]_, [2]_; for other
+    deltas the composed epsilon is that of the fits that were made, as if they had been planned.
+
+    Workers in other processes (joblib with ``n_jobs``) draw on a ledger in a file (`open`), and are
+    refused by one in memory, which they cannot write to. Processes that were started before the
+    block know nothing of it; joblib's own are started again.
 
     Parameters
     ----------
-    epsilon : float
-        In nats, positive.
-    delta : float
-        In [0, 1). With 0, only pure differential privacy is counted.
-    neighbours : {"replace_one", "add_remove"}
-        For which neighbours all is counted. Fits for the other relation are turned into
-        replace-one ones by group privacy, and refused by a ledger for add-remove.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-    relation : Neighbours
+    epsilon : float or None
+        In nats, greater than 0: the limit of the composed epsilon at `delta`.
+    delta : float, default=0
+        In [0, 1). At 0 only pure guarantees are taken.
+    rho : float or None
+        Greater than 0: the limit in zCDP, in place of epsilon and delta.
+    neighbours : {"replace-one", "add-remove"} or Neighbours, default="replace-one"
+        Relation that is counted in. Guarantees for added or removed records are turned into ones
+        for replaced records; the other way is refused.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range.
+        For a parameter out of its range, or not exactly one of `epsilon` and `rho`.
+
+    References
+    ----------
+    .. [1] R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy odometers and filters:
+       pay-as-you-go composition", NeurIPS 2016.
+    .. [2] V. Feldman and T. Zrnic, "Individual privacy accounting via a Renyi filter",
+       NeurIPS 2021.
 
     Examples
     --------
-    >>> from privclust.kmeans import DPLloyd
-    >>> X = np.random.default_rng(0).uniform(size=(1000, 2))
-    >>> with Budget(epsilon=1.0) as budget:
-    ...     model = DPLloyd(2, epsilon=0.75, bounds=(0, 1), random_state=0).fit(X)
-    ...     try:
-    ...         model.fit(X)
-    ...     except BudgetError as error:
-    ...         print(error)
-    budget: 0.75 of epsilon = 1 are spent, and this release would make it 1.5; 0.25 are left
-    >>> budget.guarantee.epsilon
-    0.75
+    >>> from privclust.privacy.guarantee import Guarantee, Release
+    >>> from privclust.privacy.accounting import Loss
+    >>> sums = Release("sums", "laplace", "scale 1", "by hand", Loss(0.5, epsilon=1.0))
+    >>> guarantee = Guarantee.of([sums], "pure", "replace-one")
+    >>> with Budget(epsilon=1.5) as budget:
+    ...     charge(guarantee)  # what each private fit does
+    >>> budget.spent, budget.remaining()
+    (1.0, 0.5)
     """
 
     def __init__(
-        self, epsilon: float, delta: float = 0.0, *, neighbours: str = "replace_one"
+        self,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        rho: float | None = None,
+        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> None:
-        check_real("epsilon", epsilon)
-        if delta != 0:
-            check_delta(delta)
-        self.epsilon, self.delta = float(epsilon), float(delta)
-        self.relation = Neighbours.of(neighbours)
-        self._entries: list[Guarantee] = []
+        if (epsilon is None) == (rho is None):
+            raise ValueError("epsilon, rho: a ledger has exactly one of the two")
+        name, limit = ("epsilon", epsilon) if rho is None else ("rho", rho)
+        if not 0 < limit < math.inf:
+            raise ValueError(f"{name}: must be a finite number greater than 0, got {limit!r}")
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta: must be from 0 to less than 1, got {delta!r}")
+        if rho is not None and delta:
+            raise ValueError("delta: does not go with rho, which needs none")
+        self.epsilon, self.delta, self.rho = epsilon, delta, rho
+        self.neighbours = Neighbours.of(neighbours, "neighbours")
+        self.path: Path | None = None
+        self._entries: tuple[Guarantee, ...] = ()
         self._process = os.getpid()
 
     @classmethod
@@ -99,249 +133,355 @@ class Budget:
         epsilon: float | None = None,
         delta: float | None = None,
         *,
-        neighbours: str | None = None,
+        rho: float | None = None,
+        neighbours: Neighbours | str | None = None,
     ) -> Budget:
-        """Return a ledger that is kept in a file, which processes and days share.
+        """Return the ledger in a file, which is written if there is none.
+
+        Processes that draw on it at the same time wait for one another (a lock on a file beside
+        it, ``<path>.lock``). Its limits are fixed when it is written.
 
         Parameters
         ----------
-        path : path-like
-            A file of JSON; it is made if it is not there. It holds guarantees and no data.
-        epsilon, delta, neighbours
-            Of a new ledger, where an epsilon is needed; of one that is there they must agree.
+        path : path
+            JSON. It holds guarantees, no data.
+        epsilon, delta, rho, neighbours
+            As of the class. Of a ledger that is there, they may be left out.
 
         Raises
         ------
         BudgetError
-            If the file is damaged or of another budget.
+            If the file is damaged (it is never written anew), or has other limits; or there is no
+            file and no limit is given.
         """
-        return _FileBudget(Path(path), epsilon, delta, neighbours)
+        path = Path(path).resolve()
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        given = {name: value for name, value in given.items() if value is not None}
+        if neighbours is not None:
+            given["neighbours"] = Neighbours.of(neighbours, "neighbours")
+        if not path.exists() and epsilon is None and rho is None:
+            raise BudgetError(f"{path}: no such ledger; give an epsilon or a rho to begin one")
+        with _LOCK, _file_lock(path):
+            if not path.exists():
+                if _lock_path(path).stat().st_size:
+                    raise BudgetError(
+                        f"{path}: the ledger that was here is gone; restore it, or delete "
+                        f"{_lock_path(path).name} as well to begin one anew"
+                    )
+                ledger = cls(**given)
+                ledger.path = path
+                ledger._write(())
+                _lock_path(path).write_text("there is a ledger beside this lock\n")
+                return ledger
+            ledger = _read(path)
+        for name, value in given.items():
+            if getattr(ledger, name) != value:
+                raise BudgetError(
+                    f"{path}: is a ledger with {name} {getattr(ledger, name)}, not {value}; limits "
+                    "are fixed when a ledger is begun"
+                )
+        return ledger
 
     @property
     def entries(self) -> tuple[Guarantee, ...]:
-        """What was charged, for the ledger's neighbours, in order."""
-        return tuple(self._entries)
+        """What was drawn, in order, in the relation of the ledger."""
+        if self.path is None:
+            return self._entries
+        with _LOCK, _file_lock(self.path):
+            return _read(self.path)._entries
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all that was charged promises together."""
-        return self._composed(list(self.entries))
+        """What all that was drawn promises together."""
+        return self._composed(self.entries)
 
     @property
     def spent(self) -> float:
-        """Epsilon of all that was charged, at the ledger's delta."""
-        return self._cost(list(self.entries))
+        """Composed epsilon at the ledger's delta, or rho of a ledger in rho."""
+        return self._cost(self.entries)
 
-    @property
-    def remaining(self) -> float:
-        """Epsilon less what is spent. By tighter composition more may fit at a delta above 0."""
-        left = self.epsilon - self.spent
-        return left if left > _ROUNDING * self.epsilon else 0.0
+    def remaining(self, delta: float | None = None) -> float:
+        """Return what is left: the limit less what is spent, at least 0.
 
-    def __str__(self) -> str:
-        """Return a line for each charge, below one for the whole."""
-        whole = f"{self.spent:.4g} of {self._name()} are spent ({self.relation} neighbours)"
-        return "\n".join([whole, *(f"  {str(entry).splitlines()[0]}" for entry in self.entries)])
+        Normal noise composes better than by addition, so that a fit may pass that asks for a
+        little more; one that asks for this or less, and for no delta, always does.
 
-    def __enter__(self) -> Self:
-        """Open the ledger: from now on fits charge it."""
-        with _LOCK:
-            if self in _open_ledgers:
-                raise BudgetError("budget: this ledger is open already")
-            _open_ledgers.append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it; what was charged stays."""
-        with _LOCK:
-            _open_ledgers.remove(self)
+        Parameters
+        ----------
+        delta : float or None
+            In [0, 1): where epsilon is taken; the ledger's own where None. Not of a ledger in rho.
+        """
+        if delta is not None and self.rho is not None:
+            raise ValueError("delta: a ledger in rho has none")
+        return max(0.0, self._limit - self._cost(self.entries, delta))
 
     def spend(self, guarantee: Guarantee) -> None:
-        """Charge a guarantee, such as of another package's release.
+        """Draw a guarantee on this ledger alone, such as of a release by other software.
 
         Raises
         ------
         BudgetError
-            If it exceeds what is left, or cannot be counted; nothing is charged then.
+            If it would exceed the limit, promises nothing, or is for another relation.
         """
-        _charge([self], guarantee)
+        _spend([self], guarantee)
 
-    def _name(self) -> str:
-        """Return the budget in words."""
-        delta = f", delta = {self.delta:g}" if self.delta else ""
-        return f"epsilon = {self.epsilon:g}{delta}"
+    def check(self, guarantee: Guarantee) -> None:
+        """Raise the `BudgetError` that `spend` would; draw nothing.
 
-    def _composed(self, entries: list[Guarantee]) -> Guarantee:
-        """Return what entries promise together, at the ledger's delta."""
-        if not entries:
-            nothing = "approximate" if self.delta else "pure"
-            return Guarantee(nothing, self.relation, epsilon=0.0, delta=self.delta)
-        whole = entries[0].compose(*entries[1:])
-        return whole.to("approximate" if self.delta else "pure", delta=self.delta)
+        For work that is long before it releases anything, such as reading files.
+        """
+        with _LOCK, _file_lock(self.path) if self.path else contextlib.nullcontext():
+            self._extended(guarantee)
 
-    def _cost(self, entries: list[Guarantee]) -> float:
-        """Return the epsilon of entries."""
-        return self._composed(entries).epsilon if entries else 0.0
+    def __copy__(self) -> Budget:
+        """A copy would be a second budget for the same records."""
+        return self
 
-    def _in_terms(self, guarantee: Guarantee) -> Guarantee:
-        """Return a guarantee for the ledger's neighbours, or raise a BudgetError."""
-        if guarantee.definition in ("none", "asymptotic"):
-            reasons = "; ".join(guarantee.caveats) or "it promises nothing"
-            raise BudgetError(f"budget: a release without a guarantee cannot be counted: {reasons}")
-        if guarantee.relation is not self.relation:
-            if self.relation is Neighbours.ADD_REMOVE:
-                raise BudgetError(
-                    "budget: the ledger is for rows added or removed, of which a guarantee for "
-                    "replaced rows says nothing; fit with neighbours='add_remove'"
-                )
-            guarantee = guarantee.to_replace_one()
-        if not self.delta and any(
-            math.isinf(loss.epsilon) or loss.delta for loss in guarantee.losses
-        ):
+    def __deepcopy__(self, memo: dict) -> Budget:
+        return self
+
+    def __reduce__(self):
+        """Pickle the path of a file; refuse what another process could not write to."""
+        if self.path is None:
+            raise _other_process()
+        return Budget.open, (self.path,)
+
+    def __enter__(self) -> Budget:
+        with _LOCK:
+            _OPEN.append(self)
+            _tell_workers()
+        return self
+
+    def __exit__(self, *error) -> None:
+        with _LOCK:
+            last = max(i for i, ledger in enumerate(_OPEN) if ledger is self)
+            del _OPEN[last]
+            _tell_workers()
+
+    def __str__(self) -> str:
+        """Return what is spent and left, and a line for each fit."""
+        entries = self.entries
+        spent = self._cost(entries)
+        lines = [
+            f"{self._unit} {spent:.6g} of {self._limit:.6g} spent, "
+            f"{max(0.0, self._limit - spent):.6g} left ({self.neighbours} neighbours)"
+        ]
+        for entry in entries:
+            names = ", ".join(release.name for release in entry.releases)
+            seeded = "; seeded: for reproduction, not for release" if entry.seeded else ""
+            lines.append(f"  {self._cost((entry,)):.6g}: {names}{seeded}")
+        return "\n".join(lines)
+
+    @property
+    def _limit(self) -> float:
+        return self.epsilon if self.rho is None else self.rho
+
+    @property
+    def _unit(self) -> str:
+        if self.rho is not None:
+            return "rho"
+        return f"epsilon at delta {self.delta:g}" if self.delta else "epsilon"
+
+    def _composed(self, entries: tuple[Guarantee, ...]) -> Guarantee:
+        """Compose in the ledger's sense, at its delta whatever the deltas of the entries."""
+        definition = "zcdp" if self.rho is not None else "approximate" if self.delta else "pure"
+        start = Guarantee.of((), definition, self.neighbours, delta=self.delta)
+        return start.compose(*(replace(entry, delta=self.delta) for entry in entries))
+
+    def _cost(self, entries: tuple[Guarantee, ...], delta: float | None = None) -> float:
+        """Epsilon or rho of a composition; infinite where it has none at this delta."""
+        counts = Counter()  # equal losses as one: a search of many fits is composed at once
+        for loss in (loss for entry in entries for loss in entry.losses):
+            counts[replace(loss, count=1)] += loss.count
+        losses = [replace(loss, count=count) for loss, count in counts.items()]
+        delta = self.delta if delta is None else delta
+        if self.rho is not None:
+            return math.inf if any(loss.delta for loss in losses) else total_rho(losses)
+        if delta:
+            return composed_epsilon(losses, delta)
+        return math.inf if any(loss.delta for loss in losses) else total_epsilon(losses)
+
+    def _extended(self, guarantee: Guarantee) -> tuple[Guarantee, ...]:
+        """Return the entries with one more, or refuse it; the ledger is locked."""
+        if self.path is None and os.getpid() != self._process:
+            raise _other_process()
+        entries = self._entries if self.path is None else _read(self.path)._entries
+        entries = (*entries, self._counted(guarantee))
+        spent, after = self._cost(entries[:-1]), self._cost(entries)
+        if not after <= self._limit * (1 + _ROUNDING):
             raise BudgetError(
-                "budget: the ledger has delta = 0, with which only pure releases can be counted; "
-                "give the ledger a delta, or ask for Laplace noise"
-            )
-        return guarantee
-
-    def _with(self, guarantee: Guarantee) -> list[Guarantee]:
-        """Return the entries and one more, or raise a BudgetError if that exceeds the budget."""
-        entries = [*self.entries, self._in_terms(guarantee)]
-        cost = self._cost(entries)
-        if not cost <= self.epsilon * (1.0 + _ROUNDING):
-            raise BudgetError(
-                f"budget: {self.spent:.4g} of {self._name()} are spent, and this release would "
-                f"make it {cost:.6g}; {self.remaining:.4g} are left"
+                f"the ledger refuses this fit, which has not begun: {self._unit} {spent:.6g} of "
+                f"{self._limit:.6g} is spent, {max(0.0, self._limit - spent):.6g} is left, the fit "
+                f"asks for {self._cost(entries[-1:]):.6g}, with which it would be {after:.6g}"
             )
         return entries
 
-    def _keep(self, entries: list[Guarantee]) -> None:
-        """Take the entries for what was charged."""
-        self._entries = entries
-
-    def _is_copy(self) -> bool:
-        """Return whether this is another process's ledger, of which it would hear nothing."""
-        return self._process != os.getpid()
-
-    @contextlib.contextmanager
-    def _held(self) -> Iterator[None]:
-        """Keep other processes away meanwhile."""
-        yield
-
-
-class _FileBudget(Budget):
-    """A ledger in a file, which is read again at each look."""
-
-    def __init__(self, path, epsilon, delta, neighbours):
-        self.path = path.absolute()
-        with self._held():
-            known = self._read() if self.path.exists() else None
-            if known is None and epsilon is None:
-                raise BudgetError(f"{path}: there is no such ledger; give an epsilon to begin one")
-            asked = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
-            defaults = known or {"delta": 0.0, "neighbours": "replace_one"}
-            parameters = {k: defaults[k] if v is None else v for k, v in asked.items()}
-            super().__init__(**parameters)
-            if known is None:
-                self._keep([])
-            elif (self.epsilon, self.delta, self.relation) != self._budget_of(known):
-                raise BudgetError(
-                    f"{path}: is a ledger of epsilon = {known['epsilon']:g}, delta = "
-                    f"{known['delta']:g}, {known['neighbours']}, not of what was asked for"
-                )
-
-    @staticmethod
-    def _budget_of(known):
-        return known["epsilon"], known["delta"], Neighbours.of(known["neighbours"])
-
-    @property
-    def entries(self):
-        """What was charged, by any process."""
-        return tuple(self._read()["entries"])
-
-    def _read(self):
-        """Return what the file holds, checked."""
-        try:
-            known = json.loads(self.path.read_text(encoding="utf-8"))
-            if known.pop("format") != _FORMAT or set(known) != {
-                "epsilon", "delta", "neighbours", "entries",
-            }:  # fmt: skip
-                raise ValueError
-            known["entries"] = [Guarantee.from_dict(entry) for entry in known["entries"]]
-            Budget(known["epsilon"], known["delta"], neighbours=known["neighbours"])
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    def _counted(self, guarantee: Guarantee) -> Guarantee:
+        """Return a guarantee in the ledger's relation, with losses that can be added up."""
+        if guarantee.definition in ("none", "asymptotic"):
+            why = f" ({'; '.join(guarantee.caveats)})" if guarantee.caveats else ""
             raise BudgetError(
-                f"{self.path}: not a whole ledger; nothing is released on a ledger that cannot be "
-                "read: restore the file"
-            ) from None
-        return known
+                f"the ledger refuses this fit: its guarantee is {guarantee.definition!r}{why}, so "
+                "that what it costs cannot be counted; run it outside of the ledger, or choose "
+                "what is private"
+            )
+        guarantee = _with_losses(guarantee)
+        if guarantee.relation is self.neighbours:
+            return guarantee
+        if self.neighbours is Neighbours.REPLACE_ONE:
+            return guarantee.to_replace_one()
+        raise BudgetError(
+            "the ledger refuses this fit: it counts added or removed records (add-remove), and "
+            "the fit hides a replaced one only; fit with neighbours='add-remove', or take a "
+            "ledger with neighbours='replace-one'"
+        )
 
-    def _keep(self, entries):
-        content: dict[str, Any] = {
+    def _write(self, entries: tuple[Guarantee, ...]) -> None:
+        """Write the file; the ledger is locked."""
+        content = {
             "format": _FORMAT,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "neighbours": self.relation.value,
+            "rho": self.rho,
+            "neighbours": self.neighbours.value,
             "entries": [entry.as_dict() for entry in entries],
         }
-        write_text(self.path, json.dumps(content, indent=1) + "\n")
-
-    def _is_copy(self):
-        return False
-
-    @contextlib.contextmanager
-    def _held(self):
-        """Hold a lock beside the file; the file itself is replaced at each charge."""
-        try:
-            import fcntl
-        except ImportError:
-            raise BudgetError("budget: this system has no locks for ledgers in files") from None
-        lock = self.path.with_name(f".{self.path.name}.lock")
-        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+        content = json.loads(json.dumps(content, default=_plain))
+        write_text(self.path, json.dumps(content | {"sha256": _digest(content)}, indent=1) + "\n")
 
 
 def charge(guarantee: Guarantee) -> None:
     """Draw a guarantee on the open ledgers, before anything private is released.
 
-    Does nothing where no ledger is open. Raises a `BudgetError`, and charges none, if one of them
-    refuses.
+    Does nothing where no ledger is open.
+
+    Raises
+    ------
+    BudgetError
+        If one of them refuses it; then it is drawn on none.
     """
     with _LOCK:
-        ledgers = _open_ledgers + [Budget.open(path) for path in _foreign if path]
-        copies = [ledger for ledger in ledgers if ledger._is_copy()]  # of a forked process
-        if copies or "" in _foreign:
-            raise BudgetError(
-                "budget: a fit in another process cannot charge a ledger in memory: pass n_jobs=1, "
-                "or keep the ledger in a file (Budget.open)"
-            )
-        _charge(ledgers, guarantee)
+        ledgers = [*_OPEN, *_inherited()]
+    if ledgers:
+        _spend(ledgers, guarantee)
 
 
-def _charge(ledgers: list[Budget], guarantee: Guarantee) -> None:
-    """Charge all ledgers or none."""
-    files = {str(getattr(ledger, "path", id(ledger))): ledger for ledger in ledgers}
-    with _LOCK, contextlib.ExitStack() as stack:
-        for name in sorted(files):  # in one order everywhere, so that none waits for another
-            stack.enter_context(files[name]._held())
-        kept = [(ledger, ledger._with(guarantee)) for ledger in files.values()]
-        for ledger, entries in kept:
-            ledger._keep(entries)
+def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
+    """Draw on all ledgers or on none; files first, since writing them may fail."""
+    distinct = {ledger.path or id(ledger): ledger for ledger in ledgers}.values()
+    files = sorted((ledger for ledger in distinct if ledger.path), key=lambda one: one.path)
+    memory = [ledger for ledger in distinct if not ledger.path]
+    with _LOCK, contextlib.ExitStack() as locks:
+        for ledger in files:  # in one order everywhere, so that no two wait for each other
+            locks.enter_context(_file_lock(ledger.path))
+        after = [(ledger, ledger._extended(guarantee)) for ledger in (*files, *memory)]
+        for ledger, entries in after:
+            if ledger.path:
+                ledger._write(entries)
+            else:
+                ledger._entries = entries
 
 
-def ledgers_to_send() -> tuple[int, list[str]] | None:
-    """Return what an estimator takes along to another process: ledgers that are open here."""
-    with _LOCK:
-        paths = [str(getattr(ledger, "path", "")) for ledger in _open_ledgers] + _foreign
-    return (os.getpid(), paths) if paths else None
+def _with_losses(guarantee: Guarantee) -> Guarantee:
+    """Count what was stated without releases as one release of that price, not as nothing."""
+    if guarantee.releases:
+        return guarantee
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    if guarantee.definition == "zcdp":
+        loss = Loss(rho=guarantee.rho)
+    elif guarantee.definition == "pure":
+        loss = Loss(rho=epsilon**2 / 2, epsilon=epsilon)
+    elif guarantee.definition == "approximate" and delta:
+        loss = Loss(epsilon=epsilon, delta=delta)
+    else:
+        raise BudgetError("the ledger refuses this fit: its guarantee lists no releases to count")
+    stated = Release("stated as a whole", "not given", "not given", "not given", loss)
+    return replace(guarantee, releases=(stated,))
 
 
-def receive_ledgers(sent: tuple[int, list[str]] | None) -> None:
-    """Charge, from now on, the ledgers that an estimator brought from the process's parent."""
-    with _LOCK:
-        if sent is None or sent[0] == os.getppid():
-            _foreign[:] = [] if sent is None else sent[1]
+def _tell_workers() -> None:
+    """Name what is open to processes that start from now on, and let joblib start its own anew."""
+    ours = [{"process": _process(), "path": ledger.path and str(ledger.path)} for ledger in _OPEN]
+    listed = [entry for entry in _listed() if entry["process"] != _process()] + ours
+    if listed:
+        os.environ[_VARIABLE] = json.dumps(listed)
+    else:
+        os.environ.pop(_VARIABLE, None)
+    pool = sys.modules.get("joblib.externals.loky.reusable_executor")
+    if getattr(pool, "_executor", None) is not None:
+        pool._executor.shutdown(wait=True)
+
+
+def _process() -> str:
+    """Name of this process."""
+    return f"{os.getpid()}-{_TOKEN}"
+
+
+def _listed() -> list[dict[str, Any]]:
+    """What the environment says is open."""
+    return json.loads(os.environ.get(_VARIABLE, "[]"))
+
+
+def _inherited() -> list[Budget]:
+    """Ledgers that were opened by the processes that started this one."""
+    listed = [entry for entry in _listed() if entry["process"] != _process()]
+    if any(entry["path"] is None for entry in listed):
+        raise _other_process()
+    return [Budget.open(entry["path"]) for entry in listed]
+
+
+def _other_process() -> BudgetError:
+    return BudgetError(
+        "the ledger refuses this fit: it is in the memory of another process and cannot be "
+        "written from here; keep it in a file (Budget.open), or fit in one process (n_jobs=1, or "
+        'joblib.parallel_config("threading"))'
+    )
+
+
+def _lock_path(path: Path) -> Path:
+    """Return the file that is locked; it is not empty once there was a ledger."""
+    return path.with_name(f"{path.name}.lock")
+
+
+@contextlib.contextmanager
+def _file_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a ledger's file; the file itself is replaced when written."""
+    import fcntl  # not on Windows
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(_lock_path(path), os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path) -> Budget:
+    """Read a ledger; what cannot be read for certain is refused."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        digest = content.pop("sha256")
+        if content.pop("format") != _FORMAT or digest != _digest(content | {"format": _FORMAT}):
+            raise ValueError("digest")
+        entries = tuple(Guarantee.from_dict(entry) for entry in content.pop("entries"))
+        ledger = Budget(**content)
+    except FileNotFoundError:
+        raise BudgetError(f"{path}: the ledger is gone; what was spent is not known") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise BudgetError(
+            f"{path}: not a ledger, or a damaged one; what was spent is not known, so nothing more "
+            "is released: restore it from a copy that counts all that was released"
+        ) from None
+    ledger.path, ledger._entries = path, entries
+    return ledger
+
+
+def _plain(number: Any) -> float:
+    """Python's own number of one of NumPy's."""
+    return number.item()
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """SHA-256 of a ledger's content: a bit that flipped is seen, not who edits on purpose."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

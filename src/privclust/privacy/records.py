@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from privclust.privacy.budget import ledgers_to_send, receive_ledgers
 from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
 
 NO_NUMBERS = "X must hold real numbers, but an entry cannot be read as one"
-_LEDGERS = "_open_ledgers"
 _ANY_ROW = "rows count as drawn in to the bounds, entries that are no numbers as their middle"
 _ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
 
@@ -38,15 +36,7 @@ class PrivateEstimator:
     def __getstate__(self) -> dict[str, Any]:
         """Return what may leave: all but attributes that are not released."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[misc, assignment]
-        state = {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
-        ledgers = ledgers_to_send()
-        return state if ledgers is None else {**state, _LEDGERS: ledgers}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a state, and charge here the ledgers that are open where it comes from."""
-        receive_ledgers(state.get(_LEDGERS))
-        state = {name: value for name, value in state.items() if name != _LEDGERS}
-        super().__setstate__(state)  # type: ignore[misc]
+        return {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
 
     def released(self) -> Self:
         """Return a copy without attributes that the guarantee does not cover.
@@ -60,8 +50,7 @@ class PrivateEstimator:
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__getstate__())
-        for name in ("_sklearn_version", _LEDGERS):  # of pickles alone
-            other.__dict__.pop(name, None)
+        other.__dict__.pop("_sklearn_version", None)  # of pickles alone
         return other
 
     def __sklearn_tags__(self):
