@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from privclust.command import main
 from privclust.kmeans import Moments, Sketch, decode, draw_frequencies, release
 from privclust.kmeans._moments import estimate_moments
-from privclust.kmeans._sketch_decoding import mean_features, summary
+from privclust.kmeans._sketch_decoding import decoding_summary, mean_features
 from privclust.privacy.bounds import checked_box
 
 CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])
@@ -318,7 +318,7 @@ def test_the_summary_says_how_much_is_explained_and_what_noise_hides():
     exact = sketch_of(X, 60, variance=1.0)
 
     def said(sketch, k=2, **bounds):
-        return summary(sketch, decode(sketch, k, random_state=0, **bounds))
+        return decoding_summary(sketch, decode(sketch, k, random_state=0, **bounds))
 
     line = said(exact, bounds=(-9, 9))
     assert re.fullmatch(r"2 clusters explain (9\d|100) % of what one leaves of the sketch", line)

@@ -48,7 +48,7 @@ def _run(args) -> None:
     check_readable(args.sketches)
 
     from privclust.core.files import write_text
-    from privclust.kmeans import decode
+    from privclust.kmeans import decode, decoding_summary
 
     sketch = _merged(args.sketches)
     _check_clusters(args.clusters, sketch)
@@ -68,6 +68,9 @@ def _run(args) -> None:
             write_text(args.output, text)
     n_sketches = "1 sketch" if len(resolved) == 1 else f"{len(resolved)} sketches"
     say(f"{args.clusters} centers from {count(sketch)} records in {n_sketches}")
+    summary = decoding_summary(sketch, decoded)
+    if summary:
+        say(summary)
     say_privacy(sketch)
 
 

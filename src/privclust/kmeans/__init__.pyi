@@ -17,5 +17,6 @@ from ._release import sound_sigma_xi as sound_sigma_xi
 from ._sketch import Sketch as Sketch
 from ._sketch import secret_mask_seed as secret_mask_seed
 from ._sketch_decoding import decode as decode
+from ._sketch_decoding import decoding_summary as decoding_summary
 from ._sketch_noise import laplace_noise as laplace_noise
 from ._sketch_noise import sensitivities as sensitivities

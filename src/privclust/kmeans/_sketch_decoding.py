@@ -144,8 +144,21 @@ def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
     return "; ".join(filter(None, [OUTSIDE if decoded.is_outside else "", clusters]))
 
 
-def summary(sketch: Sketch, decoded: Decoded) -> str:
+def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
     """Return a line on how much the clusters explain of a sketch, and what noise hides.
+
+    It is told from the sketch alone, thus as private as that.
+
+    Parameters
+    ----------
+    sketch : Sketch
+    decoded : Decoded
+        What `decode` found in it.
+
+    Returns
+    -------
+    str
+        Empty for one cluster that is clear.
 
     Examples
     --------
@@ -153,7 +166,7 @@ def summary(sketch: Sketch, decoded: Decoded) -> str:
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
     >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))
-    >>> summary(sketch, decode(sketch, 2, random_state=0))
+    >>> decoding_summary(sketch, decode(sketch, 2, random_state=0))
     '2 clusters explain 100 % of what one leaves of the sketch'
     """
     k, part = len(decoded.centers), decoded.explained
