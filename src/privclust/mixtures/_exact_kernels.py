@@ -8,8 +8,9 @@ wherever the row stands. It is then rounded:
 - coordinates weighted by a responsibility, g = gamma u, to multiples of 2^-18;
 - responsibilities to multiples of 2^-30.
 
-Products g u are then multiples of 2^-34, whose sums over a block are exact in doubles: loops that
-add them up may be reordered. Blocks are added up as integers.
+Products g u are then multiples of 2^-34, whose sums over `EXACT_ROWS` rows are exact in doubles:
+loops that add them up may be reordered. A pass is over no more rows than that; what passes give is
+added up as integers.
 """
 
 import numpy as np
@@ -21,10 +22,10 @@ from privclust.mixtures._kernels import block_size, even_whitening, load
 
 WEIGHTED_BITS = 18
 BITS = FACTOR_BITS + WEIGHTED_BITS
-"""Of all statistics: they count in units of 2^-34."""
+"""Of all statistics: they are multiples of 2^-34."""
+EXACT_ROWS = 2 ** (52 - BITS)
 LARGEST_ROWS = 2 ** (63 - BITS) - 1
 _ROUNDER = 1.5 * 2.0 ** (52 - WEIGHTED_BITS)
-_SCALE = 2.0**BITS
 # A squared distance in standard deviations is cut here: far points stay finite, density is 0.
 _FAR = 1e300
 
@@ -32,13 +33,7 @@ _FAR = 1e300
 @part()
 def _weighted(gamma, u):
     """The multiple of 2^-18 nearest to gamma u."""
-    return (gamma * u + _ROUNDER) - _ROUNDER
-
-
-@part()
-def _integer(x):
-    """An exact sum in units of 2^-34."""
-    return np.int64(x * _SCALE)
+    return fused(gamma, u, _ROUNDER) - _ROUNDER
 
 
 @part()
@@ -203,11 +198,11 @@ def _draw_in(white, n_features, m, squared, radius, unit):
 
 @part(fastmath=REORDER)
 def _add_component(block, m, gamma, weighted, totals, moments):
-    """Add one component's count and sums to totals (1 + d,), and its moments, in units of 2^-34."""
+    """Add one component's count and sums to totals (1 + d,), and its moments."""
     count = 0.0
     for i in range(m):
         count += rounded_term(gamma[i])
-    totals[0] += _integer(count)
+    totals[0] += count
     if moments.shape[1] > 1:
         _add_matrix(block, m, gamma, weighted, totals, moments)
     else:
@@ -222,15 +217,16 @@ def _add_diagonal(block, m, gamma, totals, moments):
         x, y = block[j], block[j + 1]
         first, second, square, other = 0.0, 0.0, 0.0, 0.0
         for i in range(m):
-            gu, gv = _weighted(gamma[i], x[i]), _weighted(gamma[i], y[i])
+            g, u, v = gamma[i], x[i], y[i]
+            gu, gv = _weighted(g, u), _weighted(g, v)
             first += gu
             second += gv
-            square += gu * x[i]
-            other += gv * y[i]
-        totals[1 + j] += _integer(first)
-        totals[2 + j] += _integer(second)
-        moments[min(j, last), 0] += _integer(square)
-        moments[min(j + 1, last), 0] += _integer(other)
+            square += gu * u
+            other += gv * v
+        totals[1 + j] += first
+        totals[2 + j] += second
+        moments[min(j, last), 0] += square
+        moments[min(j + 1, last), 0] += other
 
 
 @part(fastmath=REORDER)
@@ -248,11 +244,11 @@ def _add_matrix(block, m, gamma, weighted, totals, moments):
             square += gu * x[i]
             product += gv * x[i]
             other += gv * y[i]
-        totals[1 + j] += _integer(first)
-        totals[2 + j] += _integer(second)
-        moments[j, j] += _integer(square)
-        moments[j + 1, j] += _integer(product)
-        moments[j + 1, j + 1] += _integer(other)
+        totals[1 + j] += first
+        totals[2 + j] += second
+        moments[j, j] += square
+        moments[j + 1, j] += product
+        moments[j + 1, j + 1] += other
     if block.shape[0] > 2:
         _add_products(block, m, weighted, moments)
 
@@ -270,10 +266,10 @@ def _add_products(block, m, weighted, moments):
                 m01 += first[i] * q[i]
                 m10 += second[i] * p[i]
                 m11 += second[i] * q[i]
-            moments[j, c] += _integer(m00)
-            moments[j, c + 1] += _integer(m01)
-            moments[j + 1, c] += _integer(m10)
-            moments[j + 1, c + 1] += _integer(m11)
+            moments[j, c] += m00
+            moments[j, c + 1] += m01
+            moments[j + 1, c] += m10
+            moments[j + 1, c + 1] += m11
 
 
 @part()
@@ -293,10 +289,10 @@ def _offsets(means, whitening):
 
 @kernel()
 def exact_moments(X, scale, log_scales, means, whitening):
-    """Counts and sums (k, 1 + d) and moments (shape of W) of points times a scale, in 2^-34.
+    """Counts and sums (k, 1 + d) and moments (shape of W) of points times a scale, exact.
 
-    Points times the scale have norm 1 at most when rounded; the mixture is in their units. Of full
-    second moments only the lower triangle is filled.
+    Points, up to `EXACT_ROWS`, have norm 1 at most when they are scaled and rounded; the mixture is
+    in their units. Of full second moments only the lower triangle is filled.
     """
     n, d = X.shape
     n_components = means.shape[0]
@@ -306,8 +302,8 @@ def exact_moments(X, scale, log_scales, means, whitening):
     block, weighted = np.zeros((even, size)), np.empty((even, size))
     terms = np.empty((n_components, size))
     work, peak, total = np.empty((2, size)), np.empty(size), np.empty(size)
-    totals = np.zeros((n_components, 1 + even), dtype=np.int64)
-    moments = np.zeros(factors.shape, dtype=np.int64)
+    totals = np.zeros((n_components, 1 + even))
+    moments = np.zeros(factors.shape)
     for start in range(0, n, size):
         m = min(size, n - start)
         load(X, False, start, m, block)
@@ -335,8 +331,8 @@ def clipped_moments(X, scale, log_scales, means, whitening, radius, unit, hard):
     block, weighted = np.zeros((even, size)), np.empty((even, size))
     white, terms = np.empty((even, size)), np.empty((n_components, size))
     work, squared, peak, total = np.empty((2, size)), np.empty(size), np.empty(size), np.empty(size)
-    totals = np.zeros((n_components, 1 + even), dtype=np.int64)
-    moments = np.zeros(factors.shape, dtype=np.int64)
+    totals = np.zeros((n_components, 1 + even))
+    moments = np.zeros(factors.shape)
     for start in range(0, n, size):
         m = min(size, n - start)
         load(X, False, start, m, block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS, FixedPoint, unit_margin
 from privclust.core.lloyd import nearest_center_sums
 from privclust.mixtures import _exact_kernels
-from privclust.mixtures._exact_kernels import BITS, LARGEST_ROWS
+from privclust.mixtures._exact_kernels import BITS, EXACT_ROWS, LARGEST_ROWS
 from privclust.mixtures._parameters import MixtureParameters
 
 
@@ -47,14 +48,10 @@ def exact_statistics(X: np.ndarray, radius: float, mixture: MixtureParameters) -
     """
     unit = unit_margin(X.shape[1], FACTOR_BITS)
     # W and W m, of a mixture in the smaller unit, have other sizes
-    totals, moments = _exact_kernels.exact_moments(
-        checked_rows(X),
-        1.0 / (radius * unit),
-        mixture.log_scales,
-        mixture.means / unit,
-        mixture.whitening * unit,
-    )
-    return ExactStatistics(*of_fixed_point(totals, moments, mixture), unit)
+    scale = 1.0 / (radius * unit)
+    parameters = mixture.log_scales, mixture.means / unit, mixture.whitening * unit
+    sums = summed_up(_exact_kernels.exact_moments, X, (scale, *parameters), mixture)
+    return ExactStatistics(*sums, unit)
 
 
 def nearest_mean_statistics(X: np.ndarray, radius: float, means: np.ndarray) -> ExactStatistics:
@@ -66,19 +63,21 @@ def nearest_mean_statistics(X: np.ndarray, radius: float, means: np.ndarray) -> 
     return ExactStatistics(*sums, None, unit)
 
 
-def checked_rows(X: np.ndarray) -> np.ndarray:
-    """Return rows in C order; raise a ValueError if their sums have no room."""
+def summed_up(
+    kernel: Callable, X: np.ndarray, arguments: tuple, mixture: MixtureParameters
+) -> tuple[FixedPoint, FixedPoint, FixedPoint]:
+    """Return counts, sums and moments, in their shapes, of a kernel's passes over all rows."""
     if len(X) > LARGEST_ROWS:
         raise ValueError(
             f"X has more than {LARGEST_ROWS:,} rows, for which exact sums have no room"
         )
-    return np.ascontiguousarray(X)
-
-
-def of_fixed_point(
-    totals: np.ndarray, moments: np.ndarray, mixture: MixtureParameters
-) -> tuple[FixedPoint, FixedPoint, FixedPoint]:
-    """Return counts, sums and moments, in their shapes, of what the kernels add up."""
+    X, (k, d) = np.ascontiguousarray(X), mixture.means.shape
+    totals = np.zeros((k, 1 + d), dtype=np.int64)
+    moments = np.zeros(mixture.whitening.shape, dtype=np.int64)
+    for start in range(0, len(X), EXACT_ROWS):
+        parts = kernel(X[start : start + EXACT_ROWS], *arguments)
+        for whole, part in zip((totals, moments), parts, strict=True):
+            whole += np.ldexp(part, BITS).astype(np.int64)
     if mixture.covariance_type == "full":
         moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
     counts, sums = FixedPoint(totals[:, 0], BITS), FixedPoint(totals[:, 1:], BITS)

@@ -34,7 +34,7 @@ from scipy.stats import chi2
 
 from privclust.core.fixed_point import FACTOR_BITS, unit_margin
 from privclust.mixtures import _exact_kernels
-from privclust.mixtures._exact_statistics import ExactStatistics, checked_rows, of_fixed_point
+from privclust.mixtures._exact_statistics import ExactStatistics, summed_up
 from privclust.mixtures._noised_statistics import add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import RELATION, rounding
@@ -154,17 +154,10 @@ def clipped_moments(
     Arguments as for `release_moments`.
     """
     unit = unit_margin(X.shape[1], FACTOR_BITS)
-    totals, moments = _exact_kernels.clipped_moments(
-        checked_rows(X),
-        1.0 / bound,
-        frames.log_scales,
-        frames.means,
-        frames.whitening,
-        radius,
-        unit,
-        hard,
-    )
-    return ExactStatistics(*of_fixed_point(totals, moments, frames), unit)
+    parameters = frames.log_scales, frames.means, frames.whitening
+    arguments = (1.0 / bound, *parameters, radius, unit, hard)
+    sums = summed_up(_exact_kernels.clipped_moments, X, arguments, frames)
+    return ExactStatistics(*sums, unit)
 
 
 def chi_radius(n_features: int, part: float) -> float:
