@@ -1,7 +1,12 @@
+import warnings
+
 import numpy as np
 
 from privclust.datasets.planar import three_gaussians
 from privclust.mixtures import GaussianMixtureEM, PrivateGaussianMixture
+from privclust.privacy import NoiseWarning
+
+warnings.simplefilter("ignore", NoiseWarning)  # small epsilons are here to be seen to fail
 
 rng = np.random.default_rng(0)
 X, _ = three_gaussians(20_000, rng)

@@ -6,6 +6,7 @@ import contextlib
 import filecmp
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ from privclust.command._output import (
 )
 
 _HEADER_BYTES = 1 << 16  # of a sketch's file, beside its arrays
+_ANY_RECORD = "what is no number counts as 0, what is too large for the frequencies as the largest"
+_ERRORS_TELL = "an error for a record that is no number or too large is outside the guarantee"
+_NO_TWINS = "that no two of the files hold the same is taken for public"
 _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
 _WITHIN = 1.0 - 2.0**-20  # of a bound: still within it when it is rounded to float32
 _LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
@@ -163,7 +167,12 @@ def _released(sketch, args):
     # a stream of its own: frequencies may have been drawn from the same number
     seeded = args.seed_noise is not None
     rng = np.random.default_rng([args.seed_noise, 1]) if seeded else None
-    return release(sketch, **_terms(args), random_state=rng)
+    private = release(sketch, **_terms(args), random_state=rng)
+    caveats = [_ANY_RECORD if args.neighbours == "add_remove" else _ERRORS_TELL]
+    if len(args.files) > 1:
+        caveats.append(_NO_TWINS)
+    guarantee = private.guarantee
+    return replace(private, guarantee=replace(guarantee, caveats=(*guarantee.caveats, *caveats)))
 
 
 def _terms(args) -> dict[str, Any]:

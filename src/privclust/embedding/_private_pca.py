@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.fixed_point import LARGEST_ROWS
 from privclust.core.hints import RandomState
@@ -19,7 +19,12 @@ from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.records import (
+    PrivateEstimator,
+    caveats_of_bounds,
+    private_records,
+    validated,
+)
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 from privclust.privacy.spectra import warn_if_hidden
 
@@ -210,7 +215,7 @@ class PrivatePCA(
             If X is not finite or has another number of features.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = validated(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         return X @ self.components_.T
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -316,11 +317,12 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             return
         advice = ""
         if self.accounting == "pure" and self.variant == "sound" and is_usual(self.epsilon):
-            share = gaussian_share(self.epsilon, EXAMPLE_DELTA, self.max_iter)
             l2, proof = domain.l2(self._neighbours())
             normal = Sensitivity(l2, "l2", noise.sensitivity.relation, proof)
-            ratio = deviation / _deviation(Gaussian.of_share(normal, share))
-            advice = less_noise(ratio, f"accounting='pld' and delta={EXAMPLE_DELTA:g}")
+            with contextlib.suppress(ImportError):  # of the accountant, which nothing else needs
+                share = gaussian_share(self.epsilon, EXAMPLE_DELTA, self.max_iter)
+                ratio = deviation / _deviation(Gaussian.of_share(normal, share))
+                advice = less_noise(ratio, f"accounting='pld' and delta={EXAMPLE_DELTA:g}")
         warn_of_noise(noise_message(self.is_clear_, advice))
 
     def _domain(self, X):

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import lloyd, nearest_center, plus_plus
 from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
-from privclust.privacy.records import takes_any_row
+from privclust.privacy.records import takes_any_row, validated
 
 _LARGEST = 1e100  # coordinates whose squares can be summed up
 
@@ -29,7 +29,7 @@ class CenterClusterer(ClusterMixin, BaseEstimator):
     def _validated(self, X):
         """Check that the estimator is fitted and that X fits it; any row that it was fitted to."""
         check_is_fitted(self)
-        return validate_data(
+        return validated(
             self,
             X,
             dtype=[np.float64, np.float32],

@@ -350,7 +350,10 @@ def delta_advice(sketch: Sketch) -> str:
     epsilon = l1.value / sketch.noise.scale
     if not is_usual(epsilon):
         return ""
-    sigma = analytic_gaussian_sigma(l2, epsilon, EXAMPLE_DELTA)
+    try:
+        sigma = analytic_gaussian_sigma(l2, epsilon, EXAMPLE_DELTA)
+    except ImportError:  # of a package that nothing else here needs
+        return ""
     return less_noise(math.sqrt(2.0) * sketch.noise.scale / sigma, f"delta={EXAMPLE_DELTA:g}")
 
 

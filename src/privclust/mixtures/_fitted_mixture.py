@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core import hdf5
 from privclust.core.hints import RandomState
@@ -19,6 +19,7 @@ from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.privacy import Guarantee
+from privclust.privacy.records import validated
 
 _KIND = "mixture"
 _ARRAYS = ("weights", "means", "covariances")
@@ -221,7 +222,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
     def _validated(self, X) -> np.ndarray:
         """Check that the estimator is fitted and that X fits it."""
         check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
+        return validated(self, X, dtype=np.float64, reset=False)
 
 
 def _names(names: Any, n_features: int) -> np.ndarray:

@@ -64,6 +64,11 @@ class Loss:
     count: int = 1
     delta: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name in ("rho", "epsilon", "delta"):
+            if not getattr(self, name) >= 0:  # NaN is not
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+
 
 def total_rho(losses: Iterable[Loss]) -> float:
     """Return the sum of zCDP parameters."""

@@ -114,6 +114,9 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         check_option("definition", self.definition, DEFINITIONS)
+        for name in ("epsilon", "delta", "rho", "mu", "tau"):
+            if not getattr(self, name) >= 0:  # NaN is not
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
         object.__setattr__(self, "relation", Neighbours.of(self.relation, "relation"))
 
     @classmethod

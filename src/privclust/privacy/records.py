@@ -10,6 +10,8 @@ error is an event outside of the guarantee, which says so.
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -115,21 +117,79 @@ def private_records(
         (`privclust.privacy.scaling`).
     """
     any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
+    takes_any = takes_any_row(estimator)
+    options = {
+        "dtype": _one_type(X, dtype),
+        "order": "C",
+        "reset": reset,
+        "ensure_all_finite": not takes_any,
+        "ensure_min_samples": 0 if any_number else 1,
+    }
     try:
-        rows = validate_data(
-            estimator,
-            X,
-            dtype=dtype,
-            order="C",
-            reset=reset,
-            ensure_all_finite=not takes_any_row(estimator),
-            ensure_min_samples=0 if any_number else 1,
-        )
-    except (TypeError, ValueError) as error:
-        # of all messages of conversions these alone quote what they could not convert
-        if str(error).startswith(("could not convert", "invalid literal", "complex() arg")):
-            raise ValueError(NO_NUMBERS) from None
-        raise
+        rows = validated(estimator, X, **options)
+    except (TypeError, ValueError):
+        numbers = _numbers(X) if takes_any else None
+        if numbers is None:
+            raise
+        rows = validated(estimator, numbers, **options)
     if reset and _declares_bounds(estimator) and getattr(estimator, "epsilon", 1.0) is not None:
         warn_if_standardised(rows)
     return rows
+
+
+def validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
+    """Return what scikit-learn's ``validate_data`` does, whose messages quote entries of X.
+
+    Here they do not: text that is no number, an array of another dimension, complex numbers.
+    """
+    try:
+        return validate_data(estimator, X, **options)
+    except OverflowError:
+        refused: Exception = ValueError(NO_NUMBERS)
+    except (TypeError, ValueError) as error:
+        refused = type(error)(_without_entries(str(error)))
+    raise refused  # outside of the handler: it keeps no error with entries as its context
+
+
+def _without_entries(message: str) -> str:
+    """Return a message of scikit-learn's without the entries that it quotes."""
+    if message.startswith(("could not convert", "invalid literal", "complex() arg")):
+        return NO_NUMBERS
+    if message.startswith("setting an array element"):
+        return "X must be a table, whose rows are of one length"
+    message = re.sub(r"\narray=.*?\.\n(?=Reshape)", "\n", message, flags=re.DOTALL)
+    return message.partition("not supported\n")[0] + "not supported" * (
+        "not supported\n" in message
+    )
+
+
+def _one_type(X: ArrayLike, dtype: Any) -> Any:
+    """Return one type of those that are allowed; of a table of columns the first.
+
+    A cell may decide of which type a table's columns are; that of an array is public.
+    """
+    if not isinstance(dtype, list):
+        return dtype
+    return X.dtype if isinstance(X, np.ndarray) and X.dtype in dtype else dtype[0]
+
+
+def _numbers(X: Any) -> Any:
+    """Return a table of objects with each entry as a number; None if it is no such table."""
+    try:
+        entries = np.asarray(X, dtype=object)
+    except ValueError:  # ragged
+        return None
+    if entries.ndim != 2 or (isinstance(X, np.ndarray) and X.dtype.kind != "O"):
+        return None
+    numbers = np.array([_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
+    return type(X)(numbers, columns=X.columns) if hasattr(X, "columns") else numbers
+
+
+def _number(entry: Any) -> float:
+    """Return an entry as a float: infinite where it is too large, NaN where it is no number."""
+    try:
+        return float(entry)
+    except OverflowError:
+        return math.inf if entry > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan

@@ -11,11 +11,12 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.core.validation import Integer, check_option
 from privclust.privacy.guarantee import Guarantee
+from privclust.privacy.records import validated
 
 __all__ = [
     "DIMENSION",
@@ -95,7 +96,7 @@ class SubspaceClusterer(
     def _checked(self, X):
         """Return rows that the fitted subspaces can be applied to."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = validated(self, X, dtype=np.float64, order="C", reset=False)
         check_magnitude(X)
         return X
 
@@ -151,7 +152,7 @@ def starting_bases(
         return bases_of_labels(X, labels, n_clusters, dimension, rng), fitted, True
     raise ValueError(
         "init must be 'random', an array of bases of shape (n_clusters, n_features, dimension) = "
-        f"{shape}, an array of labels of shape ({len(X)},) or an estimator, got {init!r}"
+        f"{shape}, an array of labels, one for each row of X, or an estimator, got {init!r}"
     )
 
 
@@ -212,7 +213,7 @@ def _checked_labels(labels, n_samples, n_clusters):
     """Return labels as int64, after a check of what they are."""
     if labels.shape != (n_samples,) or not np.isin(labels, np.arange(n_clusters)).all():
         raise ValueError(
-            f"init: labels must be integers 0 .. {n_clusters - 1} of shape ({n_samples},), got "
-            f"shape {labels.shape} with values {np.unique(labels)[:10].tolist()}"
+            f"init: labels must be integers 0 .. {n_clusters - 1}, one for each row of X, got an "
+            f"array of shape {labels.shape}"
         )
     return labels.astype(np.int64)
