@@ -29,6 +29,7 @@ def noised_sum(data, rng):
 
 def audit(mechanism, *pair, n_trials=400, **options):
     """Audit a claim of epsilon = 1 on a pair, by default two numbers."""
+    options = {"random_state": 0, **options}
     return audit_mechanism(mechanism, *(pair or (0.0, 1.0)), 1.0, 0.0, n_trials, **options)
 
 

@@ -17,7 +17,7 @@ CELL = 123456.5
 
 @pytest.mark.attack(
     claim="a record's share of a sketch is computed in a precision that no record decides",
-    before="None in one cell of a float32 table: all others in float64, sums moved 1.8 x as claimed",
+    before="None in one cell of a float32 table: others in float64, sums moved by 1.8 x the claim",
     now="tables are computed in float64 whatever they hold, float32 arrays in float32",
 )
 def test_a_cell_that_changes_the_precision_of_all_rows():

@@ -293,7 +293,7 @@ def test_a_failing_base_leaves_what_was_drawn_beforehand(error):
     np.testing.assert_array_equal(results[0], random_bases(2, 3, 1, np.random.default_rng(1)))
 
 
-@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_what_is_no_failure_of_the_base_passes(error):
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[3] = 9.0

@@ -128,7 +128,7 @@ def private_records(
     try:
         rows = validated(estimator, X, **options)
     except (TypeError, ValueError):
-        numbers = _numbers(X) if takes_any else None
+        numbers = _numbers(X) if takes_any and isinstance(estimator, PrivateEstimator) else None
         if numbers is None:
             raise
         rows = validated(estimator, numbers, **options)
