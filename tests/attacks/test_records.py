@@ -71,7 +71,7 @@ def _told(call, X):
     before="10**400, pd.NA or text in one cell of a table of objects raised",
     now="too large is drawn in, no number is the middle; other rows are the same bits",
 )
-@pytest.mark.parametrize("cell", [10**400, -(10**400), Fraction(10**400), pd.NA, None, "x", {}])
+@pytest.mark.parametrize("cell", [10**400, -(10**400), Fraction(10**400), pd.NA, None, "x"])
 def test_a_cell_of_another_kind(cell):
     X = [[0.1, 0.2]] * 5
     odd = [[cell, 0.2], *X[1:]]

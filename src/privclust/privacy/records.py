@@ -181,6 +181,8 @@ def _numbers(X: Any) -> Any:
         return None
     if entries.ndim != 2 or (isinstance(X, np.ndarray) and X.dtype.kind != "O"):
         return None
+    if any(isinstance(entry, dict | list | tuple | set) for entry in entries.ravel()):
+        return None  # not a table of cells
     numbers = np.array([_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
     return type(X)(numbers, columns=X.columns) if hasattr(X, "columns") else numbers
 
