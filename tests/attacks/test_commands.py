@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.command import _output, main
+from privclust.command import _output
 from privclust.core import hdf5
 from privclust.kmeans import Sketch
 from privclust.kmeans._feature_sums import MODULUS_BOUND
@@ -25,20 +25,10 @@ SECRET = "Mary Smith HIV+"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run the command in a folder with x.npy; return its code and what it printed."""
-    monkeypatch.chdir(tmp_path)
+def run(command_in_folder):
+    """Run the command in a folder with x.npy."""
     np.save("x.npy", X)
-
-    def command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return command
+    return command_in_folder
 
 
 def refused(answer, *words):

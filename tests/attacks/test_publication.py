@@ -257,7 +257,7 @@ def test_a_silent_client_blocks_nobody():
 @pytest.mark.attack(
     claim="a message of 20,000 queries holds up nobody else",
     before="others waited for all of it",
-    now="others are answered while it is worked on: 213 answers in 1.1 s, the slowest in 0.24 s",
+    now="others are answered while it is worked on",
 )
 def test_a_long_message_blocks_nobody():
     module = example()

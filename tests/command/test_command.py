@@ -25,20 +25,10 @@ X = np.random.default_rng(0).integers(-1024, 1024, (600, 3)) / 256
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run the command in a folder with x.npy; return its code and what it printed."""
-    monkeypatch.chdir(tmp_path)
+def run(command_in_folder):
+    """Run the command in a folder with x.npy."""
     np.save("x.npy", X)
-
-    def command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return command
+    return command_in_folder
 
 
 def test_every_format_gives_the_sketch_of_the_library(run):

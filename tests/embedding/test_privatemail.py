@@ -536,10 +536,11 @@ def test_released_features_are_whole_numbers_within_the_ball(n_classes, monkeypa
 
 
 @pytest.mark.parametrize("variant", ["sound", "paper"])
-def test_every_query_is_charged_before_it_is_embedded(variant, monkeypatch):
+def test_all_queries_are_charged_before_one_is_embedded(variant, monkeypatch):
     X, y = images()
     model = PrivateMail(variant=variant, random_state=0).fit(X, y)
     charged = []
     monkeypatch.setattr("privclust.embedding._privatemail.charge", charged.append)
     model.release(X[:3], y[:3])
-    assert charged == [model.guarantee_] * 3
+    together = model.guarantee_.compose(model.guarantee_, model.guarantee_)
+    assert charged == [together]  # one charge: all queries are drawn, or none

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from privclust.kmeans._noise_check import clear_clusters, less_noise, noise_message
+from privclust.kmeans._noise_check import clear_clusters, less_noise
+from privclust.privacy.hidden import noise_message
 
 FAR_APART = np.arange(1000.0)[:, None] * 100.0
 

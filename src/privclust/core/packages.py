@@ -16,7 +16,7 @@ _ORIGINS = {
     "dp_accounting": ("dp-accounting", "privclust"),
     "h5py": ("h5py", "privclust"),
     "jsonschema": ("jsonschema", "privclust[workflow]"),
-    "mpmath": ("mpmath", "privclust"),  # which dp-accounting brings
+    "mpmath": ("mpmath", "privclust"),
     "onnx": ("onnx", "privclust[images]"),
     "onnxruntime": ("onnxruntime", "privclust[images]"),
     "pandas": ("pandas", "privclust"),

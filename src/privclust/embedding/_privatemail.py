@@ -245,8 +245,8 @@ class PrivateMail(LabelledEmbedding):
         check_is_fitted(self)
         X = private_records(self, X, dtype=[np.float64, np.float32], reset=False)
         labels = None if self.variant == "sound" else self._query_labels(y, len(X))
-        for _ in range(len(X)):
-            charge(self.guarantee_)
+        if len(X):  # all queries or none
+            charge(self.guarantee_.compose(*[self.guarantee_] * (len(X) - 1)))
         if self.variant == "sound":
             return self._release_map(self.public_map(X))
         embeddings = np.empty((len(X), *self.start_.shape))

@@ -20,10 +20,9 @@ from privclust.kmeans._frequencies import draw_frequencies
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._mixture_decoder import cell_variance
 from privclust.kmeans._moments import Moments, estimate_moments
-from privclust.kmeans._noise_check import warn_of_noise
 from privclust.kmeans._release import promise, smaller_noise
 from privclust.kmeans._release import uncharged_release as release
-from privclust.kmeans._sketch import Sketch
+from privclust.kmeans._sketch import Sketch, check_alike
 from privclust.kmeans._sketch_decoding import (
     count_noise,
     decode,
@@ -34,6 +33,7 @@ from privclust.kmeans._sketch_decoding import (
 from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
 from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.privacy.budget import charge
+from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.noise import is_seeded, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, private_records
 from privclust.privacy.sensitivity import check_neighbours
@@ -305,7 +305,7 @@ class CompressiveKMeans(
     def _add(self, X, before):
         """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
         if before is not None:
-            self._charge(before.n_frequencies)
+            self._charge(before.n_frequencies, before=before)
         sketch = self._released(self._sketched(X, self._frequencies), self._share)
         self._merged = sketch if before is None else before + sketch
         self.guarantee_ = self._guarantee()
@@ -369,8 +369,11 @@ class CompressiveKMeans(
             random_state=None if self.random_state is None else self._rng,
         )
 
-    def _charge(self, m, n_pilot=0):
-        """Charge what a call will release: a sketch and, of so many frequencies, a pilot."""
+    def _charge(self, m, n_pilot=0, before=None):
+        """Charge what a call will release: a sketch and, of so many frequencies, a pilot.
+
+        The sketch is to be merged with the one before, if there is any.
+        """
         if self.epsilon is None:
             charge(self._composed(None, []))
             return
@@ -389,6 +392,8 @@ class CompressiveKMeans(
             for size, part in ((m, share), (n_pilot, _PILOT_SHARE))
             if size
         ]
+        if before is not None:
+            check_alike(before.guarantee, parts[0])  # now, not when noise has been paid for
         charge(self._composed(parts[0], parts[1:]))
 
     def _composed(self, sums, pilots):

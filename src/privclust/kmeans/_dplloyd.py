@@ -11,19 +11,12 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.core.fixed_point import SUM_BITS, FixedPoint, unit_margin
+from privclust.core.fixed_point import SUM_BITS, FixedPoint, side_by_side, unit_margin
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center, nearest_center_sums
 from privclust.core.validation import DELTA, Unless, check_parameters
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
-from privclust.kmeans._noise_check import (
-    EXAMPLE_DELTA,
-    clear_clusters,
-    is_usual,
-    less_noise,
-    noise_message,
-    warn_of_noise,
-)
+from privclust.kmeans._noise_check import EXAMPLE_DELTA, clear_clusters, is_usual, less_noise
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import (
@@ -35,6 +28,7 @@ from privclust.privacy.bounds import (
     uniform_in_cube,
 )
 from privclust.privacy.budget import charge
+from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
@@ -310,7 +304,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
 
     def _check_noise(self, counts, noise, domain):
         """Say which clusters are more than noise."""
-        deviation = _deviation(noise)
+        deviation = noise.deviation
         extent = float(np.linalg.norm(domain.units))
         self.is_clear_ = clear_clusters(counts, deviation, self.cluster_centers_, extent)
         if self.is_clear_.all():
@@ -321,7 +315,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             normal = Sensitivity(l2, "l2", noise.sensitivity.relation, proof)
             with contextlib.suppress(ImportError):  # of the accountant, which nothing else needs
                 share = gaussian_share(self.epsilon, EXAMPLE_DELTA, self.max_iter)
-                ratio = deviation / _deviation(Gaussian.of_share(normal, share))
+                ratio = deviation / Gaussian.of_share(normal, share).deviation
                 advice = less_noise(ratio, f"accounting='pld' and delta={EXAMPLE_DELTA:g}")
         warn_of_noise(noise_message(self.is_clear_, advice))
 
@@ -394,10 +388,4 @@ def _released(rows, domain, centers):
     """Return counts and sums, in units of the domain, of rows by their nearest center."""
     in_rows = domain.offset + centers * domain.units
     counts, sums = nearest_center_sums(rows, in_rows, domain.offset, 1.0 / domain.units)
-    together = np.hstack([counts.integers[:, None], sums.integers])
-    return FixedPoint(together, sums.bits)
-
-
-def _deviation(noise):
-    """Return the standard deviation of a measurement's noise."""
-    return noise.scale * (math.sqrt(2.0) if noise.mechanism == "laplace" else 1.0)
+    return side_by_side([counts.reshape(-1, 1), sums])

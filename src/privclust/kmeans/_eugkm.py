@@ -13,10 +13,11 @@ from privclust.core.lloyd import nearest_center
 from privclust.core.validation import Real, check_parameters
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
-from privclust.kmeans._noise_check import clear_clusters, noise_message, warn_of_noise
+from privclust.kmeans._noise_check import clear_clusters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import declared_box, separated_points
 from privclust.privacy.budget import charge
+from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records

@@ -1,24 +1,17 @@
 r"""Whether clusters are more than what noise makes up by itself, told from what was released.
 
-A cluster whose noised count is within three standard deviations of its noise may hold no rows at
-all, and a center that noise moves by more than a quarter of its distance to the next may be the
-next. Such clusters are not *clear*, and fits that have some warn.
-
-- a cluster without rows passes its count with a probability of 0.7 % (Laplace noise: half of
-  :math:`e^{-3 \sqrt 2}`) or 0.13 % (normal noise);
-- one of six standard deviations of rows fails it as rarely.
+A cluster's noised count may be of no rows at all (`privclust.privacy.hidden`), and a center that
+noise moves by more than a quarter of its distance to the next may be the next. Such clusters are
+not *clear*, and fits that have some warn.
 """
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from privclust.privacy import NoiseWarning
+from privclust.privacy.hidden import COUNT_DEVIATIONS
 
-COUNT_DEVIATIONS = 3.0
 CENTER_DEVIATIONS = 4.0
 EXAMPLE_DELTA = 1e-6
 """For which warnings say how much less noise there would be."""
@@ -63,20 +56,6 @@ def clear_clusters(
     return is_heard & (CENTER_DEVIATIONS * moved < nearest)
 
 
-def noise_message(is_clear: np.ndarray, advice: str = "") -> str:
-    """Return what is to be said of clusters that are not clear; empty where all are.
-
-    Examples
-    --------
-    >>> noise_message(np.array([True, False]))
-    '1 of 2 clusters cannot be told from noise: more rows, a larger epsilon or tighter bounds help'
-    """
-    if is_clear.all():
-        return ""
-    hidden = f"{np.sum(~is_clear)} of {len(is_clear)} clusters cannot be told from noise"
-    return f"{hidden}: more rows, a larger epsilon or tighter bounds help{advice}"
-
-
 def is_usual(epsilon: float) -> bool:
     """Return whether to say what a delta would buy at this epsilon."""
     return _USUAL_EPSILONS[0] <= epsilon <= _USUAL_EPSILONS[1]
@@ -93,9 +72,3 @@ def less_noise(ratio: float, how: str) -> str:
     ''
     """
     return f", and with {how} there would be {ratio:.2g} times less noise" if ratio > 1.0 else ""
-
-
-def warn_of_noise(message: str) -> None:
-    """Warn the caller of the fit that calls the caller, unless there is nothing to say."""
-    if message:
-        warnings.warn(message, NoiseWarning, stacklevel=4)

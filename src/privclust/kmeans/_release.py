@@ -52,7 +52,8 @@ def release(
     :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are those of
     `sensitivities`.
 
-    What was released twice from the same records costs twice: compose the guarantees.
+    What was released twice from the same records costs twice: compose the guarantees. Errors of
+    `Sketch.of` are no part of what is released: rows that are no numbers are refused there.
 
     Parameters
     ----------

@@ -336,10 +336,7 @@ class Sketch:
 
     def _plus_private(self, other: Sketch) -> Sketch:
         """Sums, counts and noise add up; the privacy of both together is that of one."""
-        try:
-            guarantee = self.guarantee.alongside(other.guarantee)
-        except ValueError as error:
-            raise ValueError(f"sketches cannot be merged: {error}") from None
+        guarantee = check_alike(self.guarantee, other.guarantee)
         return replace(
             self,
             sums=self.sums + other.sums,
@@ -366,3 +363,11 @@ def _check_same_features(one: Sketch, other: Sketch) -> None:
                 f"sketches cannot be merged: {name} differ, {ours} and {theirs}; draw the "
                 "frequencies once and use them for all"
             )
+
+
+def check_alike(ours: Guarantee, theirs: Guarantee) -> Guarantee:
+    """Return what two sketches promise together; a ValueError says why they cannot be merged."""
+    try:
+        return ours.alongside(theirs)
+    except ValueError as error:
+        raise ValueError(f"sketches cannot be merged: {error}") from None

@@ -18,11 +18,12 @@ from privclust.kmeans._mixture_decoder import (
     expected_residual,
 )
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
-from privclust.kmeans._noise_check import OUTSIDE, noise_message
+from privclust.kmeans._noise_check import OUTSIDE
 from privclust.kmeans._release import delta_advice
 from privclust.kmeans._sketch import Sketch
 from privclust.kmeans._sketch_check import is_outside
 from privclust.privacy.bounds import Box, checked_box
+from privclust.privacy.hidden import noise_message
 
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")

@@ -39,7 +39,7 @@ from privclust.mixtures._frames import (
     release_moments,
     statistic_weights,
 )
-from privclust.mixtures._noise_check import clear_components, warn_of_hidden
+from privclust.mixtures._noise_check import clear_components
 from privclust.mixtures._parameters import (
     MixtureParameters,
     outer_products,
@@ -51,6 +51,7 @@ from privclust.privacy import Guarantee
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
@@ -217,7 +218,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         mixture = run.refine(run.start(run.locate(), self.n_components))
         self.parameters_ = mixture.stretched(run.bound)
         self.is_clear_ = run.is_clear
-        warn_of_hidden(self.is_clear_)
+        warn_of_noise(noise_message(self.is_clear_, of="components"))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import numpy as np
 
 from privclust.core.compiled import REORDER, kernel, part
 from privclust.core.fixed_point import FACTOR_BITS, rounded_factor, rounded_term
-from privclust.core.vectormath import exp_nonpositive, fused
-from privclust.mixtures._kernels import block_size, even_whitening, load
+from privclust.core.vectormath import fused
+from privclust.mixtures._kernels import block_size, even_whitening, load, normalise
 
 WEIGHTED_BITS = 18
 BITS = FACTOR_BITS + WEIGHTED_BITS
@@ -133,7 +133,6 @@ def _responsibilities(block, m, log_scales, offsets, whitening, work, terms, pea
     """Write the responsibilities of the points of the block to terms (k, points)."""
     for i in range(m):
         peak[i] = -np.inf
-        total[i] = 0.0
     for k in range(terms.shape[0]):
         row, scale = terms[k], log_scales[k]
         _whiten(block, m, offsets[k], whitening[k], work, row)
@@ -142,18 +141,7 @@ def _responsibilities(block, m, log_scales, offsets, whitening, work, terms, pea
             t = fused(-0.5, q if q < _FAR else _FAR, scale)  # NaN is far, too
             row[i] = t
             peak[i] = t if t > peak[i] else peak[i]
-    for k in range(terms.shape[0]):
-        row = terms[k]
-        for i in range(m):
-            e = exp_nonpositive(row[i] - peak[i])
-            row[i] = e
-            total[i] += e
-    for i in range(m):
-        total[i] = 1.0 / total[i]
-    for k in range(terms.shape[0]):
-        row = terms[k]
-        for i in range(m):
-            row[i] *= total[i]
+    normalise(terms, m, peak, total, work[0])
 
 
 @part()

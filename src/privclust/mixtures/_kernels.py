@@ -169,8 +169,8 @@ def _plane_log_terms(block, m, scale, mean, whitening, row, peak):
         peak[i] = term if term > peak[i] else peak[i]
 
 
-@part(fastmath=REORDER)
-def _normalise(terms, m, peak, total, inverse):
+@part()
+def normalise(terms, m, peak, total, inverse):
     """Turn log terms into responsibilities; log density = peak + log(total)."""
     for i in range(m):
         total[i] = 0.0
@@ -272,7 +272,7 @@ def mixture_moments(X, is_transposed, log_scales, means, whitening):
         m = min(size, n - start)
         load(X, is_transposed, start, m, block)
         _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
-        _normalise(terms, m, peak, total, inverse)
+        normalise(terms, m, peak, total, inverse)
         log_likelihood += _sum_and_multiply(peak, total, product, m)
         n_factors += 1
         if n_factors == per_log:
@@ -312,7 +312,7 @@ def evaluate(X, is_transposed, log_scales, means, whitening, log_density, respon
         m = min(size, n - start)
         load(X, is_transposed, start, m, block)
         _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
-        _normalise(terms, m, peak, total, inverse)
+        normalise(terms, m, peak, total, inverse)
         for i in range(m):
             log_density[start + i] = peak[i] + np.log(total[i])
         if responsibilities.shape[0]:

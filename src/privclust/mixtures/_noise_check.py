@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Mapping
 
 import numpy as np
 
-from privclust.mixtures._perturbations import Noise
-from privclust.privacy import NoiseWarning
+from privclust.privacy.hidden import COUNT_DEVIATIONS
 
-_COUNT_DEVIATIONS = 3.0  # a component of no rows has so large a count once in 740 (Laplace: 140)
-_MEAN_PART = 0.25  # of the ball's radius
-
-
-def deviation(plan: Mapping[str, Noise], part: str) -> float:
-    """Return the standard deviation of the noise on a part of the statistics."""
-    noise = plan.get("joint") or plan[part]
-    return noise.scale * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2.0))
+_MEAN_PART = 0.25  # of the radius of the ball, or of a component's frame
 
 
 def clear_components(
@@ -31,7 +21,8 @@ def clear_components(
     counts : ndarray of shape (n_components,)
         Noised.
     count_noise, sum_noise : float
-        Standard deviations; of sums, of an entry in units of the ball's radius.
+        Standard deviations; of sums, of an entry in units of the radius of the
+        ball, or of the component's frame.
     n_features : int
 
     Examples
@@ -40,15 +31,4 @@ def clear_components(
     array([ True, False, False])
     """
     moved = math.sqrt(n_features) * sum_noise / np.maximum(counts, 1.0)
-    return (counts > _COUNT_DEVIATIONS * count_noise) & (moved < _MEAN_PART)
-
-
-def warn_of_hidden(is_clear: np.ndarray) -> None:
-    """Warn the caller of the fit that calls the caller of components that are not clear."""
-    if not is_clear.all():
-        warnings.warn(
-            f"{np.sum(~is_clear)} of {len(is_clear)} components cannot be told from noise: more "
-            "rows, a larger epsilon or delta, a smaller norm_bound or fewer components help",
-            NoiseWarning,
-            stacklevel=4,
-        )
+    return (counts > COUNT_DEVIATIONS * count_noise) & (moved < _MEAN_PART)

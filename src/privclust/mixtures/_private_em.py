@@ -20,7 +20,7 @@ from privclust.mixtures._exact_statistics import (
     nearest_mean_statistics,
 )
 from privclust.mixtures._fitted_mixture import FittedMixture
-from privclust.mixtures._noise_check import clear_components, deviation, warn_of_hidden
+from privclust.mixtures._noise_check import clear_components
 from privclust.mixtures._noised_statistics import (
     Estimate,
     FloorRates,
@@ -32,6 +32,7 @@ from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.budget import charge
+from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import (
     NoiseSource,
     Value,
@@ -315,9 +316,10 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         self.parameters_ = self._parameters(radius, weights, means, covariances)
         rates = acted / (self.n_components * self.max_iter)
         self.floor_rates_ = FloorRates(*(float(rate) for rate in rates))
-        noise = deviation(plan, "counts"), deviation(plan, "sums")
-        self.is_clear_ = clear_components(noised.counts, *noise, X.shape[1])
-        warn_of_hidden(self.is_clear_)
+        noises = (plan.get("joint") or plan[part] for part in ("counts", "sums"))
+        deviations = [noise.deviation for noise in noises]
+        self.is_clear_ = clear_components(noised.counts, *deviations, X.shape[1])
+        warn_of_noise(noise_message(self.is_clear_, of="components"))
 
     def _parameters(self, radius, weights, means, covariances):
         """Return a mixture in the units of X; zero covariances become the least there are."""

@@ -43,7 +43,6 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
     >>> is_private(0.1, 1.0, 1e-6), is_private(0.5, 1.0, 1e-6)
     (True, False)
     """
-    require("dp_accounting", _NEED)  # which brings it, and is what a user is told to install
     mp = require("mpmath", _NEED)
     bits = _FIRST_BITS
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,6 +75,11 @@ class Laplace(WithEpsilon):
                     f"mu must be at most epsilon={self.epsilon!r}, as l2 norms are at most l1 "
                     f"norms, got {self.mu!r}"
                 )
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on an entry, the root of 2 times its scale."""
+        return math.sqrt(2.0) * self.scale
 
     @property
     def claimed(self) -> Loss:

@@ -54,6 +54,11 @@ class Measurement(ABC):
         """Scale of the noise, in the statistic's units."""
 
     @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on an entry."""
+        return self.scale
+
+    @property
     @abstractmethod
     def claimed(self) -> Loss:
         """What it costs, or where it is not private: what its paper claims."""

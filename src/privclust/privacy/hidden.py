@@ -1,0 +1,36 @@
+"""What is said of clusters and components that noise may have made, by whoever finds that out.
+
+A noised count within `COUNT_DEVIATIONS` standard deviations of its noise may be of no rows at all:
+such a count passes with a probability of 0.7 % (Laplace noise: half of :math:`e^{-3 \\sqrt 2}`) or
+0.13 % (normal noise), and one of six standard deviations of rows fails as rarely.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from privclust.privacy.guarantee import NoiseWarning
+
+COUNT_DEVIATIONS = 3.0
+
+
+def noise_message(is_clear: np.ndarray, advice: str = "", *, of: str = "clusters") -> str:
+    """Return what is to be said of clusters that are not clear; empty where all are.
+
+    Examples
+    --------
+    >>> noise_message(np.array([True, False]))
+    '1 of 2 clusters cannot be told from noise: more rows, a larger epsilon or tighter bounds help'
+    """
+    if is_clear.all():
+        return ""
+    hidden = f"{np.sum(~is_clear)} of {len(is_clear)} {of} cannot be told from noise"
+    return f"{hidden}: more rows, a larger epsilon or tighter bounds help{advice}"
+
+
+def warn_of_noise(message: str) -> None:
+    """Warn the caller of the fit that calls the caller, unless there is nothing to say."""
+    if message:
+        warnings.warn(message, NoiseWarning, stacklevel=4)
