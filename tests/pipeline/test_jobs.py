@@ -231,6 +231,7 @@ def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
         "experiments": ["mtsc_synthetic", "mtsc_heat_map"],
         "papers": [],
         "own_claims": [],
+        "own_targets": [],
     }
     page = json.loads(jobs.page_spec(of()))
     assert page["changed"] == {"seed": "7"}

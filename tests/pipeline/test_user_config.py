@@ -128,7 +128,7 @@ def test_claims_reach_the_scorecard(plan_of):
     check = {"kind": "below", "experiment": "ckm_privacy", "metric": "relative_sse"}
     claim["check"] = {**check, "method": "mine", "bound": 2}
     (judged,) = plan_of({"mine": METHOD}, claims=[claim]).own_claims
-    assert judged == {**claim, "paper": "ckm"}
+    assert judged == {**claim, "paper": "ckm", "of": "ours"}  # counted apart from the paper's
     elsewhere = {**claim, "target": "mtsc_fig1"}
     with pytest.raises(ConfigError, match=r"claims.better.target: got 'mtsc_fig1'; it may be one"):
         plan_of({"mine": METHOD}, claims=[elsewhere])

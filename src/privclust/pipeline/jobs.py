@@ -321,6 +321,7 @@ class Jobs:
             "experiments": list(self.plan.experiments),
             "papers": list(self.plan.beside(CLAIMS)),
             "own_claims": self.plan.own_claims,
+            "own_targets": [name for name, target in self.plan.targets.items() if target.ours],
         }
         return canonical_json(spec)
 

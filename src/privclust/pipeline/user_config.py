@@ -136,7 +136,7 @@ def join_own_methods(
                 f"{path}: claims.{claim['id']}.target: got {claim['target']!r}; it may be one of "
                 f"{', '.join(sorted(papers))}"
             )
-    return [{**claim, "paper": papers[claim["target"]]} for claim in config["claims"]]
+    return [{"of": "ours", **claim, "paper": papers[claim["target"]]} for claim in config["claims"]]
 
 
 def _own_class(dotted: str, where: str) -> Any:

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-Z95 = 1.96
+SCENE = "scene"
+"""The column that says which trials repeat one another: those of one scene count as one."""
+FEWEST = 20
+"""Trials of a part of the paper's, below which a printed number is not judged."""
 _RESAMPLES = 2000
 STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": np.mean,
@@ -19,18 +23,72 @@ _KEYS = ("target", "experiment", "method", "metric", "statistic", "select")
 PRINTED_COLUMNS = (*_KEYS, "value", "trials")
 
 
-def bootstrap_interval(values: np.ndarray, statistic: str) -> tuple[float, float]:
+def half_width(error: Any, n: Any) -> Any:
+    """Return half the 95 % interval of means of n trials each, from their standard errors.
+
+    By Student's t, whose interval covers the mean of normal trials in 95 % for any n >= 2.
+
+    Examples
+    --------
+    >>> half_width(1.0, 2).round(1), half_width(1.0, 20).round(2), half_width(1.0, 10**6).round(2)
+    (np.float64(12.7), np.float64(2.09), np.float64(1.96))
+    """
+    return stats.t.ppf(0.975, np.asarray(n) - 1) * error
+
+
+def mean_and_half(values: np.ndarray, scenes: Any = None) -> tuple[float, float]:
+    """Return the mean of trials and half its 95 % interval, NaN for fewer than two trials.
+
+    Student's t; trials of one scene are one draw (the linearised error of a mean over clusters).
+    Shares of trials (all values 0 or 1) have the larger side of Clopper and Pearson's interval,
+    which is not of length 0 where all are alike.
+    """
+    values = np.asarray(values, dtype=float)
+    n, mean = len(values), float(np.mean(values)) if len(values) else float("nan")
+    off = pd.Series(values - mean)
+    sums = off if scenes is None else off.groupby(np.asarray(scenes)).sum()
+    n_draws = len(sums)
+    if n_draws < 2:
+        return mean, float("nan")
+    error = np.sqrt(n_draws / (n_draws - 1) * np.sum(np.square(sums))) / n
+    half = float(half_width(error, n_draws))
+    if np.isin(values, (0.0, 1.0)).all():
+        low, high = stats.binomtest(round(values.sum()), n).proportion_ci(0.95)
+        half = max(half, mean - low, high - mean)
+    return mean, half
+
+
+def bootstrap_interval(
+    values: np.ndarray, statistic: str, scenes: Any = None
+) -> tuple[float, float]:
     """95 % percentile interval of a key of `STATISTICS` over trials, from 2000 resamples of these.
 
-    The resamples are drawn from a fixed seed, so that a run gives the same verdicts twice. Fewer
-    than two trials give NaN.
+    Scenes are drawn whole. The resamples are drawn from a fixed seed, so that a run gives the same
+    verdicts twice. Fewer than two trials (or scenes) give NaN.
     """
-    if len(values) < 2:
+    draws = np.arange(len(values)) if scenes is None else pd.factorize(np.asarray(scenes))[0]
+    members = [np.flatnonzero(draws == i) for i in range(draws.max(initial=-1) + 1)]
+    if len(members) < 2:
         return float("nan"), float("nan")
     rng = np.random.default_rng(0)
-    resamples = values[rng.integers(len(values), size=(_RESAMPLES, len(values)))]
-    low, high = np.quantile(STATISTICS[statistic](resamples, axis=1), [0.025, 0.975])
+    picked = rng.integers(len(members), size=(_RESAMPLES, len(members)))
+    if scenes is None:
+        resampled = STATISTICS[statistic](values[picked], axis=1)
+    else:
+        resampled = [
+            STATISTICS[statistic](values[np.concatenate([members[i] for i in row])], axis=0)
+            for row in picked
+        ]
+    low, high = np.quantile(resampled, [0.025, 0.975])
     return float(low), float(high)
+
+
+def interval(values: np.ndarray, statistic: str, scenes: Any = None) -> tuple[float, float]:
+    """95 % interval of a key of `STATISTICS`: of means by `mean_and_half`, else by resampling."""
+    if statistic != "mean":
+        return bootstrap_interval(values, statistic, scenes)
+    mean, half = mean_and_half(values, scenes)
+    return mean - half, mean + half
 
 
 def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
@@ -60,7 +118,9 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
     `printed` has `PRINTED_COLUMNS`: the value as text just as it is printed, in per cent, and the
     number of trials it was computed from. The result has these and: label, n (our trials), ours,
     its 95 % interval low to high, agrees (whether the printed number lies in the interval, widened
-    by half a unit of its last digit), source. Without trials there is no number of ours.
+    by half a unit of its last digit), others (how many of the different numbers that are printed
+    for other methods lie in it as well, which says how much the agreement means) of n_others,
+    source. Without trials there is no number of ours.
     """
     rows = []
     for entry in printed.to_dict("records"):
@@ -74,8 +134,9 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
             continue
         values = 100.0 * table[entry["metric"]].to_numpy()
         ours = float(STATISTICS[entry["statistic"]](values, axis=0)) if len(values) > 1 else np.nan
-        low, high = bootstrap_interval(values, entry["statistic"])
-        rounding = 0.5 * 10.0 ** -decimals(entry["value"])
+        scenes = table.get(SCENE)
+        low, high = interval(values, entry["statistic"], scenes)
+        others = _printed_for_others(printed, entry)
         rows.append(
             head
             | {
@@ -84,9 +145,25 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
                 "ours": ours,
                 "low": low,
                 "high": high,
-                "agrees": low - rounding <= head["printed"] <= high + rounding,
+                "agrees": _lies_in(entry["value"], low, high),
+                "others": sum(_lies_in(value, low, high) for value in others),
+                "n_others": len(others),
                 "source": table["source"].iloc[0],
             }
         )
-    columns = ["label", "n", "ours", "low", "high", "agrees", "source"]
+    columns = ["label", "n", "ours", "low", "high", "agrees", "others", "n_others", "source"]
     return pd.DataFrame(rows).reindex(columns=[*PRINTED_COLUMNS, "printed", *columns])
+
+
+def _lies_in(value: str, low: float, high: float) -> bool:
+    """Return whether a printed number may, before it was rounded, have been in an interval."""
+    rounding = 0.5 * 10.0 ** -decimals(value)
+    return low - rounding <= float(value) <= high + rounding
+
+
+def _printed_for_others(printed: pd.DataFrame, entry: dict[str, Any]) -> list[str]:
+    """Return the numbers printed for other methods in the same place, but for equal ones."""
+    same = [key for key in _KEYS if key != "method"]
+    rows = printed[(printed[same] == [entry[key] for key in same]).all(axis=1)]
+    values = rows.loc[rows["method"] != entry["method"], "value"].astype(str)
+    return [v for v in values if v != "nan" and float(v) != float(entry["value"])]

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
-from privclust.report.comparison import Z95, bootstrap_interval, compare, select
+from privclust.report.comparison import SCENE, compare, half_width, interval, select
 from privclust.report.drawing.style import COLOURS, Drawing, MethodStyle, Results, canvas
 
 _TOP_METHOD = "mtsc"  # the method whose curve lies above the others
@@ -164,7 +164,7 @@ def _means(trials: pd.DataFrame, metric: str) -> pd.DataFrame:
     rows = []
     for label, part in trials.groupby("label", sort=False):
         values = 100.0 * part[metric].to_numpy()
-        low, high = bootstrap_interval(values, "mean")
+        low, high = interval(values, "mean", part.get(SCENE))
         rows.append((label, len(values), values.mean(), low, high))
     return pd.DataFrame(rows, columns=["label", "n", "mean", "low", "high"]).set_index("label")
 
@@ -179,7 +179,7 @@ def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodS
     """Draw one panel: a line and a 95 % band per method."""
     for method, style in styles.items():
         line = part[part["method"] == method]
-        position, mean, band = line[x], line["mean"], Z95 * line["se"]
+        position, mean, band = line[x], line["mean"], half_width(line["se"], line["n"])
         axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
         label, zorder = line["label"].iloc[0], 3 if method == _TOP_METHOD else 2
         axis.plot(position, mean, **style.line, label=label, zorder=zorder)

@@ -12,12 +12,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from privclust.report.comparison import Z95
+from privclust.report.comparison import half_width
 from privclust.report.drawing.style import BELOW, MethodStyle, Results
 
 _TABLE_SIZE = 8.0
 _TRIALS_FOR_A_BAND = 5
-BAND = f" (band, from {_TRIALS_FOR_A_BAND} trials on: 95 % of its standard error)"
+BAND = f" (band, from {_TRIALS_FOR_A_BAND} trials on: 95 % by Student's t)"
 
 
 def caption(figure: FigureBase, text: str) -> None:
@@ -122,7 +122,7 @@ def mean_curves(
 ) -> None:
     """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
-    The band, of `Z95` standard errors (columns ``mean``, ``se``, ``n``), is left out below five
+    The band (by Student's t from columns ``mean``, ``se``, ``n``) is left out below five
     trials, whose spread says little of it.
     """
     for method in methods:
@@ -131,7 +131,7 @@ def mean_curves(
             continue
         style, mean, label = styles[method], curve["mean"], curve["label"].iloc[0]
         if curve["n"].min() >= _TRIALS_FOR_A_BAND:
-            low, high = (mean + side * Z95 * curve["se"] for side in (-1.0, 1.0))
+            low, high = (mean + side * half_width(curve["se"], curve["n"]) for side in (-1.0, 1.0))
             axis.fill_between(curve[x], low, high, color=style.color, alpha=0.15, linewidth=0)
         axis.plot(curve[x], mean, **style.line, label=label)
     axis.set_xscale("log")

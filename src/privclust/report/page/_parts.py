@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from privclust.pipeline.words import CANNOT_TELL, HOLDS, VIOLATED, is_substitute
-from privclust.report.verdicts import NOT_REPRODUCED, NOT_RUN, REPRODUCED, VERDICTS
+from privclust.report.verdicts import NOT_REPRODUCED, NOT_RUN, REPRODUCED, VERDICTS, WHOSE
 
 PREVIEW_ROWS = 40
 _VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
@@ -22,6 +22,14 @@ _ALT_CLAIMS = 3  # of which an alternative text tells
 def counts(verdicts: pd.DataFrame) -> dict[str, int]:
     """Count the claims by verdict."""
     return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
+
+
+def whose(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
+    """Count the claims of each claimant (`verdicts.WHOSE`) by verdict; the paper's are first."""
+    return [
+        {"of": of, "about": about, "counts": counts(verdicts[verdicts["of"] == of])}
+        for of, about in WHOSE.items()
+    ]
 
 
 def is_number(verdicts: pd.DataFrame) -> pd.Series:
@@ -41,9 +49,10 @@ def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
     for row in claims(verdicts):
         name, _, printed = row["claim"].rpartition(": ")
         ours, _, trials = row["decided_by"].removeprefix("ours ").partition(" on ")
-        interval = row["tolerance"].removesuffix(" (95 % of ours)")
-        parts = {"name": name, "printed": printed, "ours": ours}
-        entries.append(row | parts | {"trials": trials, "interval": interval})
+        interval, _, others = row["tolerance"].partition(" (95 % of ours); so do ")
+        parts = {"name": name, "printed": printed, "ours": ours, "trials": trials}
+        others = others.removesuffix(" numbers of other methods")
+        entries.append(row | parts | {"interval": interval, "others": others})
     return entries
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from privclust.report.page import _parts
 from privclust.report.page._fit_costs import NAME as COSTS
-from privclust.report.verdicts import MEANINGS, REPRODUCED
+from privclust.report.verdicts import MEANINGS, PAPERS, REPRODUCED
 
 AUDIT = "audit"  # the paper whose section is the audit
 _SVG = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', re.DOTALL)
@@ -64,7 +64,7 @@ def render(
         claims=_parts.claims(verdicts),
         cases=[case for target in targets for case in target["cases"]],
         verdicts={name: Markup(meaning) for name, meaning in MEANINGS.items()},
-        counts=_parts.counts(verdicts),
+        whose=_parts.whose(verdicts),
         audit=AUDIT,
         names=[target["name"] for target in targets],
         costs=COSTS,
@@ -133,11 +133,13 @@ def _papers(
         name = about["name"]
         of_paper = [target for target in targets if target["paper"] == name]
         rows = verdicts[verdicts["paper"] == name]
+        of_itself = rows[rows["of"] == PAPERS]
         parts = {
             "targets": of_paper,
             "n_ours": sum(target["ours"] for target in of_paper),
-            "counts": _parts.counts(rows),
-            "share": f"{(rows['verdict'] == REPRODUCED).mean():.4f}" if len(rows) else "",
+            "whose": _parts.whose(rows),
+            "counts": _parts.counts(of_itself),
+            "share": f"{(of_itself['verdict'] == REPRODUCED).mean():.4f}" if len(of_itself) else "",
             "command": _parts.command(spec["changed"], name),
         }
         papers.append(about | parts)
