@@ -144,7 +144,7 @@ def test_filters_leave_what_fits_and_say_how_much(page):
     assert shown(page, "claims") == ["rule 7"]
     find(page, ".filters button").click()
     assert len(shown(page, "claims")) == 15
-    find(page, "select[name=verdict]").send_keys(4 * Keys.DOWN)  # not comparable
+    find(page, "select[name=verdict]").send_keys("not comparable")
     assert shown(page, "targets") == ["mtsc_tab1"]
     assert len(shown(page, "claims")) == 2
 
@@ -167,17 +167,18 @@ def test_headers_sort_by_mouse_and_by_keyboard(page):
 
 
 def test_numbers_sort_as_numbers_and_empty_cells_stay_last(page):
-    find(page, "#targets thead th:nth-child(5) button").click()
+    find(page, "#targets thead th:nth-child(4) button").click()
     assert shown(page, "targets")[:2] == ["mtsc_fig1", "dpem_statements"]  # 1, 8, none, none
-    find(page, "#targets thead th:nth-child(5) button").click()
+    find(page, "#targets thead th:nth-child(4) button").click()
     assert shown(page, "targets")[:2] == ["dpem_statements", "mtsc_fig1"]
 
 
 def test_verdicts_sort_by_rank(page):
-    find(page, "#claims thead th:nth-child(2) button").click()
+    find(page, "#claims thead th:nth-child(3) button").click()
     script = "return [...document.querySelectorAll('#claims tbody .verdict')].map(v => v.innerText)"
     found = list(dict.fromkeys(page.execute_script(script)))
-    assert found == list(VERDICTS)
+    assert found == [verdict for verdict in VERDICTS if verdict in found]
+    assert len(found) == 5
 
 
 def test_figures_open_zoom_and_close_by_keyboard(page):
@@ -252,6 +253,15 @@ def test_page_does_not_scroll_sideways(page, width):
     script = "return [...document.querySelectorAll('table')]\
         .every((table) => table.closest('.scroll[tabindex=\"0\"]'))"
     assert page.execute_script(script)
+
+
+def test_no_table_of_the_scorecard_is_cut_off_on_a_small_laptop(page):
+    emulate(page, 1280, "light")
+    script = """return [...document.querySelectorAll('[aria-labelledby=scorecard] .scroll')]
+        .map((part) => [part.scrollWidth, part.clientWidth])"""
+    sizes = page.execute_script(script)
+    assert len(sizes) == 3
+    assert [whole for whole, _ in sizes] == [shown for _, shown in sizes]
 
 
 def test_both_themes_can_be_read(page):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from privclust.report.page import _parts
 from privclust.report.page._fit_costs import NAME as COSTS
-from privclust.report.verdicts import MEANINGS, PAPERS, REPRODUCED
+from privclust.report.verdicts import MEANINGS, PAPERS
 
 AUDIT = "audit"  # the paper whose section is the audit
 _SVG = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', re.DOTALL)
@@ -139,7 +139,6 @@ def _papers(
             "n_ours": sum(target["ours"] for target in of_paper),
             "whose": _parts.whose(rows),
             "counts": _parts.counts(of_itself),
-            "share": f"{(of_itself['verdict'] == REPRODUCED).mean():.4f}" if len(of_itself) else "",
             "command": _parts.command(spec["changed"], name),
         }
         papers.append(about | parts)
