@@ -10,7 +10,7 @@ from privclust.papers.dpem.checks import STATEMENTS
 from privclust.papers.statements import evaluate_numbers, measure_excess
 from privclust.pipeline.runner import TrialStreams
 
-HOLD = set(STATEMENTS) - {"failure_by_count", "trace_map", "gamma_private", "wishart_private"}
+HOLD = set(STATEMENTS) - {"trace_map", "gamma_private", "wishart_private"}
 
 
 def streams(trial, point):
@@ -53,6 +53,25 @@ def test_wishart_noise_excludes_a_neighbour_at_least_as_often():
 
 def test_the_trace_of_map_covariances_exceeds_its_bound():
     assert max(excess("trace_map", trial)[0] for trial in range(6)) > 0.5
+
+
+def test_losses_from_densities_are_the_closed_forms():
+    assert mixture_checks._mean_loss_of_normal_noise(0.3) == pytest.approx(0.3**2 / 2)
+    response = mixture_checks._randomised_response(0.7)
+    entropy = mixture_checks._relative_entropy(*response)
+    assert entropy == pytest.approx(0.7 * math.tanh(0.35))
+
+
+def test_the_exact_composition_sees_shares_that_are_too_large(monkeypatch):
+    """One release at twice the budget: randomised response has delta = p - e^epsilon (1 - p)."""
+    setting = {"n_features": 1, "n_components": 1, "n_iter": 1, "epsilon": 0.5, "delta": 1e-3}
+    monkeypatch.setattr(mixture_checks, "budget_share", lambda *budget: 0.5 / 3)
+    assert mixture_checks._advanced_budget(setting, None) == pytest.approx(-1.0)  # it adds up
+    monkeypatch.setattr(mixture_checks, "budget_share", lambda *budget: 0.5)
+    p = math.exp(0.5) / (1 + math.exp(0.5))
+    losses = {3: p**3, 1: 3 * p**2 * (1 - p)}  # true answers less false ones, of three
+    delta = sum(part * max(1 - math.exp(0.5 - 0.5 * n), 0.0) for n, part in losses.items())
+    assert mixture_checks._advanced_budget(setting, None) == pytest.approx(delta / 1e-3 - 1)
 
 
 @pytest.mark.parametrize("mean_noise", ["laplace", "gaussian", "joint"])

@@ -8,6 +8,7 @@ from privclust.kmeans import DPLloyd
 from privclust.mixtures import GaussianMixtureEM, MixtureParameters, PrivateGaussianMixture
 from privclust.papers.dpem import data as mixtures
 from privclust.papers.dpem import metrics as evaluation
+from privclust.papers.dpem.budgets import fit_at_budget
 from privclust.pipeline.runner import TrialStreams
 
 POINT = {"n_samples": 400, "n_starts": 3, "geometry": "apart"}
@@ -240,6 +241,8 @@ def test_density_is_evaluated_over_the_starts():
     assert metrics["lower_quartile"] == pytest.approx((low + middle) / 2, rel=1e-9)
     assert metrics["upper_quartile"] == pytest.approx((middle + high) / 2, rel=1e-9)
     assert np.isfinite(metrics["mean_error"])
+    assert metrics["variance"] == pytest.approx(np.median(outputs["covariances"].mean(axis=1)))
+    assert "beyond" not in metrics  # there is no reference
     for name, values in zip(
         ("floored_weights", "floored_means", "floored_covariances"),
         outputs["floors"].T,
@@ -248,6 +251,43 @@ def test_density_is_evaluated_over_the_starts():
         assert metrics[name] == pytest.approx(values.mean())
     for name in ("weights", "means", "covariances"):
         np.testing.assert_array_equal(metrics[name], outputs[name][0])
+
+
+def test_single_fits_are_held_against_the_references_median():
+    data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
+    truth = GEOMETRIES["apart"]
+    exact = {
+        "weights": np.array([truth.weights]),
+        "means": np.array(truth.means)[None],
+        "covariances": np.array(truth.standard_deviations)[None] ** 2,
+    }
+    four = {name: np.repeat(values, 4, axis=0) for name, values in exact.items()}
+    four["means"][3] += 0.3
+    data.extra["reference"] = exact
+    metrics = evaluation.evaluate_density(data, four)
+    moved = {name: values[3:] for name, values in four.items()}
+    gap = evaluation.evaluate_density(data, moved)["loss"] - metrics["loss"]
+    assert gap > 0.05
+    assert metrics["beyond"] == 0.25
+    assert metrics["worst"] == pytest.approx(gap)
+
+
+def test_pure_composition_gives_each_release_its_part():
+    """Adding J (2 K + 1) pure releases up, against the share that a fit says it has."""
+    shares = []
+
+    class Recorder(PrivateGaussianMixture):
+        def fit(self, X, y=None):
+            super().fit(X, y)
+            shares.append(self.share_)
+            return self
+
+    data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
+    params = {"n_components": 3, "covariance_type": "spherical", "mean_noise": "laplace"}
+    for variant in ("paper", "sound"):
+        budget = {"variant": variant, "accounting": "pure", "epsilon": 3.5, "max_iter": 4}
+        fit_at_budget(Recorder, params | budget, data, streams(POINT))
+    assert shares == pytest.approx([3.5 / (4 * 7)] * 6)
 
 
 def test_true_parameters_have_the_least_loss_and_no_error():
@@ -281,10 +321,14 @@ def test_exposure_is_the_distance_to_the_nearest_from_far_away():
         "means": means[None],
         "covariances": np.ones((1, 3)),
     }
+    data.extra["reference"] = {"means": means[None, ::-1] + np.array([0.06, 0.08])}
     metrics = evaluation.evaluate_map(data, outputs)
     assert metrics["exposure"] == pytest.approx(0.05)
+    assert metrics["em_distance"] == pytest.approx(0.1)
+    assert metrics["log_em_distance"] == pytest.approx(-1.0)
     np.testing.assert_array_equal(metrics["points"], data.X)
     other = mixtures.map_trial(point, 1, streams(point, 1), None)
+    other.extra["reference"] = outputs
     assert "points" not in evaluation.evaluate_map(other, outputs)
 
 
@@ -294,7 +338,10 @@ def test_em_exposes_the_lone_person():
     data = mixtures.map_trial(point, 0, streams(point), None)
     params = {"n_components": 3, "covariance_type": "spherical", "max_iter": 100, "tol": 0.0}
     outputs = mixtures.fit_mixture(GaussianMixtureEM, params, data, streams(point))
-    assert evaluation.evaluate_map(data, outputs)["exposure"] < 1e-3
+    data.extra["reference"] = outputs
+    metrics = evaluation.evaluate_map(data, outputs)
+    assert metrics["exposure"] < 1e-3
+    assert np.isnan(metrics["log_em_distance"])
 
 
 def test_nicv_of_a_clustering(checkins):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from privclust.core.config import load_yaml
 from privclust.papers.dpem import figures as dpem
@@ -55,6 +56,9 @@ def likelihood_row(method, n):
         "lower_quartile": -gap - 0.1,
         "upper_quartile": -gap + 0.1,
         "mean_error": gap,
+        "beyond": float(gap > 0.05),
+        "worst": gap,
+        "variance": 0.01,
         **FLOORS,
     }
 
@@ -111,7 +115,7 @@ def test_fig3_shows_points_and_counts_centers_outside(tmp_path):
     table = written(dpem.fig3, results, tmp_path)
     assert {"nicv_q25", "nicv_q50", "nicv_q75"} <= set(table.columns)
     titles = [axis.get_title("left") for axis in dpem.fig3(results).figure.subfigs[1].axes]
-    assert all("1 of 2 centers outside" in title for title in titles)
+    assert all("1 of 2 centers off the panel" in title for title in titles)
 
 
 def test_fig1_and_tables(tmp_path):
@@ -125,10 +129,38 @@ def test_fig1_and_tables(tmp_path):
     results = results_of(
         "n_copies",
         [1, 50],
-        lambda m, n: {"exposure": 0.1, "hidden": 1.0, "mean_error": 0.1, **FLOORS},
+        lambda m, n: {
+            "exposure": 0.1,
+            "hidden": 1.0,
+            "mean_error": 0.1,
+            "em_distance": 0.1,
+            **FLOORS,
+        },
         arrays,
     )
     assert len(written(dpem.fig1, results, tmp_path)) == 2 * len(METHODS)
+    # the box about Germany, in degrees: 6.56 of them are the ball's radius
+    panel = dpem.fig1(results).figure.axes[0]
+    people = panel.lines[0].get_xydata()
+    assert (people > [5.5, 47.0]).all()
+    assert (people < [15.5, 55.5]).all()
+
+
+def test_means_off_a_panel_are_counted():
+    axis = Figure().subplots()
+    axis.set(xlim=(0.0, 1.0), ylim=(0.0, 2.0))
+    points = np.array([[0.5, 1.5], [1.5, 1.0], [0.5, -0.1]])
+    assert dpem._off_panel(axis, points, "means") == "2 of 3 means off the panel"
+    assert dpem._off_panel(axis, points[:1], "means") == ""
+
+
+def test_accuracy_tells_the_budget_that_each_method_needs(tmp_path):
+    results = results_of(
+        "epsilon", [1.0, 8.0, 64.0], lambda m, e: likelihood_row(m, 1000 * e), parameters
+    )
+    table = written(dpem.accuracy, results, tmp_path)
+    assert set(table["method"]) == set(METHODS) - {"em"}
+    assert table.groupby("method")["epsilon_needed"].first()["cdp"] == pytest.approx(8.0)
 
 
 def test_geometry_has_a_crossing_for_each_method_and_geometry(tmp_path):

@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from scipy.stats import binom, norm
 
 from privclust.mixtures import PlanSettings, budget_share, perturbations
 from privclust.papers.rows import Point
 from privclust.papers.statements import Check, Setting, without_rows
 from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.privacy import Neighbours, Sensitivity
-from privclust.privacy.accounting import advanced_composition, composed_epsilon
+from privclust.privacy.accounting import composed_epsilon
 from privclust.privacy.measurements import Gamma, Wishart, claimed_rho
 
 _DRAWS = 20_000  # neighbours tried at random in one search
@@ -38,30 +39,58 @@ def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: No
 
 
 def _cdp_budget(mean_noise: str, setting: Setting, rng: np.random.Generator) -> float:
-    """Section 5: shares compose to a mean loss of epsilon."""
+    """Section 5: the mean losses at its shares, each from its densities, add up to epsilon.
+
+    Pure releases lose what randomised response does, the worst of them; normal noise is integrated.
+    """
     settings = _settings(setting, mean_noise)
     share = budget_share(settings, setting["epsilon"], 0.5, "cdp")
-    mean = claimed_rho(perturbations(settings, share).values())
-    return abs(mean / setting["epsilon"] - 1.0)
+    worst = float(_relative_entropy(*_randomised_response(share)))
+    means = worst
+    if mean_noise == "gaussian":
+        c = math.sqrt(2.0 * math.log(1.25 / settings.mean_delta))  # below eq. (15)
+        means = _mean_loss_of_normal_noise(share / c)
+    k = settings.n_components
+    return settings.n_iter * ((k + 1) * worst + k * means) / setting["epsilon"] - 1.0
+
+
+def _randomised_response(epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """The outcomes' probabilities for both answers."""
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    answer = np.array([truth, 1.0 - truth])
+    return answer, answer[::-1]
+
+
+def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Mean of the privacy loss log(p / q) under p; outcomes along the last axis."""
+    return (p * np.log(p / q)).sum(axis=-1)
+
+
+def _mean_loss_of_normal_noise(shift: float) -> float:
+    """The same by quadrature for normal noise, a value moved by `shift` standard deviations."""
+    x = np.linspace(-12.0, 12.0, 4001)
+    p, q = norm.logpdf(x), norm.logpdf(x - shift)
+    return float(np.trapezoid(np.exp(p) * (p - q), x))
 
 
 def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
-    """Eq. (31): shares compose to epsilon by advanced composition."""
+    """Eq. (31): delta that its shares really have at epsilon, in parts of delta_1.
+
+    Exactly, by the worst of all releases of that pure privacy: repeated randomised response, whose
+    loss is eps' for each true answer and -eps' for each false one.
+    """
     settings = _settings(setting, "laplace")
     share = budget_share(settings, setting["epsilon"], setting["delta"], "advanced")
     n = settings.n_iter * (2 * settings.n_components + 1)
-    return advanced_composition(share, setting["delta"], n) / setting["epsilon"] - 1.0
-
-
-def _failure_by_count(setting: Setting, rng: np.random.Generator) -> float:
-    """Appendix C's failure probability J delta' + delta_1 against that of its own 2 K + 1 count."""
-    mean_delta, delta = 0.001, setting["delta"]
-    n_iter, k = setting["n_iter"], setting["n_components"]
-    return (n_iter * k * mean_delta + delta) / (n_iter * mean_delta + delta) - 1.0
+    n_true = np.arange(n + 1)
+    probabilities = binom.pmf(n_true, n, _randomised_response(share)[0][0])
+    losses = share * (2.0 * n_true - n)
+    delta = (probabilities * np.maximum(-np.expm1(setting["epsilon"] - losses), 0.0)).sum()
+    return float(delta) / setting["delta"] - 1.0
 
 
 def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
-    """The same where the K means of an iteration are one release, as their joint change allows."""
+    """Appendix C: the K means of an iteration move by at most 2 / N_k together, in l2."""
     k, d = setting["n_components"], setting["n_features"]
     rows, weights = _neighbours(rng, d, k)
     change = weights[0][..., None] * rows[0][:, None] - weights[1][..., None] * rows[1][:, None]
@@ -69,9 +98,20 @@ def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
 
 
 def _mean_loss(setting: Setting, rng: np.random.Generator) -> float:
-    """Footnote 6: the mean loss of eps'-DP is at most eps'^2 / 2; randomised response is worst."""
+    """Footnote 6: the mean loss of eps'-DP is at most eps'^2 / 2, searched over two outcomes.
+
+    More outcomes lose no more: the loss is convex, and extreme where all ratios are exp(+-eps').
+    """
     epsilon = setting["epsilon"]
-    return epsilon * math.tanh(epsilon / 2.0) / (epsilon**2 / 2.0) - 1.0
+    p = np.append(rng.random(_DRAWS), _randomised_response(epsilon)[0])
+    far = np.minimum(p * math.exp(epsilon), 1.0 - (1.0 - p) * math.exp(-epsilon))
+    near = np.maximum(p * math.exp(-epsilon), 1.0 - (1.0 - p) * math.exp(epsilon))
+    pairs = [np.stack([ends, 1.0 - ends], axis=-1) for ends in (far, near)]
+    truth = np.stack([p, 1.0 - p], axis=-1)
+    return (
+        float(max(_relative_entropy(truth, pair).max() for pair in pairs)) / (epsilon**2 / 2.0)
+        - 1.0
+    )
 
 
 def _largest_change(
@@ -187,7 +227,6 @@ STATEMENTS: dict[str, Check] = {
     "budget_cdp_laplace": partial(_cdp_budget, "laplace"),
     "budget_cdp_gaussian": partial(_cdp_budget, "gaussian"),
     "budget_advanced": _advanced_budget,
-    "failure_by_count": _failure_by_count,
     "failure_jointly": _failure_jointly,
     "mean_loss": _mean_loss,
     "weights": _largest_change(_weights_change, lambda s: 2.0 / s["n_effective"]),

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.patches import Ellipse
 
+from privclust.datasets.planar import MAP_CENTER, MAP_RADIUS, from_unit_ball
 from privclust.report.drawing.panels import arrays_of, put_table
 from privclust.report.drawing.style import MARKERS, Drawing, MethodStyle, Results, canvas
 
@@ -37,13 +38,14 @@ def fig1(results: Results) -> Drawing:
         for axis, (title, copies, methods) in zip(axes, panels, strict=True):
             _draw_map(axis, results, copies, methods)
             axis.set_title(title)
-        axes[0].set_ylabel("north (unit ball)")
-        axes[1].set_xlabel("east (unit ball)")
+        axes[0].set_ylabel("latitude, degrees")
+        axes[1].set_xlabel("longitude, degrees")
         handles, names = axes[2].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=len(names))
     columns = ["exposure", "hidden", "mean_error", *_FLOORS]
-    table = trials.groupby(["n_copies", "method", "label"], sort=True)[columns].mean()
-    return Drawing(figure, table.reset_index())
+    groups = trials.groupby(["n_copies", "method", "label"], sort=True)
+    medians = groups[["mean_error", "em_distance"]].median().add_suffix("_median")
+    return Drawing(figure, groups[columns].mean().join(medians).reset_index())
 
 
 def _pictured(
@@ -59,16 +61,36 @@ def _pictured(
 
 
 def _draw_map(axis: Axes, results: Results, copies: int, methods: Sequence[str]) -> None:
-    """Draw one panel: people, then the circles of each method at one standard deviation."""
+    """Draw one panel in degrees: people, then each method's circles of one standard deviation."""
+    axis.set(aspect="equal", xlim=(5.0, 14.5), ylim=(45.5, 54.0))
+    notes = []
     for number, method in enumerate(methods):
         trial, arrays = _pictured(results, method, "n_copies", copies)
         if number == 0:
-            points, categories = arrays["points"], arrays["categories"]
+            points, categories = _degrees(arrays["points"]), arrays["categories"]
             for category, color in enumerate(("#999999", "#d00000", "#bbbbbb")):
                 people = points[categories == category].T
                 axis.plot(*people, ".", color=color, markersize=4, label=_CATEGORY_NAMES[category])
-        _circles(axis, arrays, results.styles[method], trial["label"])
-    axis.set(aspect="equal", xlim=(-0.9, 0.6), ylim=(-0.9, 0.4))
+        on_map = {
+            "means": _degrees(arrays["means"]),
+            "covariances": MAP_RADIUS**2 * arrays["covariances"],
+        }
+        _circles(axis, on_map, results.styles[method], trial["label"])
+        if note := _off_panel(axis, on_map["means"], "means"):
+            notes.append(f"{trial['label']}: {note}")
+    axis.text(0.02, 0.98, "\n".join(notes), transform=axis.transAxes, fontsize=7, va="top")
+
+
+def _degrees(points: np.ndarray) -> np.ndarray:
+    """Longitude and latitude of points of the unit ball."""
+    return from_unit_ball(points, MAP_CENTER, MAP_RADIUS)
+
+
+def _off_panel(axis: Axes, points: np.ndarray, name: str) -> str:
+    """Say how many points a panel's limits hide; nothing if none."""
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    is_hidden = ((points < [left, bottom]) | (points > [right, top])).any(axis=1)
+    return f"{is_hidden.sum()} of {len(points)} {name} off the panel" if is_hidden.any() else ""
 
 
 def _circles(axis: Axes, arrays: Mapping[str, np.ndarray], style: MethodStyle, label: str) -> None:
@@ -123,10 +145,11 @@ def _fits(figure: FigureBase, results: Results, trials: pd.DataFrame) -> None:
     for axis, method in zip(axes, methods, strict=True):
         trial, fitted = _pictured(results, method, "n_samples", 8000)
         _, em = _pictured(results, "em", "n_samples", 8000)
+        axis.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
         _circles(axis, fitted, results.styles[method], "fitted")
         _circles(axis, em, MethodStyle("#999999", "", ":"), "EM")
-        axis.set_title(f"B  {trial['label']}, N = 8,000", fontsize=8)
-        axis.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
+        note = _off_panel(axis, fitted["means"], "means")
+        axis.set_title(f"B  {trial['label']}, N = 8,000\n{note}", fontsize=8)
 
 
 def _with_crossings(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
@@ -176,6 +199,43 @@ def geometry(results: Results) -> Drawing:
     return Drawing(figure, pd.DataFrame(tables))
 
 
+def accuracy(results: Results) -> Drawing:
+    """How far below EM a fit is at each budget, as the paper counts it and at equal privacy."""
+    (trials,) = results.trials.values()
+    gaps = _gaps_to_em(trials, "epsilon")
+    panels = {
+        "epsilon as the paper counts it": ["cdp", "dp", "dp_pure", *results.own],
+        "at equal privacy: (epsilon, 0.01)-DP, pure DP (epsilon, 0)": [
+            *("dp_pure_sound", "dp_sound", "zcdp", "joint", "adaptive"),
+            *results.own,
+        ],
+    }
+
+    def draw(axis: Axes, methods: Sequence[str]) -> None:
+        for part, label, style in _shown(results, methods):
+            mean = gaps[part["method"].iloc[0]].groupby("epsilon").mean()
+            axis.plot(mean.index, mean, **style.line, label=label)
+        axis.axhline(_NEAR_EM, color="#000000", linewidth=0.8)
+        axis.set_xscale("log")
+        axis.set_yscale("symlog", linthresh=_NEAR_EM)
+
+    with canvas(9.5, 4.6, results.trials) as figure:
+        y_name = "test log-likelihood below EM, nats"
+        _two_panels(figure, panels, draw, "privacy budget, epsilon", y_name)
+    means = gaps.groupby("epsilon").mean()
+    table = means.stack().rename("below_em").reset_index()
+    needed = {method: _crossing(means[method]) for method in means}
+    shares = trials.groupby(["method", "epsilon"])[["beyond", "worst"]].mean().reset_index()
+    table = table.merge(shares, on=["method", "epsilon"])
+    return Drawing(figure, table.assign(epsilon_needed=table["method"].map(needed)))
+
+
+def _gaps_to_em(trials: pd.DataFrame, x: str) -> pd.DataFrame:
+    """Return how far each method's loss is above EM's, by point and trial."""
+    wide = trials.pivot_table(index=[x, "trial"], columns="method", values="loss")
+    return wide.drop(columns="em").sub(wide["em"], axis=0)
+
+
 def fig3(results: Results) -> Drawing:
     """Figure 3: NICV against epsilon at nominal and at equal privacy, and clusterings."""
     (trials,) = results.trials.values()
@@ -199,15 +259,11 @@ def _clusterings(figure: FigureBase, results: Results) -> None:
     axes = figure.subplots(1, len(methods), sharex=True, sharey=True)
     for axis, method in zip(axes, methods, strict=True):
         trial, arrays = _pictured(results, method, "epsilon", 0.01)
+        axis.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
         axis.plot(*arrays["points"].T, ",", color="#666666")
-        inside = np.linalg.norm(arrays["centers"], axis=1) <= 1.0
-        axis.plot(*arrays["centers"][inside].T, "*", color="#d00000", markersize=9)
-        n_outside = (~inside).sum()
-        outside = f", {n_outside} of {len(inside)} centers outside" if n_outside else ""
-        title = f"B  {trial['label']} ({trial['nicv']:.4f}){outside}"
-        # three panels have room for a title in a line
-        axis.set_title(title.replace(" (", "\n(") if len(methods) > 3 else title, fontsize=8)
-        axis.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-0.6, 0.6))
+        axis.plot(*arrays["centers"].T, "*", color="#d00000", markersize=9)
+        note = _off_panel(axis, arrays["centers"], "centers")
+        axis.set_title(f"B  {trial['label']} ({trial['nicv']:.4f})\n{note}", fontsize=8)
 
 
 def fig4(results: Results) -> Drawing:
@@ -293,7 +349,8 @@ def _legend_below(axis: Axes) -> None:
 
 def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
     """Return the numbers behind likelihood curves, with how often each floor acted."""
-    metrics = ["loss", "lower_quartile", "upper_quartile", "mean_error", *_FLOORS]
+    spread = ["beyond", "worst", "variance"]
+    metrics = ["loss", "lower_quartile", "upper_quartile", "mean_error", *spread, *_FLOORS]
     groups = trials.groupby(["method", "label", x], sort=False)
     table = groups[[name for name in metrics if name in trials]].mean()
     return table.assign(n=groups.size()).reset_index()

@@ -12,6 +12,7 @@ from privclust.pipeline.runner import TrialData
 
 _COVARIANCE_TYPES = {1: "spherical", 3: "full"}  # by their arrays' dimensions
 _EXPOSED_WITHIN = 0.01
+_NEAR = 0.05  # nats below the reference that count as near it
 _PARAMETERS = ("weights", "means", "covariances")
 _FLOORS = tuple(f"floored_{name}" for name in _PARAMETERS)
 
@@ -21,19 +22,32 @@ def evaluate_density(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
 
     ``loss`` is minus the median over the starts, so that less is better, as claims compare it;
     ``lower_quartile`` and ``upper_quartile`` bound the interquartile range of the paper's figures.
-    With true means, ``mean_error`` is the median distance to them. The fitted parameters of the
-    first start are kept as arrays.
+    With true means, ``mean_error`` is the median distance to them; of spherical components,
+    ``variance`` is the mean over components, median over starts. With a reference (EM), single
+    fits are held against its median: ``beyond`` is the share of starts more than 0.05 nats below
+    it, ``worst`` the largest distance. The fitted parameters of the first start are kept as arrays.
     """
     kind = _COVARIANCE_TYPES[outputs["covariances"][0].ndim]
-    starts = zip(*(outputs[name] for name in _PARAMETERS), strict=True)
-    densities = [MixtureParameters(*start, kind) for start in starts]
-    scores = [log_density(data.extra["test"], density).mean() for density in densities]
+    scores = _scores(data.extra["test"], outputs, kind)
     low, middle, high = np.quantile(scores, [0.25, 0.5, 0.75])
     metrics = {"loss": -middle, "lower_quartile": low, "upper_quartile": high}
     if "true_means" in data.extra:
         errors = [mean_error(means, data.extra["true_means"]) for means in outputs["means"]]
         metrics["mean_error"] = np.median(errors)
+    if kind == "spherical":
+        metrics["variance"] = np.median(outputs["covariances"].mean(axis=1))
+    if "reference" in data.extra:
+        reference = _scores(data.extra["test"], data.extra["reference"], kind)
+        gaps = np.median(reference) - scores
+        metrics |= {"beyond": (gaps > _NEAR).mean(), "worst": gaps.max()}
     return {**metrics, **_floors_and_first(outputs)}
+
+
+def _scores(test: np.ndarray, outputs: Mapping[str, np.ndarray], kind: str) -> np.ndarray:
+    """Test log-likelihood per point of the fit from each start."""
+    starts = zip(*(outputs[name] for name in _PARAMETERS), strict=True)
+    densities = [MixtureParameters(*start, kind) for start in starts]
+    return np.array([log_density(test, density).mean() for density in densities])
 
 
 def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -41,14 +55,19 @@ def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
 
     ``exposure``: distance of the nearest released mean to the nearest person from far away;
     ``hidden``: 0 where that is below a hundredth of the ball's radius, else 1; ``mean_error``:
-    distance of the means to those of the categories. In units of the ball.
+    distance of the means to those of the categories; ``em_distance``: to those of the reference,
+    EM, and ``log_em_distance`` its decimal logarithm, since single means fly far off. In units of
+    the ball.
     """
     distances = np.linalg.norm(outputs["means"][0][:, None] - data.extra["far"][None], axis=2)
     picture = {"points": data.X, "categories": data.y} if data.extra["pictured"] else {}
     exposure = float(distances.min())
     error = mean_error(outputs["means"][0], data.extra["true_means"])
+    from_em = mean_error(outputs["means"][0], data.extra["reference"]["means"][0])
     hidden = float(exposure > _EXPOSED_WITHIN)
     metrics = {"exposure": exposure, "hidden": hidden, "mean_error": error}
+    metrics["em_distance"] = from_em
+    metrics["log_em_distance"] = np.log10(from_em) if from_em > 0.0 else np.nan  # EM's own
     return {**metrics, **picture, **_floors_and_first(outputs)}
 
 
