@@ -63,15 +63,15 @@ def test_losses_from_densities_are_the_closed_forms():
 
 
 def test_the_exact_composition_sees_shares_that_are_too_large(monkeypatch):
-    """One release at twice the budget: randomised response has delta = p - e^epsilon (1 - p)."""
+    """Three releases of 0.5 each: what delta is left at the epsilon that was searched."""
     setting = {"n_features": 1, "n_components": 1, "n_iter": 1, "epsilon": 0.5, "delta": 1e-3}
-    monkeypatch.setattr(mixture_checks, "budget_share", lambda *budget: 0.5 / 3)
-    assert mixture_checks._advanced_budget(setting, None) == pytest.approx(-1.0)  # it adds up
     monkeypatch.setattr(mixture_checks, "budget_share", lambda *budget: 0.5)
-    p = math.exp(0.5) / (1 + math.exp(0.5))
-    losses = {3: p**3, 1: 3 * p**2 * (1 - p)}  # true answers less false ones, of three
-    delta = sum(part * max(1 - math.exp(0.5 - 0.5 * n), 0.0) for n, part in losses.items())
-    assert mixture_checks._advanced_budget(setting, None) == pytest.approx(delta / 1e-3 - 1)
+    excess = mixture_checks._advanced_budget(setting, None)
+    assert excess > 1.0
+    epsilon, p = 0.5 * (1 + excess), math.exp(0.5) / (1 + math.exp(0.5))
+    losses = {1.5: p**3, 0.5: 3 * p**2 * (1 - p)}
+    delta = sum(part * max(1 - math.exp(epsilon - loss), 0.0) for loss, part in losses.items())
+    assert delta == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize("mean_noise", ["laplace", "gaussian", "joint"])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from privclust.mixtures import PlanSettings, budget_share, perturbations
@@ -74,7 +75,7 @@ def _mean_loss_of_normal_noise(shift: float) -> float:
 
 
 def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
-    """Eq. (31): delta that its shares really have at epsilon, in parts of delta_1.
+    """Eq. (31): what epsilon its shares really come to at delta_1.
 
     Exactly, by the worst of all releases of that pure privacy: repeated randomised response, whose
     loss is eps' for each true answer and -eps' for each false one.
@@ -85,8 +86,13 @@ def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
     n_true = np.arange(n + 1)
     probabilities = binom.pmf(n_true, n, _randomised_response(share)[0][0])
     losses = share * (2.0 * n_true - n)
-    delta = (probabilities * np.maximum(-np.expm1(setting["epsilon"] - losses), 0.0)).sum()
-    return float(delta) / setting["delta"] - 1.0
+
+    def spare(epsilon: float) -> float:
+        failure = (probabilities * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum()
+        return setting["delta"] - float(failure)
+
+    exact = 0.0 if spare(0.0) >= 0.0 else brentq(spare, 0.0, n * share)
+    return exact / setting["epsilon"] - 1.0
 
 
 def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
