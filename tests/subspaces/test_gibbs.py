@@ -279,6 +279,16 @@ def test_diagnostics_are_what_they_say():
         )
 
 
+def test_first_sweeps_are_recorded_beside_every_so_many():
+    X, _ = union_of_subspaces(50, 4, 2, 2, 0.05)
+    for n_sweeps, expected in ((20, [1, 2, 3, 8, 16, 20]), (2, [1, 2])):
+        found = model(2, 2, n_sweeps=n_sweeps, n_kept=n_sweeps, record_every=8, record_first=3)
+        records = found.fit(X).diagnostics_
+        assert records["sweep"].tolist() == expected
+        states = found.kept_subspaces_[records["sweep"] - 1]
+        np.testing.assert_allclose(records["subspaces"], states, atol=1e-6)
+
+
 def test_the_papers_statistic_says_nothing():
     """It is (sum of bases) / T, of T independent rotations, while no subspace moves.
 
@@ -438,6 +448,7 @@ def test_a_release_cannot_be_repeated():
         ({"n_kept": -1}, "n_kept"),
         ({"n_kept": 201}, "n_kept must be at most n_sweeps=200"),
         ({"record_every": 0}, "record_every"),
+        ({"record_first": -1}, "record_first"),
         ({"norm_bound": 0.0}, "norm_bound"),
         ({"out_of_bounds": "drop"}, "out_of_bounds"),
         ({"init": "kmeans"}, "init"),

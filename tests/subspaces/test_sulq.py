@@ -17,7 +17,7 @@ from privclust.subspaces import KPlanes, SuLQKPlanes
 from privclust.subspaces._exact_moments import moments_by_subspace
 from privclust.subspaces._subspace_clusterer import random_bases
 
-CALIBRATIONS = ["zcdp", "mod_sulq"]
+CALIBRATIONS = ["zcdp", "classical", "mod_sulq"]
 
 
 def rows_near_subspaces(n=3000, d=5, k=3, q=3, noise=0.01, seed=0):
@@ -106,6 +106,33 @@ def test_mod_sulq_promises_less_than_it_was_asked_for(d, max_iter):
         assert found.guarantee_.epsilon == pytest.approx(pld_epsilon([Loss(rho)], 1e-6), rel=1e-6)
         assert found.guarantee_.epsilon < epsilon
         assert rho / epsilon < 1.0
+
+
+def test_classical_scale_by_hand():
+    """epsilon' = 0.1, delta' = 1e-4: sqrt 2 sqrt(2 ln 12500) / 0.1, whatever d is."""
+    noise = model(calibration="classical", epsilon=1.0, delta=1e-3).round_noise(7, 10)
+    assert noise.sigma == pytest.approx(10 * math.sqrt(4 * 9.4334839), rel=1e-7)
+    assert noise.weight == math.sqrt(2)
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("n_rounds", [1, 10, 50])
+def test_classical_rounds_compose_to_the_budget(neighbours, n_rounds):
+    """Each round keeps its share, where the formula's proof ends too: there the least noise does.
+
+    All together promise less than was asked for, and with more noise than by zCDP.
+    """
+    for epsilon in (0.01, 1.0, 30.0, 1e3, 1e5):
+        params = {"epsilon": epsilon, "delta": 1e-4, "neighbours": neighbours}
+        found = model(2, 1, calibration="classical", max_iter=n_rounds, **params).fit(np.eye(3))
+        noise, least = found.round_noise(3, n_rounds), model(**params).round_noise(3, n_rounds)
+        one = Loss((noise.sensitivity.value / noise.sigma) ** 2 / 2)
+        assert pld_epsilon([one], 1e-4 / n_rounds) <= epsilon / n_rounds
+        assert found.guarantee_.epsilon == pytest.approx(
+            pld_epsilon([Loss(n_rounds * one.rho)], 1e-4), rel=1e-6
+        )
+        assert found.guarantee_.epsilon <= epsilon
+        assert noise.sigma >= least.sigma
 
 
 # --- what is promised ------------------------------------------------------------------------
@@ -314,7 +341,7 @@ def test_empty_clusters_are_no_harm():
         ({"epsilon": math.nan}, "epsilon must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"delta": 1.0}, "delta must lie"),
-        ({"calibration": "pure"}, "calibration must be one of zcdp, mod_sulq"),
+        ({"calibration": "pure"}, "calibration must be one of zcdp, classical, mod_sulq"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"n_init": 0}, "n_init must be"),
         ({"neighbours": "swap"}, "neighbours must be one of"),

@@ -82,6 +82,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         state alone. They serve to average a metric where the data are held.
     record_every : int
         Sweeps between two entries of `diagnostics_`.
+    record_first : int
+        How many sweeps from the first on have an entry each, beside these.
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data. None takes it from the data, warns,
         and leaves no guarantee.
@@ -101,8 +103,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     guarantee_ : privclust.privacy.Guarantee
         ``"asymptotic"``, or ``"none"``.
     diagnostics_ : dict of ndarray
-        At every `record_every` sweeps and the last, from the data and not private: `released()` and
-        pickles leave them and `kept_subspaces_` out. ``"sweep"``;
+        At the first `record_first` sweeps, every `record_every` ones and the last, from the data
+        and not private: `released()` and pickles leave them and `kept_subspaces_` out; ``"sweep"``;
         ``"cost"``, eq. (3) in squared units of X on rows within the ball; ``"statistic"``, with
         the basis U of each subspace after sweeps t = 1 .. T so far,
         :math:`(kq)^{-1/2} (\sum_l \|T^{-1} \sum_t U_l^{(t)}\|_F^2)^{1/2}`, Section 5, which falls
@@ -128,7 +130,12 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     (True, 'asymptotic')
     """
 
-    _constraints: ClassVar = {"n_clusters": GROUPS, "dimension": DIMENSION, "n_kept": Integer(0)}
+    _constraints: ClassVar = {
+        "n_clusters": GROUPS,
+        "dimension": DIMENSION,
+        "n_kept": Integer(0),
+        "record_first": Integer(0),
+    }
     _NOT_RELEASED = ("diagnostics_", "kept_subspaces_")
 
     def __init__(
@@ -141,6 +148,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         init: Literal["random"] | ArrayLike | BaseEstimator = "random",
         n_kept: int = 0,
         record_every: int = 100,
+        record_first: int = 0,
         norm_bound: float | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
         random_state: RandomState = None,
@@ -152,6 +160,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.init = init
         self.n_kept = n_kept
         self.record_every = record_every
+        self.record_first = record_first
         self.norm_bound = norm_bound
         self.out_of_bounds = out_of_bounds
         self.random_state = random_state
@@ -203,7 +212,9 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         frames = np.empty((k, d, q))
         sums, projectors = np.zeros((k, d, q)), np.zeros((k, d, d))
         kept = np.empty((self.n_kept, k, d, q))
-        ends = [*range(self.record_every, self.n_sweeps, self.record_every), self.n_sweeps]
+        first = range(1, min(self.record_first, self.n_sweeps) + 1)
+        regular = range(self.record_every, self.n_sweeps, self.record_every)
+        ends = sorted({*first, *regular, self.n_sweeps})
         cost, statistic, aligned = (np.empty(len(ends)) for _ in range(3))
         subspaces = np.empty((len(ends), k, d, q), dtype=np.float32)
         done, first_kept = 0, self.n_sweeps - self.n_kept

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
@@ -67,6 +70,11 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
       :math:`s^2`, which unit vectors of the axes attain, for all k matrices together. The
       guarantee states the epsilon that follows from this, which is less than the one asked for,
       mostly by far.
+    - ``calibration="classical"``: coordinates as with ``"zcdp"``; every round is the Gaussian
+      mechanism on :math:`\epsilon'` and :math:`\delta'`, as it was known before zCDP:
+      :math:`\sigma = \Delta \sqrt{2 \log (1.25 / \delta')} / \epsilon'`, which is proved for
+      :math:`\epsilon' \le 1`, and where that is too little the least that is enough. What the
+      guarantee states is, as above, less than what was asked for.
 
     A cluster whose noise exceeds its moments gets a subspace that is close to uniformly random.
 
@@ -87,7 +95,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         q, of each subspace; from 1 to n_features - 1.
     epsilon, delta : float
         Budget of all rounds; epsilon in nats, positive, delta in (0, 1).
-    calibration : {"zcdp", "mod_sulq"}
+    calibration : {"zcdp", "classical", "mod_sulq"}
     max_iter : int
         T, the number of rounds of a run, fixed in advance.
     init : "random", array-like or estimator
@@ -130,8 +138,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     ----------
     A. Blum, C. Dwork, F. McSherry and K. Nissim, "Practical privacy: the SuLQ framework", PODS
     2005; K. Chaudhuri, A. Sarwate and K. Sinha, "A near-optimal algorithm for differentially
-    private principal components", JMLR 14, 2013 (MOD-SuLQ); Y. Wang, Y.-X. Wang and A. Singh,
-    "Differentially private subspace clustering", NIPS 2015, Section 5.
+    private principal components", JMLR 14, 2013 (MOD-SuLQ); C. Dwork and A. Roth, "The algorithmic
+    foundations of differential privacy", 2014, Theorems A.1 and 3.16 (classical); Y. Wang, Y.-X.
+    Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015, Section 5.
 
     Examples
     --------
@@ -161,7 +170,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        calibration: Literal["zcdp", "mod_sulq"] = "zcdp",
+        calibration: Literal["zcdp", "classical", "mod_sulq"] = "zcdp",
         max_iter: int = 10,
         init: Literal["random"] | ArrayLike | BaseEstimator = "random",
         n_init: int = 1,
@@ -239,15 +248,16 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
 
     def round_noise(self, n_features: int, n_rounds: int) -> SymmetricGaussian:
         """Return the noise of each of so many rounds, on second moments of rows of norm 1."""
-        return second_moment_noise(
-            n_features,
-            self.neighbours,
-            self.epsilon,
-            self.delta,
-            n_rounds,
-            mod_sulq=self.calibration == "mod_sulq",
-            parts=", one or two clusters",
+        noise_for = partial(
+            second_moment_noise, n_features, self.neighbours, parts=", one or two clusters"
         )
+        if self.calibration == "classical":
+            share = self.epsilon / n_rounds, self.delta / n_rounds
+            least = noise_for(*share)
+            classical = SymmetricGaussian.classical(least.sensitivity, *share)
+            return replace(max(least, classical, key=attrgetter("sigma")), count=n_rounds)
+        mod_sulq = self.calibration == "mod_sulq"
+        return noise_for(self.epsilon, self.delta, n_rounds, mod_sulq=mod_sulq)
 
     def _promise(self, noise, start, reads_data, seeded, leaks):
         """State what the fit promises, the start included; charge what the rounds cost."""

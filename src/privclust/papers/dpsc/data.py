@@ -24,6 +24,7 @@ STARTS = ("ssc", "lrr")
 """Labels that `share_labels` finds and that a Gibbs sampler may start from."""
 _RECORDS = ("sweep", "statistic", "aligned_statistic", "subspaces")
 _N_RECORDS = 100  # of a chain, as in Figure 3
+_FIRST_RECORDS = 30  # sweeps that are all recorded
 
 
 def mixture_trial(
@@ -46,12 +47,14 @@ def yale_trial(
 
     People are drawn from those of whom no image is missing. The images of each are projected onto
     the affine subspace of their largest principal components, which uses the labels and is not
-    private; then a Gaussian matrix maps all into fewer dimensions, and rows are scaled to norm 1.
+    private; then a Gaussian matrix maps all into fewer dimensions, and rows are scaled to norm 1,
+    or with ``rows: largest`` by the largest norm of all, and get normal noise of ``noise``.
     The paper names no true subspaces: the truth here is, of each person, the linear subspace that
     the prepared rows are nearest to.
 
     The point has ``n_samples``, spread evenly over ``n_clusters`` people; ``dimension`` of the
-    affine and the linear subspaces, ``n_features`` and ``n_sweeps``.
+    affine and the linear subspaces, ``n_features`` and ``n_sweeps``; and may have ``rows``
+    (``unit`` or ``largest``) and ``noise``, a standard deviation, 0 unless given.
     """
     rng = streams.get("data")
     n_people, q = point["n_clusters"], point["dimension"]
@@ -71,7 +74,9 @@ def yale_trial(
         faces.append(_affine(drawn, q))
     n_pixels = dataset["images"].shape[1]
     X = np.concatenate(faces) @ rng.normal(size=(n_pixels, point["n_features"]))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    X /= {"unit": norms, "largest": norms.max()}[point.get("rows", "unit")]
+    X += point.get("noise", 0.0) * rng.standard_normal(X.shape)
     persons = X.reshape(n_people, n_each, -1)
     truth = np.linalg.svd(persons, full_matrices=False)[2][:, :q].transpose(0, 2, 1).copy()
     labels = np.repeat(np.arange(n_people), n_each)
@@ -145,13 +150,14 @@ def fit_subspaces(
 def fit_chain(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Run a Gibbs sampler and return what it recorded, about a hundred times.
+    """Run a Gibbs sampler and return what it recorded: at first sweeps and about a hundred later.
 
     That is ``sweep``, ``statistic`` and ``aligned_statistic`` (n_records,), and ``subspaces``
     (n_records, k, d, q).
     """
     every = max(data.extra["n_sweeps"] // _N_RECORDS, 1)
-    model = _fitted(estimator, {**params, "record_every": every}, data, streams)
+    recorded = {"record_every": every, "record_first": _FIRST_RECORDS}
+    model = _fitted(estimator, {**params, **recorded}, data, streams)
     records = model.diagnostics_
     return {name: records[name] for name in _RECORDS}
 

@@ -33,6 +33,8 @@ _PRINTED = (
     "exp_lrr",
     "sulq_10",
     "sulq_50",
+    "sulq_10_classical",
+    "sulq_50_classical",
     "sulq_10_mod",
     "sulq_50_mod",
     "kplanes_ssc",
@@ -70,6 +72,7 @@ _GREY = {"color": "#bbbbbb", "linewidth": 1.2}
 _DOTTED = {"color": "#000000", "linestyle": ":", "linewidth": 1.0}
 _SHOWN_POINTS = 16  # of Figure 1
 _SHAPES = {"lines": "rows about two lines", "circle": "evenly spaced rows"}
+_ROWS = {"unit": "rows of norm 1", "largest": "largest norm 1"}
 _LEAST_DISTANCE = 1e-9  # drawn; rounding lies below
 _SCALE_TICKS = (1.0, 1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
 _CHAIN_WIDTH = 0.9  # points
@@ -256,6 +259,32 @@ def scaling(results: Results) -> Drawing:
             figure,
             f"Mean of {counted(trials)}{BAND}; n = {n}, k = {k}, q = {q}, "
             f"σ = {trials['noise'].iloc[0]:g}. Dashed: starts taken from the data.",
+        )
+    return Drawing(figure, table)
+
+
+def faces(results: Results) -> Drawing:
+    """Distance on the faces against epsilon, by how their rows are prepared."""
+    (trials,) = results.trials.values()
+    keys = ["rows", "noise"]
+    table = statistics(results.trials, [*keys, "epsilon"], ["distance", "relative_cost"])
+    forms = trials[keys].drop_duplicates().to_numpy()
+    with canvas(_WIDTH, 4.2, results.trials) as figure:
+        axes = figure.subplots(1, len(forms), squeeze=False, sharey=True)[0]
+        sizes = _sizes(trials)
+        for axis, (rows, noise) in zip(axes, forms, strict=True):
+            part = table[(table["rows"] == rows) & (table["noise"] == noise)]
+            part = part[part["metric"] == "distance"]
+            mean_curves(axis, part, "epsilon", list(results.styles), results.styles)
+            axis.axhline(distance_of_random(*sizes[1:]), **_GREY, zorder=0)
+            axis.set(title=f"{_ROWS[rows]}, σ = {noise:g}", xlabel="privacy budget, ε")
+        axes[0].set_ylabel(_AXES["distance"])
+        axes[0].set_ylim(bottom=0.0)
+        legend_below(figure, axes[0], ncols=4, handlelength=4.0)
+        caption(
+            figure,
+            f"Mean of {counted(trials)}{BAND}; {_sizes_text(*sizes)}. Dashed: starts taken from "
+            "the data. Dotted: without privacy. Grey line: random subspaces.",
         )
     return Drawing(figure, table)
 

@@ -72,20 +72,22 @@ def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
     `separation` NaN.
     """
     bases, other = outputs["subspaces"], data.extra["reference"]["subspaces"]
+    sweep = outputs["sweep"]
+    late = 2 * sweep > sweep[-1]
     cost, other_cost = (
         np.array([subspace_cost(data.X, sample) for sample in chain]) for chain in (bases, other)
     )
     distance = [wasserstein_distance(sample, data.extra["truth"]) for sample in bases]
     is_reference = np.array_equal(bases, other)
-    halves = _late_halves(cost)
+    halves = _halves(cost[late])
     if not is_reference:
-        halves += _late_halves(other_cost)
+        halves += _halves(other_cost[late])
     return {
         "final_statistic": outputs["statistic"][-1],
         "final_aligned": outputs["aligned_statistic"][-1],
         "rhat": potential_scale_reduction(np.stack(halves)),
-        "separation": math.nan if is_reference else _separation(bases, other),
-        "sweep": outputs["sweep"],
+        "separation": math.nan if is_reference else _separation(bases[late], other[late]),
+        "sweep": sweep,
         "statistic": outputs["statistic"],
         "aligned": outputs["aligned_statistic"],
         "cost_path": cost,
@@ -123,21 +125,20 @@ def potential_scale_reduction(chains: np.ndarray) -> float:
     return math.sqrt(total / within) if within > 0.0 else math.inf
 
 
-def _late_halves(values: np.ndarray) -> list[np.ndarray]:
-    """Return the third and the last quarter of a sequence, of one length."""
-    quarter = len(values) // 4
-    return [values[-2 * quarter : -quarter], values[-quarter:]]
+def _halves(values: np.ndarray) -> list[np.ndarray]:
+    """Return the halves of a sequence, of one length."""
+    half = len(values) // 2
+    return [values[-2 * half : -half], values[-half:]]
 
 
 def _separation(bases: np.ndarray, other: np.ndarray) -> float:
     """Return the mean distance between samples of two chains in parts of that within them."""
-    late, late_other = (chain[len(chain) // 2 :] for chain in (bases, other))
-    # samples half a half apart, so that those of one chain are as good as independent if it mixes
-    shift = max(len(late) // 2, 1)
+    # samples half a chain apart, so that those of one chain are as good as independent if it mixes
+    shift = max(len(bases) // 2, 1)
     within = [
         wasserstein_distance(a, b)
-        for chain in (late, late_other)
+        for chain in (bases, other)
         for a, b in zip(chain[:-shift], chain[shift:], strict=True)
     ]
-    between = [wasserstein_distance(a, b) for a, b in zip(late, late_other, strict=True)]
+    between = [wasserstein_distance(a, b) for a, b in zip(bases, other, strict=True)]
     return float(np.mean(between) / np.mean(within))
