@@ -80,7 +80,8 @@ def mixtures():
 def subspaces():
     """Yield private subspace clusterings in all their forms of noise."""
     budget = {"epsilon": 2.0, "norm_bound": 1.0, "random_state": 0}
-    for options in combinations(calibration=("zcdp", "mod_sulq"), neighbours=RELATIONS):
+    calibrations = ("zcdp", "classical", "mod_sulq")
+    for options in combinations(calibration=calibrations, neighbours=RELATIONS):
         yield SuLQKPlanes(3, 1, n_init=2, max_iter=3, delta=1e-5, **options, **budget)
         start = DPLloyd(3, accounting="pld", neighbours=options["neighbours"], norm_bound=1.0)
         yield SuLQKPlanes(3, 1, init=start, max_iter=3, delta=1e-5, **options, **budget)

@@ -130,6 +130,7 @@ ESTIMATORS = [
     ),
     SuLQKPlanes(random_state=0),
     SuLQKPlanes(3, calibration="mod_sulq", n_init=2, random_state=0),
+    SuLQKPlanes(3, calibration="classical", random_state=0),
     TSC(random_state=0),
     TSC(3, random_state=0),
 ]

@@ -10,7 +10,7 @@ from privclust.subspaces import SuLQKPlanes
 warnings.simplefilter("ignore", NoiseWarning)  # small epsilons are here to be seen to fail
 
 epsilons = [0.3, 1.0, 3.0, 10.0]
-distances = {"zcdp": [], "mod_sulq": []}
+distances = {"zcdp": [], "classical": [], "mod_sulq": []}
 for calibration, means in distances.items():
     for epsilon in epsilons:
         distances_of_runs = []

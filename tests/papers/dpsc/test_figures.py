@@ -30,6 +30,8 @@ UTILITY = (
     "gibbs_sulq",
     "sulq_10",
     "sulq_50",
+    "sulq_10_classical",
+    "sulq_50_classical",
     "sulq_10_mod",
     "sulq_50_mod",
 )
@@ -127,6 +129,36 @@ def dimensions(n_features, epsilons, n_trials):
     return results_of({"dpsc_scaling": table})
 
 
+def faces(rows, noises, epsilons, n_trials):
+    points = [
+        {**SIZES["dpsc_yale"], "rows": r, "noise": s, "epsilon": e}
+        for r in rows
+        for s in noises
+        for e in epsilons
+    ]
+    values = {"distance": 1.0, "relative_cost": 1.0}
+    table = trials_table(("exp_ssc", "sulq_10"), points, n_trials, lambda *_: values)
+    return results_of({"dpsc_faces": table})
+
+
+def threshold(numbers, n_trials):
+    """Distances at d = 50 that say which noise they are of; graphs at d = 10 all wrong."""
+    points = [
+        {"n_features": d, "n_samples": n, "noise": s, "decay": f}
+        for n in numbers
+        for d, s, f in ((50, 0.1, 0), (50, 0.1, 1), (50, 0.5, 1), (10, 0.1, 0))
+    ]
+
+    def values(method, point, trial):
+        return {
+            "distance": point["noise"] + point["decay"],
+            "mismatch": float(point["n_features"] == 10),
+        }
+
+    table = trials_table(("tsc_points", "tsc_rows"), points, n_trials, values)
+    return results_of({"dpsc_tsc": table})
+
+
 DRAWINGS = {
     "fig1": circle((5, 16, 64)),
     "fig2": utility((0.1, 1.0, 1000.0), 6),
@@ -134,6 +166,8 @@ DRAWINGS = {
     "beyond": utility((0.1, 1.0, 1000.0), 6),
     "scaling": dimensions((5, 10, 50), (1.0, 10.0), 6),
     "chain": exact((0.1, 1.0, 10.0)),
+    "faces": faces(("unit", "largest"), (0.0, 0.01), (10.0, 1000.0), 6),
+    "threshold": threshold((300, 1000, 3000), 6),
 }
 SPARSE = {
     "fig1": circle((16,)),
@@ -142,6 +176,8 @@ SPARSE = {
     "beyond": utility((1.0,), 1),
     "scaling": dimensions((5,), (1.0,), 1),
     "chain": exact((1.0,), shapes=("lines",)),
+    "faces": faces(("unit",), (0.0,), (10.0,), 1),
+    "threshold": threshold((300,), 1),
 }
 
 
@@ -225,8 +261,18 @@ def test_the_condition_of_the_theorem_and_the_distance_of_random_subspaces():
 
 
 def test_few_trials_have_no_band():
-    assert len(dpsc.fig2(DRAWINGS["fig2"]).figure.axes[0].collections) == 10
+    assert len(dpsc.fig2(DRAWINGS["fig2"]).figure.axes[0].collections) == 12
     assert not dpsc.fig2(utility((0.1, 1.0), 2)).figure.axes[0].collections
+
+
+def test_panels_of_a_threshold_are_by_noise_on_subspaces_that_are_apart():
+    figure = dpsc.threshold(DRAWINGS["threshold"]).figure
+    titles = ["σ = 0.1", "σ = 0.1 · log 300 / log n", "σ = 0.5 · log 300 / log n"]
+    assert [axis.get_title("left") for axis in figure.axes] == titles
+    for axis, level in zip(figure.axes, (0.1, 1.1, 1.5), strict=True):
+        for line in lines_named(axis).values():
+            np.testing.assert_allclose(line.get_ydata(), level)
+    assert "100% at d = 10" in figure._suptitle.get_text().replace("\n", " ")
 
 
 def test_substitutes_are_named_below():

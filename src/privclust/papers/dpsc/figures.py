@@ -67,6 +67,7 @@ _DATA_SETS = {
 }
 _AXES = {"cost": "k-means cost, eq. (3)", "distance": "Wasserstein distance, eq. (2)"}
 _METRICS = (*_AXES, *(f"{metric}_last" for metric in _AXES), *(f"relative_{m}" for m in _AXES))
+_STATISTIC = "test statistic"  # between 0 and 1, which is the paper's axis too
 _QUARTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 _GREY = {"color": "#bbbbbb", "linewidth": 1.2}
 _DOTTED = {"color": "#000000", "linestyle": ":", "linewidth": 1.0}
@@ -74,7 +75,7 @@ _SHOWN_POINTS = 16  # of Figure 1
 _SHAPES = {"lines": "rows about two lines", "circle": "evenly spaced rows"}
 _ROWS = {"unit": "rows of norm 1", "largest": "largest norm 1"}
 _LEAST_DISTANCE = 1e-9  # drawn; rounding lies below
-_SCALE_TICKS = (1.0, 1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
+_SCALE_TICKS = (1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
 _CHAIN_WIDTH = 0.9  # points
 _CONVERGED = 1.1  # of the potential scale reduction, below which chains count as mixed
 
@@ -197,18 +198,18 @@ def fig3(results: Results) -> Drawing:
     with canvas(_WIDTH, 7.4, results.trials) as figure:
         axes = figure.subplots(2, 3)
         panels = (
-            ("exp_ssc", "statistic", "A  as printed: start by SSC", "test statistic"),
+            ("exp_ssc", "statistic", "A  as printed: start by SSC", _STATISTIC),
             ("exp_ssc", "cost_path", "B  start by SSC", _AXES["cost"]),
             ("exp_ssc", "distance_path", "C  start by SSC", _AXES["distance"]),
-            ("exp_ssc", "aligned", "D  the same of projections UU'", "test statistic"),
+            ("exp_ssc", "aligned", "D  the same of projections UU'", _STATISTIC),
             ("gibbs_random", "distance_path", "E  random start", _AXES["distance"]),
         )
         *along_sweeps, scale = axes.flat
         for axis, (method, quantity, title, label) in zip(along_sweeps, panels, strict=True):
             chains = rows_of(results, experiment, method)
             chain_lines(axis, chains, quantity, colors, linewidth=_CHAIN_WIDTH)
-            axis.set_ylim(bottom=0.0)
-            axis.set(title=title, ylabel=label)
+            axis.set_ylim(bottom=0.0, top=1.05 if label == _STATISTIC else None)
+            axis.set(xscale="log", title=title, ylabel=label)
         n, k, d, q = _sizes(trials)
         axes[1, 0].axhline(math.sqrt(q / d), **_DOTTED)
         axes[0, 0].legend(loc="upper right")
@@ -224,8 +225,9 @@ def fig3(results: Results) -> Drawing:
         caption(
             figure,
             f"A line is a chain: {counted(trials)}, {_sizes_text(n, k, d, q)}. A and D: over all "
-            "sweeps so far; D is 1 where nothing moves and comes to √(q/d), dotted, where "
-            "subspaces move freely. F: second halves of two chains on the same rows, dotted: 1.1.",
+            "sweeps so far, from the first on; D is 1 where nothing moves and comes to √(q/d), "
+            "dotted, where subspaces move freely. F: second halves of two chains on the same rows, "
+            "dotted: 1.1.",
         )
     metrics = ["final_statistic", "final_aligned", "rhat", "separation"]
     table = trials.groupby(["method", "label", "epsilon"], sort=False)[metrics]
@@ -285,6 +287,34 @@ def faces(results: Results) -> Drawing:
             figure,
             f"Mean of {counted(trials)}{BAND}; {_sizes_text(*sizes)}. Dashed: starts taken from "
             "the data. Dotted: without privacy. Grey line: random subspaces.",
+        )
+    return Drawing(figure, table)
+
+
+def threshold(results: Results) -> Drawing:
+    """How often TSC's components are the subspaces, and how far theirs are, by the rows."""
+    (trials,) = results.trials.values()
+    keys = ["n_features", "noise", "decay"]
+    table = statistics(results.trials, [*keys, "n_samples"], ["mismatch", "distance"])
+    apart = trials["n_features"].max()
+    shown = table[(table["metric"] == "distance") & (table["n_features"] == apart)]
+    forms = shown[["noise", "decay"]].drop_duplicates().to_numpy()
+    with canvas(_WIDTH, 3.9, results.trials) as figure:
+        axes = figure.subplots(1, len(forms), squeeze=False, sharey=True)[0]
+        for axis, (noise, decay) in zip(axes, forms, strict=True):
+            part = shown[(shown["noise"] == noise) & (shown["decay"] == decay)]
+            mean_curves(axis, part, "n_samples", list(results.styles), results.styles)
+            law = " · log 300 / log n" if decay else ""
+            axis.set(title=f"σ = {noise:g}{law}", xlabel="rows n")
+        axes[0].set_ylabel(_AXES["distance"])
+        axes[0].set_ylim(bottom=0.0)
+        legend_below(figure, axes[0], ncols=2, handlelength=4.0)
+        missed = table[table["metric"] == "mismatch"].groupby("n_features")["mean"].mean()
+        wrong = ", ".join(f"{share:.0%} at d = {d:g}" for d, share in missed.items())
+        caption(
+            figure,
+            f"Mean of {counted(trials)}{BAND}; d = {apart:g}, k = 3, q = 3. Noise N(0, σ²/d) on "
+            f"each coordinate. Graphs whose components are not the subspaces: {wrong}.",
         )
     return Drawing(figure, table)
 
