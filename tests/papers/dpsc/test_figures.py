@@ -166,7 +166,7 @@ DRAWINGS = {
     "beyond": utility((0.1, 1.0, 1000.0), 6),
     "scaling": dimensions((5, 10, 50), (1.0, 10.0), 6),
     "chain": exact((0.1, 1.0, 10.0)),
-    "faces": faces(("unit", "largest"), (0.0, 0.01), (10.0, 1000.0), 6),
+    "faces": faces(("unit", "largest"), (0.0, 0.01), (1000.0,), 6),
     "threshold": threshold((300, 1000, 3000), 6),
 }
 SPARSE = {
@@ -272,7 +272,7 @@ def test_panels_of_a_threshold_are_by_noise_on_subspaces_that_are_apart():
     for axis, level in zip(figure.axes, (0.1, 1.1, 1.5), strict=True):
         for line in lines_named(axis).values():
             np.testing.assert_allclose(line.get_ydata(), level)
-    assert "100% at d = 10" in figure._suptitle.get_text().replace("\n", " ")
+    assert "100.0% at d = 10" in figure._suptitle.get_text().replace("\n", " ")
 
 
 def test_substitutes_are_named_below():

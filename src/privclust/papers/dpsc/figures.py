@@ -266,27 +266,34 @@ def scaling(results: Results) -> Drawing:
 
 
 def faces(results: Results) -> Drawing:
-    """Distance on the faces against epsilon, by how their rows are prepared."""
+    """Distance and cost on the faces, by how their rows are prepared."""
     (trials,) = results.trials.values()
     keys = ["rows", "noise"]
-    table = statistics(results.trials, [*keys, "epsilon"], ["distance", "relative_cost"])
-    forms = trials[keys].drop_duplicates().to_numpy()
+    metrics = {"distance": _AXES["distance"], "relative_cost": "cost, k-plane without privacy = 1"}
+    table = statistics(results.trials, [*keys, "epsilon"], list(metrics))
+    forms = [tuple(form) for form in trials[keys].drop_duplicates().to_numpy()]
     with canvas(_WIDTH, 4.2, results.trials) as figure:
-        axes = figure.subplots(1, len(forms), squeeze=False, sharey=True)[0]
-        sizes = _sizes(trials)
-        for axis, (rows, noise) in zip(axes, forms, strict=True):
-            part = table[(table["rows"] == rows) & (table["noise"] == noise)]
-            part = part[part["metric"] == "distance"]
-            mean_curves(axis, part, "epsilon", list(results.styles), results.styles)
-            axis.axhline(distance_of_random(*sizes[1:]), **_GREY, zorder=0)
-            axis.set(title=f"{_ROWS[rows]}, σ = {noise:g}", xlabel="privacy budget, ε")
-        axes[0].set_ylabel(_AXES["distance"])
+        axes = figure.subplots(1, len(metrics))
+        for axis, (metric, label) in zip(axes, metrics.items(), strict=True):
+            shown = table[table["metric"] == metric]
+            for method, part in shown.groupby("method", sort=False):
+                style = results.styles[method]
+                places = [
+                    forms.index(form) for form in zip(part["rows"], part["noise"], strict=True)
+                ]
+                look = {"color": style.color, "marker": style.marker or "_", "linestyle": "none"}
+                axis.plot(places, part["mean"], label=part["label"].iloc[0], **look)
+            names = [f"{_ROWS[rows]}\nσ = {noise:g}" for rows, noise in forms]
+            axis.set_xticks(range(len(forms)), names)
+            axis.set(ylabel=label, xlim=(-0.5, len(forms) - 0.5))
+        axes[0].axhline(distance_of_random(*_sizes(trials)[1:]), **_GREY, zorder=0)
         axes[0].set_ylim(bottom=0.0)
-        legend_below(figure, axes[0], ncols=4, handlelength=4.0)
+        axes[1].set_yscale("log")
+        legend_below(figure, axes[0], ncols=4)
         caption(
             figure,
-            f"Mean of {counted(trials)}{BAND}; {_sizes_text(*sizes)}. Dashed: starts taken from "
-            "the data. Dotted: without privacy. Grey line: random subspaces.",
+            f"Mean of {counted(trials)} at ε = {trials['epsilon'].iloc[0]:g}; "
+            f"{_sizes_text(*_sizes(trials))}. Grey line: random subspaces.",
         )
     return Drawing(figure, table)
 
@@ -304,13 +311,16 @@ def threshold(results: Results) -> Drawing:
         for axis, (noise, decay) in zip(axes, forms, strict=True):
             part = shown[(shown["noise"] == noise) & (shown["decay"] == decay)]
             mean_curves(axis, part, "n_samples", list(results.styles), results.styles)
+            axis.set_xticks(sorted(part["n_samples"].unique()))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.minorticks_off()
             law = " · log 300 / log n" if decay else ""
             axis.set(title=f"σ = {noise:g}{law}", xlabel="rows n")
         axes[0].set_ylabel(_AXES["distance"])
         axes[0].set_ylim(bottom=0.0)
         legend_below(figure, axes[0], ncols=2, handlelength=4.0)
         missed = table[table["metric"] == "mismatch"].groupby("n_features")["mean"].mean()
-        wrong = ", ".join(f"{share:.0%} at d = {d:g}" for d, share in missed.items())
+        wrong = ", ".join(f"{share:.1%} at d = {d:g}" for d, share in missed.items())
         caption(
             figure,
             f"Mean of {counted(trials)}{BAND}; d = {apart:g}, k = 3, q = 3. Noise N(0, σ²/d) on "
