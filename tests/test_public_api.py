@@ -148,7 +148,14 @@ def unlisted():
 ESTIMATORS += unlisted()
 
 
-@parametrize_with_checks(ESTIMATORS)
+def any_number_of_rows(estimator):
+    """Scalers before a private fit take no rows too: nobody is told whether there are some."""
+    if type(estimator).__name__ in {"AppendOne", "BoundsScaler"}:
+        return {"check_estimators_empty_data_messages": "whether there are rows may be private"}
+    return {}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=any_number_of_rows)
 @pytest.mark.filterwarnings("ignore")  # of bounds taken from data, and of few iterations
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)

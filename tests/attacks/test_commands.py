@@ -375,3 +375,32 @@ def test_tables_of_other_programs(run):
     for name in ("d.csv", "d.parquet"):
         days.to_csv(name, index=False) if name == "d.csv" else days.to_parquet(name)
         refused(run("sketch", name, "-o", "u.h5", *DRAWN), "turn times into numbers")
+
+
+@pytest.mark.attack(
+    claim="noise is for records that are added once",
+    before="the same records under another format, or a copy of a sketch, were added twice",
+    now="both are refused, and a public sample that holds the private records",
+)
+def test_the_same_records_or_sums_in_another_file(run):
+    for name in FORMATS:
+        write(name, X)
+    options = (*DRAWN, "--epsilon", "1", "--seed-noise", "7")
+    for name in FORMATS[1:]:
+        refused(run("sketch", "x.npy", name, "-o", "o.h5", *options), "holds the records of")
+    drawn = ("--frequencies", "20", "--public-sample", "r.csv.gz", "--epsilon", "1")
+    code, _, err = run("sketch", "x.npy", "-o", "o.h5", *drawn, "--seed-noise", "7")
+    assert (code, "name a sample that is public" in err) == (1, True)
+    assert not Path("o.h5").exists()
+    run("sketch", "x.npy", "-o", "a.h5", *options)
+    Path("b.h5").write_bytes(Path("a.h5").read_bytes())
+    refused(run("decode", "a.h5", "b.h5", "--clusters", "2"), "hold the same sums")
+
+
+@pytest.mark.attack(
+    claim="refusals are in words of ours",
+    before="--epsilon 1e-300 printed OpenDP's own text: 'scale (inf) must be finite'",
+    now="noise of that scale is not representable: epsilon is too small",
+)
+def test_an_epsilon_whose_noise_is_not_representable(run):
+    refused(run("sketch", "x.npy", "-o", "o.h5", *DRAWN, "--epsilon", "1e-300"), "epsilon is too")

@@ -203,3 +203,16 @@ def test_noise_in_place_of_components_is_passed_off_as_a_result():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PrivatePCA(1, norm_bound=1.0, random_state=0).fit(X)
+
+
+@pytest.mark.attack(
+    claim="messages hold no cell of the data",
+    before="labels that are no integers were quoted: 'got [123456.5 ...'",
+    now="their type and shape",
+)
+def test_labels_are_not_quoted():
+    model = PrivateMail()
+    for X, y in ((unit_rows(3, 2), [123456.5, 1, 2]), ([["123456.5x", "1"]] * 3, [0, 1, 2])):
+        with pytest.raises(ValueError, match=r"integers|real numbers") as refused:
+            model.fit(X, y)
+        assert "123456" not in str(refused.value)

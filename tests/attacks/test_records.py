@@ -5,9 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from privclust.kmeans import CompressiveKMeans, DPLloyd
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
+from privclust.preprocessing import AppendOne, BoundsScaler
 from privclust.privacy import Budget, Guarantee, Loss
 from privclust.subspaces import SuLQKPlanes
 
@@ -97,3 +99,21 @@ def test_negative_prices(bad):
         with pytest.raises(ValueError, match=name):
             Loss(**{"rho": 1.0, name: bad})
     assert budget.remaining() == 1.0
+
+
+@pytest.mark.attack(
+    claim="no cell decides between a result and an error, whatever the table is made of",
+    before="text in one cell of an array of text, or a list in a cell of objects, raised",
+    now="both count as no numbers, in the fit and in the scalers before it",
+)
+@pytest.mark.parametrize("kind", ["U", "S", list, tuple, dict, set])
+def test_a_cell_of_text_or_a_container(kind):
+    if isinstance(kind, str):
+        odd = np.array([["n/a", "0"], *[["0.1", "0.2"]] * 5]).astype(kind)
+    else:
+        odd = np.full((6, 2), 0.1, dtype=object)
+        odd[0, 0] = kind()
+    settings = {"bounds": (-1, 1), "neighbours": "add_remove", "random_state": 0}
+    for steps in ((), (BoundsScaler((-1, 1)),), (BoundsScaler((-1, 1), clip=True), AppendOne())):
+        model = make_pipeline(*steps, DPLloyd(1, **settings)).fit(odd)[-1]
+        assert np.isfinite(model.cluster_centers_).all()

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from privclust.kmeans import DPLloyd
-from privclust.preprocessing import BoundsScaler
+from privclust.preprocessing import AppendOne, BoundsScaler
 from privclust.privacy import PrivacyLeakWarning
 from privclust.privacy.audit import bounds_from_counts
 from privclust.privacy.records import PrivateEstimator, private_records
@@ -135,3 +135,18 @@ def test_no_record_stops_a_scaled_fit(X, clip):
         pipeline = make_pipeline(BoundsScaler((LOW, HIGH), clip=clip), Fit((-1, 1)))
         rows = pipeline.fit(with_row(X, value))[-1].rows_
         assert np.abs(rows[0 if clip else 1 :]).max() <= 1.0
+
+
+@pytest.mark.attack(
+    claim="add_remove behind a scaler hides whether a record is there",
+    before="1 row gave a result, 0 rows 'Found array with 0 sample(s)'; AppendOne quoted a cell",
+    now="BoundsScaler and AppendOne take any number of rows and any cells, and quote none",
+)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("scaler", [BoundsScaler((-1, 1)), AppendOne()])
+def test_no_rows_and_odd_cells_pass_a_scaler(scaler):
+    odd = np.array([[np.nan, 0.5], ["SECRET", 10**400]], dtype=object)
+    model = DPLloyd(2, bounds=(-1, 1), neighbours="add_remove", random_state=0)
+    for rows in (np.zeros((1, 2)), np.zeros((0, 2)), odd):
+        centers = make_pipeline(scaler, model).fit(rows)[-1].cluster_centers_
+        assert np.isfinite(centers).all()

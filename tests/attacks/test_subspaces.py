@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from privclust.privacy import NoiseWarning
+from privclust.privacy import BudgetError, NoiseWarning
 from privclust.subspaces import (
     GibbsSubspaceClustering,
     KPlanes,
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
+from privclust.subspaces._subset_results import subset_results
 
 hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
 drowned = pytest.mark.filterwarnings("ignore:epsilon=:UserWarning")
@@ -196,3 +197,21 @@ def test_noise_in_place_of_subspaces_is_passed_off_as_a_result():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SuLQKPlanes(2, 1, init=init, norm_bound=1.0, random_state=0).fit(X)
+
+
+class Overdrawn(ClusterMixin, BaseEstimator):
+    """A private base that a ledger refuses."""
+
+    def fit(self, X, y=None):
+        raise BudgetError("spent")
+
+
+@pytest.mark.attack(
+    claim="a ledger refuses what exceeds it",
+    before="refusals on subsets were counted as subsets without a result",
+    now="the refusal passes",
+)
+def test_a_ledger_refuses_a_base():
+    rows, rng = np.zeros((4, 3)), np.random.default_rng(0)
+    with pytest.raises(BudgetError):
+        subset_results(Overdrawn(), rows, [np.arange(2)], (1, 3, 1), rng)

@@ -80,8 +80,14 @@ def _merged(paths: list[str]):
 
     first, *others = paths
     merged = Sketch.load(first)
+    seen = {merged.sums.tobytes(): first}  # not of pairs alone: each is compared with all before
     for path in others:
         other = Sketch.load(path)
+        twin = seen.setdefault(other.sums.tobytes(), path)
+        if twin is not path and other.sums.any():
+            raise ValueError(
+                f"{twin} and {path}: hold the same sums, whose records would count twice"
+            )
         try:
             merged = merged + other
         except ValueError as error:

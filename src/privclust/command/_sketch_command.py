@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -142,10 +143,13 @@ def _run(args) -> None:
         n_threads=args.threads,
     )
     _check_room(args.output, frequencies)
+    seen = None
+    if args.public_sample is not None or len(streams) > 1:
+        seen = _Twins(None if args.public_sample is None else _public_stream(args))
     if hides_number:
-        _add_any(streams, sums)
+        _add_any(streams, sums, seen)
     else:
-        _add_checked(streams, sums)
+        _add_checked(streams, sums, seen)
     with ledger:
         sketch = _released(Sketch.from_feature_sums(sums), args)
     check_free(args.output, args.force)  # may be there now, after hours
@@ -185,14 +189,45 @@ def _terms(args) -> dict[str, Any]:
     }
 
 
-def _add_checked(streams, sums) -> None:
+class _Twins:
+    """Refuses the same records under another format or compression, before anything leaves."""
+
+    def __init__(self, sample) -> None:
+        self._sample, self._names = None, {}
+        if sample is not None:
+            for _ in self.watched(sample):
+                pass
+            self._sample = sample.name
+
+    def watched(self, stream):
+        """Yield the chunks of a stream; raise a ValueError where its records were seen before."""
+        import numpy as np
+
+        sha, empty = hashlib.sha256(), True
+        for chunk in stream:
+            sha.update(np.ascontiguousarray(chunk, dtype="<f8"))
+            empty = empty and not len(chunk)
+            yield chunk
+        if empty:  # nobody is to be told that two files are alike in that they hold no records
+            return
+        twin = self._names.setdefault(sha.digest(), stream.name)
+        if twin is stream.name:
+            return
+        if twin == self._sample:
+            reason = "of which the variance would tell without noise; name a sample that is public"
+        else:
+            reason = "whose records would be added twice and hidden half as well; name each once"
+        raise ValueError(f"{stream.name}: holds the records of {twin}, {reason}")
+
+
+def _add_checked(streams, sums, seen) -> None:
     """Add up records; refuse those whose values are too large for their phases, and no records."""
     import numpy as np
 
     counts = [stream.n_rows for stream in streams]
     with progress(None if None in counts else sum(counts)) as advance:
         for stream in streams:
-            for chunk in stream:
+            for chunk in stream if seen is None else seen.watched(stream):
                 largest = sums.largest_value(chunk.dtype)
                 large = np.argwhere(np.abs(chunk) > largest)
                 if len(large):
@@ -207,13 +242,13 @@ def _add_checked(streams, sums) -> None:
         raise ValueError(f"{', '.join(stream.name for stream in streams)}: no records")
 
 
-def _add_any(streams, sums) -> None:
+def _add_any(streams, sums, seen) -> None:
     """Add up any records, also none, without a word that depends on them or on their number."""
     import numpy as np
 
     for number, stream in enumerate(streams, 1):
         say(f"{stream.name}: file {number} of {len(streams)} is read")
-        for chunk in stream:
+        for chunk in stream if seen is None else seen.watched(stream):
             largest = sums.largest_value(chunk.dtype) * _WITHIN
             values = np.clip(chunk, -largest, largest)
             values[np.isnan(values)] = 0.0
@@ -297,15 +332,23 @@ def _frequencies(args, n_features: int):
     return frequencies, args.measurements
 
 
+def _public_stream(args):
+    """Return the chunks of the public sample."""
+    from privclust.core.streams import chunks
+
+    is_text = ".csv" in Path(args.public_sample.lower()).suffixes
+    return chunks(
+        args.public_sample,
+        chunk_size=_SAMPLE_ROWS,
+        delimiter=args.delimiter if is_text else None,
+    )
+
+
 def _public_sample(args, n_features: int):
     """Return the first records of a file (n, n_features)."""
     import numpy as np
 
-    from privclust.core.streams import chunks
-
-    path = args.public_sample
-    is_text = ".csv" in Path(path.lower()).suffixes
-    stream = chunks(path, chunk_size=_SAMPLE_ROWS, delimiter=args.delimiter if is_text else None)
+    path, stream = args.public_sample, _public_stream(args)
     if stream.n_features != n_features:
         raise ValueError(f"{path}: has {stream.n_features} columns, the records {n_features}")
     sample = next(stream, np.zeros((0, n_features)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, Real, check_integer, check_parameters
@@ -19,7 +19,12 @@ from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.records import (
+    PrivateEstimator,
+    caveats_of_bounds,
+    private_records,
+    validated,
+)
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_ROWS = 1024  # private rows that are embedded together: what does not depend on one another
@@ -192,8 +197,8 @@ class DPdSNE(
             If X or y is not finite or too large, they differ in length, there are no more anchors
             than the perplexity, or a parameter is out of its range.
         """
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
+        X, y = validated(
+            self, X, y=y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
         check_parameters(self)
         if self.perplexity >= len(X):

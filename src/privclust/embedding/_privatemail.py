@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.fixed_point import SUM_BITS, FixedPoint, unit_margin
 from privclust.core.hints import RandomState
@@ -38,7 +38,7 @@ from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
-from privclust.privacy.records import caveats_of_bounds, private_records
+from privclust.privacy.records import caveats_of_bounds, private_records, validated
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_QUERIES = 64  # queries whose kernels with the public set are made together
@@ -288,7 +288,7 @@ class PrivateMail(LabelledEmbedding):
                 f"variant: got {self.variant!r}; only 'sound' maps one row at a time, the others "
                 "embed whole sets (SMLQ)"
             )
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = validated(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if self.released == "feature":
             mean, directions = self._map
             return unit_rows((unit_rows(X) - mean) @ directions)
@@ -426,8 +426,7 @@ class PrivateMail(LabelledEmbedding):
             raise ValueError(f"y must have one label for each of {n_queries} queries, got {len(y)}")
         if len(y) and (y.min() < self._values[0] or y.max() > self._values[-1]):
             raise ValueError(
-                f"y must lie in the range of public labels, {self._values[0]} to "
-                f"{self._values[-1]}, got {y.min()} to {y.max()}"
+                f"y must lie in the range of public labels, {self._values[0]} to {self._values[-1]}"
             )
         return y - self._values[0]
 

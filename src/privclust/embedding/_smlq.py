@@ -8,11 +8,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, as_generator, check_parameters
 from privclust.embedding._smlq_kernels import add_stripe, label_product
+from privclust.privacy.records import validated
 
 WIDTHS = {
     "sigma": lambda sigma: sigma,
@@ -39,7 +39,7 @@ class LabelledEmbedding(BaseEstimator):
         if y is None:
             raise ValueError("y: requires y to be passed, but the target y is None: give labels")
         floats = [np.float64, np.float32]
-        X, y = validate_data(self, X, y, dtype=floats, order="C", ensure_min_samples=2)
+        X, y = validated(self, X, y=y, dtype=floats, order="C", ensure_min_samples=2)
         return X, checked_labels(y)
 
     def __sklearn_tags__(self):
@@ -281,7 +281,7 @@ def checked_labels(y, name: str = "y") -> np.ndarray:
     if not is_whole or y.ndim != 1 or (y.size and np.abs(y.astype(np.float64)).max() > 2**53):
         raise ValueError(
             f"{name}: Unknown label type: labels must be a vector of integers, got "
-            f"{np.array2string(y.ravel()[:3])} of shape {y.shape}"
+            f"{y.dtype} of shape {y.shape}"
         )
     return y.astype(np.int64)
 

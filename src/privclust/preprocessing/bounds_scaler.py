@@ -59,8 +59,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ------
     ValueError
         If a parameter is out of range, the bounds are for another number of features, X is no
-        matrix of real numbers, or in `fit` has no rows. Entries may be infinite or NaN: no row
-        decides between a result and an error.
+        table. Entries may be infinite, NaN or no numbers, which count as NaN, and there may be no
+        rows: no row decides between a result and an error.
 
     Warns
     -----
@@ -98,7 +98,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check the parameters, and count the features of X (n_samples, n_features)."""
-        X = private_records(self, X, dtype=_FLOATS)
+        X = self._validated(X, reset=True)
         self._boxes(X.shape[1])
         return self
 
@@ -120,9 +120,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         box, target = self._boxes(X.shape[1])
         return _mapped(X, target, box, False)
 
-    def _validated(self, X):
-        """Return rows of as many features as before, if `fit` was called."""
-        return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=False)
+    def _validated(self, X, reset=False):
+        """Return any number of rows, of as many features as before if `fit` was called."""
+        return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=reset)
 
     def _boxes(self, n_features):
         """Return the declared box and the one that it is mapped to."""
@@ -133,7 +133,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Say that fitting learns nothing, and that any number is taken."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

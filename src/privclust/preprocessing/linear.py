@@ -8,9 +8,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.validation import check_parameters
+from privclust.privacy.records import any_validated, validated
 
 
 class PrincipalCoordinates(TransformerMixin, BaseEstimator):
@@ -48,7 +49,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the leading right singular vectors of X (n_samples, n_features)."""
-        X = validate_data(self, X, dtype=np.float64)
+        X = validated(self, X, dtype=np.float64)
         check_parameters(self)
         components = np.linalg.svd(X, full_matrices=False)[2][: self.n_components]
         largest = np.abs(components).argmax(axis=1)
@@ -59,7 +60,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the coordinates (n_samples, n_kept) of samples (n_samples, n_features)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validated(self, X, dtype=np.float64, reset=False)
         return X @ self.components_.T
 
 
@@ -84,7 +85,8 @@ class AppendOne(TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        In `fit`, if `value` is 0 or not finite, or X is not a finite matrix.
+        In `fit`, if `value` is 0 or not finite, or X is no table. Entries may be infinite, NaN or
+        no numbers, which count as NaN, and there may be no rows.
 
     Examples
     --------
@@ -100,17 +102,23 @@ class AppendOne(TransformerMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check X (n_samples, n_features) and the constant."""
-        validate_data(self, X, dtype=np.float64)
+        self._rows(X, reset=True)
         check_parameters(self)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return X with a further column that holds the constant."""
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._rows(X, reset=False)
         return np.column_stack([X, np.full(len(X), float(self.value))])
 
+    def _rows(self, X, reset):
+        """Return any number of rows with any cells: what follows is to draw them in."""
+        options = {"ensure_all_finite": False, "ensure_min_samples": 0, "reset": reset}
+        return any_validated(self, X, dtype=np.float64, **options)
+
     def __sklearn_tags__(self):
-        """Say that fitting learns nothing."""
+        """Say that fitting learns nothing, and that any cell is taken."""
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.requires_fit = False
         return tags

@@ -257,6 +257,8 @@ def _perturbed(make, metric, value: Value, scale: float) -> np.ndarray:
         return np.reshape(noisy(value.ravel().tolist()), value.shape)[()]
     # a sum that leaves 64 bits is cut there: that is done to the noised sum, not to the value
     integers = value.integers.ravel().tolist()
+    if not np.isfinite(scale * 2.0**value.bits):
+        raise ValueError(f"noise of scale {scale:.3g} is not representable: epsilon is too small")
     noisy = make(
         vector_domain(atom_domain(T="i64")), metric(T="i64"), scale=scale * 2.0**value.bits
     )

@@ -56,9 +56,9 @@ class PrivateEstimator:
         return other
 
     def __sklearn_tags__(self):
-        """Say that NaN is taken where rows are brought into declared bounds."""
+        """Say that NaN and text are taken where rows are brought into declared bounds."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.allow_nan = takes_any_row(self)
+        tags.input_tags.allow_nan = tags.input_tags.string = takes_any_row(self)
         return tags
 
 
@@ -125,16 +125,21 @@ def private_records(
         "ensure_all_finite": not takes_any,
         "ensure_min_samples": 0 if any_number else 1,
     }
-    try:
-        rows = validated(estimator, X, **options)
-    except (TypeError, ValueError):
-        numbers = _numbers(X) if takes_any and isinstance(estimator, PrivateEstimator) else None
-        if numbers is None:
-            raise
-        rows = validated(estimator, numbers, **options)
+    rows = (any_validated if takes_any else validated)(estimator, X, **options)
     if reset and _declares_bounds(estimator) and getattr(estimator, "epsilon", 1.0) is not None:
         warn_if_standardised(rows)
     return rows
+
+
+def any_validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
+    """Return what `validated` does, of a table of any cells: NaN where one is no number."""
+    try:
+        return validated(estimator, X, **options)
+    except (TypeError, ValueError):
+        numbers = _numbers(X)
+        if numbers is None:
+            raise
+    return validated(estimator, numbers, **options)
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
@@ -174,15 +179,13 @@ def _one_type(X: ArrayLike, dtype: Any) -> Any:
 
 
 def _numbers(X: Any) -> Any:
-    """Return a table of objects with each entry as a number; None if it is no such table."""
+    """Return a table of objects or text with each cell as a number; None if it is none."""
     try:
         entries = np.asarray(X, dtype=object)
     except ValueError:  # ragged
         return None
-    if entries.ndim != 2 or (isinstance(X, np.ndarray) and X.dtype.kind != "O"):
+    if entries.ndim != 2 or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUST"):
         return None
-    if any(isinstance(entry, dict | list | tuple | set) for entry in entries.ravel()):
-        return None  # not a table of cells
     numbers = np.array([_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
     return type(X)(numbers, columns=X.columns) if hasattr(X, "columns") else numbers
 

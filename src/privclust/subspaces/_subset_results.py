@@ -1,7 +1,8 @@
 """What a clusterer finds on each of many subsets, so that no row decides whether it finds anything.
 
 Any exception on one subset counts as a result that was drawn beforehand, and what the clusterer
-warns of is silenced. What stops a program passes.
+warns of is silenced. What stops a program passes, and a ledger's refusal of what the clusterer
+costs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases
+from privclust.privacy.budget import BudgetError
 
 _ORTHONORMALITY_TOLERANCE = 1e-8  # entries of U'U - I of what counts as a result
 
@@ -28,7 +30,7 @@ def try_base(base: BaseEstimator, n_rows: int, shape: tuple[int, int, int]) -> N
     rows *= rng.random((n_rows, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
     try:
         _result(base, rows, shape, rng)
-    except MemoryError:
+    except (MemoryError, BudgetError):
         raise
     except Exception as error:
         raise ValueError(
@@ -55,6 +57,8 @@ def subset_results(
     for subset, seed in zip(subsets, seeds, strict=True):
         try:
             results.append(_result(base, rows[subset], shape, np.random.default_rng(seed)))
+        except BudgetError:  # what a base costs is public
+            raise
         except Exception:  # whatever it is: a row must not decide whether there is a result
             results.append(instead)
             n_failed += 1

@@ -150,9 +150,10 @@ def starting_bases(
     if array.ndim == 1:
         labels = _checked_labels(array, len(X), n_clusters)
         return bases_of_labels(X, labels, n_clusters, dimension, rng), fitted, True
+    got = f"an array of shape {array.shape}" if array.ndim else type(init).__name__
     raise ValueError(
         "init must be 'random', an array of bases of shape (n_clusters, n_features, dimension) = "
-        f"{shape}, an array of labels, one for each row of X, or an estimator, got {init!r}"
+        f"{shape}, an array of labels, one for each row of X, or an estimator, got {got}"
     )
 
 
