@@ -115,9 +115,14 @@ def test_a_bad_range_is_named(X, ends):
 
 def test_messages_hold_no_cell():
     for method in ("fit", "transform", "inverse_transform"):
-        with pytest.raises(ValueError, match="X must hold real numbers") as raised:
-            getattr(BoundsScaler((0, 1)), method)([["Mary", 1.0]])
+        with pytest.raises(ValueError, match="rows are of one length") as raised:
+            getattr(BoundsScaler((0, 1)), method)([["Mary", 1.0], ["Bob"]])
         assert "Mary" not in str(raised.value)
+
+
+def test_text_counts_as_no_number():
+    rows = BoundsScaler((0, 1), clip=True).fit_transform([["Mary", 1.0]])
+    assert rows.tolist() == [[0.0, 1.0]]
 
 
 def test_it_does_not_hide_a_scaler_before_it(X):
