@@ -274,10 +274,10 @@ def test_noise_that_hides_components_is_told_from_what_is_released():
     for seed in range(20):
         for rows, epsilon in ((X, 1e-9), (X[:1], 1.0)):
             with pytest.warns(NoiseWarning, match="hide 1 of 1 sets of components"):
-                model(epsilon=epsilon, random_state=seed).fit(rows)
+                assert not model(epsilon=epsilon, random_state=seed).fit(rows).is_clear_
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            model(random_state=seed).fit(X)
+            assert model(random_state=seed).fit(X).is_clear_
         with pytest.warns(NoiseWarning):  # the two are equal: neither is the first
             model(1, random_state=seed).fit(X)
 

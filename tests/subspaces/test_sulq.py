@@ -249,10 +249,12 @@ def test_noise_that_hides_subspaces_is_told_from_what_is_released():
         params = {"init": np.eye(2)[:, :, None], "max_iter": 3, "random_state": seed}
         for X, epsilon in ((axes, 1e-9), (axes[:2], 1.0)):
             with pytest.warns(NoiseWarning, match="hide . of 2 subspaces"):
-                model(2, 1, epsilon=epsilon, **params).fit(X)
+                hidden = model(2, 1, epsilon=epsilon, **params).fit(X)
+            assert hidden.is_clear_.shape == (2,)
+            assert not hidden.is_clear_.all()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            model(2, 1, **params).fit(axes)
+            assert model(2, 1, **params).fit(axes).is_clear_.all()
 
 
 # --- what is computed ------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from privclust.privacy.records import (
     validated,
 )
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
-from privclust.privacy.spectra import warn_if_hidden
+from privclust.privacy.spectra import clear_subspaces
 
 
 class PrivatePCA(
@@ -111,6 +111,9 @@ class PrivatePCA(
     explained_ : ndarray of shape (n_components,) or None
         Eigenvalues of the noised moments, in squared units of X: noised sums of squares of the rows
         along each component. None for ``"exponential"``, which releases none.
+    is_clear_ : bool or None
+        Whether noise cannot have turned the components' span, told from the released moments alone.
+        None for ``"exponential"``.
     guarantee_ : privclust.privacy.Guarantee
     n_features_in_ : int
 
@@ -238,7 +241,9 @@ class PrivatePCA(
         noised = noise.release(second_moments(rows, length)[None], source)
         self.components_, values = _leading(noised[0], self.n_components)
         self.explained_ = values * length**2
-        warn_if_hidden(noised, self.n_components, noise, of="sets of components", stacklevel=3)
+        (self.is_clear_,) = clear_subspaces(
+            noised, self.n_components, noise, of="sets of components", stacklevel=3
+        )
 
     def _noise(self, n_features):
         """Return the symmetric noise of either Gaussian mechanism."""
@@ -271,7 +276,8 @@ class PrivatePCA(
         frame = sample_matrix_bingham(
             draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
         )
-        self.components_, self.explained_ = np.ascontiguousarray(frame.T), None
+        self.components_ = np.ascontiguousarray(frame.T)
+        self.explained_ = self.is_clear_ = None
 
     def _check_concentration(self, factor, relation, n_samples):
         """Raise a ValueError if moments of so many rows, whatever they are, are too large to draw.

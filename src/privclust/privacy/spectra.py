@@ -38,10 +38,10 @@ def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:
     return beside * (2.0 * math.sqrt(n_features) + _DEVIATIONS * math.sqrt(2.0))
 
 
-def warn_if_hidden(
+def clear_subspaces(
     noised: np.ndarray, dimension: int, noise: SymmetricGaussian, *, of: str, stacklevel: int
-) -> None:
-    """Warn of noised matrices (k, d, d) whose leading subspaces noise decides on.
+) -> np.ndarray:
+    """Return on which leading subspaces of noised matrices (k, d, d) noise does not decide, (k,).
 
     `of` says in plural whose subspaces; `stacklevel` is as of `warnings.warn`, seen from here.
 
@@ -53,12 +53,14 @@ def warn_if_hidden(
     values = np.linalg.eigvalsh(noised)[:, ::-1]
     beyond = values[:, dimension] if dimension < values.shape[1] else 0.0
     gaps = values[:, dimension - 1] - beyond
-    n_hidden = int((gaps <= spectral_bound(noise, values.shape[1])).sum())
-    if n_hidden:
+    is_clear = gaps > spectral_bound(noise, values.shape[1])
+    if not is_clear.all():
         warnings.warn(
-            f"noise may hide {n_hidden} of {len(noised)} {of}: the gap between eigenvalue "
-            f"{dimension} of the noised moments and the next is below what noise alone may reach. "
-            "More rows, a larger epsilon or delta, a smaller norm_bound or fewer features help",
+            f"noise may hide {int((~is_clear).sum())} of {len(noised)} {of}: the gap between "
+            f"eigenvalue {dimension} of the noised moments and the next is below what noise alone "
+            "may reach. More rows, a larger epsilon or delta, a smaller norm_bound or fewer features "
+            "help",
             NoiseWarning,
             stacklevel=stacklevel + 1,
         )
+    return is_clear

@@ -22,7 +22,7 @@ from privclust.privacy.measurements import SymmetricGaussian, second_moment_nois
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import check_neighbours
-from privclust.privacy.spectra import warn_if_hidden
+from privclust.privacy.spectra import clear_subspaces
 from privclust.subspaces._exact_moments import moments_by_subspace
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
@@ -123,6 +123,8 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         Orthonormal bases, as columns.
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
+    is_clear_ : ndarray of shape (n_clusters,)
+        Which subspaces noise cannot have turned, told from the released matrices alone.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
         Rounds of each run.
@@ -234,7 +236,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             inside = float((bases * (noised @ bases)).sum())
             if inside > largest_inside:
                 largest_inside, released, self.subspaces_ = inside, noised, bases
-        warn_if_hidden(released, self.dimension, noise, of="subspaces", stacklevel=2)
+        self.is_clear_ = clear_subspaces(
+            released, self.dimension, noise, of="subspaces", stacklevel=2
+        )
         self.labels_ = residuals(bounded, self.subspaces_).argmin(axis=1)
         self.n_iter_ = self.max_iter
         return self
