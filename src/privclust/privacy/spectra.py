@@ -58,8 +58,8 @@ def clear_subspaces(
         warnings.warn(
             f"noise may hide {int((~is_clear).sum())} of {len(noised)} {of}: the gap between "
             f"eigenvalue {dimension} of the noised moments and the next is below what noise alone "
-            "may reach. More rows, a larger epsilon or delta, a smaller norm_bound or fewer features "
-            "help",
+            "may reach. More rows, a larger epsilon or delta, a smaller norm_bound or fewer "
+            "features help",
             NoiseWarning,
             stacklevel=stacklevel + 1,
         )
