@@ -27,7 +27,7 @@ from privclust.privacy.hidden import noise_message
 
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")
-_DEFAULT_STARTS = 5  # starts of the Gaussian decoder, unless one reaches the expected residual
+_DEFAULT_STARTS = 5
 _POOR_FIT_RATIO = 2.0  # a residual so many times what is expected is looked at again
 _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
 _LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
@@ -64,8 +64,8 @@ def decode(
     spread : {"per_cluster", "shared"}
         Whether Gaussian clusters have a variance each; not used by CL-OMPR.
     n_init : int or None
-        Most starts, of which the one of least residual counts. None: 5, but no further one once the
-        residual is what noise and sampling explain; 1 for CL-OMPR, as published.
+        Most starts, of which the one of least residual counts; None: 5. Gaussian clusters take no
+        further one once the residual is what noise and sampling explain.
     moments : Moments or None
         Where the data are, if known; None estimates it from the sketch.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -101,8 +101,7 @@ def decode(
     check_integer("n_clusters", n_clusters, minimum=1)
     check_option("method", method, METHODS)
     check_option("spread", spread, SPREADS)
-    if n_init is None:
-        n_init = _DEFAULT_STARTS if method == "gaussian" else 1
+    n_init = _DEFAULT_STARTS if n_init is None else n_init
     check_integer("n_init", n_init, minimum=1)
     warn_if_not_identifiable(n_clusters, sketch.n_features, sketch.n_frequencies)
     box = None if bounds is None else checked_box(bounds, sketch.n_features)
