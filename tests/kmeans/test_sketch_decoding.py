@@ -138,6 +138,13 @@ def test_more_starts_never_fit_worse():
     assert residuals == sorted(residuals, reverse=True)
 
 
+def test_cl_ompr_has_as_many_starts_as_the_gaussian_decoder():
+    sketch = sketch_of(three_groups(300), m=60, variance=1.0)
+    options = {"method": "clompr", "bounds": BOX, "random_state": 0}
+    given, default = decode(sketch, 6, n_init=5, **options), decode(sketch, 6, **options)
+    np.testing.assert_array_equal(given.centers, default.centers)
+
+
 # --- moments ---------------------------------------------------------------------------------
 
 

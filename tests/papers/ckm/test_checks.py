@@ -66,6 +66,30 @@ def test_norms_are_those_of_the_closed_form_at_either_scale():
     assert 0.0 < estimated["norm2"] < 1.0
 
 
+def test_at_the_total_variance_norms_do_not_depend_on_the_data_s_scale():
+    frequencies = checks.trial_frequencies(np.random.default_rng(0), 3, 400)
+    norms = []
+    for size in (
+        1.0,
+        4.0,
+        16.0,
+    ):  # beside which a unit covariance is nothing
+        means = 100.0 * size * np.random.default_rng(1).standard_normal((4, 3))
+        data = checks.without_rows({**SIZES, "means": means, "frequencies": frequencies})
+        norms.append(float(checks.measure_norm(data, streams(SIZES), "total")["norm2"]))
+    np.testing.assert_allclose(norms, norms[0], rtol=0.01)
+
+
+def test_the_variance_line_sums_to_eq_6_but_is_not_what_is_printed():
+    assert max(excess("variance_line_summed", trial)[1] for trial in range(10)) < 1e-12
+    for trial in range(10):
+        assert excess("variance_line_printed", trial)[1] > 0.01
+
+
+def test_a_sketch_holds_the_same_after_any_number_of_rows():
+    assert excess("memory", 0)[1] == 0.0
+
+
 @pytest.mark.parametrize("statement", ["merging", "merging_masked"])
 def test_merged_sketches_are_the_union_s_to_the_byte(statement):
     assert [excess(statement, trial)[1] for trial in range(3)] == [0.0] * 3
@@ -109,7 +133,8 @@ def test_complex_laplace_numbers_have_the_printed_variance():
 def test_every_statement_is_in_the_config_s_reach():
     assert set(checks.STATEMENTS) == {
         *("merging", "merging_masked", "unbiased_masks", "laplace_variance"),
-        *("privacy_printed", "privacy_sound"),
+        *("privacy_printed", "privacy_sound", "memory"),
+        *("variance_line_printed", "variance_line_summed"),
     }
     settings = [excess("merging", trial)[0] for trial in range(30)]
     assert all(1 <= s["r"] < s["m"] <= 4 for s in settings)

@@ -212,6 +212,16 @@ def test_regimes_are_those_of_section_5(params, regime):
     assert fitted(kmeans_at_snr, params)["regime"] == regime
 
 
+def test_a_private_fit_s_regime_is_where_the_paper_calls_results_good():
+    budgets = (1e-4, 3e-3, 0.01, 0.03, 1.0)
+    assert [compression.budget_regime(epsilon) for epsilon in budgets] == [0, 0, 1, 2, 2]
+    short = {"epsilon": 0.03, "max_iter": 1}
+    assert (
+        fitted(DPLloyd, short)["regime"] == fitted(kmeans_on_devices, {"epsilon": 0.03})["regime"]
+    )
+    assert "regime" not in fitted(LloydKMeans)
+
+
 @pytest.mark.parametrize("n_devices", [1, 50])
 def test_noise_of_devices_has_the_variance_of_definition_3(monkeypatch, n_devices):
     seen = []

@@ -71,15 +71,19 @@ def measure_sketch(
 def measure_norm(data: TrialData, streams: TrialStreams, scale: str) -> dict[str, np.ndarray]:
     r"""Return ``norm2``, :math:`\|z\|^2` of the mixture's own sketch, in closed form.
 
-    With `scale` ``"estimated"`` frequencies have the variance that
-    `privclust.kmeans.estimate_variance` finds in rows of the mixture, as the law's authors choose
-    it; else the fixed one of all experiments here.
+    The frequencies' variance is by `scale` ``"fixed"``, as in all experiments here; or read off
+    rows of the mixture: ``"total"``, their variance in the mean of the features, or
+    ``"estimated"``, by `privclust.kmeans.estimate_variance`, as the law's authors choose it.
     """
     means, frequencies = data.extra["means"], data.extra["frequencies"]
-    if scale == "estimated":
+    if scale != "fixed":
         rng = streams.get("noise")
         rows = MixtureRows(_PILOT_ROWS, means, int(rng.integers(2**63))).to_array()
-        frequencies = frequencies * math.sqrt(VARIANCE / estimate_variance(rows, random_state=rng))
+        if scale == "total":
+            variance = float(rows.var(axis=0).mean())
+        else:
+            variance = estimate_variance(rows, random_state=rng)
+        frequencies = frequencies * math.sqrt(VARIANCE / variance)
     features = characteristic_function(means, frequencies)
     return {"norm2": np.float64(np.mean(np.abs(features) ** 2))}
 
@@ -196,6 +200,32 @@ def _unbiased_masks(setting: Setting, rng: np.random.Generator) -> float:
     return float(np.sum(np.abs(error) ** 2)) / variance - 1.0
 
 
+def _variance_line(is_printed: bool, setting: Setting, rng: np.random.Generator) -> float:
+    r"""The line before eq. (6), times :math:`\alpha_r n_0 L`: how far its forms lie apart.
+
+    :math:`(\alpha_r/m - |\alpha_r z_j|^2) / \alpha_r + \sigma_\xi^2/m` against the last form as it
+    is printed, or its sum over j against the denominator of eq. (6).
+    """
+    m, alpha_r = setting["m"], setting["r"] / setting["m"]
+    square = float(rng.uniform(0.0, 10.0))  # sigma_xi^2
+    z2 = rng.random(m) / m  # |z_j|^2, at most 1 / m
+    derived = (alpha_r / m - alpha_r**2 * z2) / alpha_r + square / m
+    if is_printed:
+        return float(np.abs((m - alpha_r * z2 + square) / m / derived - 1.0).max())
+    return abs(float(derived.sum()) / (1.0 - alpha_r * float(z2.sum()) + square) - 1.0)
+
+
+def _memory(setting: Setting, rng: np.random.Generator) -> float:
+    """Bytes that a sketch holds after 10,000 rows, over those after 100, less 1."""
+    frequencies = trial_frequencies(rng, 10, 50)
+    sums = FeatureSums(frequencies)
+    held = []
+    for n in (100, 9900):
+        sums.add(draw_mixture("paper", n, 10, 10, setting["seed"]).to_array())
+        held.append(sum(array.nbytes for array in sums.state().values()))
+    return held[1] / held[0] - 1.0
+
+
 def _laplace_variance(setting: Setting, rng: np.random.Generator) -> float:
     r"""Definition 2: :math:`\sigma_z^2 = 2 \beta^2`, by a relative difference from draws."""
     beta = 2.0
@@ -207,7 +237,7 @@ def _laplace_variance(setting: Setting, rng: np.random.Generator) -> float:
 def _privacy_loss(
     sigma_xi: Callable[[float, int, int, float], float], setting: Setting, rng: np.random.Generator
 ) -> float:
-    """Proposition 1: the largest loss of the worst pair of records, over epsilon, less 1.
+    """Proposition 1 by a rule for sigma_xi: largest loss of the worst pair over epsilon, less 1.
 
     Records with all phases at 45 degrees against 225, r < m, all other records known. Outputs are
     drawn about both, and some lie beyond either, where the ratio of densities is extreme.
@@ -239,6 +269,9 @@ STATEMENTS: dict[str, Check] = {
     "merging_masked": partial(_merging, True),
     "unbiased_masks": _unbiased_masks,
     "laplace_variance": _laplace_variance,
+    "variance_line_printed": partial(_variance_line, True),
+    "variance_line_summed": partial(_variance_line, False),
+    "memory": _memory,
     "privacy_printed": partial(_privacy_loss, printed_sigma_xi),
     "privacy_sound": partial(_privacy_loss, sound_sigma_xi),
 }

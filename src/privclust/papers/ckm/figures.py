@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from privclust.papers.ckm.panels import (
+    LOWEST,
     REFERENCE,
     axes_of,
     counted_on,
@@ -67,7 +68,7 @@ def fig2(results: Results) -> Drawing:
     shown = by_snr[(by_snr["metric"] == "relative_sse") & (by_snr["method"] != REFERENCE)]
     ours = shown["method"].str.endswith(_OURS)
     panels = {
-        "m = 10kd: CL-OMPR, as published": shown[~ours],
+        "m = 10kd: CL-OMPR, the paper's decoder": shown[~ours],
         "m = 10kd: our decoder": shown[ours],
     }
     with canvas(_WIDTH, 8.4, results.trials) as figure:
@@ -114,13 +115,13 @@ def _heat_maps(figure: FigureBase, table: pd.DataFrame, trials: pd.DataFrame) ->
 
 
 def fig3(results: Results) -> Drawing:
-    """Figure 3: relative SSE against epsilon, as published and with our decoder."""
+    """Figure 3: relative SSE against epsilon, with the paper's decoder and with ours."""
     (trials,) = results.trials.values()
     table = in_order(statistics(trials, ["epsilon"]), results.styles)
     shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
     published = shown["method"].isin(_PUBLISHED)
     panels = {
-        "as published: CL-OMPR": shown[published | shown["method"].isin(results.own)],
+        "CL-OMPR, the paper's decoder": shown[published | shown["method"].isin(results.own)],
         "our decoder; all for replaced rows": shown[~published],
     }
     with canvas(_WIDTH, 6.6, results.trials) as figure:
@@ -131,8 +132,9 @@ def fig3(results: Results) -> Drawing:
         caption(
             figure,
             f"Median of {counted_on(trials)}. SSE relative to Lloyd's "
-            f"k-means, 3 replicates; dotted: 1.2.{cut_note(shown)} "
-            "Dashed: neighbours by addition or removal, a weaker guarantee than replacement.",
+            f"k-means, 3 replicates; thin dots: 1.2.{cut_note(shown)} As in the paper, CKM is "
+            "dashed for alpha_r = 1. Dotted: neighbours by addition or removal, which is weaker "
+            "than replacement.",
         )
     return Drawing(figure, table)
 
@@ -148,20 +150,21 @@ def tab_snr(results: Results) -> Drawing:
     norms = norms[norms["metric"] == "norm2"]
     laws = list(norms.groupby("label", sort=False))
     wide = _wide(rows, axes["ckm_tab_snr"])
-    height = max(1.0 + 2.7 * len(laws), 1.5 + 0.22 * len(wide))
-    with canvas(_WIDTH, height, results.trials) as figure:
-        left, right = figure.subfigures(1, 2, width_ratios=[1.45, 1])
-        put_table(left.subplots(), wide, 0.57 * _WIDTH)
+    heights = [1.0 + 0.2 * len(wide), 3.3]
+    with canvas(_WIDTH, sum(heights), results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=heights)
+        put_table(top.subplots(), wide, _WIDTH)
         same = [f"{_spaced(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])]
         shared = f" ({', '.join(same)})" if same else ""
         measured = counted(results.trials["ckm_tab_snr"])
-        caption(left, f"SNR of merged scrambled sketches: means over {measured}{shared}")
-        panels = right.subplots(len(laws), 1, squeeze=False)[:, 0]
+        caption(top, f"SNR of merged scrambled sketches: means over {measured}{shared}")
+        panels = bottom.subplots(1, len(laws), sharey=True, squeeze=False)[0]
         for axis, (label, part) in zip(panels, laws, strict=True):
             _norms(axis, part, axes["ckm_norm"])
-            low, high = part["min"].min(), part["max"].max()
+            low, high = part["mean"].min(), part["mean"].max()
             axis.set_title(f"{label}: {low:.3f} to {high:.3f}", fontsize=8)
-        caption(right, f"||z||²: mean and range of {counted(results.trials['ckm_norm'])}")
+        panels[0].set_ylabel(_spaced(_sizes_of(axes["ckm_norm"])[0]))
+        caption(bottom, f"||z||²: mean and range of {counted(results.trials['ckm_norm'])}")
     return Drawing(figure, _joined(tables))
 
 
@@ -189,17 +192,23 @@ def _spaced(name: str) -> str:
 
 def _norms(axis: Axes, table: pd.DataFrame, axes: list[str]) -> None:
     """Draw ||z||^2 over the numbers of clusters and of features."""
-    named = [name for name in ("n_clusters", "k", "n_features", "d") if name in axes]
-    first, second = named if len(named) == 2 else axes[:2]
+    first, second = _sizes_of(axes)
     wide = [table.pivot_table(v, first, second, dropna=False) for v in ("mean", "min", "max")]
     named_cells(axis, *(values.sort_index() for values in wide))
-    axis.set(ylabel=_spaced(first), xlabel=_spaced(second))
+    axis.set_xlabel(_spaced(second))
+
+
+def _sizes_of(axes: list[str]) -> list[str]:
+    """Return the axes of clusters and of features, or the first two."""
+    named = [name for name in ("n_clusters", "k", "n_features", "d") if name in axes]
+    return named if len(named) == 2 else axes[:2]
 
 
 def statements(results: Results) -> Drawing:
     """The statistics of all metrics of an experiment: one row a method, point and metric.
 
-    Of statements, by what part each is exceeded; of data too large for memory, what came of it.
+    Of statements, by what part each is exceeded; of data too large for memory, what came of it; of
+    costs, CPU seconds.
     """
     (summary,), (trials,) = results.summaries.values(), results.trials.values()
     table = statistics(trials, axes_of(summary), summary["metric"].unique())
@@ -213,7 +222,7 @@ def statements(results: Results) -> Drawing:
     return Drawing(figure, table)
 
 
-scale = statements  # the same table of other numbers
+scale = costs = statements  # the same table of other numbers
 
 
 def decoders(results: Results) -> Drawing:
@@ -284,7 +293,8 @@ def beyond(results: Results) -> Drawing:
         caption(
             figure,
             f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
-            "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds.",
+            "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds. "
+            f"The lowest tick is {LOWEST:g} or less.",
         )
     return Drawing(figure, _joined(tables))
 
@@ -337,7 +347,8 @@ def goal(results: Results) -> Drawing:
         caption(
             top,
             f"Median of {counted_on(trials)}, band: best to worst; "
-            "neighbours by addition or removal, delta = 1e-6",
+            "neighbours by addition or removal where nothing else is said, delta = 1e-6; "
+            f"the lowest tick is {LOWEST:g} or less",
         )
         put_table(bottom.subplots(), _medians_and_worst(table, metrics[0]), _WIDTH)
     return Drawing(figure, table)

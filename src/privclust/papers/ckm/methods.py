@@ -25,7 +25,7 @@ from privclust.kmeans import (
     scrambled,
     sound_sigma_xi,
 )
-from privclust.papers.ckm.data import as_array
+from privclust.papers.ckm.data import as_array, budget_regime
 from privclust.papers.rows import Point
 from privclust.pipeline.runner import TrialData, TrialStreams
 
@@ -41,7 +41,6 @@ r"""The paper's :math:`\delta`, its value of :math:`\|z\|^2` in eq. (7)."""
 _SNR_TOLERANCE = 0.1  # part of an SNR that may be lost or won by rounding r to a whole number
 # SNR m / (k d) and m / (k d) from which the paper calls recovery successful
 _SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
-_ONE_DEVICE_EPSILON = 1e-2  # above which one device is to suffice
 DECODERS = ("clompr", "gaussian", "gaussian_shared")
 _TOO_SMALL, _BETWEEN, _RECOVERABLE = 0.0, 1.0, 2.0
 
@@ -259,7 +258,7 @@ def kmeans_on_devices(
     device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
     Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for normal
-    noise); ``regime``: 2 where epsilon > 0.01, from which on one device is to suffice, 1 otherwise.
+    noise); ``regime``, of `privclust.papers.ckm.data.budget_regime`.
     """
     if delta > 0.0 and n_devices > 1:
         raise ValueError(f"n_devices must be 1 with normal noise, got {n_devices}")
@@ -286,5 +285,5 @@ def kmeans_on_devices(
     return {
         "centers": sketching.centers(r, noised),
         "snr_attained": np.float64(attained),
-        "regime": np.float64(_RECOVERABLE if epsilon > _ONE_DEVICE_EPSILON else _BETWEEN),
+        "regime": budget_regime(epsilon),
     }

@@ -27,6 +27,7 @@ _SPARSE_SSE_TICKS = (0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
 _LARGEST_SSE = 40.0  # above what centers anywhere in a box give; a curve that is worse is cut
 _EXCESS_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 9.0, 29.0, 99.0, 999.0)
 _SMALLEST_EXCESS = 0.001
+LOWEST = 1.0 + _SMALLEST_EXCESS  # relative SSE at the lowest tick of an axis of excess
 _WORST_COLOR = 3.0  # relative SSE at the end of the heat maps' colours
 _OUTLINED = [withStroke(linewidth=3.2, foreground="white")]
 _SIZES = {"n_samples": "n", "n_clusters": "k", "n_features": "d"}
@@ -159,8 +160,8 @@ def cut_note(table: pd.DataFrame) -> str:
 
 
 def _excess_tick(value: float, _: int) -> str:
-    """Write relative SSE - 1 as relative SSE; all that is smaller lies on the lowest tick."""
-    return f"{'≤ ' if np.isclose(value, _SMALLEST_EXCESS) else ''}{1.0 + value:g}"
+    """Write relative SSE - 1 as relative SSE."""
+    return f"{1.0 + value:g}"
 
 
 def heat_map(axis: Axes, table: pd.DataFrame) -> ScalarMappable:
@@ -218,7 +219,7 @@ def named_cells(axis: Axes, values: pd.DataFrame, low: pd.DataFrame, high: pd.Da
     for (row, column), value in np.ndenumerate(matrix):
         text = "n/a" if np.isnan(value) else f"{value:.3f}"
         if low.iat[row, column] < high.iat[row, column]:
-            text += f"\n{low.iat[row, column]:.3f} to {high.iat[row, column]:.3f}"
+            text += f"\n{low.iat[row, column]:.2f} to {high.iat[row, column]:.2f}"
         color = "white" if value < middle else "black"
         axis.text(column, row, text, ha="center", va="center", fontsize=6.5, color=color)
 
