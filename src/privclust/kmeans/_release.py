@@ -92,7 +92,7 @@ def release(
     References
     ----------
     V. Schellekens et al., "Differentially private compressive k-means", ICASSP 2019, Definitions 2
-    to 4 and Proposition 1, whose printed constant is corrected (see `printed_sigma_xi`).
+    to 4 and Proposition 1, with the constant of eq. (7) (see `printed_sigma_xi`).
 
     Examples
     --------
@@ -295,14 +295,15 @@ def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
 
 
 def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
-    r"""Return :math:`\sigma_\xi` of Proposition 1 with :math:`\alpha_r` outside the root.
+    r"""Return :math:`\sigma_\xi` of Proposition 1 as our copy of the text has it, without the root.
 
     .. math:: \sigma_\xi = \frac{4 \sqrt 2\, \alpha_r m}{\sqrt{n_0}\, \epsilon},
 
     which gives :math:`\epsilon / \sqrt{\alpha_r}`-differential privacy: less than it says wherever
-    :math:`\alpha_r < 1`, since step (iii) of its proof should come to :math:`\sqrt{\alpha_r}`.
-    (Epsilon stands outside the root here, as in the proof and in eq. (7).) For comparison only;
-    parameters as for `sound_sigma_xi`.
+    :math:`\alpha_r < 1`. Our copy is an extraction that is garbled in this very formula (it has
+    epsilon under the root of :math:`n_0`, which is put right here), and the paper's eq. (7) has
+    the root of :math:`\alpha_r`: the authors may well have meant `sound_sigma_xi`. For comparison
+    only; parameters as there.
 
     Examples
     --------

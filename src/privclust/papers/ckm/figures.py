@@ -160,7 +160,7 @@ def tab_snr(results: Results) -> Drawing:
         caption(top, f"SNR of merged scrambled sketches: means over {measured}{shared}")
         panels = bottom.subplots(1, len(laws), sharey=True, squeeze=False)[0]
         for axis, (label, part) in zip(panels, laws, strict=True):
-            _norms(axis, part, axes["ckm_norm"])
+            _norms(axis, part, axes["ckm_norm"], norms["mean"].max())
             low, high = part["mean"].min(), part["mean"].max()
             axis.set_title(f"{label}: {low:.3f} to {high:.3f}", fontsize=8)
         panels[0].set_ylabel(_spaced(_sizes_of(axes["ckm_norm"])[0]))
@@ -190,11 +190,11 @@ def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _norms(axis: Axes, table: pd.DataFrame, axes: list[str]) -> None:
+def _norms(axis: Axes, table: pd.DataFrame, axes: list[str], largest: float) -> None:
     """Draw ||z||^2 over the numbers of clusters and of features."""
     first, second = _sizes_of(axes)
     wide = [table.pivot_table(v, first, second, dropna=False) for v in ("mean", "min", "max")]
-    named_cells(axis, *(values.sort_index() for values in wide))
+    named_cells(axis, *(values.sort_index() for values in wide), largest)
     axis.set_xlabel(_spaced(second))
 
 

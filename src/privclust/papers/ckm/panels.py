@@ -206,21 +206,23 @@ def _edges(centers: np.ndarray) -> np.ndarray:
     return np.exp(np.r_[logs[0] - steps[0], middles, logs[-1] + steps[-1]])
 
 
-def named_cells(axis: Axes, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
-    """Draw a matrix as colours with each cell's value, and its range below it."""
+def named_cells(
+    axis: Axes, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame, largest: float
+) -> None:
+    """Draw a matrix as colours, from 0 to `largest`, with each cell's value and range."""
     matrix = values.to_numpy(float)
-    axis.imshow(np.ma.masked_invalid(matrix), cmap="cividis", aspect="auto")
+    image = np.ma.masked_invalid(matrix)
+    axis.imshow(image, cmap="cividis", aspect="auto", vmin=0.0, vmax=largest)
     axis.grid(False)
     axis.set_xticks(range(values.shape[1]), [f"{value:g}" for value in values.columns])
     axis.set_yticks(range(values.shape[0]), [f"{value:g}" for value in values.index])
     if not np.isfinite(matrix).any():
         return
-    middle = (np.nanmin(matrix) + np.nanmax(matrix)) / 2.0
     for (row, column), value in np.ndenumerate(matrix):
         text = "n/a" if np.isnan(value) else f"{value:.3f}"
         if low.iat[row, column] < high.iat[row, column]:
             text += f"\n{low.iat[row, column]:.2f} to {high.iat[row, column]:.2f}"
-        color = "white" if value < middle else "black"
+        color = "white" if value < largest / 2.0 else "black"
         axis.text(column, row, text, ha="center", va="center", fontsize=6.5, color=color)
 
 

@@ -106,8 +106,8 @@ class ComplexLaplace(Laplace):
     scale ``sigma_xi / (2 sqrt(alpha_r m n_0))``. One of n_0 rows moves r = alpha_r m features of
     modulus 1 / sqrt(m) by at most 2 sqrt(2) each in l1, divided by alpha_r n_0: l1 sensitivity
     ``2 sqrt(2) sqrt(m) / n_0`` (replace-one, masks given). Equating scales gives
-    ``sigma_xi = 4 sqrt(2) sqrt(alpha_r) m / (sqrt(n_0) epsilon)``. Proposition 1 of the paper
-    prints alpha_r for its root, which would give epsilon / sqrt(alpha_r).
+    ``sigma_xi = 4 sqrt(2) sqrt(alpha_r) m / (sqrt(n_0) epsilon)``. So has eq. (7) of the
+    paper; our copy of Proposition 1 has alpha_r for its root, which gives epsilon / sqrt(alpha_r).
 
     References
     ----------

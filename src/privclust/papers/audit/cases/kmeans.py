@@ -94,7 +94,8 @@ class ScrambledSketch(AuditCase):
     """Definition 3 with masks: one of two features of one record, opposite phases at 45 degrees.
 
     Masks are drawn anew each time, and the statistic averages over them. `sigma_xi` is that of
-    Proposition 1 with alpha_r outside the root ("printed"), or inside ("sound").
+    Proposition 1 as our copy of the text has it, without the root of alpha_r ("printed"), or with
+    it, as in eq. (7) ("sound").
     """
 
     epsilon = 3.0
