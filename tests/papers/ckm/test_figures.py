@@ -247,6 +247,18 @@ def listed(n_statements, n_trials):
     return results_of({"ckm_statements": trials_of({"rules": "rules"}, points, n_trials, values)})
 
 
+def timed(n_trials):
+    """Results of the costs."""
+    points = [{"precision": p, **SIZES} for p in ("float64", "float32")]
+    names = ("cost_sketch", "cost_tenth", "dplloyd_separated")
+
+    def values(method, point, rng):
+        return {"cpu_s": 1.0 + names.index(method), "of_reference": 1.0}
+
+    methods = {name: name for name in names}
+    return results_of({"ckm_costs": trials_of(methods, points, n_trials, values)})
+
+
 CROWDED = {
     "fig2": snr_grid(9, 12, 6),
     "fig3": tradeoffs(9, 5),
@@ -257,6 +269,7 @@ CROWDED = {
     "many_sizes": sizes((5, 20, 50), 5),
     "statements": listed(12, 4),
     "scale": listed(3, 1),
+    "costs": timed(5),
 }
 SPARSE = {
     "fig2": snr_grid(3, 1, 1),
@@ -268,6 +281,7 @@ SPARSE = {
     "many_sizes": sizes((5,), 1),
     "statements": listed(1, 1),
     "scale": listed(1, 1),
+    "costs": timed(1),
 }
 
 
@@ -486,6 +500,14 @@ def test_tab_snr_has_a_row_a_setting_and_a_map_a_law():
     means = norms.query("label == 'scale given'").sort_values(["n_clusters", "n_features"])["mean"]
     written = [float(text.get_text().split("\n")[0]) for text in bottom.axes[0].texts]
     np.testing.assert_allclose(written, means, atol=5e-4)
+
+
+def test_costs_have_a_row_a_method_and_a_column_a_precision():
+    (axis,) = crowded("costs").figure.axes
+    cells = axis.tables[0].get_celld()
+    heads = [cells[0, column].get_text().get_text() for column in range(5)]
+    assert heads[1:3] == ["float64: CPU s", "float32: CPU s"]
+    assert [cells[row, 1].get_text().get_text() for row in (1, 2, 3)] == ["3.000", "1.000", "2.000"]
 
 
 def test_tables_keep_settings_that_a_method_has_not():

@@ -53,6 +53,7 @@ _SNR_NAME = "signal-to-noise ratio, eq. (6)"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"
 _SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
+_COST_NAMES = {"cpu_s": "CPU s", "of_reference": "of the sketch"}
 _RELATIVE_SSE_NAMES = {
     "relative_sse": "SSE relative to Lloyd's k-means",
     "relative_sse_true": "SSE relative to Lloyd from the true means",
@@ -207,8 +208,7 @@ def _sizes_of(axes: list[str]) -> list[str]:
 def statements(results: Results) -> Drawing:
     """The statistics of all metrics of an experiment: one row a method, point and metric.
 
-    Of statements, by what part each is exceeded; of data too large for memory, what came of it; of
-    costs, CPU seconds.
+    Of statements, by what part each is exceeded; of data too large for memory, what came of it.
     """
     (summary,), (trials,) = results.summaries.values(), results.trials.values()
     table = statistics(trials, axes_of(summary), summary["metric"].unique())
@@ -222,7 +222,21 @@ def statements(results: Results) -> Drawing:
     return Drawing(figure, table)
 
 
-scale = costs = statements  # the same table of other numbers
+scale = statements  # the same table of other numbers
+
+
+def costs(results: Results) -> Drawing:
+    """CPU seconds of each method, by the rows' precision, and in parts of the sketch's."""
+    trials = _only_trials(results)
+    table = statistics(trials, ["precision"], list(_COST_NAMES))
+    named = table["precision"].astype(str) + ": " + table["metric"].map(_COST_NAMES)
+    shown = table.assign(column=named, cell=table["mean"].map("{:.3f}".format))
+    wide = shown.pivot(index="label", columns="column", values="cell")
+    wide = wide.loc[list(dict.fromkeys(shown["label"])), list(dict.fromkeys(named))].reset_index()
+    with canvas(_WIDTH, 1.0 + 0.24 * len(wide), results.trials) as figure:
+        put_table(figure.subplots(), wide, _WIDTH)
+        caption(figure, f"Means of {counted_on(trials)}, on one machine")
+    return Drawing(figure, table)
 
 
 def decoders(results: Results) -> Drawing:
