@@ -124,11 +124,10 @@ def fit_clusters(
         X = X - offset
         offered["norm_bound"] = float(np.linalg.norm(0.5 * (high - low)))
     model = construct(estimator, params, **offered)
+    outputs = {"regime": budget_regime(params["epsilon"])} if "epsilon" in params else {}
     if not _fitted(model, X):
-        return {"centers": np.full((k, len(low)), np.nan)}
-    outputs = {"centers": centers_of(model) + offset}
-    if "epsilon" in params:
-        outputs["regime"] = budget_regime(params["epsilon"])
+        return outputs | {"centers": np.full((k, len(low)), np.nan)}
+    outputs["centers"] = centers_of(model) + offset
     if hasattr(model, "inertia_"):
         outputs["sse"] = np.float64(model.inertia_)
         if "means" in data.extra:
