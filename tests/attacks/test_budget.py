@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_val_score
 
+from privclust.kmeans import DPLloyd
 from privclust.privacy import Budget, BudgetError, Guarantee, Loss, Release
 from privclust.privacy.budget import charge
 
@@ -246,3 +247,17 @@ def test_a_second_budget_for_the_same_people(tmp_path):
         with pytest.raises(BudgetError):
             refused()
     assert not path.exists()
+
+
+@pytest.mark.attack(
+    claim="a refusal of the ledger says what to do",
+    before="'asks for inf, with which it would be inf'",
+    now="it says that the ledger counts guarantees without a delta",
+)
+def test_a_ledger_without_delta_says_so():
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    model = DPLloyd(2, bounds=(-1, 1), accounting="pld", delta=1e-6, random_state=0)
+    with Budget(epsilon=1.0) as budget:
+        with pytest.raises(BudgetError, match=r"guarantees without a delta.*delta is 1e-06"):
+            model.fit(X)
+        assert budget.spent == 0.0

@@ -404,3 +404,23 @@ def test_the_same_records_or_sums_in_another_file(run):
 )
 def test_an_epsilon_whose_noise_is_not_representable(run):
     refused(run("sketch", "x.npy", "-o", "o.h5", *DRAWN, "--epsilon", "1e-300"), "epsilon is too")
+
+
+@pytest.mark.attack(
+    claim="files of one sketch have the same columns",
+    before="columns in another order were added up without a word",
+    now="an error names the file and the column, and quotes no name, which may be a record",
+)
+def test_columns_in_another_order_are_refused(run):
+    frame = pd.DataFrame(X, columns=["income", "age", "visits"])
+    frame[:300].to_csv("one.csv", index=False)
+    swapped = frame[300:][["age", "income", "visits"]]
+    swapped.to_csv("two.csv", index=False)
+    answer = run("sketch", "one.csv", "two.csv", "-o", "s.h5", *DRAWN, *HIDDEN)
+    refused(answer, "two.csv: column 1 has another name than in one.csv")
+    assert "age" not in answer[2]
+    swapped.to_parquet("two.parquet")
+    answer = run("sketch", "one.csv", "two.parquet", "-o", "s.h5", *DRAWN, *HIDDEN)
+    refused(answer, "two.parquet: column 1")
+    frame[300:].to_csv("two.csv", index=False)
+    assert run("sketch", "one.csv", "two.csv", "-o", "s.h5", *DRAWN, *HIDDEN)[0] == 0

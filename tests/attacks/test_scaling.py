@@ -1,6 +1,7 @@
 """Attacks on rows before a fit: scalers that look at all rows, and one that looks at none."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -150,3 +151,19 @@ def test_no_rows_and_odd_cells_pass_a_scaler(scaler):
     for rows in (np.zeros((1, 2)), np.zeros((0, 2)), odd):
         centers = make_pipeline(scaler, model).fit(rows)[-1].cluster_centers_
         assert np.isfinite(centers).all()
+
+
+@pytest.mark.attack(
+    claim="a table scaled by its own statistics is noticed",
+    before="not where one cell was missing, as in most raw tables",
+    now="a warning, with and without missing cells",
+)
+def test_a_missing_cell_hides_no_scaler():
+    X = np.random.default_rng(0).normal(40.0, 12.0, (500, 3))
+    X[::7, 1] = np.nan
+    model = DPLloyd(2, bounds=(-4, 4), random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="its own statistics"):
+        model.fit(StandardScaler().fit_transform(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        model.fit((X - 40.0) / 12.0)

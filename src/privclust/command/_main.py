@@ -79,10 +79,14 @@ def _termination_as_exception() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Print a warning as one line, without the place in the code that it came from."""
+    """Print a warning as one line and once, without the place in the code that it came from."""
+    said = set()
 
     def show(message, *place):
-        say(f"privclust: warning: {' '.join(str(message).split())}")
+        line = f"privclust: warning: {' '.join(str(message).split())}"
+        if line not in said:
+            said.add(line)
+            say(line)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

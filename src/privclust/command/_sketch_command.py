@@ -73,7 +73,8 @@ def add_to(commands) -> None:
         "--variance",
         type=positive_number,
         metavar="V",
-        help="scale of the frequencies: about 4 times the variance of a cluster per feature",
+        help="scale of the frequencies: about 4 times the variance of a cluster per feature, one "
+        "for all columns, which are to be scaled alike beforehand",
     )
     add("--public-sample", metavar="FILE", help="estimate the variance on records that are public")
     add("--seed", type=seed, metavar="S", help="of the frequencies, which are public")
@@ -132,6 +133,7 @@ def _run(args) -> None:
                 f"{stream.name}: has {stream.n_features} columns, "
                 f"the frequencies are for {len(frequencies)}"
             )
+    _check_columns(streams)
     if args.budget is not None:  # drawn on when records are released, after hours
         ledger.check(
             promise(n_measurements or frequencies.shape[1], frequencies.shape[1], **_terms(args))
@@ -158,6 +160,19 @@ def _run(args) -> None:
         sketch.save(args.output)
     say(f"{args.output}: sketch of {count(sketch)} records, {sketch.n_frequencies} numbers")
     say_privacy(sketch)
+
+
+def _check_columns(streams) -> None:
+    """Raise where two files name their columns, and not alike."""
+    named = [stream for stream in streams if stream.header is not None]
+    for stream in named[1:]:
+        pairs = zip(named[0].header, stream.header, strict=True)
+        differs = [i for i, (ours, theirs) in enumerate(pairs, start=1) if ours != theirs]
+        if differs:
+            raise ValueError(
+                f"{stream.name}: column {differs[0]} has another name than in {named[0].name}; "
+                "give all files the same columns in the same order"
+            )
 
 
 def _released(sketch, args):

@@ -48,6 +48,8 @@ class Chunks:
     n_features : int
     n_rows : int or None
         How many records there are; None where only reading tells.
+    header : tuple of str or None
+        Names of the columns. For comparing, not for showing: a CSV's first line may be a record.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Chunks:
     _columns: tuple[str, ...] | None = field(default=None, repr=False)
     _strict: bool = field(default=True, repr=False)
     _row: int = field(default=0, repr=False)
+    header: tuple[str, ...] | None = field(default=None, repr=False)
 
     def __iter__(self) -> Chunks:
         return self
@@ -354,7 +357,7 @@ def _parquet(path: Path, chunk_size: int | None) -> Chunks:
         if len(batch)
     )
     names = tuple(schema.names)
-    return Chunks(str(path), len(names), file.metadata.num_rows, pieces, names)
+    return Chunks(str(path), len(names), file.metadata.num_rows, pieces, names, header=names)
 
 
 def _csv(path: Path, chunk_size: int | None, delimiter: str | None, strict: bool) -> Chunks:
@@ -383,6 +386,7 @@ def _csv(path: Path, chunk_size: int | None, delimiter: str | None, strict: bool
             "pandas wrote it as an index, write the frame with index=False"
         )
     records = Chunks(str(path), len(first), None, iter(()))
+    records.header = tuple(first) if has_header else None
     how |= {"chunksize": _rows(chunk_size, len(first))}
     if strict:
         how |= {"skiprows": int(has_header)}

@@ -50,8 +50,8 @@ class BudgetError(ValueError):
 class Budget:
     """A ledger that counts what is released within its block, and refuses what exceeds it.
 
-    Each private fit, sketch or release within the block draws on the ledger before it reads the
-    data: fits in all threads of this process, refits, `partial_fit`, and each fit of a
+    Each private fit, sketch or release within the block draws on the ledger before it releases
+    anything: fits in all threads of this process, refits, `partial_fit`, and each fit of a
     scikit-learn search. A fit that would exceed the limit raises `BudgetError`. (A search with
     ``error_score`` other than ``"raise"`` turns that into a score of nan; nothing is released.)
 
@@ -308,6 +308,12 @@ class Budget:
         entries = self._entries if self.path is None else _read(self.path)._entries
         entries = (*entries, self._counted(guarantee))
         spent, after = self._cost(entries[:-1]), self._cost(entries)
+        if math.isinf(after):
+            counts = "rho" if self.rho is not None else "guarantees without a delta"
+            raise BudgetError(
+                f"the ledger refuses this fit, which has not begun: it counts {counts}, and the "
+                f"fit's delta is {guarantee.delta:g}; begin a ledger with an epsilon and a delta"
+            )
         if not after <= self._limit * (1 + _ROUNDING):
             raise BudgetError(
                 f"the ledger refuses this fit, which has not begun: {self._unit} {spent:.6g} of "

@@ -13,6 +13,7 @@ designs that are balanced on purpose have them. So silence says nothing.
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -77,8 +78,8 @@ def is_standardised(X: np.ndarray) -> bool:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Any floats. False for fewer than three rows, and for NaN or infinite entries in the columns
-        that are read.
+        Any floats. False for fewer than three rows; entries that are NaN, which a
+        scaler passes over as well, are left out.
 
     Returns
     -------
@@ -97,9 +98,16 @@ def is_standardised(X: np.ndarray) -> bool:
     for i in range(n_features):
         column = X[:, (n_features // 2 + i) % n_features]  # borders of images are constant
         mean, square, is_constant = _moments(column)
+        n_entries = n_samples
+        if math.isnan(square):  # a copy, for columns with holes alone
+            column = column[~np.isnan(column)]
+            n_entries = len(column)
+            if n_entries < _FEWEST:
+                continue
+            mean, square, is_constant = _moments(column)
         if is_constant:
             continue
-        squares = np.array([square, square * n_samples / (n_samples - 1)])
+        squares = np.array([square, square * n_entries / (n_entries - 1)])
         # not "above": NaN is none either
         if not (abs(mean) <= _MEAN and (abs(squares - 1.0) <= 2.0 * _DEVIATION).any()):
             return False
