@@ -38,9 +38,13 @@ def images(n=40, n_classes=4, d=6, seed=0):
 
 def embedded_whole(model, X, y, query, label):
     """All iterates with every Laplacian made anew from all rows."""
+    return embedded(model, np.vstack([X, query]), np.append(y, label), len(y))
+
+
+def embedded(model, rows, labels, n_public):
+    """As `embedded_whole`, of rows of which the public ones are first."""
     is_code = model.variant == "code"
     width = {"paper": model.sigma, "code": model.sigma**2}[model.variant]
-    rows, labels = np.vstack([X, query]), np.append(y, label)
     floor = FLOORS[model.variant]
     start = model.start_
     Z = SMLQ(
@@ -53,7 +57,8 @@ def embedded_whole(model, X, y, query, label):
     for _ in range(model.n_iter):
         LY = np.zeros(Z.shape)
         if model.label_after_noise is False:
-            LY[:-1] = LabelLaplacian(y, model.variant, width).dot(Z[:-1])
+            public = slice(n_public)
+            LY[public] = LabelLaplacian(labels[public], model.variant, width).dot(Z[public])
         else:
             LY = LabelLaplacian(labels, model.variant, width).dot(Z)
         Z = Z + 0.5 * features.inverse_degrees[:, None] * (model.alpha * LY - features.dot(Z))
@@ -77,6 +82,38 @@ def test_one_row_update_is_the_full_recomputation(variant, label_after_noise):
         np.testing.assert_allclose(
             image, embedded_whole(model, X, y, query, label), rtol=1e-9, atol=1e-10
         )
+
+
+@pytest.mark.parametrize("label_after_noise", [None, False])
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_the_query_replaces_the_dummy_of_its_class(variant, label_after_noise, monkeypatch):
+    X, y = images()
+    queries, labels = images(5, seed=1)
+    labels = (labels + 2) % 4
+    model = PrivateMail(
+        3, variant=variant, label_after_noise=label_after_noise, obfuscate=True, init_scale=1.0,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    model._noise = replace(model._noise, sigma=1e-300)
+    dummies = model._rows.draw(5, np.random.default_rng(1))
+    assert (y[dummies] == np.arange(4)).all()
+    monkeypatch.setattr(model._rows, "draw", lambda n, rng: dummies[:n])
+    found = model.release(queries, labels)
+    for image, query, label, chosen in zip(found, queries, labels, dummies, strict=True):
+        rows = np.vstack([X, X[chosen]])
+        rows[len(X) + label] = query
+        whole = embedded(model, rows, np.append(y, np.arange(4)), len(X))
+        np.testing.assert_allclose(image, whole, rtol=1e-9, atol=1e-10)
+
+
+def test_dummies_are_uniform_among_the_images_of_a_class():
+    y = np.array([3, 1, 1, 8, 3, 5, 1])
+    X = np.random.default_rng(0).normal(size=(7, 3))
+    model = PrivateMail(variant="paper", obfuscate=True, random_state=0).fit(X, y)
+    drawn = model._rows.draw(3000, np.random.default_rng(0))
+    assert (y[drawn] == [1, 3, 5, 8]).all()
+    counts = np.bincount(drawn[:, 0], minlength=7)[[1, 2, 6]]
+    assert stats.chisquare(counts).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
@@ -281,6 +318,45 @@ def test_proved_sensitivity_is_not_passed(variant, n_public, sigma, alpha, most)
     found = found.reshape(len(found), -1)
     largest = max(np.linalg.norm(found - image, axis=1).max() for image in found)
     assert bound / most < largest < bound
+
+
+@pytest.mark.parametrize(("n_public", "n_classes"), [(6, 2), (20, 5), (100, 10)])
+@pytest.mark.parametrize(("variant", "sigma"), [("paper", 1.0), ("paper", 6.0), ("code", 6.0)])
+def test_an_exchange_of_the_query_stays_within_its_sensitivity(variant, sigma, n_public, n_classes):
+    """Two rows change, a query's and a dummy's, on the worst public sets of many."""
+    rng = np.random.default_rng(n_public)
+    y = np.arange(n_public) % n_classes
+    furthest = 0.0
+    for spread in (0.0, 0.0, 0.3, 3.0):
+        X = np.array([1.0, 0.0, 0.0]) + spread * rng.normal(size=(n_public, 3))
+        X = np.where(rng.random((n_public, 1)) < 0.5, X, -X)
+        model = PrivateMail(
+            variant=variant, sigma=sigma, obfuscate=True, init_scale=1.0, random_state=0
+        ).fit(X, y)
+        dummies = model._rows.draw(1, rng)
+        model._rows.draw = lambda n, rng, dummies=dummies: np.repeat(dummies, n, axis=0)
+        queries = np.vstack([np.eye(3), -np.eye(3), rng.normal(size=(20, 3))])
+        pairs = [(query, label) for query in queries for label in range(n_classes)]
+        images = model._rows.first_iterates(
+            model._weights(unit_rows(np.array([query for query, _ in pairs]))),
+            np.array([label for _, label in pairs]),
+            rng,
+        )
+        flat = images.reshape(len(images), -1)
+        changes = np.linalg.norm(flat[:, None] - flat, axis=2)
+        furthest = max(furthest, changes.max() / model.iterate_sensitivity())
+    assert 0.0 < furthest <= 1.0
+
+
+def test_dummies_leave_the_printed_form_private_and_not_the_released_code():
+    X, y = images(200, 10)
+    for variant, most in (("paper", 0.1), ("code", np.inf)):
+        stated = PrivateMail(
+            variant=variant, epsilon=1.0, obfuscate=True, random_state=0
+        ).fit(X, y).guarantee_  # fmt: skip
+        assert (stated.definition, stated.relation) == ("approximate", "replace-one")
+        assert stated.epsilon < most
+    assert stated.epsilon > 10  # a variance as a standard deviation
 
 
 def test_weighted_means_stay_within_the_bound():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privclust.embedding import PrivateMail, RetrievalClient, RetrievalServer
-from privclust.embedding._retrieval_protocol import Message, obfuscation_set
+from privclust.embedding._retrieval_protocol import Message
 from privclust.metrics.retrieval import nearest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "private_retrieval.py"
@@ -78,25 +78,32 @@ def test_public_images_start_where_the_server_starts_them():
 
 def test_the_query_goes_among_dummies():
     client, server = parties(variant="paper", obfuscate=True)
-    (x,), (label,) = images(1, seed=2)
-    places = set()
-    for _ in range(40):  # the query is at one place of 5 always with probability 5^-39
+    X, y = images(5, seed=2)
+    for x, label in zip(X, y, strict=True):
         message = client.ask(x, label, k=3)
         assert message.queries.shape == (5, 2)
         assert message.anchors.shape == (60, 2)
         reply = server.answer(message)
-        np.testing.assert_array_equal(client.read(reply), reply[client._place])
-        places.add(client._place)
-    assert len(places) > 1
+        np.testing.assert_array_equal(client.read(reply), reply[label])
 
 
-def test_dummies_are_of_every_other_class():
-    y = np.array([3, 1, 1, 8, 3, 5])
-    rng = np.random.default_rng(0)
-    drawn = [obfuscation_set(y, 3, rng) for _ in range(50)]
-    assert all(y[rows].tolist() == [1, 5, 8] for rows in drawn)
-    assert {int(rows[0]) for rows in drawn} == {1, 2}
-    assert len(obfuscation_set(y, 77, rng)) == 4
+@pytest.mark.parametrize("label_after_noise", [None, False])
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_order_labels_and_starts_tell_nothing(variant, label_after_noise):
+    """Where each class has one public image and it is the query, all queries have the same rows.
+
+    The message, up to rounding, is then the same too. A query that keeps a row of its own, with a
+    start of its own, sends another one.
+    """
+    X, y = images(5)
+    settings = {"variant": variant, "label_after_noise": label_after_noise, "init_scale": 1.0}
+    messages = []
+    for x, label in zip(X, y, strict=True):
+        model = PrivateMail(random_state=0, **settings)
+        messages.append(RetrievalClient(model, X, y, obfuscate=True).ask(x, label))
+    for message in messages[1:]:
+        np.testing.assert_allclose(message.queries, messages[0].queries, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(message.anchors, messages[0].anchors, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +146,15 @@ def test_bad_input():
         RetrievalServer(PrivateMail(variant="paper"), *images(), *images(d=7))
     with pytest.raises(ValueError, match="obfuscate must be False"):
         RetrievalClient(PrivateMail(random_state=0), *images(), obfuscate=True)
-    unused = PrivateMail(variant="paper", label_after_noise=False, random_state=0)
-    with pytest.raises(ValueError, match="which class has no dummy tells the query's label"):
-        RetrievalClient(unused, *images(), obfuscate=True)
+    hidden, _ = parties(variant="paper", obfuscate=True)
+    with pytest.raises(ValueError, match="y must lie in the range of public labels"):
+        hidden.ask(np.ones(8), 7)
+    X, y = images()
+    gap = RetrievalClient(
+        PrivateMail(variant="paper", random_state=0), X, np.where(y == 3, 2, y), obfuscate=True
+    )
+    with pytest.raises(ValueError, match="y must be labels of public images with obfuscate=True"):
+        gap.ask(X[0], 3)
 
 
 @pytest.mark.parametrize("variant", ["sound", "paper", "code"])

@@ -16,6 +16,7 @@ from privclust.core.fixed_point import SUM_BITS, FixedPoint, unit_margin
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.embedding._discriminants import discriminants
+from privclust.embedding._query_rows import ClassRows, QueryRow
 from privclust.embedding._smlq import (
     FLOORS,
     KERNELS,
@@ -25,19 +26,14 @@ from privclust.embedding._smlq import (
     checked_labels,
     kernel_in_place,
     kernel_width,
-    label_matrix,
     unit_rows,
 )
-from privclust.embedding._smlq_kernels import first_iterate, later_iterates, series_terms
-from privclust.embedding._smlq_sensitivity import (
-    proved_sensitivity,
-    sensitivity_bound,
-    weighted_mean_diameter,
-)
+from privclust.embedding._smlq_kernels import later_iterates, series_terms
+from privclust.embedding._smlq_sensitivity import sensitivity_bound, weighted_mean_diameter
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
-from privclust.privacy.noise import is_seeded, noise_source
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import caveats_of_bounds, private_records, validated
 from privclust.privacy.sensitivity import Sensitivity
 
@@ -46,12 +42,12 @@ _LEAST_NOISE, _LARGEST_NOISE = 1e-150, 1e150  # of noise whose squares are ordin
 _MAX_LABELS = 4096  # weights between all labels are held as a matrix
 _LARGEST_EXPONENT = 80.0  # exp(-80) is a normal number in float32
 _LABEL_LEAK = (
-    "the query's label, which is private, is used again in the iterations after the noise "
-    "(Algorithm 1 calls them post-processing)"
+    "the query's label, which is private, is used again in the iterations after the noise, which "
+    "without Algorithm 1's dummies are no post-processing"
 )
-_PROOF_OF_ONE_QUERY = (
+_OTHER_PROOF = (
     "the printed proof of Theorem 2 bounds a squared norm and uses it as the norm; this statement "
-    "rests on a bound for one query and the public set at hand instead"
+    "rests on a bound for an exchange of the query instead"
 )
 
 
@@ -72,11 +68,14 @@ class PrivateMail(LabelledEmbedding):
     standard deviation (so that results depend on `init_scale`), the released embedding and every
     later iterate rescaled to Frobenius norm :math:`\sqrt n`.
 
-    In both the query's private label is in :math:`L_Y` *after* the noise: with that, nothing is
-    guaranteed. ``label_after_noise=False`` is the same algorithm without the leak: the query then
-    has a row and column of zeros in :math:`L_Y`, later iterates are post-processing, and the
-    guarantee is that of the noise, by a sensitivity proved for the public set at hand
-    (`iterate_sensitivity`) rather than by Theorem 2.
+    ``obfuscate=True`` is Algorithm 1 whole: a row for each class follows the public ones, in the
+    order of the classes, the query in its own class's and a random public image, a dummy, in each
+    other. :math:`L_Y` is then the same for every query, later iterates are post-processing, and the
+    guarantee is that of the noise, by a sensitivity proved for an exchange of the query
+    (`iterate_sensitivity`) rather than by Theorem 2. Without dummies, as in the released code, the
+    query's label is in :math:`L_Y` *after* the noise, and nothing is guaranteed.
+    ``label_after_noise=False`` takes it out: the query (with dummies, all class rows) then has a
+    row and column of zeros in :math:`L_Y`, and the guarantee is that of the noise again.
 
     **variant="sound"**: the query's label is never used. ``released="feature"``: features of
     norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
@@ -111,6 +110,8 @@ class PrivateMail(LabelledEmbedding):
     label_after_noise : bool or None
         Whether iterates after the noise use the query's label. None: as printed and released;
         with ``"sound"`` it cannot be.
+    obfuscate : bool
+        Whether the query goes among dummies; not with ``"sound"``, which needs none.
     released : {"feature", "embedding"}
         Of the variant ``"sound"``.
     start_seed : int
@@ -127,7 +128,8 @@ class PrivateMail(LabelledEmbedding):
     guarantee_ : privclust.privacy.Guarantee
         Of one query's release.
     start_ : ndarray of shape (n_public + 1, n_components)
-        Q; the query is last. Not for the discriminants.
+        Q; the query is last. With dummies (n_public + n_classes, n_components). Not for the
+        discriminants.
     classes_ : ndarray
         Public labels.
     n_features_in_ : int
@@ -149,6 +151,9 @@ class PrivateMail(LabelledEmbedding):
     >>> printed = PrivateMail(variant="paper", random_state=0).fit(X, y)
     >>> printed.release(X[:1], y[:1]).shape, printed.guarantee_.definition
     ((1, 61, 2), 'none')
+    >>> whole = PrivateMail(variant="paper", obfuscate=True, random_state=0).fit(X, y)
+    >>> whole.release(X[:1], y[:1]).shape, whole.guarantee_.definition
+    ((1, 63, 2), 'approximate')
     """
 
     _constraints: ClassVar = {**PARAMETERS, "delta": DELTA, "start_seed": Integer(0)}
@@ -166,6 +171,7 @@ class PrivateMail(LabelledEmbedding):
         delta: float = 1e-5,
         variant: Literal["sound", "paper", "code"] = "sound",
         label_after_noise: bool | None = None,
+        obfuscate: bool = False,
         released: Literal["feature", "embedding"] = "feature",
         start_seed: int = 0,
         random_state: RandomState = None,
@@ -180,6 +186,7 @@ class PrivateMail(LabelledEmbedding):
         self.delta = delta
         self.variant = variant
         self.label_after_noise = label_after_noise
+        self.obfuscate = obfuscate
         self.released = released
         self.start_seed = start_seed
         self.random_state = random_state
@@ -209,7 +216,7 @@ class PrivateMail(LabelledEmbedding):
         self._check_parameters(len(X))
         self._source = noise_source(self.random_state)
         self.classes_ = np.unique(y)
-        self._public, self._y = unit_rows(X), y
+        self._public, self._y = self._scaled(X), y
         if self.variant == "sound" and self.released == "feature":
             self._map = discriminants(self._public, y, self.n_components)
             self.sensitivity_ = 2.0
@@ -234,13 +241,14 @@ class PrivateMail(LabelledEmbedding):
         -------
         ndarray
             With ``"sound"`` of shape (n_queries, n_components). Else of shape (n_queries,
-            n_public + 1, n_components): the embedding after the last iterate, the query last; at
-            1,000 public images 16 kB a query.
+            n_public + 1, n_components): the embedding after the last iterate, the query last; with
+            dummies n_public + n_classes, the query in the place of its class in `classes_`.
 
         Raises
         ------
         ValueError
-            If X is not as described, or labels are missing or out of the public range.
+            If X is not as described, or labels are missing, out of the public range or, with
+            dummies, not among public ones.
         """
         check_is_fitted(self)
         X = private_records(self, X, dtype=[np.float64, np.float32], reset=False)
@@ -250,9 +258,9 @@ class PrivateMail(LabelledEmbedding):
         if self.variant == "sound":
             return self._release_map(self.public_map(X))
         embeddings = np.empty((len(X), *self.start_.shape))
-        kernel = np.empty((len(self._y) + 1,) * 2)
+        kernel = np.empty((len(self.start_),) * 2)
         for rows in gen_batches(len(X), _BLOCK_QUERIES):
-            embeddings[rows] = self._embed(unit_rows(X[rows]), labels[rows], kernel)
+            embeddings[rows] = self._embed(self._scaled(X[rows]), labels[rows], kernel)
         return embeddings
 
     def _release_map(self, images):
@@ -298,9 +306,11 @@ class PrivateMail(LabelledEmbedding):
         return 0.5 * means / weights.sum(axis=1, keepdims=True)
 
     def iterate_sensitivity(self, unit: float = 1.0) -> float:
-        """Return how far a query can move the first iterate, as proved for this public set.
+        """Return how far another query can move the first iterate, as proved.
 
-        The guarantee with ``label_after_noise=False`` rests on it, not on Theorem 2.
+        Guarantees of the printed and the released form rest on it, not on Theorem 2. Without
+        dummies it is for this public set; with them, where an exchange of the query exchanges two
+        rows, for any.
 
         Parameters
         ----------
@@ -320,16 +330,14 @@ class PrivateMail(LabelledEmbedding):
         check_is_fitted(self)
         if self.variant == "sound":
             raise ValueError("variant: got 'sound'; only 'paper' and 'code' embed public images")
-        return proved_sensitivity(
-            self._degrees, self._products.T / unit, self.start_ / unit, self._y, self._values,
-            alpha=self.alpha, width=self._width, variant=self.variant,
-        )  # fmt: skip
+        return self._rows.sensitivity(unit)
 
     def _prepare_kernel(self):
         """Draw the start and sum up the kernel of public images."""
         default = KERNELS.get(self.variant, "sigma")
         self._width = kernel_width(self.sigma, self.kernel or default)
-        shape = (len(self._y) + 1, self.n_components or 2)
+        n, n_rows = len(self._y), len(self.classes_) if self.obfuscate else 1
+        shape = (n + n_rows, self.n_components or 2)
         self.start_ = np.random.default_rng(self.start_seed).normal(
             scale=self.init_scale, size=shape
         )
@@ -342,21 +350,29 @@ class PrivateMail(LabelledEmbedding):
             self._least = math.exp(-4.0 / self._width)
             self.sensitivity_ = 0.5 * weighted_mean_diameter(self.start_[:-1], self._least)
             return
-        features = FeatureLaplacian(self._public, self._width)
-        self._degrees, products = features.degrees, features.kernel_dot(self.start_[:-1])
-        self._columns = np.ascontiguousarray(self.start_.T)
-        self._products = np.ascontiguousarray(products.T)
-        self._series = series_terms(*self._columns.shape)
+        self._series = series_terms(*self.start_.shape[::-1])
         self._values = self._label_values()
-        self._matrix = label_matrix(self._values, self.variant, self._width)
+        kind, images = self._public_kernel()
+        self._rows = kind(
+            images, self._y, self._values, self.start_,
+            alpha=self.alpha, width=self._width, variant=self._label_kernel(),
+        )  # fmt: skip
         self.sensitivity_ = sensitivity_bound(
-            len(self._y),
+            n + n_rows - 1,
             self.alpha,
             self.sigma,
             len(self._values),
             float(np.linalg.norm(self.start_)),
             self.variant,
         )
+
+    def _public_kernel(self):
+        """Return the rows that a query adds, and the public kernel as they want it."""
+        if not self.obfuscate:
+            return QueryRow, FeatureLaplacian(self._public, self._width)
+        kernel = self._weights(self._public).astype(np.float64)
+        np.fill_diagonal(kernel, 1.0)
+        return ClassRows, kernel
 
     def _label_values(self):
         """Return all labels that a query may have."""
@@ -389,19 +405,13 @@ class PrivateMail(LabelledEmbedding):
         """Return released embeddings (m, n_public + 1, k) of some queries."""
         weights = self._weights(X).astype(np.float64, copy=False)
         is_code, floor = self.variant == "code", FLOORS[self.variant]
-        classes = np.append(np.searchsorted(self._values, self._y), 0)
-        columns = np.empty((len(X), *self._columns.shape))
-        for row, label, image in zip(weights, labels, columns, strict=True):
-            classes[-1] = label
-            first_iterate(
-                row, self._degrees, self._products, self._columns, classes, self._matrix,
-                is_code, self.alpha, floor, image,
-            )  # fmt: skip
+        rng = unprotected_generator(self._source)
+        columns = self._rows.first_iterates(weights, labels, rng)
         columns = self._noise.release(columns, self._source)
         for label, image in zip(labels, columns, strict=True):
-            classes[-1] = label if self._uses_label() else -1
+            classes = self._rows.classes(label if self._uses_label() else None)
             later_iterates(
-                image, self.n_iter, self._width, classes, self._matrix, is_code, self.alpha,
+                image, self.n_iter, self._width, classes, self._rows.matrix, is_code, self.alpha,
                 floor, is_code, self._series, kernel,
             )  # fmt: skip
         return np.swapaxes(columns, 1, 2)
@@ -428,7 +438,20 @@ class PrivateMail(LabelledEmbedding):
             raise ValueError(
                 f"y must lie in the range of public labels, {self._values[0]} to {self._values[-1]}"
             )
+        if self.obfuscate and not np.isin(y, self.classes_).all():
+            raise ValueError(
+                "y must be labels of public images with obfuscate=True: a query whose class has no "
+                "dummy would be told by its place"
+            )
         return y - self._values[0]
+
+    def _scaled(self, X):
+        """Return rows as kernels take them: of norm 1, as printed."""
+        return unit_rows(X)
+
+    def _label_kernel(self):
+        """Return which weights labels have, see `label_matrix`."""
+        return self.variant
 
     def _uses_label(self):
         """Return whether iterates after the noise know the query's label."""
@@ -450,12 +473,12 @@ class PrivateMail(LabelledEmbedding):
             name, proof = "embedding of query and public set", "Theorem 2"
         bound = Sensitivity(self.sensitivity_, "l2", Neighbours.REPLACE_ONE, proof)
         self._noise = priced = Gaussian(bound, self.noise_scale_)
-        if self._uses_label():
+        if self._uses_label() and not self.obfuscate:
             flaw = _LABEL_LEAK
         elif self.variant != "sound":
             moved = self.iterate_sensitivity()
             priced = self._noise.against(replace(bound, value=moved))
-            caveats = (_PROOF_OF_ONE_QUERY,)
+            caveats = (_OTHER_PROOF,)
         self.guarantee_ = Guarantee.of(
             [priced.statement(name, flaw=flaw)],
             "approximate",
@@ -477,6 +500,8 @@ class PrivateMail(LabelledEmbedding):
                 "label_after_noise must be False or None with variant='sound', which never uses "
                 "the query's label"
             )
+        if self.variant == "sound" and self.obfuscate:
+            raise ValueError("obfuscate must be False with variant='sound', which needs no dummies")
         if self.n_components is not None and self.n_components > n_public:
             raise ValueError(
                 f"n_components must be at most the size of the public set, {n_public}, got "

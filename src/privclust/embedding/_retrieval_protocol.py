@@ -15,7 +15,6 @@ from privclust.embedding._alignment import align
 from privclust.embedding._privatemail import PrivateMail
 from privclust.embedding._smlq import SMLQ, checked_labels
 from privclust.metrics.retrieval import nearest
-from privclust.privacy.noise import is_seeded
 
 _GALLERY_STREAM = 1  # of the server's own start, beside the public one
 
@@ -102,11 +101,11 @@ class RetrievalClient:
     X_public : array-like of shape (n_public, n_features)
     y_public : array-like of shape (n_public,)
     obfuscate : bool
-        Whether the query goes among dummies (Algorithm 1): one public image of every other class,
-        in random order. They hide nothing from a server that knows the public images, all but the
-        noise being public; with ``variant="sound"`` there is nothing to hide and they are refused.
-        With ``label_after_noise=False`` as well: which class has no dummy tells the query's label,
-        which the guarantee of the release does not provide for.
+        Whether the query goes among dummies (P_r of Algorithm 1), a public image of every other
+        class, in the order of the classes: labels and order are then the same for every query, and
+        with ``variant="paper"`` the noise hides which row is not public (see `PrivateMail`). k
+        images come back for each class. With ``variant="code"`` the noise is too small for that.
+        With ``"sound"`` there is nothing to hide and dummies are refused.
 
     Attributes
     ----------
@@ -139,18 +138,12 @@ class RetrievalClient:
         *,
         obfuscate: bool = False,
     ) -> None:
-        if obfuscate and model.variant == "sound":
-            raise ValueError(
-                "obfuscate must be False with variant='sound', whose release needs no dummies"
-            )
-        if obfuscate and model.label_after_noise is False:
-            raise ValueError(
-                "obfuscate must be False with label_after_noise=False: which class has no dummy "
-                "tells the query's label"
-            )
-        self._X, self._y = np.asarray(X_public), checked_labels(y_public, "y_public")
-        self._obfuscate = obfuscate
-        self.model_ = clone(model).fit(self._X, self._y)
+        y_public = checked_labels(y_public, "y_public")
+        model = clone(model)
+        if obfuscate:
+            model.set_params(obfuscate=True)
+        self._n_public = len(y_public)
+        self.model_ = model.fit(np.asarray(X_public), y_public)
         self._place = 0
 
     def ask(self, x: ArrayLike, label: int | None = None, *, k: int = 8) -> Message:
@@ -178,20 +171,12 @@ class RetrievalClient:
             raise ValueError(f"x must be one image's features, a vector, got shape {x.shape}")
         if self.model_.variant == "sound":
             return Message(self.model_.release(x[None]), None, k)
-        n_public = len(self._y)
         if label is None:
             raise ValueError(f"label is missing, and variant={self.model_.variant!r} needs it")
-        if not self._obfuscate:
-            rows = self.model_.release(x[None], [label])[0]
-            return Message(rows[n_public:], rows[:n_public], k)
-        rng = np.random.default_rng()  # an order that nobody can repeat; it protects nothing more
-        chosen = obfuscation_set(self._y, label, rng)
-        model = clone(self.model_).set_params(random_state=self._noise_seed())
-        model.fit(np.vstack([self._X, self._X[chosen]]), np.append(self._y, self._y[chosen]))
-        rows = model.release(x[None], [label])[0]
-        order = rng.permutation(len(chosen) + 1)
-        self._place = int(np.argmax(order == len(chosen)))
-        return Message(rows[n_public:][order], rows[:n_public], k)
+        rows = self.model_.release(x[None], [label])[0]
+        if self.model_.obfuscate:
+            self._place = int(np.searchsorted(self.model_.classes_, label))
+        return Message(rows[self._n_public :], rows[: self._n_public], k)
 
     def read(self, reply: np.ndarray) -> np.ndarray:
         """Return the neighbours of the query itself, from the reply to the last message.
@@ -206,11 +191,6 @@ class RetrievalClient:
         ndarray of shape (k,)
         """
         return np.asarray(reply)[self._place]
-
-    def _noise_seed(self):
-        """Return where the noise of another fit is to come from."""
-        source = self.model_._source
-        return source if is_seeded(source) else None
 
 
 class RetrievalServer:
@@ -291,7 +271,7 @@ class RetrievalServer:
         Parameters
         ----------
         released : ndarray
-            Of `PrivateMail.release`.
+            Of `PrivateMail.release`; of a release among dummies, public rows and the query's.
 
         Returns
         -------
@@ -332,19 +312,3 @@ class RetrievalServer:
                 )
             queries = align(message.anchors, self.anchors_).apply(queries)
         return nearest(queries, self.gallery_, message.k)
-
-
-def obfuscation_set(y_public: np.ndarray, label: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the rows of one random public image of every class but one (P_r of Algorithm 1).
-
-    They come in order of the classes of `y_public`: `label` is the query's class, which has no
-    dummy.
-
-    Examples
-    --------
-    >>> obfuscation_set(np.array([4, 4, 2, 7]), 4, np.random.default_rng(0)).tolist()
-    [2, 3]
-    """
-    others = [value for value in np.unique(y_public) if value != label]
-    rows = [rng.choice(np.flatnonzero(y_public == value)) for value in others]
-    return np.array(rows, dtype=np.int64)

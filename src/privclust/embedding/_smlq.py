@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import ClassVar, Literal, Self
 
@@ -287,8 +288,14 @@ def checked_labels(y, name: str = "y") -> np.ndarray:
 
 
 def label_matrix(values: np.ndarray, variant: str, width: float) -> np.ndarray:
-    """Return weights between labels, or their distances for the released code, shape (C, C)."""
+    """Return weights between labels, or their distances for the released code, shape (C, C).
+
+    With ``"one-hot"`` the weights are those of unit vectors in place of numbers: a reading of the
+    paper, which has integers.
+    """
     distances = np.abs(values[:, None] - values).astype(np.float64)
+    if variant == "one-hot":
+        distances = math.sqrt(2.0) * (distances > 0)
     return distances if variant == "code" else np.exp(-(distances**2) / width)
 
 

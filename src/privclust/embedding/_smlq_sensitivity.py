@@ -372,6 +372,54 @@ def proved_sensitivity(
     return 0.5 * math.sqrt(float((public**2).sum()) + query_change**2)
 
 
+def exchanged_sensitivity(
+    start: np.ndarray, labelled: np.ndarray, n_classes: int, width: float
+) -> float:
+    r"""Return how far an exchange of the query can move Algorithm 1's first iterate.
+
+    Rows are n public images and then one of each of C classes, in their order: the query in its
+    own class's row, a dummy, drawn from public images, in each other. A draw of a dummy for *every*
+    class, the query's too, is independent of the query; given it, the query (x, c) exchanged for
+    (x', c') changes two rows at most, c from x to its dummy and c' from its dummy to x' (one, if
+    c = c'), and no label: :math:`L_Y`, and so :math:`\ell = \alpha L_Y Q`, is the same for every
+    query. A bound that holds whatever the other rows are holds for each draw, hence for their
+    mixture; and iterates after the noise, which use its output and :math:`L_Y`, are
+    post-processing.
+
+    Let row a alone change, among N with features of norm 1 and kernel values in [e, 1],
+    :math:`e = e^{-4 / h}`. For another row i let d be its degree without a, in
+    :math:`[(N - 2) e, N - 2]`, m the mean of Q that it has without a, and w its weight to a:
+
+    .. math:: 2 Z_i = Q_i + Q_a + \frac{\ell_i + d (m - Q_a)}{d + w}.
+
+    Two values of w differ in the quotient by at most
+    :math:`(1 - e) (|\ell_i| + d R_a) / ((d + e)(d + 1))`, :math:`R_a` being the largest distance
+    from :math:`Q_a` to the box of the rows of Q; :math:`1 / ((d + e)(d + 1))` falls in d, and
+    :math:`d / ((d + e)(d + 1))` does from :math:`\sqrt e` on. The row's own iterate is
+    :math:`2 Z_a = Q_a + \ell_a / D + \sum_j p_j Q_j` with :math:`D \in [(N - 1) e, N - 1]` and a
+    weighted mean (`weighted_mean_diameter`). Rows add up in squares; two rows change one after the
+    other, so that the sum of the two largest such bounds is enough.
+
+    `start` (N, k) is Q, `labelled` (N, k) is l. In the units of the start; infinite where e is 0.
+    """
+    n, least = len(start), math.exp(-_DIAMETER_SQUARED / width)
+    if least == 0.0:
+        return math.inf
+    norms, low, high = np.linalg.norm(labelled, axis=1), start.min(axis=0), start.max(axis=0)
+    degree = (n - 2) * least
+    turned = max(degree, math.sqrt(least))
+    by_label = norms / ((degree + least) * (degree + 1.0))
+    by_start = turned / ((turned + least) * (turned + 1.0))
+    moves = []
+    for a in range(n - n_classes, n):
+        reach = np.linalg.norm(np.maximum(high - start[a], start[a] - low))
+        rows = (1.0 - least) * (by_label + reach * by_start)
+        rows[a] = norms[a] * (1.0 / least - 1.0) / (n - 1)
+        rows[a] += weighted_mean_diameter(np.delete(start, a, axis=0), least)
+        moves.append(0.5 * float(np.linalg.norm(rows)))
+    return math.fsum(sorted(moves)[-2:])
+
+
 def _quotient_change(numerators, least, most):
     """Return a bound on the change of u / v over all u (axis 0) and v in [least, most]."""
     extents = numerators.max(axis=0) - numerators.min(axis=0)

@@ -32,9 +32,18 @@ GUARDED = (
     "label_response",
 )
 RECALL = (*PUBLISHED, *LEVELS, *GUARDED)
-WEAK = {"mail": np.inf, "code": np.inf, "pca": np.inf, "pca_gaussian": np.inf}
+ALL = (*RECALL, "mail_bare")
+WEAK = {"code": np.inf, "pca": np.inf, "pca_gaussian": np.inf}
 WEAK |= {"projection": 50.0, "code_unlabelled": 400.0}
-CONTROL = ("mail", "mail_unlabelled", "code", "code_unlabelled")
+CONTROL = ("mail", "mail_bare", "mail_unlabelled", "code", "code_unlabelled")
+READINGS = (
+    "integer",
+    "one_hot",
+    "integer_shuffled",
+    "one_hot_shuffled",
+    "integer_private",
+    "one_hot_private",
+)
 ITERATES = ("iterates", "iterates_code", "iterates_unsupervised", "iterates_random")
 SETTINGS = ("smlq", "client", "mail", "mail_unlabelled", "code")
 DEFAULTS = {"n_components": 2, "alpha": 0.6, "sigma": 6.0}
@@ -72,7 +81,7 @@ def results_of(tables, arrays=None, printed=None, target="t"):
 
 def level_of(method, epsilon, trial):
     """Recall that tells the method, the point and the trial apart."""
-    return 0.1 + 0.02 * RECALL.index(method) + 0.001 * np.log10(epsilon) + 0.0001 * trial
+    return 0.1 + 0.02 * ALL.index(method) + 0.001 * np.log10(epsilon) + 0.0001 * trial
 
 
 def recall_table(methods, epsilons, n_trials, source="made", shift=0.0):
@@ -102,7 +111,7 @@ def recalls(epsilons, n_trials, source="made"):
 
 def leaks(epsilons, n_trials):
     tables = {
-        "privatemail_cifar100": recall_table(RECALL, epsilons, n_trials),
+        "privatemail_cifar100": recall_table(ALL, epsilons, n_trials),
         "privatemail_control": recall_table(CONTROL, epsilons, n_trials, shift=0.01),
     }
     return results_of(tables)
@@ -187,6 +196,24 @@ def bounds(n_trials):
     return results_of({"privatemail_sensitivity": table})
 
 
+def readings(sigmas, n_trials, kernels=("sigma", "sigma^2", "2 sigma^2")):
+    """Recall is sigma / 100 plus the method's place; what is private is not defined below 1."""
+
+    def found(method, point, trial):
+        recall = point["sigma"] / 100 + 0.1 * READINGS.index(method) + 0.0001 * trial
+        if method.endswith("_private") and point["sigma"] < 1:
+            recall = np.nan
+        return {"recall_8": recall, "best_8": recall, "gap_7": 0.0, "chance_8": 0.08}
+
+    points = [
+        {"is_unit": u, "kernel": k, "sigma": s, "n_images": 1000, "n_public_images": 900}
+        for u in (True, False)
+        for k in kernels
+        for s in sigmas
+    ]
+    return results_of({"privatemail_readings": trials_table(READINGS, points, n_trials, found)})
+
+
 def without_control(results):
     """The experiments of the table of settings."""
     return results_of({n: t for n, t in results.trials.items() if not n.endswith("_control")})
@@ -207,6 +234,7 @@ DRAWINGS = {
     "fig6": recalls(EPSILONS, 6),
     "fig7": alignment([10.0**power for power in range(-2, 7)], 2),
     "leak": leaks(EPSILONS, 6),
+    "readings": readings((0.1, 1.0, 6.0), 6),
     "sensitivity": bounds(3),
 }
 SPARSE = {
@@ -216,6 +244,7 @@ SPARSE = {
     "fig6": recalls((0.1,), 1),
     "fig7": alignment((0.1,), 1, n_public=2),
     "leak": leaks((0.1,), 1),
+    "readings": readings((6.0,), 1, ("sigma",)),
     "sensitivity": bounds(1),
 }
 
@@ -404,15 +433,15 @@ def test_each_panel_varies_one_setting_with_the_others_at_their_defaults():
 
 def test_what_is_not_private_at_its_budget_is_dashed_and_no_privacy_dotted():
     axes = standard("fig6").figure.axes
-    assert len(axes) == 6
-    for axis in axes[:3]:
+    assert len(axes) == 12  # each row once more, near chance
+    for axis in axes[:6]:
         curves = at_points(axis, 3)
         for method in PUBLISHED:
-            expected = "-" if method == "dsne" else "--"
+            expected = "-" if method in ("mail", "dsne") else "--"
             assert curves[method.upper()].get_linestyle() == expected, method
         for method in LEVELS:
             assert lines_named(axis)[method.upper()].get_linestyle() == ":"
-    for axis in axes[3:]:
+    for axis in axes[6:]:
         curves = at_points(axis, 3)
         for method in GUARDED:
             expected = "--" if method == "code_unlabelled" else "-"
@@ -423,7 +452,7 @@ def test_what_is_not_private_at_its_budget_is_dashed_and_no_privacy_dotted():
 
 def test_recall_against_epsilon_beside_ceiling_and_chance():
     drawing = standard("fig6")
-    for axis, methods in zip(drawing.figure.axes[::3], (PUBLISHED, GUARDED), strict=True):
+    for axis, methods in zip(drawing.figure.axes[::6], (PUBLISHED, GUARDED), strict=True):
         named = lines_named(axis)
         for method in methods:
             expected = [level_of(method, e, 2.5) for e in EPSILONS]
@@ -440,24 +469,32 @@ def test_recall_against_epsilon_beside_ceiling_and_chance():
     assert not (drawing.table["experiment"] == "privatemail_control").any()
 
 
+def test_each_reading_has_its_panel_and_what_is_not_defined_is_left_out():
+    drawing = standard("readings")
+    axes = drawing.figure.axes
+    assert len(axes) == 6
+    for axis in axes:
+        named = lines_named(axis)
+        np.testing.assert_allclose(named["INTEGER"].get_xdata(), [0.1, 1.0, 6.0])
+        np.testing.assert_allclose(named["ONE_HOT_PRIVATE"].get_xdata(), [1.0, 6.0])
+    assert len(drawing.table) == 6 * 3 * len(READINGS) * 4
+
+
 # --- the leak, and tables ------------------------------------------------------------------------
 
 
 def test_panels_of_the_leak_cross_features_with_the_label():
     axes = standard("leak").figure.axes
-    for axis, method in zip(axes, ("mail", "code"), strict=True):
+    for axis, methods in zip(axes, privatemail._LEAKS.values(), strict=True):
         named = lines_named(axis)
         for features, shift in (("real", 0.0), ("class-free", 0.01)):
-            told = (
-                ("label after the noise", method, "--"),
-                ("no such label", f"{method}_unlabelled", "-"),
-            )
-            for label, own, dash in told:
+            for own, (label, _, dash) in methods.items():
                 line = named[f"{features} features, {label}"]
                 expected = [level_of(own, e, 2.5) + shift for e in EPSILONS]
                 np.testing.assert_allclose(line.get_ydata(), expected)
                 assert line.get_linestyle() == dash
-        colors = [named[f"{f} features, no such label"].get_color() for f in ("real", "class-free")]
+        last = "no dummies, no label"
+        colors = [named[f"{f} features, {last}"].get_color() for f in ("real", "class-free")]
         assert not same_color(*colors)
 
 

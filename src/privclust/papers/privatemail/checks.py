@@ -10,7 +10,7 @@ import numpy as np
 from privclust.embedding import align, search_sensitivity, sensitivity_constant
 from privclust.metrics.retrieval import hit_ranks
 from privclust.papers.privatemail.data import method_for, task_for, task_of
-from privclust.papers.privatemail.methods import GalleryServer
+from privclust.papers.privatemail.methods import GalleryServer, sent_for
 from privclust.pipeline.runner import TrialData, TrialStreams
 
 _SHOWN = 1500  # gallery images of a scatter plot, at most
@@ -77,7 +77,7 @@ def fit_alignment(
     model = method_for(estimator, params, data, streams).fit(task.X_public, task.y_public)
     server = GalleryServer(model, task)
     queries = task.spaced(_ALIGNED)
-    released = model.release(task.X_gallery[queries], task.client_labels(queries))
+    released = sent_for(model, task, queries)
     aligned = align(released[:, :-1], server.anchors_).apply(released)
     return {
         "anchors": server.anchors_,

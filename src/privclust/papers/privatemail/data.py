@@ -77,11 +77,14 @@ def retrieval_trial(
     """Random public images of the training part, and the whole test part as the gallery.
 
     The point has ``n_public``, the most public images; ``delta``; and settings of methods by their
-    names: ``alpha``, ``sigma``, ``n_components``, ``init_scale``, ``n_iter``. The data set is a
+    names: ``alpha``, ``sigma``, ``n_components``, ``init_scale``, ``n_iter``. It may have
+    ``n_gallery``, for so many evenly spaced images of the test part. The data set is a
     feature set: ``X``, ``y``, ``train`` and, for methods on them, ``pixels``. Extra: ``settings``,
     the point; ``labels`` of public images and gallery; and of both ``deep`` and ``pixels``.
     """
     train, gallery = np.flatnonzero(dataset["train"]), np.flatnonzero(~dataset["train"])
+    n_gallery = min(point.get("n_gallery", len(gallery)), len(gallery))
+    gallery = gallery[np.linspace(0, len(gallery) - 1, n_gallery).astype(np.int64)]
     if len(train) < 2 or len(gallery) < 2:
         raise ConfigError(
             f"dataset: got {len(train)} training and {len(gallery)} test images; there may be 2 or "

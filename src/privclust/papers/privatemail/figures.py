@@ -73,8 +73,20 @@ _BOUNDS = {
     "with √M: mean": ("root_ratio", "mean"),
     "least with √M": ("root_ratio", "min"),
 }
-_LEAKS = {"mail": "as printed", "code": "as released"}
-_FEATURES = {"real": (PALETTE[1], "o"), "class-free": (PALETTE[0], "s")}
+_LEAKS = {
+    "as printed": {
+        "mail": ("Algorithm 1", "o", "-"),
+        "mail_bare": ("no dummies", "s", "--"),
+        "mail_unlabelled": ("no dummies, no label", "^", ":"),
+    },
+    "as released": {
+        "code": ("no dummies", "s", "--"),
+        "code_unlabelled": ("no dummies, no label", "^", ":"),
+    },
+}
+_FEATURES = {"real": PALETTE[1], "class-free": PALETTE[0]}
+_NEAR_CHANCE = 0.1  # of recall: within it the second scale shows lines apart
+_KERNEL_WIDTHS = {"sigma": "eq. (2): σ", "sigma^2": "σ²", "2 sigma^2": "eq. (11): 2σ²"}
 _PRINTED = {
     "sigma": "σ",
     "alpha": "α",
@@ -169,14 +181,14 @@ def fig3(results: Results) -> Drawing:
 
 def fig5(results: Results) -> Drawing:
     """Figure 5: Recall@8 against k, alpha and sigma, one at a time about Table 2."""
-    parts, n_rows = [], len(results.trials)
+    parts, n_rows = [], len(_by_data_set(results))
     with canvas(_WIDTH, 1.6 + 2.5 * n_rows, results.trials) as figure:
         axes = figure.subplots(n_rows, len(SWEEPS), squeeze=False, sharey="row", sharex="col")
-        for panels, (name, trials) in zip(axes, results.trials.items(), strict=True):
+        for panels, (name, trials) in zip(axes, _by_data_set(results).items(), strict=True):
             for axis, varied in zip(panels, SWEEPS, strict=True):
                 part = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
                 mean_curves(axis, part, varied, list(results.styles), results.styles)
-                axis.set_xscale("linear")
+                axis.set_xscale("log" if varied == "sigma" else "linear")
                 if varied == "n_components":
                     axis.set_xscale("log", base=2)
                     axis.set_xticks(sorted(part[varied].unique()))
@@ -195,11 +207,56 @@ def fig5(results: Results) -> Drawing:
         caption(
             figure,
             f"{_mean_of(results)}; the two other settings as in Table 2, ε = {epsilon:g}. Dashed: "
-            "the query's label is used after the noise, without a guarantee. Dotted: no noise.",
+            "the query's label is used after the noise, without a guarantee. Dotted: no noise. Up "
+            "to σ = 1 SMLQ is alone: where σ is smaller yet, Theorem 2 bounds nothing.",
         )
     table = pd.concat(parts, ignore_index=True)
     order = ["experiment", "method", "label", "axis", "value", "metric", "n", "mean", "std", "se"]
     return Drawing(figure, table[order])
+
+
+def _by_data_set(results: Results) -> dict[str, pd.DataFrame]:
+    """Return the trials on each data set under the name of its first experiment."""
+    names: dict[str, list[str]] = {}
+    for name in results.trials:
+        names.setdefault(_data_set(name), []).append(name)
+    return {
+        first: pd.concat([results.trials[name] for name in (first, *others)], ignore_index=True)
+        for first, *others in names.values()
+    }
+
+
+def readings(results: Results) -> Drawing:
+    """Recall@8 against sigma under each reading: norm of features, kernel width, labels."""
+    ((name, trials),) = results.trials.items()
+    axes_of = ["is_unit", "kernel", "sigma"]
+    table = statistics({name: trials}, axes_of, ["recall_8", "best_8", "gap_7", "chance_8"])
+    recalls = table[(table["metric"] == "recall_8") & table["mean"].notna()]
+    kernels = [kernel for kernel in _KERNEL_WIDTHS if kernel in set(trials["kernel"])]
+    norms = {True: "features of norm 1", False: "features as they are"}
+    with canvas(_WIDTH, 6.6, results.trials) as figure:
+        axes = figure.subplots(len(norms), len(kernels), squeeze=False, sharex=True, sharey=True)
+        for panels, (is_unit, title) in zip(axes, norms.items(), strict=True):
+            for axis, kernel in zip(panels, kernels, strict=True):
+                is_here = (recalls["is_unit"] == is_unit) & (recalls["kernel"] == kernel)
+                part = recalls[is_here]
+                mean_curves(axis, part, "sigma", list(results.styles), results.styles)
+                axis.set_xscale("log")
+                chance(axis, trials["chance_8"].mean())
+                axis.set_title(f"{title}; width {_KERNEL_WIDTHS[kernel]}")
+            panels[0].set_ylabel("Recall@8")
+        recall_scale(axes[0, 0], recalls["mean"].max())
+        for axis in axes[-1]:
+            axis.set_xlabel("σ")
+        named_below(figure, axes[0, 0], _WIDTH)
+        caption(
+            figure,
+            f"{_mean_of(results)}; CIFAR-100, {int(trials['n_images'].iloc[0])} gallery and "
+            f"{int(trials['n_public_images'].iloc[0])} public images, five iterates. Shuffled: "
+            "features dealt to other images, so that recall is the labels'. PrivateMail: Algorithm "
+            "1 at ε = 10, where Theorem 2 bounds anything.",
+        )
+    return Drawing(figure, table)
 
 
 def fig6(results: Results) -> Drawing:
@@ -207,8 +264,8 @@ def fig6(results: Results) -> Drawing:
     tables = {name: t for name, t in results.trials.items() if "features" in set(t["method"])}
     metrics = ["recall_8", "chance_8", "ceiling_8", "guaranteed_epsilon"]
     table = statistics(without_infinite_guarantees(tables), ["epsilon"], metrics)
-    with canvas(_WIDTH, 9.4, tables) as figure:
-        top, bottom = figure.subfigures(2, 1, height_ratios=[1.12, 1.0])
+    with canvas(_WIDTH, 14.0, tables) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.1, 1.0])
         styles = _lines_as_measured(results.styles, tables)
         published = _recall_row(top, tables, table, styles, _AS_PUBLISHED, _WITHOUT_PRIVACY)
         guarded = _recall_row(bottom, tables, table, styles, (*_GUARANTEED, *results.own))
@@ -219,12 +276,12 @@ def fig6(results: Results) -> Drawing:
             for panel in (axis, below):
                 recall_scale(panel, highest)
             axis.set_title(_data_set(name))
-            below.set_xlabel("privacy budget, ε")
         caption(
             top,
             f"As published. {_mean_of(results)}. Solid: (ε, δ)-private for the query, features and "
             "label; dashed: not, or by a weaker guarantee; dotted: without privacy. Shaded: above "
-            "what any (ε, δ)-private query can have.",
+            "what any (ε, δ)-private query to which 9 images come back can have; to the printed "
+            "form 9 of each class do. Second row: the same near chance, at a scale of its own.",
         )
         caption(
             bottom,
@@ -249,18 +306,28 @@ def _recall_row(
     methods: Sequence[str],
     lines: Sequence[str] = (),
 ) -> Sequence[Axes]:
-    """Draw Recall@8 against epsilon on each data set, with its ceiling and chance."""
-    axes = figure.subplots(1, len(tables), squeeze=False)[0]
-    for axis, (name, trials) in zip(axes, tables.items(), strict=True):
+    """Draw Recall@8 against epsilon on each data set, and near chance once more; return the first.
+
+    Its ceiling and chance are beside it.
+    """
+    axes = figure.subplots(2, len(tables), squeeze=False)
+    for panels, (name, trials) in zip(axes.T, tables.items(), strict=True):
         part = table[table["experiment"] == name]
         recall = part[part["metric"] == "recall_8"]
-        ceiling(axis, trials)
-        levels(axis, recall, lines, styles)
-        mean_curves(axis, recall, "epsilon", methods, styles)
-        chance(axis, part.loc[part["metric"] == "chance_8", "mean"].mean())
-    axes[0].set_ylabel("Recall@8")
-    named_below(figure, axes[0], _WIDTH)
-    return axes
+        level = part.loc[part["metric"] == "chance_8", "mean"].mean()
+        for axis in panels:
+            ceiling(axis, trials)
+            levels(axis, recall, lines, styles)
+            mean_curves(axis, recall, "epsilon", methods, styles)
+            chance(axis, level)
+        means = recall.loc[recall["method"].isin([*methods, *lines]), "mean"]
+        near = [level, *means[(means - level).abs() < _NEAR_CHANCE]]
+        panels[1].set_ylim(min(near) - 0.01, max(near) + 0.01)
+        panels[1].set_xlabel("privacy budget, ε")
+    for axis, label in zip(axes[:, 0], ("Recall@8", "Recall@8, near chance"), strict=True):
+        axis.set_ylabel(label)
+    named_below(figure, axes[0, 0], _WIDTH)
+    return axes[0]
 
 
 def fig7(results: Results) -> Drawing:
@@ -345,33 +412,36 @@ def leak(results: Results) -> Drawing:
     control = next(name for name in results.trials if name.endswith("_control"))
     metrics = ["recall_8", "chance_8", "ceiling_8"]
     table = statistics(results.trials, ["epsilon"], metrics)
-    table = table[table["method"].isin([*_LEAKS, *(f"{method}_unlabelled" for method in _LEAKS)])]
+    table = table[table["method"].isin([name for part in _LEAKS.values() for name in part])]
     recalls = table[table["metric"] == "recall_8"]
-    with canvas(_WIDTH * 0.85, 4.6, results.trials) as figure:
+    with canvas(_WIDTH, 5.2, results.trials) as figure:
         axes = figure.subplots(1, len(_LEAKS), sharey=True)
-        for axis, (method, title) in zip(axes, _LEAKS.items(), strict=True):
-            methods = {method: "label after the noise", f"{method}_unlabelled": "no such label"}
+        for axis, (title, methods) in zip(axes, _LEAKS.items(), strict=True):
             kept = table[table["method"].isin(methods)]
             ceiling(axis, results.trials[control])
             for experiment in results.trials:
                 features = "class-free" if experiment == control else "real"
+                names = {
+                    name: f"{features} features, {text}" for name, (text, *_) in methods.items()
+                }
                 curves = recalls[recalls["experiment"] == experiment]
-                curves = curves.assign(
-                    label=f"{features} features, " + curves["method"].map(methods)
-                )
-                look = _FEATURES[features]
-                styles = {name: MethodStyle(*look, results.styles[name].dash) for name in methods}
+                curves = curves.assign(label=curves["method"].map(names))
+                styles = {
+                    name: MethodStyle(_FEATURES[features], marker, dash)
+                    for name, (_, marker, dash) in methods.items()
+                }
                 mean_curves(axis, curves, "epsilon", list(methods), styles)
             chance(axis, kept.loc[kept["metric"] == "chance_8", "mean"].mean())
             axis.set(title=title, xlabel="privacy budget, ε")
         recall_scale(axes[0], recalls["mean"].max())
         axes[0].set_ylabel("Recall@8, CIFAR-100")
-        named_below(figure, axes[0], 0.85 * _WIDTH)
+        named_below(figure, axes[0], _WIDTH)
         caption(
             figure,
             f"{_mean_of(results)}. Class-free features know nothing of the image. Dashed: iterates "
-            "after the noise use the query's true label. Shaded: above what any (ε, δ)-private "
-            "query can have.",
+            "after the noise use the query's label where it is private. Shaded: above what any "
+            "(ε, δ)-private query that gets 9 images back can have; among dummies, as printed, it "
+            "gets 9 of each class.",
         )
     return Drawing(figure, table)
 

@@ -24,7 +24,7 @@ from privclust.embedding import (
     unit_rows,
 )
 from privclust.features import pca_features
-from privclust.papers.privatemail.data import claimed, task_of
+from privclust.papers.privatemail.data import RetrievalTask, claimed, task_of
 from privclust.pipeline.runner import TrialData, TrialStreams
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
@@ -135,9 +135,23 @@ class PrivateMailSearch(PrivateMail):
         server = GalleryServer(self, task)
         queries = task.spaced(task.n_queries)
         batches = np.split(queries, range(_BATCH, len(queries), _BATCH))
-        released = (self.release(task.X_gallery[b], task.client_labels(b)) for b in batches)
-        located = np.concatenate([server.locate(batch) for batch in released])
+        located = np.concatenate([server.locate(sent_for(self, task, b)) for b in batches])
         return task.ranks(located, server.gallery_, queries) | _guaranteed(self.guarantee_)
+
+
+def sent_for(model: PrivateMail, task: RetrievalTask, queries: np.ndarray) -> np.ndarray:
+    """Return what is released for some gallery images: public rows and the query's own, the last.
+
+    Among dummies the client keeps the answer to its own row alone.
+    """
+    labels = task.client_labels(queries)
+    if not model.obfuscate:
+        return model.release(task.X_gallery[queries], labels)
+    places = np.abs(labels[:, None] - model.classes_).argmin(axis=1)  # of the nearest class drawn
+    rows = model.release(task.X_gallery[queries], model.classes_[places])
+    n_public = len(task.y_public)
+    own = rows[np.arange(len(rows)), n_public + places]
+    return np.concatenate([rows[:, :n_public], own[:, None]], axis=1)
 
 
 class DSNESearch(DPdSNE):

@@ -101,6 +101,29 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     }
 
 
+def evaluate_reading(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Recall under one reading, not a number where the printed noise is not defined.
+
+    ``recall_8``: Recall@8 at the point's ``n_iter``, or what a private query has; ``best_8``: the
+    largest after the start; ``gap_7``: how far that of iterate 7 is from that of the last;
+    ``chance_8``; ``gain_8``: recall less chance.
+    """
+    ranks, last = outputs["ranks"], data.extra["settings"]["n_iter"]
+    if not ranks.size:
+        names = ("recall_8", "best_8", "gap_7", "chance_8", "gain_8")
+        return dict.fromkeys(names, math.nan)
+    recalls = (ranks < 8).mean(axis=1)
+    recall = float(recalls[last if len(recalls) > 1 else 0])
+    chance = chance_of(data.y, outputs["queries"], 8)
+    return {
+        "recall_8": recall,
+        "best_8": float(recalls[1:].max()) if len(recalls) > 1 else recall,
+        "gap_7": float(abs(recalls[7] - recalls[-1])) if len(recalls) > 7 else math.nan,
+        "chance_8": chance,
+        "gain_8": recall - chance,
+    }
+
+
 def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Theorem 2's bound beside the worst pair of neighbours.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection, unit_rows
@@ -11,6 +13,8 @@ from privclust.privacy.audit import vectorised
 _AXES = np.eye(2)
 _LABELS = 10, 80  # each of half of the public images
 _SMALL_DELTA = 1e-5
+_LITTLE_NOISE = 1e9  # an epsilon at which noise is next to none
+_N_AVERAGED = 200  # releases, each with dummies of its own
 
 
 def _public_set():
@@ -21,43 +25,76 @@ def _public_set():
 class PrintedMail(AuditCase):
     """PrivateMail as printed or as released by its authors: one query.
 
-    With the label in the iterates after the noise, two queries of the same features and labels 10
-    and 80 are told apart by where the query lies between the public images of either label.
-    Without it the queries have opposite features too.
-    `label_after_noise=False` is the same algorithm without that leak.
+    Without dummies and with the label in the iterates after the noise, two queries of the same
+    features and labels 10 and 80 are told apart by where the query lies between the public images
+    of either label. Without that label, and among dummies, which Algorithm 1 has, the queries have
+    opposite features too. Among dummies an exchange of the query exchanges two rows: attacked is
+    where either lies, how far the two are from the public images, and what differs without noise.
     """
 
     delta = _SMALL_DELTA
     draws, least_draws = 60_000, 3_000
 
-    def __init__(self, variant: str = "paper", label_after_noise: bool = True) -> None:
-        self.claimant = variant
+    def __init__(
+        self, variant: str = "paper", label_after_noise: bool = True, obfuscate: bool = False
+    ) -> None:
+        # the paper has dummies; to leave them out is the code's, to leave the label out a repair
+        is_repaired = variant == "paper" and not label_after_noise
+        self.claimant = variant if obfuscate else "ours" if is_repaired else "code"
         # the code's noise is the square of what is needed, which is far below 1
-        self.is_sound = variant == "paper" and not label_after_noise
+        self.is_sound = variant == "paper" and (obfuscate or not label_after_noise)
         self._settings = {
             "n_components": 10, "variant": variant, "label_after_noise": label_after_noise,
-            **self.budget,
+            "obfuscate": obfuscate,
         }  # fmt: skip
         self._public, self._labels = _public_set()
         x = self._public[2]
         self.data = x, _LABELS[0]
-        self.neighbour = (x if label_after_noise else -x), _LABELS[1]
+        is_leaking = label_after_noise and not obfuscate
+        self.neighbour = (x if is_leaking else -x), _LABELS[1]
         self.statistic = vectorised("between_labels", self._between_labels)
+        if obfuscate:
+            without_noise = (
+                self._released(data, 0, _LITTLE_NOISE, _N_AVERAGED).mean(axis=0)
+                for data in (self.data, self.neighbour)
+            )
+            difference = np.subtract(*without_noise)
+            self.statistic = [
+                self.statistic,
+                vectorised("other_row", partial(self._between_labels, row=-2)),
+                vectorised("difference", lambda outputs: _projections(outputs, difference)),
+                vectorised("rows_apart", lambda outputs: _lengths(outputs[:, -1] - outputs[:, -2])),
+            ]
 
     def many(self, data, rng, n):
         """Return n released embeddings of the query and the public images."""
-        model = PrivateMail(random_state=rng, **self._settings).fit(self._public, self._labels)
+        return self._released(data, rng, self.epsilon, n)
+
+    def _released(self, data, random_state, epsilon, n):
+        """Return n releases at a budget; the query, or the class rows, are last."""
+        model = PrivateMail(
+            random_state=random_state, epsilon=epsilon, delta=self.delta, **self._settings
+        ).fit(self._public, self._labels)
         x, label = data
         return model.release(np.repeat(x[None], n, axis=0), np.full(n, label))
 
-    def _between_labels(self, outputs):
-        """Where the query lies on the way from one label's images to the other's: 0 to 1."""
-        first, second = (
-            outputs[:, :-1][:, self._labels == label].mean(axis=1) for label in _LABELS
-        )
+    def _between_labels(self, outputs, row=-1):
+        """Where a row lies on the way from one label's images to the other's: 0 to 1."""
+        public = outputs[:, :N_PUBLIC]
+        first, second = (public[:, self._labels == label].mean(axis=1) for label in _LABELS)
         way = second - first
-        along_way = np.einsum("ij,ij->i", outputs[:, -1] - first, way)
+        along_way = np.einsum("ij,ij->i", outputs[:, row] - first, way)
         return along_way / np.einsum("ij,ij->i", way, way)
+
+
+def _projections(outputs, direction):
+    """Return releases along a direction."""
+    return np.einsum("ijk,jk->i", outputs, direction)
+
+
+def _lengths(rows):
+    """Return Euclidean lengths."""
+    return np.linalg.norm(rows, axis=1)
 
 
 class SoundMail(AuditCase):

@@ -251,6 +251,34 @@ class MailIterate(SensitivityCase):
         return np.append(row[:-1] / norm, np.clip(np.round(row[-1]), 0, self._LAST_LABEL))
 
 
+class MailExchange(SensitivityCase):
+    """The first iterate of Algorithm 1, the query exchanged and with it two rows: the bound here.
+
+    A row is a feature and, in its last entry, a label. Dummies are the first image of each class.
+    """
+
+    d, n_rows = 4, 1
+    trials, least_trials = 4_000, 500
+    _LAST_LABEL = 9
+
+    def __init__(self) -> None:
+        self._X, self._y = _public_images()
+        model = PrivateMail(variant="paper", obfuscate=True, random_state=0).fit(self._X, self._y)
+        self._start = model.start_ / model.init_scale
+        self.bound = model.iterate_sensitivity(model.init_scale)
+
+    def function(self, rows):
+        """Return the iterate."""
+        classes, first = np.unique(self._y, return_index=True)
+        of_classes = self._X[first]
+        of_classes[round(rows[0, -1])] = rows[0, :-1]
+        X, y = np.vstack([self._X, of_classes]), np.append(self._y, classes)
+        return SMLQ(n_iter=1, init=self._start).fit(X, y).embedding_
+
+    draw_record = MailIterate.draw_record
+    project = MailIterate.project
+
+
 class TheoremTwo(SensitivityCase):
     """Theorem 2 of PrivateMail: a record more, by the arrangements and the climb made for it."""
 
@@ -375,6 +403,7 @@ STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "mail_feature": ("PrivateMail sound: discriminants", MailStatistic),
     "mail_embedding": ("PrivateMail sound: embedding", partial(MailStatistic, "embedding")),
     "mail_iterate": ("PrivateMail: first iterate, the bound proved here", MailIterate),
+    "mail_exchange": ("PrivateMail: Algorithm 1, an exchange of the query", MailExchange),
     "mail_theorem": ("PrivateMail: Theorem 2, a record added", TheoremTwo),
 }
 """What is searched, by name: how it is called, and what makes the case."""

@@ -1,0 +1,134 @@
+"""The rows that a query adds to the public ones: its own, or one of each class (Algorithm 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust.embedding._smlq import FLOORS, LabelLaplacian, label_matrix
+from privclust.embedding._smlq_kernels import first_iterate
+from privclust.embedding._smlq_sensitivity import exchanged_sensitivity, proved_sensitivity
+
+
+class QueryRow:
+    """The query alone, after the public rows.
+
+    Parameters
+    ----------
+    features : FeatureLaplacian
+        Of public images.
+    y : ndarray of shape (n,)
+        Public labels.
+    values : ndarray
+        All labels that a query may have, in order.
+    start : ndarray of shape (n_rows, k)
+        Q, of public rows and those of the query.
+    """
+
+    def __init__(self, features, y, values, start, *, alpha, width, variant) -> None:
+        self._y, self._values, self._start = y, values, start
+        self._alpha, self._width, self._variant = alpha, width, variant
+        self._columns = np.ascontiguousarray(start.T)
+        self.matrix = label_matrix(values, variant, width)
+        self._degrees = features.degrees
+        self._products = np.ascontiguousarray(features.kernel_dot(start[: len(y)]).T)
+        self._classes = np.append(np.searchsorted(values, y), 0)
+
+    def classes(self, label: int | None) -> np.ndarray:
+        """Return all rows' labels as places in `values`, -1 for no label, which `label` may be."""
+        self._classes[-1] = -1 if label is None else label
+        return self._classes
+
+    def first_iterates(self, weights, labels, rng) -> np.ndarray:
+        """Return first iterates (m, k, n_rows), transposed.
+
+        `weights` (m, n) are kernels of the queries and public images, `labels` (m,) places in
+        `values`.
+        """
+        columns = np.empty((len(weights), *self._columns.shape))
+        for row, label, image in zip(weights, labels, columns, strict=True):
+            first_iterate(
+                row, self._degrees, self._products, self._columns, self.classes(label),
+                self.matrix, self._variant == "code", self._alpha, FLOORS[self._variant], image,
+            )  # fmt: skip
+        return columns
+
+    def sensitivity(self, unit: float) -> float:
+        """Return how far another query moves the first iterate, in that unit."""
+        return proved_sensitivity(
+            self._degrees, self._products.T / unit, self._start / unit, self._y, self._values,
+            alpha=self._alpha, width=self._width, variant=self._variant,
+        )  # fmt: skip
+
+
+class ClassRows:
+    """A row of each class: the query in its own class's, a dummy in each other.
+
+    Rows come in the order of the classes and start from the same rows of Q, whatever the query is,
+    so that neither their order nor their labels depend on it.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n, n)
+        Of public images, 1 on its diagonal: a dummy is as near to itself as can be.
+    y, values, start
+        See `QueryRow`.
+    """
+
+    def __init__(self, kernel, y, values, start, *, alpha, width, variant) -> None:
+        self._kernel, self._start, self._width = kernel, start, width
+        self._columns = np.ascontiguousarray(start.T)
+        self._floor, self._n_public = FLOORS.get(variant, 0.0), len(y)
+        self.matrix = label_matrix(values, variant, width)
+        present, places = np.unique(y, return_inverse=True)
+        labels = np.append(y, present)
+        self._labelled = alpha * LabelLaplacian(labels, variant, width).dot(start)
+        self._classes = np.searchsorted(values, labels)
+        self._unlabelled = self._classes.copy()
+        self._unlabelled[len(y) :] = -1
+        self._by_class, self._counts = np.argsort(places, kind="stable"), np.bincount(places)
+        self._first = np.cumsum(self._counts) - self._counts
+        others = kernel.copy()
+        np.fill_diagonal(others, 0.0)
+        self._degrees, self._products = others.sum(axis=1), self._columns[:, : len(y)] @ others
+
+    def classes(self, label: int | None) -> np.ndarray:
+        """Return all rows' labels as places in `values`; for None, class rows have none."""
+        return self._unlabelled if label is None else self._classes
+
+    def draw(self, n_queries: int, rng: np.random.Generator) -> np.ndarray:
+        """Return a random public image of each class for each query, (n_queries, C)."""
+        places = rng.random((n_queries, len(self._counts))) * self._counts
+        return self._by_class[self._first + places.astype(np.int64)]
+
+    def first_iterates(self, weights, labels, rng) -> np.ndarray:
+        """As of `QueryRow`; a dummy of the query's class is drawn as well, and not used."""
+        columns = np.empty((len(weights), *self._columns.shape))
+        places = np.searchsorted(self._classes[self._n_public :], labels)
+        dummies = self.draw(len(weights), rng)
+        for row, chosen, place, image in zip(weights, dummies, places, columns, strict=True):
+            self._first_iterate(row, chosen, place, image)
+        return columns
+
+    def _first_iterate(self, weights, dummies, place, out):
+        """Write one query's first iterate to `out`."""
+        n = self._n_public
+        public = self._kernel[dummies]
+        among = public[:, dummies]
+        public[place] = weights
+        among[place] = among[:, place] = weights[dummies]
+        np.fill_diagonal(among, 0.0)
+        degrees = np.concatenate(
+            [self._degrees + public.sum(axis=0), public.sum(axis=1) + among.sum(axis=1)]
+        )
+        out[:, :n] = self._products + self._columns[:, n:] @ public
+        out[:, n:] = self._columns[:, :n] @ public.T + self._columns[:, n:] @ among
+        out += self._labelled.T - degrees * self._columns
+        out *= 0.5 / np.where(degrees > 0.0, degrees, self._floor or np.inf)
+        out += self._columns
+
+    def sensitivity(self, unit: float) -> float:
+        """Return how far another query moves the first iterate, in that unit."""
+        n_classes = len(self._counts)
+        return exchanged_sensitivity(
+            self._start / unit, self._labelled / unit, n_classes, self._width
+        )
