@@ -196,19 +196,25 @@ def bounds(n_trials):
     return results_of({"privatemail_sensitivity": table})
 
 
-def readings(sigmas, n_trials, kernels=("sigma", "sigma^2", "2 sigma^2")):
+def readings(sigmas, n_trials, widths=("sigma", "sigma^2", "2 sigma^2")):
     """Recall is sigma / 100 plus the method's place; what is private is not defined below 1."""
 
     def found(method, point, trial):
         recall = point["sigma"] / 100 + 0.1 * READINGS.index(method) + 0.0001 * trial
         if method.endswith("_private") and point["sigma"] < 1:
             recall = np.nan
-        return {"recall_8": recall, "best_8": recall, "gap_7": 0.0, "chance_8": 0.08}
+        return {
+            "recall_8": recall,
+            "best_8": recall,
+            "gap_7": 0.0,
+            "chance_8": 0.08,
+            "density": 1.0,
+        }
 
     points = [
-        {"is_unit": u, "kernel": k, "sigma": s, "n_images": 1000, "n_public_images": 900}
-        for u in (True, False)
-        for k in kernels
+        {"reading": f"{u}, {k}", "sigma": s, "n_images": 1000, "n_public_images": 900}
+        for u in ("unit", "raw")
+        for k in widths
         for s in sigmas
     ]
     return results_of({"privatemail_readings": trials_table(READINGS, points, n_trials, found)})
@@ -477,7 +483,7 @@ def test_each_reading_has_its_panel_and_what_is_not_defined_is_left_out():
         named = lines_named(axis)
         np.testing.assert_allclose(named["INTEGER"].get_xdata(), [0.1, 1.0, 6.0])
         np.testing.assert_allclose(named["ONE_HOT_PRIVATE"].get_xdata(), [1.0, 6.0])
-    assert len(drawing.table) == 6 * 3 * len(READINGS) * 4
+    assert len(drawing.table) == 6 * 3 * len(READINGS) * 5
 
 
 # --- the leak, and tables ------------------------------------------------------------------------

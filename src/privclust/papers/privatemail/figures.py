@@ -86,7 +86,8 @@ _LEAKS = {
 }
 _FEATURES = {"real": PALETTE[1], "class-free": PALETTE[0]}
 _NEAR_CHANCE = 0.1  # of recall: within it the second scale shows lines apart
-_KERNEL_WIDTHS = {"sigma": "eq. (2): σ", "sigma^2": "σ²", "2 sigma^2": "eq. (11): 2σ²"}
+_WIDTHS = {"sigma": "σ, eq. (2)", "sigma^2": "σ²", "2 sigma^2": "2σ², eq. (11)"}
+_NORMS = {"unit": "norm 1", "raw": "as they are"}
 _PRINTED = {
     "sigma": "σ",
     "alpha": "α",
@@ -229,21 +230,19 @@ def _by_data_set(results: Results) -> dict[str, pd.DataFrame]:
 def readings(results: Results) -> Drawing:
     """Recall@8 against sigma under each reading: norm of features, kernel width, labels."""
     ((name, trials),) = results.trials.items()
-    axes_of = ["is_unit", "kernel", "sigma"]
-    table = statistics({name: trials}, axes_of, ["recall_8", "best_8", "gap_7", "chance_8"])
+    metrics = ["recall_8", "best_8", "gap_7", "chance_8", "density"]
+    table = statistics({name: trials}, ["reading", "sigma"], metrics)
     recalls = table[(table["metric"] == "recall_8") & table["mean"].notna()]
-    kernels = [kernel for kernel in _KERNEL_WIDTHS if kernel in set(trials["kernel"])]
-    norms = {True: "features of norm 1", False: "features as they are"}
+    widths = [width for width in _WIDTHS if trials["reading"].str.endswith(f", {width}").any()]
     with canvas(_WIDTH, 6.6, results.trials) as figure:
-        axes = figure.subplots(len(norms), len(kernels), squeeze=False, sharex=True, sharey=True)
-        for panels, (is_unit, title) in zip(axes, norms.items(), strict=True):
-            for axis, kernel in zip(panels, kernels, strict=True):
-                is_here = (recalls["is_unit"] == is_unit) & (recalls["kernel"] == kernel)
-                part = recalls[is_here]
+        axes = figure.subplots(len(_NORMS), len(widths), squeeze=False, sharex=True, sharey=True)
+        for panels, (norm, title) in zip(axes, _NORMS.items(), strict=True):
+            for axis, width in zip(panels, widths, strict=True):
+                part = recalls[recalls["reading"] == f"{norm}, {width}"]
                 mean_curves(axis, part, "sigma", list(results.styles), results.styles)
                 axis.set_xscale("log")
                 chance(axis, trials["chance_8"].mean())
-                axis.set_title(f"{title}; width {_KERNEL_WIDTHS[kernel]}")
+                axis.set_title(f"features {title}, width {_WIDTHS[width]}")
             panels[0].set_ylabel("Recall@8")
         recall_scale(axes[0, 0], recalls["mean"].max())
         for axis in axes[-1]:

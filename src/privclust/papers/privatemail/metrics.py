@@ -12,6 +12,7 @@ from privclust.metrics.retrieval import recall_ceiling
 from privclust.pipeline.runner import TrialData
 
 DEPTHS = (1, 2, 4, 8, 16)
+_TABLE_2 = 6.0  # its sigma
 N_RETURNED = 9  # for Recall@8: a query that is left out of its answer comes back too
 _OBJECTIVE_TOLERANCE = 1e-9  # of the objective, in parts of its size
 
@@ -22,7 +23,8 @@ def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
     ``recall_k``: the part of queries with one of their class among the k nearest; ``miss_k``, 1
     less that. ``chance_8``: of a random order. ``ceiling_8``: the most that any method with the
     claimed (epsilon, delta) can have; ``excess_8``: recall less that, and ``slack_8`` its negative.
-    ``gain_8``: recall less chance. ``guaranteed_epsilon``: what the method's guarantee states.
+    ``gain_8``: recall less chance. ``lost_8``: 1 less the larger of recall and chance, since below
+    chance a random order does better. ``guaranteed_epsilon``: what the method's guarantee states.
     """
     ranks, queries = outputs["ranks"], outputs["queries"]
     recalls = {k: float((ranks < k).mean()) for k in DEPTHS}
@@ -36,6 +38,7 @@ def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
         "n_queries": float(len(ranks)),
         "chance_8": chance,
         "gain_8": recalls[8] - chance,
+        "lost_8": 1.0 - max(recalls[8], chance),
         "ceiling_8": ceiling,
         "excess_8": recalls[8] - ceiling,
         "slack_8": ceiling - recalls[8],
@@ -83,7 +86,8 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
 
     Arrays: ``recall``, Recall@8 from the start on; ``objective``, in parts of the start's size;
     ``shown`` and ``shown_labels``. Numbers: ``recall_8_<t>``; ``gap_5`` and ``gap_7``, how far
-    Recall@8 is from that of the last iterate; ``rises``, at how many of the steps the objective
+    Recall@8 is from that of the last iterate; ``gain``: the last's less that of the start, which is
+    random; ``rises``, at how many of the steps the objective
     grows by more than rounding.
     """
     recalls = (outputs["ranks"] < 8).mean(axis=1)
@@ -92,6 +96,7 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     values = {f"recall_8_{t}": float(recall) for t, recall in enumerate(recalls)}
     values |= {f"gap_{t}": float(abs(recalls[t] - recalls[-1])) for t in (5, 7) if t < len(recalls)}
     return values | {
+        "gain": float(recalls[-1] - recalls[0]),
         "rises": float((np.diff(objectives) > rounding).sum()),
         "growth": float(objectives[-1] / objectives[0]),
         "recall": recalls,
@@ -106,13 +111,24 @@ def evaluate_reading(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
 
     ``recall_8``: Recall@8 at the point's ``n_iter``, or what a private query has; ``best_8``: the
     largest after the start; ``gap_7``: how far that of iterate 7 is from that of the last;
-    ``chance_8``; ``gain_8``: recall less chance.
+    ``chance_8``; ``gain_8``: recall less chance; ``miss_8``: 1 less recall; ``density``: see
+    `privclust.papers.privatemail.readings.read_smlq`, and ``density_6`` that at sigma = 6 alone.
     """
     ranks, last = outputs["ranks"], data.extra["settings"]["n_iter"]
     if not ranks.size:
-        names = ("recall_8", "best_8", "gap_7", "chance_8", "gain_8")
+        names = (
+            "recall_8",
+            "best_8",
+            "gap_7",
+            "chance_8",
+            "gain_8",
+            "miss_8",
+            "density",
+            "density_6",
+        )
         return dict.fromkeys(names, math.nan)
     recalls = (ranks < 8).mean(axis=1)
+    density = float(outputs.get("density", math.nan))
     recall = float(recalls[last if len(recalls) > 1 else 0])
     chance = chance_of(data.y, outputs["queries"], 8)
     return {
@@ -121,6 +137,9 @@ def evaluate_reading(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
         "gap_7": float(abs(recalls[7] - recalls[-1])) if len(recalls) > 7 else math.nan,
         "chance_8": chance,
         "gain_8": recall - chance,
+        "miss_8": 1.0 - recall,
+        "density": density,
+        "density_6": density if float(outputs.get("sigma", math.nan)) == _TABLE_2 else math.nan,
     }
 
 

@@ -21,6 +21,7 @@ _WIDTHS = {
     "sigma^2": lambda sigma: sigma**2,
     "2 sigma^2": lambda sigma: 2.0 * sigma**2,
 }
+_VISIBLE = 1e-3
 _N_ITER = 10  # as in Figure 3
 _MOST_KEPT = 4  # matrices of distances: features as they are or of norm 1, dealt anew or not
 _kept: dict[bytes, np.ndarray] = {}
@@ -47,18 +48,20 @@ def read_smlq(
     data: TrialData,
     streams: TrialStreams,
     *,
+    reading: str,
     sigma: float,
-    is_unit: bool = True,
-    kernel: str = "sigma",
     labels: str = "integer",
     is_shuffled: bool = False,
     n_queries: int = 600,
 ) -> dict[str, np.ndarray]:
     """SMLQ under one reading, without privacy: gallery images look each other up at each iterate.
 
-    With `is_shuffled` features are dealt to other images, so that what is left is the labels'.
-    Returns ``ranks`` (11, n_queries) from the start on, and ``queries``.
+    A `reading` is "unit" or "raw" features and the kernels' width, as in "unit, sigma^2". With
+    `is_shuffled` features are dealt to other images, so that what is left is the labels'. Returns
+    ``ranks`` (11, n_queries) from the start on, ``queries``, ``sigma``, and ``density``: which part
+    of the feature kernel is above a thousandth of its largest entry.
     """
+    is_unit, width = _read(reading, sigma)
     task = task_of(data, "deep", streams)
     rng, n_public, queries = streams.get("init"), len(task.y_public), task.spaced(n_queries)
     X = _rows(task, is_unit)
@@ -66,46 +69,67 @@ def read_smlq(
         X = X[rng.permutation(len(X))]
     ranks = [
         task.ranks(rows[n_public:][queries], rows[n_public:], queries)["ranks"]
-        for rows in _iterates(X, task, data, rng, _WIDTHS[kernel](sigma), labels, _N_ITER)
+        for rows in _iterates(X, task, data, rng, width, labels, _N_ITER)
     ]
-    return {"ranks": np.array(ranks), "queries": queries} | claimed()
+    density = (np.exp(-_squares(X) / width) > _VISIBLE).mean()
+    numbers = {"density": density, "sigma": sigma}
+    return {
+        "ranks": np.array(ranks),
+        "queries": queries,
+        **{name: np.array(number) for name, number in numbers.items()},
+    } | claimed()
 
 
 def read_mail(
     data: TrialData,
     streams: TrialStreams,
     *,
+    reading: str,
     sigma: float,
     epsilon: float,
-    is_unit: bool = True,
-    kernel: str = "sigma",
     labels: str = "integer",
     n_queries: int = 300,
 ) -> dict[str, np.ndarray]:
-    """Algorithm 1 under one reading, with the printed noise; no ranks where that is not defined."""
+    """Algorithm 1 under one reading, with the printed noise.
+
+    There are no ranks where Theorem 2 bounds nothing, so that there is no noise to add, or where
+    features that are not of norm 1 have degrees so near to 0 that iterates overflow.
+    """
+    is_unit, width = _read(reading, sigma)
     task, settings = task_of(data, "deep", streams), data.extra["settings"]
     kept = ("alpha", "n_components", "init_scale", "n_iter", "delta")
     model = ReadingMail(
-        sigma=sigma, epsilon=epsilon, kernel=kernel, variant="paper", obfuscate=True,
-        random_state=streams.get("noise"), **{name: settings[name] for name in kept},
+        sigma=sigma, epsilon=epsilon, kernel=reading.partition(", ")[2], variant="paper",
+        obfuscate=True, random_state=streams.get("noise"),
+        **{name: settings[name] for name in kept},
     )  # fmt: skip
     model.is_unit, model.is_one_hot = is_unit, labels == "one-hot"
     queries = task.spaced(n_queries)
+    nothing = {"ranks": np.empty((1, 0)), "queries": queries[:0]}
     budget = claimed(epsilon, settings["delta"])
     try:
         model.fit(task.X_public, task.y_public)
     except ValueError as error:
         if "Theorem 2 bounds nothing" not in str(error):
             raise
-        return {"ranks": np.empty((1, 0)), "queries": queries[:0]} | budget
-    width, n_public = _WIDTHS[kernel](sigma), len(task.y_public)
+        return nothing | budget
+    n_public = len(task.y_public)
     X, rng = _rows(task, is_unit), streams.get("init")
     start = model.start_[:n_public]  # public images start where the client starts them
     *_, server = _iterates(X, task, data, rng, width, labels, settings["n_iter"], start)
-    released = sent_for(model, task, queries)
+    with np.errstate(over="ignore", invalid="ignore"):
+        released = sent_for(model, task, queries)
+    if not np.isfinite(released).all():
+        return nothing | budget
     located = align(released[:, :-1], server[:n_public]).apply(released[:, -1:])[:, 0]
     ranks = task.ranks(located, server[n_public:], queries)["ranks"]
     return {"ranks": ranks[None], "queries": queries} | budget
+
+
+def _read(reading: str, sigma: float) -> tuple[bool, float]:
+    """Return whether features have norm 1, and what kernels divide squared distances by."""
+    norm, _, kernel = reading.partition(", ")
+    return {"unit": True, "raw": False}[norm], _WIDTHS[kernel](sigma)
 
 
 def _rows(task: RetrievalTask, is_unit: bool) -> np.ndarray:
@@ -134,7 +158,9 @@ def _iterates(
     kernel = np.exp(-_squares(X) / width)
     np.fill_diagonal(kernel, 0.0)
     degrees = kernel.sum(axis=1)
-    halves = np.where(degrees > 0.0, 0.5 / np.where(degrees > 0.0, degrees, 1.0), 0.0)[:, None]
+    is_alone = degrees < np.finfo(float).tiny  # the pseudo-inverse leaves such a row where it is
+    halves = np.where(is_alone, 0.0, 0.5 / np.where(is_alone, 1.0, degrees))[:, None]
+    unit = max(halves.max(), 1.0)  # iterates are made in this unit
     of_labels = (weights @ np.bincount(classes))[classes][:, None]
     Z = rng.normal(size=(len(X), settings["n_components"]))
     if public_start is not None:
@@ -143,7 +169,8 @@ def _iterates(
     for _ in range(n_iter):
         sums = np.stack([np.bincount(classes, column) for column in Z.T], axis=1)
         by_labels = of_labels * Z - (weights @ sums)[classes]
-        Z = Z + halves * (settings["alpha"] * by_labels + kernel @ Z - degrees[:, None] * Z)
+        slope = settings["alpha"] * by_labels + kernel @ Z - degrees[:, None] * Z
+        Z = Z / unit + halves / unit * slope
         Z /= np.abs(Z).max()
         yield Z
 
