@@ -143,7 +143,8 @@ def main():
     model = PrivateMail(
         variant=arguments.variant, epsilon=arguments.epsilon, random_state=arguments.seed
     )
-    client = RetrievalClient(model, *public)
+    # the printed form goes among dummies; the released code has none
+    client = RetrievalClient(model, *public, obfuscate=arguments.variant == "paper")
     print(client.model_.guarantee_)
 
     spawn = multiprocessing.get_context("spawn")

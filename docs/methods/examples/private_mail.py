@@ -16,8 +16,10 @@ for epsilon in (1.0, 10.0, 100.0):
     print(f"epsilon {epsilon}: noise of deviation {noise:.2f} on a vector of norm 1")
 print(models[10.0].guarantee_)
 
-printed = PrivateMail(variant="paper", random_state=0).fit(X_public, y_public)
-print("as printed:", printed.guarantee_.definition)
+for obfuscate in (True, False):
+    printed = PrivateMail(variant="paper", obfuscate=obfuscate, random_state=0)
+    guarantee = printed.fit(X_public, y_public).guarantee_
+    print(f"as printed, {'with' if obfuscate else 'without'} dummies:", guarantee.definition)
 
 # %% picture
 import matplotlib.pyplot as plt
