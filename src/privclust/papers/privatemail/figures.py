@@ -87,7 +87,7 @@ _LEAKS = {
 _FEATURES = {"real": PALETTE[1], "class-free": PALETTE[0]}
 _NEAR_CHANCE = 0.1  # of recall: within it the second scale shows lines apart
 _WIDTHS = {"sigma": "σ, eq. (2)", "sigma^2": "σ²", "2 sigma^2": "2σ², eq. (11)"}
-_NORMS = {"unit": "norm 1", "raw": "as they are"}
+_NORMS = {"unit": "of norm 1", "raw": "as they are"}
 _PRINTED = {
     "sigma": "σ",
     "alpha": "α",
