@@ -549,7 +549,7 @@ def test_bad_data():
     model = PrivateMail(variant="paper", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="labels of the queries are missing"):
         model.release(X)
-    with pytest.raises(ValueError, match="range of public labels, 0 to 3, got 0 to 4"):
+    with pytest.raises(ValueError, match="range of public labels, 0 to 3"):
         model.release(X[:2], [0, 4])
     with pytest.raises(ValueError, match="one label for each of 40 queries, got 2"):
         model.release(X, [0, 1])
