@@ -17,9 +17,11 @@ from privclust.core.validation import NOT_NEGATIVE, Integer, Real, check_integer
 from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
+from privclust.segmentation._ssc import SSC
 
 __all__ = ["MTSC", "SBL"]
 
+_SSC_ALPHA, _SSC_TOL = 800.0, 5e-4  # of a start from SSC: its authors' weight for motions
 _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
 
@@ -37,8 +39,8 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         restart_floor: float = 0.2,
         components_per_cluster: int | None = None,
         n_annealing: int = 100,
-        tol: float = 1e-2,
-        max_iter: int = 150,
+        tol: float = 1e-4,
+        max_iter: int = 500,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(n_clusters, random_state=random_state)
@@ -58,7 +60,9 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         "tol": NOT_NEGATIVE,
     }
 
-    def _schedule(self, noise_unit):
+    ssc_start = False
+
+    def _schedule(self, noise_unit, n_samples):
         """Return the schedule of a run; SBL's, with W = I."""
         noise = noise_unit * np.geomspace(self.noise_start, self.noise_variance, self.n_annealing)
         return Schedule(noise, None, 1, self.max_iter, self.tol)
@@ -82,14 +86,23 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         if self.components_per_cluster is not None and self.n_clusters is None:
             raise ValueError("components_per_cluster needs n_clusters")
         X, noise_unit = self._coordinates(samples)
-        schedule = self._schedule(noise_unit)
+        schedule = self._schedule(noise_unit, X.shape[1])
         variances = np.full((X.shape[1], X.shape[1]), float(self.prior_variance))
         runs = [solve(X, schedule, variances)]
+        if self.ssc_start:
+            start = restart_variances(self._sparse_coefficients(samples), self.restart_floor)
+            runs.append(solve(X, schedule.last(), self.prior_variance * start))
         for _ in range(self.n_restarts):
             start = restart_variances(runs[-1].coefficients, self.restart_floor)
             runs.append(solve(X, schedule, self.prior_variance * start))
         self.restart_objectives_ = np.array([run.objective[-1] for run in runs])
         return self._keep(runs[int(np.argmin(self.restart_objectives_))])
+
+    def _sparse_coefficients(self, samples):
+        """Return Z of SSC: affine and with noise where X is projected, else its equality form."""
+        noisy = self.components_per_cluster is not None
+        alpha = _SSC_ALPHA if noisy else None
+        return SSC(1, alpha=alpha, affine=noisy, tol=_SSC_TOL).fit(samples.T).coefficients_
 
     def _keep(self, run):
         """Set the fitted attributes from the run that was chosen and return its coefficients."""
@@ -101,7 +114,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         self.n_iter_ = run.objective.size
         if not run.converged:
             warnings.warn(
-                f"an iteration still lowered the objective by more than tol={self.tol:g} per "
+                f"iterations still lowered the objective by more than tol={self.tol:g} per "
                 f"coefficient after max_iter={self.max_iter}",
                 ConvergenceWarning,
                 stacklevel=5,
@@ -143,10 +156,10 @@ class SBL(_EvidenceClusterer):
         trajectories of a rigid motion.
     n_annealing : int, default 100
         Iterations from `noise_start` to `noise_variance`.
-    tol : float, default 1e-2
-        After the annealing, stop when an iteration lowers the objective by at most this per
-        coefficient.
-    max_iter : int, default 150
+    tol : float, default 1e-4
+        After the annealing, stop when ten iterations lowered the objective by at most this per
+        coefficient and iteration.
+    max_iter : int, default 500
         Largest number of iterations of a run, at least `n_annealing`.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         For the k-means starts of the spectral clustering; the descent is deterministic.
@@ -166,8 +179,8 @@ class SBL(_EvidenceClusterer):
     objective_history_, noise_history_, weight_penalty_history_ : ndarray of shape (n_iter_,)
         Objective (16) at the start of each iteration of the run that was kept, and its nu and beta.
         Where these two stay the same the objective does not rise.
-    restart_objectives_ : ndarray of shape (n_restarts + 1,)
-        Last objective of each run.
+    restart_objectives_ : ndarray of shape (n_runs,)
+        Last objective of each run: from equal variances, from SSC if asked for, and the restarts.
     n_iter_ : int
         Iterations of the run that was kept.
 
@@ -202,7 +215,7 @@ class MTSC(_EvidenceClusterer):
     share their prior variances: task j mixes the precisions of all tasks with weights w_j on the
     simplex, which are learnt. Tasks of one subspace come to use the same samples, so that the
     affinity is dense within the clusters and empty between them. Minimises objective (16) of the
-    paper from a start and along a path that are ours (the paper's stood in a lost supplement).
+    paper from a start and along a path that are ours (the paper's stand in a supplement that is not at hand).
 
     Variances are in units of the mean squared norm of the samples, so that X may have any scale.
 
@@ -210,11 +223,15 @@ class MTSC(_EvidenceClusterer):
     ----------
     n_clusters : int or None, default None
         Number of clusters; None estimates it by the eigengap. The coefficients do not depend on it.
-    weight_penalty : float, default 20.0
-        beta of rho(W) = beta ||W||_F^2, positive: small values leave the tasks separate, large ones
-        make all tasks share one prior (see `effective_tasks_`).
+    weight_penalty : float, default 0.3
+        beta of rho(W) = beta ||W||_F^2 in units of n_samples, since what it is weighed against is a
+        sum over the samples; positive. Small values leave the tasks separate, large ones make all
+        tasks share one prior (see `effective_tasks_`).
     weight_penalty_start : float or None, default None
-        beta at the start of a geometric annealing to `weight_penalty`; None keeps beta fixed.
+        The same at the start of a geometric annealing to `weight_penalty`; None keeps it fixed.
+    ssc_start : bool, default False
+        Whether to descend from the two-step affinity of SSC as well, at the last noise variance.
+        SSC is affine and allows for noise where `components_per_cluster` is given.
     n_warmup : int, default 1
         Iterations, at least 1, before W first moves from the identity.
     noise_start, noise_variance : float, default 3e-2, 1e-6
@@ -227,7 +244,7 @@ class MTSC(_EvidenceClusterer):
         See `SBL`.
     components_per_cluster : int or None, default None
         See `SBL`.
-    n_annealing, tol, max_iter : default 100, 1e-2, 150
+    n_annealing, tol, max_iter : default 100, 1e-4, 500
         See `SBL`.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         For the k-means starts of the spectral clustering; the descent is deterministic.
@@ -267,8 +284,9 @@ class MTSC(_EvidenceClusterer):
         self,
         n_clusters: int | None = None,
         *,
-        weight_penalty: float = 20.0,
+        weight_penalty: float = 0.3,
         weight_penalty_start: float | None = None,
+        ssc_start: bool = False,
         n_warmup: int = 1,
         noise_start: float = 3e-2,
         noise_variance: float = 1e-6,
@@ -277,8 +295,8 @@ class MTSC(_EvidenceClusterer):
         restart_floor: float = 0.2,
         components_per_cluster: int | None = None,
         n_annealing: int = 100,
-        tol: float = 1e-2,
-        max_iter: int = 150,
+        tol: float = 1e-4,
+        max_iter: int = 500,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -289,11 +307,11 @@ class MTSC(_EvidenceClusterer):
         )  # fmt: skip
         self.weight_penalty = weight_penalty
         self.weight_penalty_start = weight_penalty_start
+        self.ssc_start = ssc_start
         self.n_warmup = n_warmup
 
-    def _schedule(self, noise_unit):
+    def _schedule(self, noise_unit, n_samples):
         start = self.weight_penalty_start or self.weight_penalty
-        penalties = np.geomspace(start, self.weight_penalty, self.n_annealing)
-        return replace(
-            super()._schedule(noise_unit), weight_penalties=penalties, n_warmup=self.n_warmup
-        )
+        penalties = n_samples * np.geomspace(start, self.weight_penalty, self.n_annealing)
+        schedule = super()._schedule(noise_unit, n_samples)
+        return replace(schedule, weight_penalties=penalties, n_warmup=self.n_warmup)

@@ -21,7 +21,7 @@ on (15)). By the determinant lemma, gamma_nj being the diagonal of Gamma_j,
   L = sum_j [ x_j' Sigma_j^-1 x_j + log|Sigma_j| - D log nu
               + sum_{n != j} (sum_i w_ij log lambda_ni - log gamma_nj) ] + beta ||W||_F^2.     (16')
 
-Updates. The paper's stood in a supplement that is lost; these follow from (16). Two bounds hold for
+Updates. The paper's stand in a supplement that is not at hand; these follow from (16). Two bounds hold for
 all Lambda and W, with equality at the current ones if z_j is (13) and S_nj the posterior variance
 of z_nj, i.e. entry n of the diagonal of (Gamma_j^-1 + X_j' X_j / nu)^-1:
 
@@ -42,9 +42,14 @@ and is minimised exactly in Lambda, then exactly in W (Lambda fixed), so that L 
 
 W = I decouples the tasks: lambda_nj = E_nj, sparse Bayesian learning (Tipping 2001).
 
+After the annealing of nu the steps in log Lambda are stretched by a factor that grows from 1 while L
+falls (adaptive over-relaxation, Salakhutdinov and Roweis 2003); a stretched step that would raise L
+is taken back and the plain one done, so that L never rises and its stationary points are the same.
+The plain updates need three to four times as many iterations for the same L on filmed motions.
+
 What is ours, not the paper's: nu is annealed, since L is rough for small nu; the first iterations
-keep W = I; and the annealing is repeated from the two-step affinity of the last answer, the run
-with the lowest L being kept. With the ideal block-sparse answer as its start L ends far lower than
+keep W = I; and of several starts, such as the two-step affinity of SSC or of the last answer, the
+run with the lowest L is kept. With the ideal block-sparse answer as its start L ends far lower than
 from equal variances: what limits the plain descent is its local minima, not L.
 
 Cost. One iteration is two products of M N^2 multiplications, M = D (D + 1) / 2, three of N^3, one
@@ -55,7 +60,7 @@ estimators replace X by its principal coordinates, so that D is its rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,7 +71,11 @@ from privclust.segmentation._mtsc_kernels import (
     simplex_projection,
 )
 
-__all__ = ["Schedule", "Solution", "restart_variances", "solve"]
+__all__ = ["WINDOW", "Schedule", "Solution", "restart_variances", "solve"]
+
+WINDOW = 10  # iterations over which a decrease is measured: short steps follow one taken back
+_GROWTH, _LONGEST = 1.3, 10.0  # of the factor that stretches steps
+_LEAST_VARIANCE = 1e-300
 
 
 @dataclass(frozen=True)
@@ -76,8 +85,8 @@ class Schedule:
     `noise_variances` (n_annealing,) are nu, positive, and `weight_penalties` (n_annealing,) beta;
     their last values hold from then on. Without penalties W = I and rho(W) is left out (sparse
     Bayesian learning). W first moves after `n_warmup` iterations, at least 1; `max_iter` is at
-    least n_annealing. After the annealing the descent stops once an iteration lowers L by at most
-    `tol` per coefficient.
+    least n_annealing. After the annealing the descent stops once the last `WINDOW` iterations lowered
+    L by at most `tol` per coefficient each, in their mean.
     """
 
     noise_variances: np.ndarray
@@ -92,6 +101,12 @@ class Schedule:
         beta = 0.0 if self.weight_penalties is None else self.weight_penalties[step]
         return float(self.noise_variances[step]), float(beta)
 
+    def last(self):
+        """Return the schedule without its annealing."""
+        penalties = self.weight_penalties
+        penalties = None if penalties is None else penalties[-1:]
+        return replace(self, noise_variances=self.noise_variances[-1:], weight_penalties=penalties)
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -100,7 +115,7 @@ class Solution:
     `coefficients` is Z, eq. (13), at the last Lambda and W whose objective was computed; column i
     of `variances` is the diagonal of Lambda_i, column j of `weights` mixes the variances of task j.
     `objective` has L at the start of each iteration, for the nu and beta of that iteration;
-    `converged` says whether its last decrease was at most the tolerance.
+    `converged` says whether its last decreases were at most the tolerance.
     """
 
     coefficients: np.ndarray
@@ -184,6 +199,49 @@ def _update_weights(moments, variances, weight_penalty):
     return costs
 
 
+class _Descent:
+    """Lambda, W and L at one nu and beta; steps are tried and taken back where L would rise."""
+
+    def __init__(self, X, schedule, variances):
+        self.e_step = _EStep(np.ascontiguousarray(X))
+        self.schedule, self.variances = schedule, variances
+        self.weights, self.squared_weights = None, float(X.shape[1])
+        self.stretch = 1.0
+
+    def evaluate(self, iteration):
+        """Do the E step and return L."""
+        noise_variance, weight_penalty = self.schedule.at(iteration)
+        self.gamma, objective = _prior_variances(self.variances, self.weights)
+        objective += self.e_step(self.gamma, noise_variance)
+        return objective + weight_penalty * self.squared_weights
+
+    def step(self, iteration, stretch=1.0):
+        """Update Lambda, by a stretched step in its logarithm, and W."""
+        updated = _update_variances(self.e_step.moments, self.variances, self.weights)
+        if stretch > 1.0:
+            updated = self.variances * (updated / self.variances) ** stretch
+            updated = np.maximum(updated, _LEAST_VARIANCE)
+        self.variances = updated
+        _, weight_penalty = self.schedule.at(iteration)
+        if weight_penalty > 0.0 and iteration + 1 >= self.schedule.n_warmup:
+            self.weights = _update_weights(self.e_step.moments, updated, weight_penalty)
+            self.squared_weights = np.einsum("ji,ji->", self.weights, self.weights)
+
+    def stretched_step(self, iteration, objective):
+        """Do a stretched step, or where L would rise the plain one, and return L after it."""
+        before = self.variances, self.weights, self.squared_weights
+        moments = self.e_step.moments.copy()
+        self.step(iteration, self.stretch)
+        after = self.evaluate(iteration + 1)
+        if not after <= objective and self.stretch > 1.0:
+            self.variances, self.weights, self.squared_weights = before
+            self.e_step.moments, self.stretch = moments, 1.0
+            self.step(iteration)
+            after = self.evaluate(iteration + 1)
+        self.stretch = min(self.stretch * _GROWTH, _LONGEST)
+        return after
+
+
 def solve(X, schedule, variances):
     """Descend on objective (16) from positive variances (N, N) and W = I; X (D, N) has N >= 2.
 
@@ -195,25 +253,25 @@ def solve(X, schedule, variances):
     >>> bool(np.abs(Z[:3, 3:]).max() < 1e-3), bool(np.allclose(X @ Z, X, atol=1e-3))
     (True, True)
     """
-    n_samples = X.shape[1]
-    e_step = _EStep(np.ascontiguousarray(X))
-    task_weights, squared_weights = None, float(n_samples)
-    history, decrease_limit, converged = [], schedule.tol * n_samples * (n_samples - 1), False
-    for iteration in range(schedule.max_iter):
-        noise_variance, weight_penalty = schedule.at(iteration)
-        gamma, objective = _prior_variances(variances, task_weights)
-        objective += e_step(gamma, noise_variance) + weight_penalty * squared_weights
-        history.append((objective, noise_variance, weight_penalty))
-        if iteration >= schedule.noise_variances.size:
-            converged = history[-2][0] - objective <= decrease_limit
-        if converged or iteration + 1 == schedule.max_iter:
+    n_samples, n_annealing = X.shape[1], schedule.noise_variances.size
+    descent, converged = _Descent(X, schedule, variances), False
+    limit = WINDOW * schedule.tol * n_samples * (n_samples - 1)
+    objectives = [descent.evaluate(0)]
+    for iteration in range(schedule.max_iter - 1):
+        if iteration < n_annealing - 1:
+            descent.step(iteration)
+            objectives.append(descent.evaluate(iteration + 1))
+            continue
+        objectives.append(descent.stretched_step(iteration, objectives[-1]))
+        if len(objectives) >= n_annealing + WINDOW:
+            converged = objectives[-1 - WINDOW] - objectives[-1] <= limit
+        if converged:
             break
-        variances = _update_variances(e_step.moments, variances, task_weights)
-        if weight_penalty > 0.0 and iteration + 1 >= schedule.n_warmup:
-            task_weights = _update_weights(e_step.moments, variances, weight_penalty)
-            squared_weights = np.einsum("ji,ji->", task_weights, task_weights)
-    weights = np.eye(n_samples) if task_weights is None else task_weights.T.copy()
-    return Solution(gamma * e_step.cross, variances, weights, *np.array(history).T, bool(converged))
+    history = [(value, *schedule.at(i)) for i, value in enumerate(objectives)]
+    weights = descent.weights
+    weights = np.eye(n_samples) if weights is None else weights.T.copy()
+    Z = descent.gamma * descent.e_step.cross
+    return Solution(Z, descent.variances, weights, *np.array(history).T, bool(converged))
 
 
 def restart_variances(coefficients, floor):
