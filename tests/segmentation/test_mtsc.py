@@ -127,6 +127,53 @@ def test_objective_never_rises(X, weight_penalty, noise_variance):
     assert run.objective[-1] < run.objective[0]
 
 
+@pytest.mark.parametrize("weight_penalty", [None, 5.0])
+def test_stretched_steps_never_raise_the_objective_and_end_where_plain_ones_do(weight_penalty):
+    X, _ = subspaces(np.random.default_rng(21), 10, 4, 3, 8)
+    penalties = None if weight_penalty is None else np.full(1, weight_penalty)
+    stretched = Schedule(np.full(1, 1e-3), penalties, max_iter=400, tol=1e-5)
+    run = solve(X, stretched, np.ones((24, 24)))
+    assert run.converged
+    assert np.diff(run.objective).max() <= 1e-9 * np.abs(run.objective).max()
+    if weight_penalty is not None:
+        return  # W has many minima, and other steps end in others
+    plain = solve(X, constant(1500, 1e-3, None, 1), np.ones((24, 24)))
+    assert run.objective[-1] < plain.objective[run.objective.size]
+    assert run.objective[-1] == pytest.approx(plain.objective[-1], abs=1e-2 * 24 * 23)
+
+
+@pytest.mark.parametrize("estimator", [MTSC(3), SBL(3)], ids=["MTSC", "SBL"])
+def test_little_is_left_of_the_descent_where_it_stops(estimator):
+    """What convicts a tolerance that any decrease meets: a stop at the first iteration it may."""
+    rng = np.random.default_rng(22)
+    X = (subspaces(rng, 30, 4, 3, 20)[0] + 0.02 * rng.standard_normal((30, 60))).T
+    noisy = {"components_per_cluster": 4, "noise_start": 100.0, "noise_variance": 10.0}
+    estimator.set_params(**noisy, prior_variance=1e-3, n_restarts=0, random_state=0)
+    stopped = estimator.fit(X).objective_history_
+    on = estimator.set_params(tol=0.0, max_iter=1500).fit(X).objective_history_
+    assert stopped.size > estimator.n_annealing + 10
+    first = on[estimator.n_annealing]
+    assert first - stopped[-1] > 0.9 * (first - on[-1])
+
+
+def test_starts_and_the_lowest_objective():
+    rng = np.random.default_rng(23)
+    X = (subspaces(rng, 30, 4, 3, 12)[0] + 0.01 * rng.standard_normal((30, 36))).T
+    noisy = {"components_per_cluster": 4, "noise_start": 30.0, "noise_variance": 3.0}
+    run = {s: MTSC(3, start=s, n_restarts=0, **noisy).fit(X) for s in ("equal", "ssc", "both")}
+    assert run["both"].restart_objectives_.shape == (2,)
+    best = run[("equal", "ssc")[int(np.argmin(run["both"].restart_objectives_))]]
+    np.testing.assert_allclose(run["both"].coefficients_, best.coefficients_, atol=0.1)
+    assert run["both"].noise_history_[-1] == best.noise_history_[-1]
+    assert run["ssc"].noise_history_[0] == run["ssc"].noise_history_[-1]  # no annealing
+
+
+def test_the_penalty_is_in_units_of_the_number_of_samples():
+    X, _ = subspaces(np.random.default_rng(24), 8, 3, 2, 6)
+    model = MTSC(weight_penalty=0.5, n_restarts=0).fit(X.T)
+    assert model.weight_penalty_history_[-1] == pytest.approx(6.0)
+
+
 def test_the_bound_has_the_gradient_of_the_objective():
     rng = np.random.default_rng(3)
     X, n, nu, beta = rng.standard_normal((4, 7)), 7, 0.1, 0.7
@@ -205,7 +252,8 @@ def test_rotations_scale_and_added_features_change_nothing(estimator):
     expected = estimator.fit(X.T).coefficients_
     objective = estimator.objective_history_
     np.testing.assert_allclose(estimator.fit((37.0 * Q @ X).T).coefficients_, expected, atol=1e-6)
-    np.testing.assert_allclose(estimator.objective_history_, objective, rtol=1e-8)
+    # stretched steps enlarge rounding tenfold, where they are the longest before one is taken back
+    np.testing.assert_allclose(estimator.objective_history_, objective, rtol=1e-6)
 
 
 def test_invertible_transformations_change_nothing_without_noise():
@@ -252,7 +300,7 @@ def test_tasks_of_a_subspace_share_their_prior_and_restarts_lower_the_objective(
     assert model.task_weights_[y[:, None] != y].sum() < 0.05 * y.size
     assert 2.0 < model.effective_tasks_ < 17.0
     assert model.restart_objectives_.min() < model.restart_objectives_[0]
-    assert model.objective_history_[-1] == model.restart_objectives_.min()
+    assert model.objective_history_[-1] <= model.restart_objectives_.min()
     assert segmentation_error(y, model.labels_) == 0.0
     sbl = SBL(4, random_state=0).fit(X.T)
     assert l2_error(model.coefficients_, y) < 0.2 * l2_error(sbl.coefficients_, y)
@@ -280,6 +328,7 @@ def test_same_bytes_twice():
         {"prior_variance": np.nan},
         {"restart_floor": 0.0},
         {"restart_floor": 1.5},
+        {"start": "lsr"},
         {"tol": -1e-3},
         {"n_restarts": -1},
         {"n_annealing": 0},

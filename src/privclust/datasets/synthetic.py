@@ -16,13 +16,14 @@ def random_subspaces(
     noise: float = 0.0,
     independent: bool = False,
     unit_norm: bool = True,
+    orthonormal: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw points from a union of linear subspaces of uniformly random orientation.
 
     The simulated data of Y. Wang et al., "Multi-Task Learning for Subspace Segmentation", ICML
-    2015, Section 5: in each subspace iid Gaussian points, mapped into the ambient space by an
-    orthonormal basis. Two subspaces meet only in 0 (are disjoint), with probability 1, if
-    ``2 * dimension <= ambient_dimension``.
+    2015, Section 5: in each subspace iid Gaussian points, mapped into the ambient space by a basis
+    of it, which the paper does not describe. Two subspaces meet only in 0 (are disjoint), with
+    probability 1, if ``2 * dimension <= ambient_dimension``.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ def random_subspaces(
         of their dimensions). Random subspaces are, with probability 1, if they have room.
     unit_norm : bool, default=True
         Whether to scale the points to Euclidean norm 1, as the paper's theory assumes.
+    orthonormal : bool, default=True
+        Whether the bases are orthonormal; otherwise their entries are iid standard normal.
 
     Returns
     -------
@@ -72,7 +75,9 @@ def random_subspaces(
             f"{n_subspaces} independent subspaces of dimension {dimension} need an "
             f"ambient_dimension of at least {n_subspaces * dimension}, got {ambient_dimension}"
         )
-    bases, _ = np.linalg.qr(rng.normal(size=(n_subspaces, ambient_dimension, dimension)))
+    bases = rng.normal(size=(n_subspaces, ambient_dimension, dimension))
+    if orthonormal:
+        bases, _ = np.linalg.qr(bases)
     coefficients = rng.normal(size=(n_subspaces, n_per_subspace, dimension))
     X = (coefficients @ bases.transpose(0, 2, 1)).reshape(-1, ambient_dimension)
     if unit_norm:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +22,7 @@ from privclust.segmentation._ssc import SSC
 __all__ = ["MTSC", "SBL"]
 
 _SSC_ALPHA, _SSC_TOL = 800.0, 5e-4  # of a start from SSC: its authors' weight for motions
+_COARSER = 10.0  # times `tol`: to where each of several runs descends before one goes on
 _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
 
@@ -35,6 +36,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         noise_start: float = 3e-2,
         noise_variance: float = 1e-6,
         prior_variance: float = 1.0,
+        start: Literal["equal", "ssc", "both"] = "equal",
         n_restarts: int = 0,
         restart_floor: float = 0.2,
         components_per_cluster: int | None = None,
@@ -47,6 +49,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         self.noise_start = noise_start
         self.noise_variance = noise_variance
         self.prior_variance = prior_variance
+        self.start = start
         self.n_restarts = n_restarts
         self.restart_floor = restart_floor
         self.components_per_cluster = components_per_cluster
@@ -59,8 +62,6 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         "restart_floor": Real(at_most=1.0),
         "tol": NOT_NEGATIVE,
     }
-
-    ssc_start = False
 
     def _schedule(self, noise_unit, n_samples):
         """Return the schedule of a run; SBL's, with W = I."""
@@ -87,16 +88,20 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
             raise ValueError("components_per_cluster needs n_clusters")
         X, noise_unit = self._coordinates(samples)
         schedule = self._schedule(noise_unit, X.shape[1])
-        variances = np.full((X.shape[1], X.shape[1]), float(self.prior_variance))
-        runs = [solve(X, schedule, variances)]
-        if self.ssc_start:
+        runs = []
+        is_one_of_many = self.start == "both" or self.n_restarts > 0
+        first = replace(schedule, tol=_COARSER * self.tol) if is_one_of_many else schedule
+        if self.start != "ssc":
+            runs.append(solve(X, first, np.full((X.shape[1],) * 2, float(self.prior_variance))))
+        if self.start != "equal":
             start = restart_variances(self._sparse_coefficients(samples), self.restart_floor)
-            runs.append(solve(X, schedule.last(), self.prior_variance * start))
+            runs.append(solve(X, first.last(), self.prior_variance * start))
         for _ in range(self.n_restarts):
             start = restart_variances(runs[-1].coefficients, self.restart_floor)
-            runs.append(solve(X, schedule, self.prior_variance * start))
+            runs.append(solve(X, first, self.prior_variance * start))
         self.restart_objectives_ = np.array([run.objective[-1] for run in runs])
-        return self._keep(runs[int(np.argmin(self.restart_objectives_))])
+        best = runs[int(np.argmin(self.restart_objectives_))]
+        return self._keep(best.continued(X, schedule) if is_one_of_many else best)
 
     def _sparse_coefficients(self, samples):
         """Return Z of SSC: affine and with noise where X is projected, else its equality form."""
@@ -142,12 +147,16 @@ class SBL(_EvidenceClusterer):
         lambda_ni at the start, positive. Far below 1 the first coefficients follow the inner
         products ``x_n' x_j``, so that near neighbours win: for data whose subspaces are curved or
         nearly dependent, such as motions (1e-3 there).
+    start : {"equal", "ssc", "both"}, default "equal"
+        Where to start: from equal variances, or from the two-step affinity of SSC
+        (`restart_variances`), which needs no annealing and has none. SSC is affine and allows for
+        noise where `components_per_cluster` is given, else it is the equality form.
     n_restarts : int, default 0
-        How often the annealing is repeated from the two-step affinity of the last answer
-        (`restart_variances`); the run with the lowest objective is kept.
+        How often the annealing is repeated from the two-step affinity of the last answer. Of
+        several runs, each to ten times `tol`, the one with the lowest objective goes on to `tol`.
     restart_floor : float, default 0.2
         Starting variance, relative to `prior_variance`, of samples without a common neighbour in a
-        restart; above 0, at most 1.
+        two-step affinity; above 0, at most 1.
     components_per_cluster : int or None, default None
         None works in all coordinates of the row space of X. Otherwise X is projected on its first
         ``components_per_cluster * n_clusters`` principal directions (not centred), and
@@ -180,7 +189,7 @@ class SBL(_EvidenceClusterer):
         Objective (16) at the start of each iteration of the run that was kept, and its nu and beta.
         Where these two stay the same the objective does not rise.
     restart_objectives_ : ndarray of shape (n_runs,)
-        Last objective of each run: from equal variances, from SSC if asked for, and the restarts.
+        Objective at ten times `tol` of each run: from equal variances, from SSC, the restarts.
     n_iter_ : int
         Iterations of the run that was kept.
 
@@ -215,7 +224,8 @@ class MTSC(_EvidenceClusterer):
     share their prior variances: task j mixes the precisions of all tasks with weights w_j on the
     simplex, which are learnt. Tasks of one subspace come to use the same samples, so that the
     affinity is dense within the clusters and empty between them. Minimises objective (16) of the
-    paper from a start and along a path that are ours (the paper's stand in a supplement that is not at hand).
+    paper from starts and along a path that are ours (the paper's stand in a supplement that is not
+    at hand).
 
     Variances are in units of the mean squared norm of the samples, so that X may have any scale.
 
@@ -229,14 +239,13 @@ class MTSC(_EvidenceClusterer):
         tasks share one prior (see `effective_tasks_`).
     weight_penalty_start : float or None, default None
         The same at the start of a geometric annealing to `weight_penalty`; None keeps it fixed.
-    ssc_start : bool, default False
-        Whether to descend from the two-step affinity of SSC as well, at the last noise variance.
-        SSC is affine and allows for noise where `components_per_cluster` is given.
     n_warmup : int, default 1
         Iterations, at least 1, before W first moves from the identity.
     noise_start, noise_variance : float, default 3e-2, 1e-6
         See `SBL`.
     prior_variance : float, default 1.0
+        See `SBL`.
+    start : {"equal", "ssc", "both"}, default "equal"
         See `SBL`.
     n_restarts : int, default 5
         See `SBL`.
@@ -286,11 +295,11 @@ class MTSC(_EvidenceClusterer):
         *,
         weight_penalty: float = 0.3,
         weight_penalty_start: float | None = None,
-        ssc_start: bool = False,
         n_warmup: int = 1,
         noise_start: float = 3e-2,
         noise_variance: float = 1e-6,
         prior_variance: float = 1.0,
+        start: Literal["equal", "ssc", "both"] = "equal",
         n_restarts: int = 5,
         restart_floor: float = 0.2,
         components_per_cluster: int | None = None,
@@ -301,13 +310,12 @@ class MTSC(_EvidenceClusterer):
     ) -> None:
         super().__init__(
             n_clusters, noise_start=noise_start, noise_variance=noise_variance,
-            prior_variance=prior_variance, n_restarts=n_restarts, restart_floor=restart_floor,
-            components_per_cluster=components_per_cluster, n_annealing=n_annealing, tol=tol,
-            max_iter=max_iter, random_state=random_state,
+            prior_variance=prior_variance, start=start, n_restarts=n_restarts,
+            restart_floor=restart_floor, components_per_cluster=components_per_cluster,
+            n_annealing=n_annealing, tol=tol, max_iter=max_iter, random_state=random_state,
         )  # fmt: skip
         self.weight_penalty = weight_penalty
         self.weight_penalty_start = weight_penalty_start
-        self.ssc_start = ssc_start
         self.n_warmup = n_warmup
 
     def _schedule(self, noise_unit, n_samples):

@@ -21,9 +21,9 @@ on (15)). By the determinant lemma, gamma_nj being the diagonal of Gamma_j,
   L = sum_j [ x_j' Sigma_j^-1 x_j + log|Sigma_j| - D log nu
               + sum_{n != j} (sum_i w_ij log lambda_ni - log gamma_nj) ] + beta ||W||_F^2.     (16')
 
-Updates. The paper's stand in a supplement that is not at hand; these follow from (16). Two bounds hold for
-all Lambda and W, with equality at the current ones if z_j is (13) and S_nj the posterior variance
-of z_nj, i.e. entry n of the diagonal of (Gamma_j^-1 + X_j' X_j / nu)^-1:
+Updates. The paper's stand in a supplement that is not at hand; these follow from (16). Two bounds
+hold for all Lambda and W, with equality at the current ones if z_j is (13) and S_nj the posterior
+variance of z_nj, i.e. entry n of the diagonal of (Gamma_j^-1 + X_j' X_j / nu)^-1:
 
   x_j' Sigma_j^-1 x_j <= ||x_j - X_j z_j||^2 / nu + sum_n z_nj^2 sum_i w_ij / lambda_ni,
   log|Gamma_j^-1 + X_j' X_j / nu| <= sum_n S_nj sum_i w_ij / lambda_ni + const,
@@ -42,15 +42,15 @@ and is minimised exactly in Lambda, then exactly in W (Lambda fixed), so that L 
 
 W = I decouples the tasks: lambda_nj = E_nj, sparse Bayesian learning (Tipping 2001).
 
-After the annealing of nu the steps in log Lambda are stretched by a factor that grows from 1 while L
-falls (adaptive over-relaxation, Salakhutdinov and Roweis 2003); a stretched step that would raise L
-is taken back and the plain one done, so that L never rises and its stationary points are the same.
+After the annealing of nu the steps in log Lambda are stretched by a factor that grows from 1 while
+L falls (adaptive over-relaxation, Salakhutdinov and Roweis 2003); a step that would raise L is
+taken back and the plain one done, so that L never rises and its stationary points are the same.
 The plain updates need three to four times as many iterations for the same L on filmed motions.
 
 What is ours, not the paper's: nu is annealed, since L is rough for small nu; the first iterations
 keep W = I; and of several starts, such as the two-step affinity of SSC or of the last answer, the
-run with the lowest L is kept. With the ideal block-sparse answer as its start L ends far lower than
-from equal variances: what limits the plain descent is its local minima, not L.
+run with the lowest L goes on to the end. With the ideal block-sparse answer as its start L ends far
+lower than from equal variances: what limits the plain descent is its local minima, not L.
 
 Cost. One iteration is two products of M N^2 multiplications, M = D (D + 1) / 2, three of N^3, one
 of D N^2, and N symmetric inverses of order D; memory is O(N^2 + D^2 N). L does not change when X is
@@ -85,8 +85,8 @@ class Schedule:
     `noise_variances` (n_annealing,) are nu, positive, and `weight_penalties` (n_annealing,) beta;
     their last values hold from then on. Without penalties W = I and rho(W) is left out (sparse
     Bayesian learning). W first moves after `n_warmup` iterations, at least 1; `max_iter` is at
-    least n_annealing. After the annealing the descent stops once the last `WINDOW` iterations lowered
-    L by at most `tol` per coefficient each, in their mean.
+    least n_annealing. After the annealing the descent stops once the last `WINDOW` iterations
+    lowered L by at most `tol` per coefficient each, in their mean.
     """
 
     noise_variances: np.ndarray
@@ -125,6 +125,18 @@ class Solution:
     noise_variances: np.ndarray
     weight_penalties: np.ndarray
     converged: bool
+
+    def continued(self, X, schedule):
+        """Descend on from here, without annealing, for what is left of `max_iter` iterations."""
+        n_left = schedule.max_iter - self.objective.size + 1
+        if n_left < 2:
+            return self
+        rest = replace(schedule.last(), max_iter=n_left, n_warmup=1)
+        weights = None if schedule.weight_penalties is None else self.weights
+        run = solve(X, rest, self.variances, weights)
+        names = ("objective", "noise_variances", "weight_penalties")
+        joined = {n: np.append(getattr(self, n), getattr(run, n)[1:]) for n in names}
+        return replace(run, **joined)
 
 
 class _EStep:
@@ -202,10 +214,10 @@ def _update_weights(moments, variances, weight_penalty):
 class _Descent:
     """Lambda, W and L at one nu and beta; steps are tried and taken back where L would rise."""
 
-    def __init__(self, X, schedule, variances):
+    def __init__(self, X, schedule, variances, weights):
         self.e_step = _EStep(np.ascontiguousarray(X))
-        self.schedule, self.variances = schedule, variances
-        self.weights, self.squared_weights = None, float(X.shape[1])
+        self.schedule, self.variances, self.weights = schedule, variances, weights
+        self.squared_weights = float(X.shape[1]) if weights is None else np.sum(weights**2)
         self.stretch = 1.0
 
     def evaluate(self, iteration):
@@ -242,8 +254,10 @@ class _Descent:
         return after
 
 
-def solve(X, schedule, variances):
-    """Descend on objective (16) from positive variances (N, N) and W = I; X (D, N) has N >= 2.
+def solve(X, schedule, variances, weights=None):
+    """Descend on objective (16) from positive variances (N, N); X (D, N) has N >= 2.
+
+    `weights` (N, N) are W at the start, None for W = I.
 
     Examples
     --------
@@ -254,7 +268,8 @@ def solve(X, schedule, variances):
     (True, True)
     """
     n_samples, n_annealing = X.shape[1], schedule.noise_variances.size
-    descent, converged = _Descent(X, schedule, variances), False
+    rows = None if weights is None else np.ascontiguousarray(weights.T)
+    descent, converged = _Descent(X, schedule, variances, rows), False
     limit = WINDOW * schedule.tol * n_samples * (n_samples - 1)
     objectives = [descent.evaluate(0)]
     for iteration in range(schedule.max_iter - 1):

@@ -31,6 +31,7 @@ def motions():
 def test_trials_of_motions_are_the_sequences_two_motions_first(motions):
     trials = [segmentation.motion_trial({}, t, streams({}, t), motions) for t in range(4)]
     assert [data.facts["sequence"] for data in trials] == ["a_g12", "b", "a", "c"]
+    assert [data.facts["scene"] for data in trials] == ["a", "b", "a", "c"]
     assert trials[0].X.shape == (10, 8)
     assert trials[2].n_clusters == 3
     assert trials[0].facts["split"] == trials[2].facts["split"] == "tuning"
@@ -90,20 +91,52 @@ def test_transforms_are_applied_in_order():
     assert (result[:, 1] == 2.0).all()
 
 
+def answer(y, Z):
+    """What a fit would keep of labels that are right and coefficients."""
+    return {"labels": y, "labels_unit_columns": y, "n_estimated": np.int64(2), "coefficients": Z}
+
+
 def test_heat_map_metrics_on_matrices_with_known_answers():
     y = np.array([1, 0, 1, 0])
     data = TrialData(np.zeros((4, 2)), y, "made")
     block = (y[:, None] == y).astype(float)
-    even = evaluation.evaluate_heat_map(data, {"labels": y, "coefficients": block})
+    even = evaluation.evaluate_heat_map(data, answer(y, block))
     assert even["off_block_energy"] == 0.0
     assert even["active_rows"] == pytest.approx(1.0)
+    assert even["effective_entries"] == pytest.approx(2.0)
+    assert even["wrong_number"] == 0.0
     rows = block * np.array([1.0, 1.0, 0.0, 0.0])[:, None]  # one row in each block
-    sparse = evaluation.evaluate_heat_map(data, {"labels": y, "coefficients": rows})
+    sparse = evaluation.evaluate_heat_map(data, answer(y, rows))
     assert sparse["active_rows"] == pytest.approx(0.5)
-    leaky = evaluation.evaluate_heat_map(data, {"labels": y, "coefficients": np.ones((4, 4))})
+    leaky = evaluation.evaluate_heat_map(data, answer(y, np.ones((4, 4))))
     assert leaky["off_block_energy"] == pytest.approx(0.5)
     assert leaky["motion_sizes"].tolist() == [2, 2]
     np.testing.assert_array_equal(even["sorted_magnitudes"], np.kron(np.eye(2), np.ones((2, 2))))
+
+
+def test_connectivity_is_that_of_whole_clusters_and_of_clusters_that_fall_apart():
+    y = np.repeat([0, 1], 4)
+    whole = np.kron(np.eye(2), np.ones((4, 4)) - np.eye(4))
+    assert evaluation.connectivity(whole, y) == pytest.approx(4.0 / 3.0)
+    pairs = np.kron(np.eye(4), 1.0 - np.eye(2))  # two pairs in each cluster
+    assert evaluation.connectivity(pairs, y) == pytest.approx(0.0, abs=1e-12)
+    assert evaluation.connectivity(np.zeros((8, 8)), y) == 0.0
+
+
+def test_affinity_of_unit_columns():
+    Z = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
+    expected = [[0.0, 1.6, 0.0], [1.6, 0.0, 0.8], [0.0, 0.8, 0.0]]
+    np.testing.assert_allclose(segmentation.unit_column_affinity(Z), expected)
+
+
+def test_gaussian_maps_draw_the_same_points_in_other_coordinates():
+    point = {"ambient_dimension": 6, "dimension": 2, "n_subspaces": 2, "n_per_subspace": 5}
+    plain = segmentation.random_subspace_trial(point, 0, streams(point), None)
+    other = segmentation.gaussian_map_trial(point, 0, streams(point), None)
+    assert np.ptp(np.linalg.norm(other.X, axis=1)) > 0.1
+    for k in range(2):  # the same subspaces
+        both = np.concatenate([plain.X[plain.y == k], other.X[other.y == k]])
+        assert np.linalg.matrix_rank(both) == 2
 
 
 def deviation(name, estimator, **params):
@@ -126,7 +159,20 @@ def test_properties_tell_methods_that_have_them_from_methods_that_do_not():
 
 
 def test_rises_of_the_objective_are_looked_for_where_there_is_one():
-    short = {"n_restarts": 0, "tol": 0.0, "max_iter": 150, "noise_start": 1e-3}
+    short = {"n_restarts": 0, "n_annealing": 150, "max_iter": 150, "noise_start": 1e-3}
     assert deviation("objective_increase", SBL, noise_variance=1e-3, **short) < 1e-9
     assert deviation("objective_increase", MTSC, noise_variance=1e-3, **short) < 1e-9
     assert np.isnan(deviation("objective_increase", LRR))
+
+
+def test_lemma_2_holds_from_the_ideal_start_and_is_asked_of_methods_with_a_penalty():
+    short = {"noise_start": 1e-8, "noise_variance": 1e-8, "n_restarts": 0, "max_iter": 120}
+    assert deviation("ideal_start", MTSC, **short) < 0.0
+    assert deviation("ideal_answer", MTSC, **short) < 1e-4
+    assert np.isnan(deviation("ideal_start", SBL, **short))
+
+
+def test_distances_from_lsr():
+    assert deviation("lsr_distance", LSR, lam=None) == 0.0
+    assert deviation("lsr_distance", SSC, alpha=None) > 0.5
+    assert deviation("dependent_subspaces", LRR, lam=None) < 0.0

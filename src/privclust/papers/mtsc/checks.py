@@ -1,7 +1,8 @@
 """Properties that the MTSC paper states of the methods, measured on generated data.
 
 A trial draws data on which a property should show, and the fit returns a *deviation*: zero, to
-rounding or to the noise variance, for a method that has the property.
+rounding or to the noise variance, for a method that has the property, or where that is said a
+difference, whose sign decides.
 """
 
 from __future__ import annotations
@@ -10,19 +11,28 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import clone
 
 from privclust.core.dotted import construct
 from privclust.datasets.synthetic import random_subspaces
-from privclust.metrics.segmentation import l2_error
+from privclust.metrics.segmentation import l2_error, segmentation_error
 from privclust.papers.mtsc.data import GENERATED
 from privclust.papers.rows import Point
 from privclust.pipeline.runner import TrialData, TrialStreams
+from privclust.segmentation import LSR
+from privclust.segmentation._mtsc_solver import Schedule, Solution, solve
 
 _AMBIENT = 26  # D of Section 5
 _DISJOINT = {"n_per_subspace": 16, "dimension": 11, "n_subspaces": 4}
 _INDEPENDENT = {"n_per_subspace": 12, "dimension": 5, "n_subspaces": 4}
 _SINGULAR_VALUES = (0.1, 10.0)  # of an invertible map
 _SCALES = (0.1, 10.0)  # of points, Phi in eq. (17)
+_COMMON = 10.0  # length of what highly correlated points have in common; their own part has 1
+_LARGE_PENALTY = 3.0  # beta / N: Lemma 2 asks for "sufficiently large"; ten times the default
+_UNUSED = 1e-14  # variance of points of other subspaces in an ideal start
+_LINK = 1e-6  # of the largest coefficient: what counts as a link
 
 
 def property_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
@@ -71,16 +81,89 @@ def _column_scaling(fitted: Fitter, data: TrialData, rng: np.random.Generator) -
     A point's coefficient is multiplied by its scale before the error is taken, so that the error
     weighs what each point contributes and not the units it is measured in.
     """
+    equal, scaled, scales = _scaled_pair(fitted, data, rng)
+    grown = l2_error(scales[:, None] * scaled.coefficients_, data.y)
+    return grown - l2_error(equal.coefficients_, data.y)
+
+
+def _column_scaling_labels(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
+    """Growth of the segmentation error on the same data: the paper speaks of accuracy."""
+    equal, scaled, _ = _scaled_pair(fitted, data, rng)
+    before, after = (segmentation_error(data.y, model.labels_) for model in (equal, scaled))
+    return after - before
+
+
+def _scaled_pair(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> tuple:
+    """Fit points of affine subspaces as they are and scaled; return both and the scales."""
     offsets = rng.standard_normal((data.n_clusters, _AMBIENT)) / np.sqrt(_AMBIENT)
     scales = np.exp(rng.uniform(*np.log(_SCALES), size=len(data.X)))
-    equal = fitted(data.X + offsets[data.y]).coefficients_
-    scaled = fitted(scales[:, None] * data.X + offsets[data.y]).coefficients_
-    return l2_error(scales[:, None] * scaled, data.y) - l2_error(equal, data.y)
+    equal = fitted(data.X + offsets[data.y])
+    return equal, fitted(scales[:, None] * data.X + offsets[data.y]), scales
 
 
 def _independent_subspaces(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
     """l2 error where subspaces are independent: zero by Lemma 1."""
     return l2_error(fitted(data.X).coefficients_, data.y)
+
+
+def _dependent_subspaces(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
+    """l2 error for independent subspaces less that for 44 dimensions in 26: below 0 if it grows."""
+    X, y = random_subspaces(**_INDEPENDENT, ambient_dimension=_AMBIENT, rng=rng)
+    return l2_error(fitted(X).coefficients_, y) - l2_error(fitted(data.X).coefficients_, data.y)
+
+
+def _lsr_distance(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
+    """Relative distance of Z from that of LSR, both with a diagonal of zeros (Section 2)."""
+    return _distance_from_lsr(fitted, data.X)
+
+
+def _lsr_distance_correlated(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
+    """The same for points with a large part in common, so that they are highly correlated."""
+    common = rng.standard_normal(_AMBIENT)
+    return _distance_from_lsr(fitted, data.X + _COMMON * common / np.linalg.norm(common))
+
+
+def _ideal_start(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
+    """Objective (16) from the ideal start less the lowest from others, a coefficient (Lemma 2).
+
+    The others are the method's own start, and an annealing with five restarts.
+    """
+    models = _with_large_penalty(fitted, data)
+    if models is None:
+        return float("nan")
+    lowest = min(model.objective_history_[-1] for model in models)
+    n = len(data.X)
+    return float(_from_ideal_start(models[0], data).objective[-1] - lowest) / (n * (n - 1))
+
+
+def _ideal_answer(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
+    """l2 error of Z from the ideal start; 1 if a subspace's points are not connected (Lemma 2)."""
+    models = _with_large_penalty(fitted, data, n_models=1)
+    if models is None:
+        return float("nan")
+    Z = _from_ideal_start(models[0], data).coefficients
+    links = csr_array(np.abs(Z) > _LINK * np.abs(Z).max())
+    is_connected = connected_components(links, directed=False)[0] == data.n_clusters
+    return l2_error(Z, data.y) if is_connected else 1.0
+
+
+def _with_large_penalty(fitted: Fitter, data: TrialData, n_models: int = 2) -> list[Any] | None:
+    """Fit MTSC with the penalty of Lemma 2 from its own start, and by annealing and restarts."""
+    model = clone(fitted(data.X))
+    if "weight_penalty" not in model.get_params():
+        return None
+    model.set_params(weight_penalty=_LARGE_PENALTY)
+    annealed = clone(model).set_params(noise_start=3e-2, n_restarts=5, tol=1e-4)
+    return [each.fit(data.X) for each in (model, annealed)[:n_models]]
+
+
+def _from_ideal_start(model: Any, data: TrialData) -> Solution:
+    """Descend as a fitted MTSC did, from variances of 1 within each subspace and hardly any off."""
+    n = len(data.X)
+    last = (model.noise_history_[-1:], model.weight_penalty_history_[-1:])
+    schedule = Schedule(*last, max_iter=model.max_iter, tol=model.tol)
+    X = data.X.T * np.sqrt(n) / np.linalg.norm(data.X)
+    return solve(X, schedule, np.where(data.y[:, None] == data.y, 1.0, _UNUSED))
 
 
 def _shape_interaction(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
@@ -106,10 +189,21 @@ _PROPERTIES = {
     "orthogonal_map": _orthogonal_map,
     "invertible_map": _invertible_map,
     "column_scaling": _column_scaling,
+    "column_scaling_labels": _column_scaling_labels,
     "independent_subspaces": _independent_subspaces,
+    "dependent_subspaces": _dependent_subspaces,
+    "lsr_distance": _lsr_distance,
+    "lsr_distance_correlated": _lsr_distance_correlated,
+    "ideal_start": _ideal_start,
+    "ideal_answer": _ideal_answer,
     "shape_interaction": _shape_interaction,
     "objective_increase": _objective_increase,
 }
+
+
+def _distance_from_lsr(fitted: Fitter, X: np.ndarray) -> float:
+    """Relative distance of a method's Z from LSR's without noise."""
+    return _relative_change(LSR(1, lam=None).fit(X).coefficients_, fitted(X).coefficients_)
 
 
 def _change(fitted: Fitter, X: np.ndarray, mapped: np.ndarray) -> float:

@@ -9,11 +9,14 @@ import numpy as np
 
 from privclust.core.config import ConfigError
 from privclust.core.dotted import construct
+from privclust.core.spectral import estimate_n_clusters, spectral_clustering
 from privclust.datasets.hopkins155 import Sequence, unpack
 from privclust.datasets.synthetic import random_subspaces
 from privclust.papers.rows import Dataset, Point
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 
+SCENE = "scene"  # of the facts: sequences of one are cut from the same film
+_MOST_CLUSTERS = 20  # that are looked for where their number is not given
 GENERATED = "generated as the paper describes"
 
 
@@ -24,9 +27,19 @@ def random_subspace_trial(
 
     The point has ``ambient_dimension`` D, ``dimension`` d, ``n_subspaces`` K, ``n_per_subspace`` n.
     """
+    return TrialData(*random_subspaces(**_shape(point), rng=streams.get("data")), GENERATED)
+
+
+def gaussian_map_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Draw the same data by another reading: maps with Gaussian entries, points of any norm."""
+    maps = {"orthonormal": False, "unit_norm": False}
+    return TrialData(*random_subspaces(**_shape(point), **maps, rng=streams.get("data")), GENERATED)
+
+
+def _shape(point: Point) -> dict[str, int]:
+    """Return the sizes of generated data."""
     sizes = ("n_per_subspace", "dimension", "n_subspaces", "ambient_dimension")
-    shape = {name: point[name] for name in sizes}
-    return TrialData(*random_subspaces(**shape, rng=streams.get("data")), GENERATED)
+    return {name: point[name] for name in sizes}
 
 
 def motion_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
@@ -56,7 +69,8 @@ def _sequence_trial(sequences: list[Sequence], trial: int, source: str) -> Trial
         )
     sequence = sequences[trial]
     split_by = ("n_motions", "family", "split")
-    facts = {"sequence": sequence.name, **{name: getattr(sequence, name) for name in split_by}}
+    facts = {"sequence": sequence.name, SCENE: sequence.parent}
+    facts |= {name: getattr(sequence, name) for name in split_by}
     return TrialData(sequence.trajectories.T, sequence.labels, source, facts)
 
 
@@ -65,12 +79,28 @@ def fit_segmentation(
 ) -> dict[str, np.ndarray]:
     """Segment the samples of a trial with the true number of clusters.
 
-    Returns ``labels``; and, where the estimator has them, ``coefficients`` (Z, single precision).
+    Returns ``labels``; and, where the estimator has them, ``coefficients`` (Z, single precision),
+    ``labels_unit_columns``, of the affinity (3) whose columns of Z had norm 1 before, and
+    ``n_estimated``, the number of clusters by the eigengap of (3).
     """
     random_state = random_state_for(estimator, streams.get("init"))
     offered = {"n_clusters": data.n_clusters, "random_state": random_state}
     model = construct(estimator, params, **offered).fit(data.X)
     outputs = {"labels": np.asarray(model.labels_, dtype=np.int32)}
     if hasattr(model, "coefficients_"):
-        outputs["coefficients"] = np.asarray(model.coefficients_, dtype=np.float32)
+        Z = np.asarray(model.coefficients_)
+        rng = np.random.default_rng(streams.get("init").integers(2**63))
+        labels = spectral_clustering(unit_column_affinity(Z), data.n_clusters, rng)
+        outputs["labels_unit_columns"] = labels.astype(np.int32)
+        magnitudes = np.abs(Z)
+        most = min(_MOST_CLUSTERS, len(Z) // 2)
+        outputs["n_estimated"] = np.int64(estimate_n_clusters(magnitudes + magnitudes.T, most))
+        outputs["coefficients"] = Z.astype(np.float32)
     return outputs
+
+
+def unit_column_affinity(Z: np.ndarray) -> np.ndarray:
+    """Return the affinity (3) of Z with columns of Euclidean norm 1; zero columns stay."""
+    lengths = np.linalg.norm(Z, axis=0)
+    magnitudes = np.abs(Z) / np.where(lengths > 0.0, lengths, 1.0)
+    return magnitudes + magnitudes.T

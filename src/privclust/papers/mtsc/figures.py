@@ -23,19 +23,27 @@ _AXIS_NAMES = {
     "dimension": ("d", "subspace dimension, d"),
     "n_subspaces": ("K", "number of subspaces, K"),
 }
-_METRICS = (("l2_error", "l2 error (eq. 19)"), ("segmentation_error", "segmentation error"))
+_METRICS = (
+    ("l2_error", "l2 error (eq. 19)", (None, None, None)),
+    ("l1_error", "the same, l1 norms", (0.5, 0.6, 0.6)),
+    ("segmentation_error", "segmentation error", (0.08, 0.08, 0.08)),
+)  # and where the paper's axes end, (a)-(c) beside the reading that reaches so far
 _SMALLEST_SHOWN = 1e-4
+_AFFINITIES = (
+    (0.12, "segmentation_error", "eq. (3)", "vermillion"),
+    (-0.12, "segmentation_error_unit_columns", "columns of Z of norm 1 before", "blue"),
+)
 
 
 def fig1(results: Results) -> Drawing:
-    """Figure 1: l2 and segmentation error as n, d and K vary, with 95 % bands."""
+    """Figure 1: errors as n, d and K vary, with 95 % bands; l2 errors by both readings."""
     (summary,) = results.summaries.values()
     tables = []
-    with canvas(9.5, 5.8, results.trials) as figure:
-        axes = figure.subplots(2, 3, sharey="row")
-        for row, (metric, metric_name) in enumerate(_METRICS):
+    with canvas(9.5, 8.2, results.trials) as figure:
+        axes = figure.subplots(3, 3, sharey="row")
+        for row, (metric, metric_name, ends) in enumerate(_METRICS):
             for column, (axis, values, fixed) in enumerate(_SWEEPS):
-                panel = "abcdef"[3 * row + column]
+                panel = "abcabcdef"[3 * row + column]
                 part = summary[(summary["metric"] == metric) & summary[axis].isin(values)]
                 for name, value in fixed.items():
                     part = part[part[name] == value]
@@ -44,10 +52,13 @@ def fig1(results: Results) -> Drawing:
                 _curves(axes[row, column], part, axis, results.styles)
                 held = ", ".join(f"{_AXIS_NAMES[name][0]}={fixed[name]}" for name in fixed)
                 axes[row, column].set_title(f"({panel})  {held}")
-                axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row else "")
+                axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row == 2 else "")
+                if ends[column]:
+                    look = {"color": "0.4", "lw": 0.8, "ls": ":"}
+                    axes[row, column].axhline(ends[column], **look, label="end of the paper's axis")
             axes[row, 0].set_ylabel(metric_name)
             axes[row, 0].set_ylim(bottom=0.0)
-        handles, names = axes[0, 0].get_legend_handles_labels()
+        handles, names = axes[1, 0].get_legend_handles_labels()
         title = f"mean of {int(summary['n'].max())} trials, band: 95 %"
         place = {"loc": "outside upper center", "ncols": len(names)}
         figure.legend(handles, names, title=title, **place)
@@ -56,7 +67,7 @@ def fig1(results: Results) -> Drawing:
 
 def fig2(results: Results) -> Drawing:
     """Figure 2: magnitudes of the estimated Z, MTSC beside SSC, points sorted by motion."""
-    (experiment,) = results.trials
+    experiment = next(iter(results.trials))  # the other one holds all sequences
     trials = results.trials[experiment]
     labels = _labels(results, trials)
     tables = []
@@ -95,9 +106,6 @@ def printed_table(results: Results) -> Drawing:
     held_out = {name: t[t["split"] == "report"] for name, t in results.trials.items()}
     report = compare(printed, held_out)
     table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
-    if (printed["metric"] == "l2_error").all():
-        l1_form = compare(printed.assign(metric="l1_error"), dict(results.trials))
-        table = table.assign(ours_l1_norms=l1_form["ours"])
     panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
     order = _labels(results, table)
     with canvas(3.1 * len(panels) + 0.6, 2.9, results.trials) as figure:
@@ -134,6 +142,34 @@ def settings(results: Results) -> Drawing:
             what = condition.replace("n_motions=", "motions: ") or "all points"
             axis.set_title(f"{what} ({part['n'].iloc[0]} trials)")
             axis.set_xlabel(f"mean {metric.replace('_', ' ')} x 100, 95 %")
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def unit_columns(results: Results) -> Drawing:
+    """Mean segmentation errors of all methods by (3) as it is and by columns of norm 1."""
+    (trials,) = results.trials.values()
+    tables = []
+    with canvas(7.6, 3.1, results.trials) as figure:
+        axes = figure.subplots(1, 2, sharey=True)
+        for axis, n_motions in zip(axes, (2, 3), strict=True):
+            part = trials[trials["n_motions"] == n_motions]
+            order = _labels(results, part)
+            places = np.arange(len(order))[::-1]
+            for shift, metric, name, color in _AFFINITIES:
+                for split in ("all", "tuning", "report"):
+                    chosen = part if split == "all" else part[part["split"] == split]
+                    means = _means(chosen, metric).loc[order]
+                    facts = {"metric": metric, "n_motions": n_motions, "split": split}
+                    tables.append(means.reset_index().assign(**facts))
+                    if split == "all":
+                        look = {"color": COLOURS[color], "label": name}
+                        _interval(axis, means, "mean", places + shift, **look)
+            axis.set_yticks(places, order)
+            axis.set_xlim(left=0.0)
+            axis.set_title(f"{n_motions} motions ({part['trial'].nunique()} sequences)")
+            axis.set_xlabel("mean segmentation error x 100, 95 %")
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
@@ -221,9 +257,6 @@ def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
     _interval(axis, part, "ours", places + 0.12, **look)
     look = {"markersize": 11, "color": COLOURS["green"], "label": "ours, without the tuning split"}
     axis.plot(part["ours_report_split"], places + 0.12, "|", markeredgewidth=1.6, **look)
-    if "ours_l1_norms" in part:
-        look = {"color": COLOURS["black"], "label": "ours, with l1 norms in place of l2"}
-        axis.plot(part["ours_l1_norms"], places + 0.12, "x", markeredgewidth=1.6, **look)
     axis.plot(part["printed"], places - 0.12, "D", color=COLOURS["blue"], label="printed")
     axis.set_yticks(places, order)
     axis.set_ylim(-0.6, len(order) - 0.4)

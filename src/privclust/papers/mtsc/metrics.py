@@ -9,15 +9,63 @@ import numpy as np
 from privclust.metrics.segmentation import l1_error, l2_error, segmentation_error
 from privclust.pipeline.runner import TrialData
 
+_TINY = np.finfo(np.float64).tiny
+_OF_COEFFICIENTS = (
+    *("l2_error", "l1_error", "segmentation_error_unit_columns", "wrong_number"),
+    *("connectivity", "effective_entries"),
+)
+
 
 def evaluate_segmentation(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Segmentation error and, of coefficients, the l2 error (eq. 19) and its l1 form."""
+    """Segmentation error and, of coefficients, the l2 error (eq. 19), its l1 form, and more.
+
+    ``segmentation_error_unit_columns`` is that of columns of norm 1, ``wrong_number`` 1 where the
+    eigengap does not find the true number of clusters, ``connectivity`` as in `connectivity`, and
+    ``effective_entries`` the mean participation ratio of columns, which counts their entries.
+    """
+    metrics = {"segmentation_error": segmentation_error(data.y, outputs["labels"])}
     Z = outputs.get("coefficients")
-    return {
-        "segmentation_error": segmentation_error(data.y, outputs["labels"]),
-        "l2_error": np.nan if Z is None else l2_error(Z, data.y),
-        "l1_error": np.nan if Z is None else l1_error(Z, data.y),
-    }
+    if Z is None:
+        return metrics | dict.fromkeys(_OF_COEFFICIENTS, np.nan)
+    by_unit_columns = segmentation_error(data.y, outputs["labels_unit_columns"])
+    wrong_number = float(outputs["n_estimated"] != data.n_clusters)
+    values = (l2_error(Z, data.y), l1_error(Z, data.y), by_unit_columns, wrong_number)
+    values += (connectivity(Z, data.y), _effective_entries(Z))
+    return metrics | dict(zip(_OF_COEFFICIENTS, values, strict=True))
+
+
+def connectivity(Z: np.ndarray, y: np.ndarray) -> float:
+    """Second eigenvalue of the normalised Laplacian of (3) within a cluster, in the mean of all.
+
+    0 for a cluster that falls apart, N / (N - 1) for one of N points whose links are all alike.
+    """
+    magnitudes = np.abs(Z).astype(np.float64)
+    affinity = magnitudes + magnitudes.T
+    values = []
+    for cluster in np.unique(y):
+        members = y == cluster
+        block = affinity[np.ix_(members, members)]
+        degrees = block.sum(axis=0)
+        if len(block) < 2 or not degrees.all():
+            values.append(0.0)
+            continue
+        normalised = block / np.sqrt(degrees)[:, None] / np.sqrt(degrees)
+        values.append(max(1.0 - float(np.linalg.eigvalsh(normalised)[-2]), 0.0))
+    return float(np.mean(values))
+
+
+def _effective_entries(Z: np.ndarray) -> float:
+    """Mean over columns of the participation ratio of magnitudes; 0 for a column of zeros."""
+    magnitudes = np.abs(Z).astype(np.float64)
+    squares = (magnitudes**2).sum(axis=0)
+    ratios = magnitudes.sum(axis=0) ** 2 / np.where(squares > 0.0, squares, 1.0)
+    return float(np.mean(ratios))
+
+
+def evaluate_motions(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Numbers of `evaluate_segmentation`, and those that Figure 2 shows of one sequence."""
+    magnitudes, labels = np.abs(outputs["coefficients"].astype(np.float64)), data.y
+    return evaluate_segmentation(data, outputs) | _of_blocks(magnitudes, labels)
 
 
 def evaluate_heat_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -28,21 +76,22 @@ def evaluate_heat_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     (the participation ratio of the row energies of its block) as a part of the motion's points:
     small where the block is row-sparse.
     """
-    coefficients = outputs["coefficients"].astype(np.float64)
     order = np.argsort(data.y, kind="stable")
-    magnitudes = np.abs(coefficients[np.ix_(order, order)])
-    sizes = np.bincount(data.y)
-    energy = magnitudes**2
-    same = data.y[order][:, None] == data.y[order]
-    active = []
-    for motion in range(data.n_clusters):
-        members = data.y[order] == motion
-        rows = energy[np.ix_(members, members)].sum(axis=1)
-        active.append(rows.sum() ** 2 / (rows**2).sum() / members.sum())
+    magnitudes = np.abs(outputs["coefficients"].astype(np.float64)[np.ix_(order, order)])
     return {
-        **evaluate_segmentation(data, outputs),
-        "off_block_energy": float(energy[~same].sum() / energy.sum()),
-        "active_rows": float(np.mean(active)),
+        **evaluate_motions(data, outputs),
         "sorted_magnitudes": magnitudes.astype(np.float32),
-        "motion_sizes": sizes,
+        "motion_sizes": np.bincount(data.y),
     }
+
+
+def _of_blocks(magnitudes: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Return the energy off the blocks and the active rows of `evaluate_heat_map`."""
+    energy = magnitudes**2
+    active = []
+    for motion in np.unique(y):
+        members = y == motion
+        rows = energy[np.ix_(members, members)].sum(axis=1)
+        active.append(rows.sum() ** 2 / max((rows**2).sum(), _TINY) / members.sum())
+    off = energy[y[:, None] != y].sum() / max(energy.sum(), _TINY)
+    return {"off_block_energy": float(off), "active_rows": float(np.mean(active))}
