@@ -9,6 +9,7 @@ from privclust.papers.mtsc import figures as mtsc
 from privclust.pipeline.plan import styles_in
 from privclust.report.drawing.style import Results, save, styles_of
 
+SOURCE = "substitute for hopkins155"
 METHODS = {"mtsc": "MTSC", "ssc": "SSC", "mine": "Mine"}
 LOOKS = styles_in(load_yaml("config/papers/mtsc/paper.yaml"), ["mtsc_synthetic"])
 STYLES = styles_of([look for look in LOOKS if look[0] in METHODS], ["mine"])
@@ -20,7 +21,7 @@ def synthetic():
     rows = []
     points = [(13, 4, n) for n in (15, 20)] + [(d, 4, 16) for d in (9, 11)] + [(11, 3, 16)]
     for method, label in METHODS.items():
-        for metric in ("l2_error", "segmentation_error"):
+        for metric in ("l2_error", "l1_error", "segmentation_error"):
             for d, k, n in points:
                 rows.append((method, label, d, k, n, metric, 100, rng.random(), 0.01, "generated"))
     columns = [
@@ -43,13 +44,14 @@ def synthetic():
 def motions():
     rng = np.random.default_rng(1)
     rows = [
-        (method, label, motions, split, "substitute for hopkins155", rng.random(), rng.random())
+        (method, label, k, split, trial, f"{k}{split}{trial % 4}", SOURCE, *rng.random(3))
         for method, label in METHODS.items()
-        for motions in (2, 3)
+        for k in (2, 3)
         for split in ("tuning", "report")
-        for _ in range(6)
+        for trial in range(6)
     ]
-    columns = ["method", "label", "n_motions", "split", "source", "l2_error", "segmentation_error"]
+    columns = ["method", "label", "n_motions", "split", "trial", "scene", "source", "l2_error"]
+    columns += ["segmentation_error", "segmentation_error_unit_columns"]
     printed = pd.DataFrame(
         [
             ("mtsc_tab2", "e", method, "segmentation_error", statistic, "n_motions=2", "1.60", 120)
@@ -68,20 +70,23 @@ def motions():
         ],
     )
     trials = pd.DataFrame(rows, columns=columns)
+    trials["trial"] += 6 * (trials["split"] == "report") + 12 * (trials["n_motions"] == 3)
     return Results("mtsc_tab2", {"e": trials}, {}, {}, printed, styles=STYLES)
 
 
 def test_fig1_draws_a_line_per_method_and_panel(synthetic):
     drawing = mtsc.fig1(synthetic)
     axes = drawing.figure.axes
-    assert len(axes) == 6
+    assert len(axes) == 9
     assert all(
-        axis.get_ylim()[1] > max(line.get_ydata().max() for line in axis.lines) for axis in axes
+        axis.get_ylim()[1] > max(np.max(line.get_ydata()) for line in axis.lines) for axis in axes
     )
-    assert all(len(axis.lines) == len(METHODS) for axis in axes)
+    ends = [0, 0, 0, 1, 1, 1, 1, 1, 1]  # of the paper's axes
+    assert [len(axis.lines) - len(METHODS) for axis in axes] == ends
     assert set(drawing.table["panel"]) == set("abcdef")
     line = next(line for line in axes[0].lines if line.get_label() == "MTSC")
     part = drawing.table[(drawing.table["panel"] == "a") & (drawing.table["label"] == "MTSC")]
+    part = part[part["metric"] == "l2_error"]
     np.testing.assert_allclose(line.get_ydata(), part["mean"])
 
 
@@ -117,6 +122,24 @@ def test_tables_put_ours_beside_the_printed_and_name_substitutes(motions):
     assert drawing.table["n"].eq(12).all()
     assert drawing.table["n_report_split"].eq(6).all()
     assert "Not comparable" in drawing.figure._supxlabel.get_text()
+
+
+def test_tables_compare_with_mtsc_on_the_same_sequences(motions):
+    drawing = mtsc.printed_table(motions)
+    means = drawing.table[drawing.table["statistic"] == "mean"].set_index("method")
+    trials = motions.trials["e"].query("n_motions == 2")
+    wide = trials.pivot_table(index="trial", columns="method", values="segmentation_error")
+    more = 100.0 * (wide["ssc"] - wide["mtsc"])
+    assert means.loc["ssc", "more_than_mtsc"] == pytest.approx(more.mean())
+    assert means.loc["ssc", "printed_more"] == 0.0
+    assert means.loc["ssc", "more_low"] < more.mean() < means.loc["ssc", "more_high"]
+    assert np.isnan(means.loc["mtsc", "more_than_mtsc"])
+
+
+def test_affinities_are_compared_on_all_sequences_and_on_both_splits(motions):
+    drawing = mtsc.unit_columns(motions)
+    assert len(drawing.table) == len(METHODS) * 2 * 2 * 3
+    assert drawing.table.query("split == 'all'")["n"].eq(12).all()
 
 
 def test_a_method_of_ones_own_has_no_printed_number_and_no_trials_of_the_paper(motions, tmp_path):
