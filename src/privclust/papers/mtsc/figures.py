@@ -29,7 +29,7 @@ _METRICS = (
     ("segmentation_error", "segmentation error", (0.08, 0.08, 0.08)),
 )  # and where the paper's axes end, (a)-(c) beside the reading that reaches so far
 _END = "end of the paper's axis"
-_SMALLEST_SHOWN = 1e-4
+_SMALLEST_SHOWN = 1e-2
 _AFFINITIES = (
     (0.12, "segmentation_error", "eq. (3)", "vermillion"),
     (-0.12, "segmentation_error_unit_columns", "columns of Z of norm 1 before", "blue"),
@@ -264,7 +264,7 @@ def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
 
 
 def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
-    """List the entries of a matrix that are at least 1e-4 of its largest."""
+    """List the entries of a matrix that are at least 1e-2 of its largest."""
     rows, columns = np.nonzero(magnitudes >= _SMALLEST_SHOWN * magnitudes.max())
     entries = {"row": rows, "column": columns, "magnitude": magnitudes[rows, columns]}
     return pd.DataFrame({"label": label, **entries})
