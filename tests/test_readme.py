@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from privclust.metrics import segmentation_error, wasserstein_distance
-from privclust.report.verdicts import NOT_RUN, VERDICTS
+from privclust.report.verdicts import CODE, NOT_RUN, OURS, PAPERS, REPRODUCED, VERDICTS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -83,17 +83,24 @@ def test_python_of_the_readme_does_what_it_says(name):
 
 def test_the_readme_counts_verdicts_as_the_results_have_them():
     verdicts = [verdict for verdict in VERDICTS if verdict != NOT_RUN]
-    assert "| " + " | ".join(verdicts) + " |" in TEXT
-    rows = re.findall(r"^\| \[.*?\]\(docs/results/(\w+)[.]md\).*? \|((?: \d+ \|){6})$", TEXT, re.M)
-    told = {paper: [int(n) for n in re.findall(r"\d+", counts)] for paper, counts in rows}
+    assert "| " + " | ".join([*verdicts, "ours", "released code"]) + " |" in TEXT
+    rows = re.findall(
+        r"^\| \[.*?\]\(docs/results/(\w+)[.]md\).*? \|((?: [^|]* \|){8})$", TEXT, re.M
+    )
+    stated = {paper: [cell.strip() for cell in cells.split("|")[:-1]] for paper, cells in rows}
     counted = {}
     for file in (ROOT / "docs/results").glob("*/verdicts.csv"):
         table = pd.read_csv(file)
-        own = table[table["paper"] == file.parent.name]
-        assert set(own["verdict"]) <= set(verdicts)
-        counted[file.parent.name] = [int((own["verdict"] == name).sum()) for name in verdicts]
+        table = table[table["paper"] == file.parent.name]
+        assert set(table["verdict"]) <= set(verdicts)
+        papers = table.loc[table["of"] == PAPERS, "verdict"]
+        cells = [str((papers == name).sum()) for name in verdicts]
+        for of in (OURS, CODE):
+            own = table.loc[table["of"] == of, "verdict"]
+            cells.append(f"{(own == REPRODUCED).sum()} of {len(own)}" if len(own) else "")
+        counted[file.parent.name] = cells
     del counted["audit"]  # ours; docs/privacy.md tells of it
-    assert told == counted
+    assert stated == counted
 
 
 def test_the_readme_alone_counts_the_papers():
