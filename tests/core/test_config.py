@@ -10,7 +10,8 @@ from privclust.pipeline.plan import CLAIMS, PRINTED, load_plan
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "workflow" / "schemas"
 
-SIZES = ("cost", "n", "n_placed", "n_rows", "n_samples", "n_sweeps")  # which quick effort may cut
+# which quick effort may cut
+SIZES = ("cost", "n", "n_gallery", "n_placed", "n_rows", "n_samples", "n_sweeps")
 
 
 @pytest.fixture

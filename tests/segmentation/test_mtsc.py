@@ -144,16 +144,22 @@ def test_stretched_steps_never_raise_the_objective_and_end_where_plain_ones_do(w
 
 @pytest.mark.parametrize("estimator", [MTSC(3), SBL(3)], ids=["MTSC", "SBL"])
 def test_little_is_left_of_the_descent_where_it_stops(estimator):
-    """What convicts a tolerance that any decrease meets: a stop at the first iteration it may."""
+    """A tolerance that any decrease meets stops at the first iteration it may: that is convicted.
+
+    At 1e-5, as for motions, whose noise is like this.
+    """
     rng = np.random.default_rng(22)
     X = (subspaces(rng, 30, 4, 3, 20)[0] + 0.02 * rng.standard_normal((30, 60))).T
     noisy = {"components_per_cluster": 4, "noise_start": 100.0, "noise_variance": 10.0}
     estimator.set_params(**noisy, prior_variance=1e-3, n_restarts=0, random_state=0)
-    stopped = estimator.fit(X).objective_history_
-    on = estimator.set_params(tol=0.0, max_iter=1500).fit(X).objective_history_
+    on, stopped, hasty = (
+        estimator.set_params(tol=tol, max_iter=1500).fit(X).objective_history_
+        for tol in (0.0, 1e-5, 1e-2)
+    )
     assert stopped.size > estimator.n_annealing + 10
     first = on[estimator.n_annealing]
-    assert first - stopped[-1] > 0.9 * (first - on[-1])
+    assert first - stopped[-1] > 0.8 * (first - on[-1])
+    assert first - hasty[-1] < 0.8 * (first - on[-1])
 
 
 def test_starts_and_the_lowest_objective():

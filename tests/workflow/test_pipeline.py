@@ -88,7 +88,7 @@ def test_an_edit_reruns_what_depends_on_it(finished_copy, path, pattern, new, ru
 
 
 def test_a_comment_in_a_figure_redraws_that_figure_alone(finished_copy):
-    begin = "with canvas(9.5, 5.8, results.trials) as figure:"
+    begin = "with canvas(9.5, 8.2, results.trials) as figure:"
     finished_copy.edit(
         "src/privclust/papers/mtsc/figures.py", re.escape(begin), f"{begin}  # inches"
     )

@@ -160,7 +160,10 @@ class Budget:
         if neighbours is not None:
             given["neighbours"] = Neighbours.of(neighbours, "neighbours")
         if not path.exists() and epsilon is None and rho is None:
-            raise BudgetError(f"{path}: no such ledger; give an epsilon or a rho to begin one")
+            raise BudgetError(
+                f"{path}: no such ledger; begin one in Python: privclust.privacy.Budget.open(path, "
+                "epsilon=..., delta=...), or rho=..."
+            )
         with _LOCK, _file_lock(path):
             if not path.exists():
                 if _lock_path(path).stat().st_size:
