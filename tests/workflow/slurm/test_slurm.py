@@ -55,7 +55,7 @@ def records():
         (
             "slurm",
             ["mtsc", "dpem"],
-            ["mtsc_fig2", "dpem_statements"],
+            ["dpem_fig4", "dpem_statements"],
             {"fetch", "prepare", "fit", "evaluate", "summarise", "draw"},
         ),
         (
