@@ -28,12 +28,6 @@ from privclust.privacy.hidden import noise_message
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")
 _DEFAULT_STARTS = 5
-_MISSED_RATIO = 20.0  # a residual so many times what noise and sampling leave,
-_MISSED_PART = 0.9  # and so little explained: the clusters are elsewhere, or are more
-_MISSED = (
-    "the clusters leave much of the sketch unexplained, by more than noise: other bounds, another "
-    "variance of the frequencies or more clusters may help"
-)
 _POOR_FIT_RATIO = 2.0  # a residual so many times what is expected is looked at again
 _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
 _LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
@@ -147,12 +141,7 @@ def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
     if sketch.noise is None:
         return ""
     clusters = noise_message(decoded.is_clear, delta_advice(sketch))
-    is_missed = (
-        decoded.residual > _MISSED_RATIO * decoded.expected_residual
-        and decoded.explained < _MISSED_PART
-    )
-    parts = [OUTSIDE if decoded.is_outside else "", _MISSED if is_missed else "", clusters]
-    return "; ".join(filter(None, parts))
+    return "; ".join(filter(None, [OUTSIDE if decoded.is_outside else "", clusters]))
 
 
 def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
