@@ -16,7 +16,7 @@ from privclust.core.fixed_point import SUM_BITS, FixedPoint, unit_margin
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.embedding._discriminants import discriminants
-from privclust.embedding._query_rows import ClassRows, QueryRow
+from privclust.embedding._query_rows import ClassRows, QueryRow, label_range
 from privclust.embedding._smlq import (
     FLOORS,
     KERNELS,
@@ -39,7 +39,6 @@ from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_QUERIES = 64  # queries whose kernels with the public set are made together
 _LEAST_NOISE, _LARGEST_NOISE = 1e-150, 1e150  # of noise whose squares are ordinary numbers
-_MAX_LABELS = 4096  # weights between all labels are held as a matrix
 _LARGEST_EXPONENT = 80.0  # exp(-80) is a normal number in float32
 _LABEL_LEAK = (
     "the query's label, which is private, is used again in the iterations after the noise, which "
@@ -351,7 +350,7 @@ class PrivateMail(LabelledEmbedding):
             self.sensitivity_ = 0.5 * weighted_mean_diameter(self.start_[:-1], self._least)
             return
         self._series = series_terms(*self.start_.shape[::-1])
-        self._values = self._label_values()
+        self._values = label_range(self.classes_)
         kind, images = self._public_kernel()
         self._rows = kind(
             images, self._y, self._values, self.start_,
@@ -373,16 +372,6 @@ class PrivateMail(LabelledEmbedding):
         kernel = self._weights(self._public).astype(np.float64)
         np.fill_diagonal(kernel, 1.0)
         return ClassRows, kernel
-
-    def _label_values(self):
-        """Return all labels that a query may have."""
-        low, high = int(self.classes_[0]), int(self.classes_[-1])
-        if high - low >= _MAX_LABELS:
-            raise ValueError(
-                f"y must be labels within {_MAX_LABELS} of each other, got {low} to {high}: "
-                "number the classes from 0"
-            )
-        return np.arange(low, high + 1)
 
     def _calibrate(self):
         """Set the standard deviation of the noise."""
@@ -495,13 +484,11 @@ class PrivateMail(LabelledEmbedding):
             raise ValueError(
                 f"label_after_noise must be True, False or None, got {self.label_after_noise!r}"
             )
-        if self.variant == "sound" and self.label_after_noise:
-            raise ValueError(
-                "label_after_noise must be False or None with variant='sound', which never uses "
-                "the query's label"
-            )
-        if self.variant == "sound" and self.obfuscate:
-            raise ValueError("obfuscate must be False with variant='sound', which needs no dummies")
+        for name in ("label_after_noise", "obfuscate"):
+            if self.variant == "sound" and getattr(self, name):
+                raise ValueError(
+                    f"{name} must be False or None with variant='sound', which has none"
+                )
         if self.n_components is not None and self.n_components > n_public:
             raise ValueError(
                 f"n_components must be at most the size of the public set, {n_public}, got "

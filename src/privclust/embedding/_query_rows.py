@@ -8,6 +8,19 @@ from privclust.embedding._smlq import FLOORS, LabelLaplacian, label_matrix
 from privclust.embedding._smlq_kernels import first_iterate
 from privclust.embedding._smlq_sensitivity import exchanged_sensitivity, proved_sensitivity
 
+_MAX_LABELS = 4096  # weights between all labels are held as a matrix
+
+
+def label_range(classes: np.ndarray) -> np.ndarray:
+    """Return all labels that a query may have, from the public ones in order."""
+    low, high = int(classes[0]), int(classes[-1])
+    if high - low >= _MAX_LABELS:
+        raise ValueError(
+            f"y must be labels within {_MAX_LABELS} of each other, got {low} to {high}: number the "
+            "classes from 0"
+        )
+    return np.arange(low, high + 1)
+
 
 class QueryRow:
     """The query alone, after the public rows.

@@ -276,10 +276,13 @@ def faces(results: Results) -> Drawing:
         axes = figure.subplots(1, len(metrics))
         for axis, (metric, label) in zip(axes, metrics.items(), strict=True):
             shown = table[table["metric"] == metric]
-            for method, part in shown.groupby("method", sort=False):
+            by_method = shown.groupby("method", sort=False)
+            for i, (method, part) in enumerate(by_method):
                 style = results.styles[method]
+                beside = 0.15 * (i - (by_method.ngroups - 1) / 2)  # equal values hide none
                 places = [
-                    forms.index(form) for form in zip(part["rows"], part["noise"], strict=True)
+                    forms.index(form) + beside
+                    for form in zip(part["rows"], part["noise"], strict=True)
                 ]
                 look = {"color": style.color, "marker": style.marker or "_", "linestyle": "none"}
                 axis.plot(places, part["mean"], label=part["label"].iloc[0], **look)
