@@ -142,6 +142,15 @@ def test_affinities_are_compared_on_all_sequences_and_on_both_splits(motions):
     assert drawing.table.query("split == 'all'")["n"].eq(12).all()
 
 
+def test_few_sequences_may_be_of_one_split_or_one_number_of_motions(motions, tmp_path):
+    (trials,) = motions.trials.values()
+    for few in (trials[trials["split"] == "report"], trials[trials["n_motions"] == 2]):
+        drawing = mtsc.unit_columns(dataclasses.replace(motions, trials={"e": few}))
+        save(drawing, *(tmp_path / f"t.{suffix}" for suffix in ("svg", "png", "csv")))
+        assert (drawing.table["n"] > 0).all()
+        assert len(drawing.table) >= 4 * len(METHODS)
+
+
 def test_a_method_of_ones_own_has_no_printed_number_and_no_trials_of_the_paper(motions, tmp_path):
     drawing = mtsc.printed_table(dataclasses.replace(motions, own=("mine",)))
     save(drawing, *(tmp_path / f"t.{suffix}" for suffix in ("svg", "png", "csv")))

@@ -160,6 +160,8 @@ def unit_columns(results: Results) -> Drawing:
             for shift, metric, name, color in _AFFINITIES:
                 for split in ("all", "tuning", "report"):
                     chosen = part if split == "all" else part[part["split"] == split]
+                    if chosen.empty:  # as of few sequences
+                        continue
                     means = _means(chosen, metric).loc[order]
                     facts = {"metric": metric, "n_motions": n_motions, "split": split}
                     tables.append(means.reset_index().assign(**facts))
