@@ -37,13 +37,13 @@ from dataclasses import dataclass
 from privclust.core.validation import Real, check_integer, check_option
 from privclust.kmeans._feature_sums import MODULUS_BOUND
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
+from privclust.privacy.guarantee import check_stated
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement
 
 MECHANISMS = ("laplace", "gaussian")
 SENSITIVITY_MARGIN = 2.0 * (MODULUS_BOUND - 1.0)
 _VARIANCE_OF_UNIT_SCALE = {"laplace": 2.0, "gaussian": 1.0}
 _SCALE = Real(at_most=1e150)  # whose square is an ordinary number
-_STATEMENT_TOLERANCE = 1e-6  # relative: releases of the accountant differ by less
 
 
 @dataclass(frozen=True)
@@ -159,19 +159,4 @@ def check_statement(noise: SketchNoise, n_measurements: int, guarantee: Guarante
         measurement: Measurement = laplace_noise(n_measurements, relation, l1.value / noise.scale)
     else:
         measurement = Gaussian(l2, noise.scale)
-    of_noise = measurement.claimed
-    covered = any(
-        _reaches(release.loss, of_noise, ("rho", "epsilon", "count"))
-        for release in guarantee.releases
-        if release.loss is not None
-    )
-    line = measurement.statement("sums of features")
-    honest = Guarantee.of([line], guarantee.definition, relation, delta=guarantee.delta)
-    if not covered or not _reaches(guarantee, honest, ("epsilon", "rho", "mu", "tau")):
-        raise ValueError("the noise gives less than its guarantee states")
-
-
-def _reaches(stated: object, honest: object, names: tuple[str, ...]) -> bool:
-    """Whether every number that is stated is as large as the honest one, but for rounding."""
-    part = 1.0 - _STATEMENT_TOLERANCE
-    return all(getattr(stated, name) >= part * getattr(honest, name) for name in names)
+    check_stated(guarantee, measurement.statement("sums of features"))

@@ -115,15 +115,53 @@ def _norms(X, norms):
 
 def _drawn_in(rows: np.ndarray, radius: float) -> np.ndarray:
     """Return rows of any floats, drawn in to the sphere; changes `rows`."""
-    rows[np.isnan(rows)] = 0.0
-    is_infinite = np.isinf(rows)
-    endless = is_infinite.any(axis=1)
-    rows[endless] = np.sign(rows[endless]) * is_infinite[endless]
+    endless = _only_infinite(rows)
     largest = np.abs(rows).max(axis=1)
     huge = endless | (largest > _LARGEST)  # longer than any radius, and squares may overflow
     rows[huge] *= (_LARGEST / np.where(huge & ~endless, largest, 1.0))[huge, None]
     norms = row_norms(rows)
     return rows * np.minimum(1.0, radius / np.maximum(norms, radius))[:, None]
+
+
+def _only_infinite(rows):
+    """Put 0 for NaN and, in rows with infinite entries, signs for these and 0 for all others.
+
+    Returns in which rows there were any.
+    """
+    rows[np.isnan(rows)] = 0.0
+    is_infinite = np.isinf(rows)
+    endless = is_infinite.any(axis=1)
+    rows[endless] = np.sign(rows[endless]) * is_infinite[endless]
+    return endless
+
+
+def directions(X: np.ndarray) -> np.ndarray:
+    """Return rows at norm 1, each by itself, bit for bit; rows of zeros stay.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Any numbers, in C order. NaN counts as 0; of rows with infinite entries those alone count.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features), float64
+        Norms are 1 to within a few roundings, or 0.
+
+    Examples
+    --------
+    >>> directions(np.array([[3.0, 4.0], [0.0, 0.0], [-np.inf, 1.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]]
+    """
+    rows = np.array(X, dtype=np.float64, order="C")
+    if not rows.size:
+        return rows
+    _only_infinite(rows)
+    largest = np.abs(rows).max(axis=1)
+    rows /= np.where(largest > 0, largest, 1.0)[:, None]  # squares neither overflow nor vanish
+    norms = row_norms(rows)
+    rows /= np.where(norms > 0, norms, 1.0)[:, None]
+    return rows
 
 
 def _leaks(what: str, instead: str) -> tuple[str]:

@@ -35,6 +35,9 @@ class NoiseWarning(UserWarning):
     """Noise hides what was asked for; told from released quantities alone."""
 
 
+_STATEMENT_TOLERANCE = 1e-6  # relative: releases of the accountant differ by less
+
+
 @dataclass(frozen=True)
 class Release:
     """One kind of noised quantity, released one or more times.
@@ -427,3 +430,28 @@ def _two_steps(loss: Loss) -> Loss:
     # of (epsilon, delta): 2 epsilon, (1 + e^epsilon) delta
     delta = loss.delta and loss.delta * (1.0 + math.exp(loss.epsilon))
     return replace(loss, rho=steps**2 * loss.rho, epsilon=steps * loss.epsilon, delta=delta)
+
+
+def check_stated(guarantee: Guarantee, line: Release) -> None:
+    """Raise a ValueError if a guarantee promises more than the noise that `line` states gives.
+
+    Its losses, and what they compose to at its delta, are computed again from the noise. That noise
+    was seeded, or that records were spread over parts by their values, cannot be seen from
+    numbers: it is believed as stated.
+    """
+    if guarantee.definition == "none":
+        return
+    covered = any(
+        _reaches(release.loss, line.loss, ("rho", "epsilon", "count"))
+        for release in guarantee.releases
+        if release.loss is not None
+    )
+    honest = Guarantee.of([line], guarantee.definition, guarantee.relation, delta=guarantee.delta)
+    if not covered or not _reaches(guarantee, honest, ("epsilon", "rho", "mu", "tau")):
+        raise ValueError("the noise gives less than its guarantee states")
+
+
+def _reaches(stated: object, honest: object, names: tuple[str, ...]) -> bool:
+    """Whether every number that is stated is as large as the honest one, but for rounding."""
+    part = 1.0 - _STATEMENT_TOLERANCE
+    return all(getattr(stated, name) >= part * getattr(honest, name) for name in names)

@@ -23,6 +23,7 @@ from privclust.privacy.sensitivity import Neighbours
 
 NO_NUMBERS = "X must hold real numbers, but an entry cannot be read as one"
 _ANY_ROW = "rows count as drawn in to the bounds, entries that are no numbers as their middle"
+_ANY_DIRECTION = "rows count at norm 1, entries that are no numbers as 0"
 _ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
 
 
@@ -34,6 +35,7 @@ class PrivateEstimator:
     """
 
     _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
+    _SCALES_ROWS: ClassVar[bool] = False  # to norm 1, each by itself: no bounds are needed
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what may leave: all but attributes that are not released."""
@@ -63,7 +65,9 @@ class PrivateEstimator:
 
 
 def takes_any_row(estimator: Any) -> bool:
-    """Return whether rows are brought into bounds that are declared."""
+    """Return whether rows are brought into bounds that are declared, or to norm 1."""
+    if getattr(estimator, "_SCALES_ROWS", False):
+        return True
     return _declares_bounds(estimator) and getattr(estimator, "out_of_bounds", "clip") == "clip"
 
 
@@ -74,6 +78,8 @@ def _declares_bounds(estimator: Any) -> bool:
 
 def caveats_of_bounds(estimator: Any) -> tuple[str, ...]:
     """Return what a guarantee says of rows outside the bounds that the estimator declares."""
+    if getattr(estimator, "_SCALES_ROWS", False):
+        return (_ANY_DIRECTION,)
     return (_ANY_ROW,) if takes_any_row(estimator) else (_ERRORS_TELL,)
 
 

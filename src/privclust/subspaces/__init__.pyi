@@ -19,3 +19,7 @@ from ._smooth_sensitivity import neighbour_radii as neighbour_radii
 from ._smooth_sensitivity import printed_sensitivity as printed_sensitivity
 from ._smooth_sensitivity import smooth_sensitivity as smooth_sensitivity
 from ._sulq import SuLQKPlanes as SuLQKPlanes
+from .moments import DecodedSubspaces as DecodedSubspaces
+from .moments import MomentSketch as MomentSketch
+from .moments import MomentSubspaceClustering as MomentSubspaceClustering
+from .moments import decode as decode

@@ -1,0 +1,206 @@
+r"""From a sketch of harmonic moments to the union of subspaces that explains it best.
+
+1. *Search*: many random starts are descended side by side on moments of degree 2 and 4
+   (`MomentObjective`); what differs among the best is descended to the end.
+2. *Spread*: the best are tried with factors C in place of projections. These are kept where they
+   lower the cost by more than :math:`\log(2 d^2)` for each parameter that they add: a penalty for
+   the many subspaces among which noise may choose.
+3. *Likelihood*: where all features fit in memory, Gauss-Newton steps on all degrees, then with the
+   covariance of means at the fitted union (`Likelihood`). Where they do not, the fit stays as it
+   is, and how unevenly rows happen to lie goes into the errors alone (`sandwich`).
+
+A sketch with noise is private, and so is all that is made of it: starts cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privclust.core.batched_lbfgs import descend
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator, check_integer
+from privclust.subspaces.moments._harmonics import n_moments
+from privclust.subspaces.moments._information import sandwich
+from privclust.subspaces.moments._likelihood import Likelihood
+from privclust.subspaces.moments._objective import MomentObjective
+from privclust.subspaces.moments._sketch import MomentSketch
+from privclust.subspaces.moments._union import Union, even_ratio
+
+_N_STARTS, _N_STARTS_IF_LARGE, _LARGE = 40, 20, 30  # features
+_SEARCH, _DESCENT = 100, 400  # evaluations
+_N_BEST, _N_WITH_SPREAD = 6, 3
+_SAME = 0.05  # costs this near are of one optimum
+_MOST_FEATURES = 1000  # of which covariances are made
+_N_WHITENINGS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedSubspaces:
+    """What a sketch tells of subspaces.
+
+    Attributes
+    ----------
+    union : Union
+        Subspaces, with their amplitudes and spreads.
+    complements : ndarray of shape (k, d, d - q)
+        Orthonormal bases of what is orthogonal to each subspace.
+    covariance : ndarray of shape (k (d - q) q, k (d - q) q)
+        Of the error of tangents (k, d - q, q), raveled: how subspaces are turned into their
+        complements, by noise and by which rows there are.
+    cost : float
+        Minus the logarithm of the posterior of moments of degree 2 and 4 but for a constant that
+        is the same for all unions.
+    gap : float
+        How much larger the cost of the next optimum is that was found; infinite where there was
+        none. Noise may have put another optimum first where it is small.
+    is_even : bool
+        Whether rows are taken to be spread evenly within their subspaces.
+    """
+
+    union: Union
+    complements: np.ndarray
+    covariance: np.ndarray
+    cost: float
+    gap: float
+    is_even: bool
+
+    @property
+    def subspaces(self) -> np.ndarray:
+        """Orthonormal bases, (k, d, q), the subspace of most rows first."""
+        return self.union.bases
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Parts of the rows, (k,)."""
+        return self.union.weights
+
+    @property
+    def errors(self) -> np.ndarray:
+        r"""Expected distance :math:`\|U U' - V V'\|_F` of each subspace from the true one, (k,)."""
+        return projection_errors(self.covariance, len(self.weights))
+
+
+def projection_errors(covariance: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the root of the mean squared distance of projections, of tangents' covariance."""
+    variances = np.diag(covariance).reshape(n_clusters, -1)
+    return np.sqrt(2.0 * variances.sum(axis=1))
+
+
+def decode(
+    sketch: MomentSketch,
+    n_clusters: int,
+    dimension: int,
+    *,
+    n_starts: int | None = None,
+    random_state: RandomState = None,
+) -> DecodedSubspaces:
+    """Find the union of subspaces that explains a sketch best.
+
+    Parameters
+    ----------
+    sketch : MomentSketch
+    n_clusters : int
+        k.
+    dimension : int
+        q, from 1 to n_features - 1.
+    n_starts : int or None
+        None for 40, and 20 beyond 30 features.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Of random starts and draws, which protect nobody.
+
+    Returns
+    -------
+    DecodedSubspaces
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the sketch is of less than one row.
+
+    Examples
+    --------
+    >>> from privclust.datasets.synthetic import subspace_mixture
+    >>> X, _, _ = subspace_mixture(2000, 2, 4, 2, np.random.default_rng(0))
+    >>> private = MomentSketch.of(X).release(1.0, 1e-5, random_state=0)
+    >>> decode(private, 2, 2, random_state=0).subspaces.shape
+    (2, 4, 2)
+    """
+    check_integer("n_clusters", n_clusters, minimum=1)
+    check_integer("dimension", dimension, minimum=1)
+    d = sketch.n_features
+    if dimension >= d:
+        raise ValueError(f"dimension must be less than n_features={d}, got {dimension}")
+    rng = as_generator(random_state)
+    means, deviations = sketch.means(), sketch.deviations()
+    shape = d, n_clusters, dimension
+    objective = MomentObjective(means, deviations, *shape)
+    n_starts = n_starts or (_N_STARTS_IF_LARGE if d > _LARGE else _N_STARTS)
+    starts, costs = descend(objective, objective.random_starts(n_starts, rng), _SEARCH)
+    candidates, costs = _descended(objective, starts[np.argsort(costs)[:_N_BEST]])
+    is_even, unions = True, [objective.union(one) for one in candidates]
+    if dimension > 1:
+        uneven = MomentObjective(means, deviations, *shape, is_even=False)
+        again = np.stack([uneven.start_at(union) for union in unions[:_N_WITH_SPREAD]])
+        spread, spread_costs = _descended(uneven, again)
+        n_more = n_clusters * (dimension * (dimension + 1) // 2 - 1)
+        if costs[0] - spread_costs[0] > math.log(2.0 * d**2) * n_more:
+            is_even, costs, unions = False, spread_costs, [uneven.union(one) for one in spread]
+    union, covariance, complements = _refined(unions, means, deviations, sketch, is_even, rng)
+    order = np.argsort(-union.amplitudes, kind="stable")
+    return DecodedSubspaces(
+        _ordered(union, order),
+        complements[order],
+        _blocks_ordered(covariance, order),
+        float(costs[0]),
+        float(costs[1] - costs[0]) if len(costs) > 1 else math.inf,
+        is_even,
+    )
+
+
+def _descended(objective, starts):
+    """Return different optima and their costs, the best first."""
+    points, costs = descend(objective, starts, _DESCENT)
+    order = np.argsort(costs)
+    points, costs = points[order], costs[order] / objective.scale
+    kept = [0]
+    for i in range(1, len(costs)):
+        if costs[i] - costs[kept[-1]] > _SAME:
+            kept.append(i)
+    return points[kept], costs[kept]
+
+
+def _refined(unions, means, deviations, sketch, is_even, rng):
+    """Return the most likely union, the covariance of its tangents, and its complements."""
+    d, n_samples = sketch.n_features, sketch.n_samples
+    if sum(n_moments(d, degree) for degree in means) > _MOST_FEATURES:
+        union = unions[0]
+        complements = union.complements
+        covariance = sandwich(union, complements, deviations, n_samples, rng)
+        return union, covariance, complements
+    likelihood = Likelihood(means, deviations, n_samples, is_even=is_even)
+    q = unions[0].bases.shape[2]
+    more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
+    started = [replace(union, log_ratios={**union.log_ratios, **more}) for union in unions]
+    union, _ = min((likelihood.fit(one) for one in started), key=lambda fitted: fitted[1])
+    for _ in range(_N_WHITENINGS):
+        likelihood.whiten(union, rng)
+        union, _ = likelihood.fit(union)
+    complements = union.complements
+    return union, np.linalg.inv(likelihood.information(union, complements)), complements
+
+
+def _ordered(union, order):
+    """Return the union with its subspaces in another order."""
+    return Union(
+        union.bases[order], union.spreads[order], union.amplitudes[order], union.log_ratios
+    )
+
+
+def _blocks_ordered(covariance, order):
+    """Return a covariance whose blocks are in another order."""
+    k, p = len(order), len(covariance)
+    blocks = covariance.reshape(k, p // k, k, p // k)
+    return blocks[order][:, :, order].reshape(p, p)

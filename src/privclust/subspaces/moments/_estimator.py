@@ -1,0 +1,263 @@
+"""Private unions of subspaces from one noised sketch of harmonic moments."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+from numpy.typing import ArrayLike
+
+from privclust.core.hints import RandomState
+from privclust.core.validation import DELTA, check_integer, check_parameters
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.bounds import directions
+from privclust.privacy.budget import charge
+from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.sensitivity import check_neighbours
+from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
+from privclust.subspaces.moments._decoding import DecodedSubspaces, decode
+from privclust.subspaces.moments._last_round import (
+    ROUND_SHARE,
+    all_clear,
+    combined,
+    is_clear,
+    pays,
+    plan_round,
+    released,
+)
+from privclust.subspaces.moments._selection import choose_sizes
+from privclust.subspaces.moments._sketch import (
+    MomentSketch,
+    check_size,
+    default_degree,
+    release_noise,
+    statement,
+)
+from privclust.subspaces.moments._sums import HarmonicSums
+
+_AUTO = "auto"
+_ROUND = "rows beside decoded subspaces, one round"
+
+
+class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
+    r"""Subspace clustering from one noised sketch of harmonic moments, and a last look at the rows.
+
+    Rows are scaled to norm 1, each by itself. The sums of their moments of degree 2 and 4 (and 6,
+    with up to 6 features) are released once, with normal noise, see `MomentSketch`; subspaces are
+    decoded from these alone, with as many random starts as it takes, for free (`decode`). Where the
+    sketch tells them well enough, a third of the budget goes to a round that looks at how rows lie
+    beside them, by no more than a small angle, so that little noise is needed
+    (``privclust.subspaces.moments._last_round``); elsewhere it goes to the sketch as well.
+
+    Scaling makes short rows as loud as long ones: leave out rows that are noise alone, by a rule
+    that looks at each row alone. Subspaces go through the origin: subtract an offset that is known
+    without the data; to find affine subspaces put a constant column of a public size beside the
+    rows and ask for one dimension more.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto"
+        k. ``"auto"`` chooses from 1 to 6, from the sketch, see `choose_sizes`.
+    subspace_dimension : int or "auto"
+        q of each subspace, from 1 to n_features - 1. ``"auto"`` chooses from 1 to 6.
+    epsilon, delta : float
+        Budget of all that is released; epsilon in nats, positive, delta in (0, 1).
+    neighbours : {"replace_one", "add_remove"}
+        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken.
+    last_round : {"auto"} or bool
+        Whether there is a last round: where the sketch says that it pays, always or never.
+    degree : {4, 6} or None
+        Largest degree of the moments; None for 6 with up to 6 features, else 4.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]``), anything else for reproduction.
+
+    Attributes
+    ----------
+    subspaces_ : ndarray of shape (n_clusters, n_features, subspace_dimension)
+        Orthonormal bases, as columns; the subspace of most rows first.
+    weights_ : ndarray of shape (n_clusters,)
+        Parts of the rows near each.
+    errors_ : ndarray of shape (n_clusters,)
+        Expected distance of each subspace from the true one, the root of the mean of
+        :math:`\|U U' - V V'\|_F^2`: by noise and by which rows there are, from what was released.
+    is_clear_ : ndarray of shape (n_clusters,)
+        Which subspaces are more than noise.
+    has_last_round_ : bool
+    decoded_ : DecodedSubspaces
+        With the covariance of the subspaces' errors.
+    sketch_ : MomentSketch
+    labels_ : ndarray of shape (n_samples,)
+        Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
+    guarantee_ : privclust.privacy.Guarantee
+    n_features_in_ : int
+
+    Warns
+    -----
+    NoiseWarning
+        If what was released says that subspaces cannot be told from noise.
+
+    See Also
+    --------
+    MomentSketch : sketches of files and streams, merged over devices.
+
+    References
+    ----------
+    Rounds on second moments: A. Blum, C. Dwork, F. McSherry and K. Nissim, "Practical privacy: the
+    SuLQ framework", PODS 2005. The sketch, its decoder and the last round are this project's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.datasets.synthetic import subspace_mixture
+    >>> from privclust.metrics import wasserstein_distance
+    >>> X, _, truth = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0), noise=0.01)
+    >>> model = MomentSubspaceClustering(2, 2, epsilon=1.0, random_state=0).fit(X)
+    >>> bool(wasserstein_distance(model.subspaces_, truth) < 0.1)
+    True
+    >>> model.guarantee_.definition, round(model.guarantee_.epsilon, 3)
+    ('approximate', 1.0)
+    """
+
+    _SCALES_ROWS: ClassVar = True
+    _constraints: ClassVar = {"delta": DELTA, "neighbours": check_neighbours}
+
+    def __init__(
+        self,
+        n_clusters: int | Literal["auto"] = 2,
+        subspace_dimension: int | Literal["auto"] = 1,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        last_round: bool | Literal["auto"] = "auto",
+        degree: Literal[4, 6] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.subspace_dimension = subspace_dimension
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbours = neighbours
+        self.last_round = last_round
+        self.degree = degree
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Find private subspaces.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any numbers: NaN counts as 0, and of rows with infinite entries those alone count. From
+            2 to 64 features.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, X has no more features than dimensions, or the
+            noised number of rows is below 1 (``"add_remove"``).
+        ImportError
+            If `random_state` is None and OpenDP is not installed.
+        """
+        X = private_records(self, X, neighbours=self.neighbours)
+        check_parameters(self, X)
+        degree = self._checked_degree(X.shape[1])
+        source = noise_source(self.random_state)
+        rng = unprotected_generator(source)
+        exact = MomentSketch.from_sums(HarmonicSums(X.shape[1], degree).add(X))
+        if self.last_round is False:
+            (noise,) = self._noises(X.shape[1], degree, [1.0])
+            self._promise([noise], source)
+            charge(self.guarantee_)
+            self.sketch_ = exact.uncharged_release(noise, self.guarantee_, source)
+            decoded = self._decode(rng)
+        else:
+            decoded = self._in_two_steps(X, exact, source, rng)
+        self._keep(decoded)
+        self.labels_ = residuals(directions(X), self.subspaces_).argmin(axis=1)
+        return self
+
+    def _in_two_steps(self, X, exact, source, rng):
+        """Return what a sketch tells with a last round or with a second sketch."""
+        relation, budget = Neighbours.of(self.neighbours), (self.epsilon, self.delta)
+        first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
+        self._promise([first, second], source)
+        charge(self.guarantee_)  # whichever comes second costs the same
+        self.sketch_ = exact.uncharged_release(first, self.guarantee_, source)
+        decoded = self._decode(rng)
+        n_samples = max(self.sketch_.n_samples, 1.0)
+        plan = plan_round(decoded, n_samples, relation, *budget, rng)
+        self.has_last_round_ = self.last_round is True or pays(plan, decoded)
+        if self.has_last_round_:
+            self._promise([first], source, plan.noise.statement(_ROUND, units="rows of norm 1"))
+            return combined(decoded, plan, *released(X, decoded, plan, source), n_samples, rng)
+        rest = exact.uncharged_release(second, self.guarantee_, source)
+        self.sketch_ = self.sketch_.averaged(rest, ROUND_SHARE)
+        return self._decode(rng)
+
+    def _decode(self, rng) -> DecodedSubspaces:
+        """Return the decoded sketch, of sizes that are given or chosen."""
+        k, q = choose_sizes(
+            self.sketch_,
+            None if self.n_clusters == _AUTO else self.n_clusters,
+            None if self.subspace_dimension == _AUTO else self.subspace_dimension,
+            random_state=rng,
+        )
+        return decode(self.sketch_, k, q, random_state=rng)
+
+    def _keep(self, decoded):
+        """Keep what was decoded, and warn of what noise hides."""
+        self.decoded_, self.subspaces_ = decoded, decoded.subspaces
+        self.weights_, self.errors_ = decoded.weights, decoded.errors
+        self.is_clear_ = is_clear(decoded)
+        if not all_clear(decoded):
+            self.is_clear_ = self.is_clear_ & (decoded.gap > 0)
+        warn_of_noise(noise_message(self.is_clear_, of="subspaces"))
+
+    def _noises(self, n_features, degree, shares):
+        """Return the noise of sketches that spend these parts of the budget."""
+        relation = Neighbours.of(self.neighbours)
+        return [
+            release_noise(n_features, degree, relation, self.epsilon, self.delta, share)
+            for share in shares
+        ]
+
+    def _promise(self, noises, source, *lines: Any) -> None:
+        """State what the releases promise together."""
+        relation = Neighbours.of(self.neighbours)
+        of_sketches = [
+            line for noise in noises for line in statement(noise, self.delta, seeded=False).releases
+        ]
+        whole = statement(noises[0], self.delta, seeded=is_seeded(source))
+        self.guarantee_ = Guarantee.of(
+            [*of_sketches, *lines],
+            "approximate",
+            relation,
+            delta=self.delta,
+            seeded=is_seeded(source),
+            caveats=(*whole.caveats, *caveats_of_bounds(self)),
+        )
+
+    def _checked_degree(self, n_features):
+        """Return the degree of the moments, after a check of sizes and of the last round."""
+        degree = default_degree(n_features) if self.degree is None else self.degree
+        check_size(n_features, degree)
+        if self.last_round not in (True, False, _AUTO):
+            raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")
+        for name in ("n_clusters", "subspace_dimension"):
+            value = getattr(self, name)
+            if value != _AUTO:
+                check_integer(name, value, minimum=1)
+        if self.subspace_dimension != _AUTO and self.subspace_dimension >= n_features:
+            raise ValueError(
+                f"subspace_dimension must be less than the number of features, got "
+                f"subspace_dimension={self.subspace_dimension} for n_features={n_features}"
+            )
+        return degree

@@ -1,0 +1,65 @@
+"""Harmonic moments of factors and of rows in coordinates, for sketches that are small."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from privclust.subspaces.moments._harmonics import roots_of_counts, sorted_indices, trace_free
+
+
+def factor_features(factor: np.ndarray, degree: int) -> np.ndarray:
+    r"""Return :math:`H\, sym(C \otimes \dots \otimes C)` of a symmetric matrix C (d, d), (m,).
+
+    Examples
+    --------
+    >>> line = np.outer([0.6, 0.8], [0.6, 0.8])
+    >>> of_row = row_features(np.array([[0.6, 0.8]]), 4)[:, 0]
+    >>> bool(np.allclose(factor_features(line, 4), of_row))
+    True
+    """
+    places = sorted_indices(len(factor), degree).astype(np.intp).T
+    ways = _matchings(degree)
+    total = sum(math.prod(factor[places[a], places[b]] for a, b in way) for way in ways)
+    return trace_free(total * roots_of_counts(len(factor), degree) / len(ways), len(factor), degree)
+
+
+def feature_derivatives(factor: np.ndarray, moves: np.ndarray, degree: int) -> np.ndarray:
+    """Return how `factor_features` change along symmetric matrices (t, d, d), shape (m, t)."""
+    places = sorted_indices(len(factor), degree).astype(np.intp).T
+    ways = _matchings(degree)
+    total = np.zeros((len(moves), places.shape[1]))
+    for way in ways:
+        for moved, (a, b) in enumerate(way):
+            others = [pair for other, pair in enumerate(way) if other != moved]
+            rest = math.prod((factor[places[c], places[e]] for c, e in others), start=np.ones(1))
+            total += moves[:, places[a], places[b]] * rest
+    coordinates = total.T * (roots_of_counts(len(factor), degree) / len(ways))[:, None]
+    return trace_free(coordinates, len(factor), degree)
+
+
+def row_features(directions: np.ndarray, degree: int) -> np.ndarray:
+    """Return harmonic moments of each of some directions (n, d), shape (m, n)."""
+    d = directions.shape[1]
+    places, columns = sorted_indices(d, degree).astype(np.intp), np.ascontiguousarray(directions.T)
+    products = columns[places[:, 0]]
+    for place in range(1, degree):
+        products *= columns[places[:, place]]
+    return trace_free(products * roots_of_counts(d, degree)[:, None], d, degree)
+
+
+@lru_cache(maxsize=8)
+def _matchings(degree):
+    """Return all ways to match the places of an index in pairs."""
+    if degree == 0:
+        return ((),)
+    ways = []
+    for second in range(1, degree):
+        rest = [place for place in range(1, degree) if place != second]
+        ways += [
+            ((0, second), *((rest[a], rest[b]) for a, b in inner))
+            for inner in _matchings(degree - 2)
+        ]
+    return tuple(ways)

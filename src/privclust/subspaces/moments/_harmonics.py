@@ -1,0 +1,238 @@
+r"""Even moments of directions in harmonic coordinates, and how far a row moves them.
+
+A symmetric tensor T of degree l over :math:`R^d` has one entry for each sorted index
+:math:`i_1 \le \dots \le i_l`, which stands for :math:`c(I) = l! / \prod m_j!` equal ones, so that
+:math:`\sqrt{c(I)}\, T_I` are coordinates whose Euclidean norm is the Frobenius norm. Let `E` put an
+identity in, :math:`E S = sym(I \otimes S)`; its adjoint is the trace. The trace-free part is
+
+.. math:: H T = \sum_j (-1)^j h_j E^j E'^j T, \qquad
+          h_j = \frac{l!}{2^j j! (l-2j)!} \prod_{i=1}^j \frac{1}{d + 2l - 2 - 2i},
+
+an orthogonal projection. Of a unit vector :math:`x`, :math:`\langle H x^{\otimes l},
+y^{\otimes l} \rangle = \sum_j (-1)^j h_j (x'y)^{l-2j}`, which is :math:`c_l` times the Gegenbauer
+polynomial :math:`P_l(x'y)`, :math:`P_l(1) = 1`. So with weights :math:`a_l` that add up to 1
+
+.. math:: \phi(x) = (\sqrt{a_l / c_l}\; H x^{\otimes l})_l \quad \text{has} \quad
+          \phi(x)'\phi(y) = K(x'y) = \sum_l a_l P_l(x'y), \qquad K(1) = 1.
+
+**Sensitivity** of the sum of :math:`\phi` over rows, each of norm 1 or 0, in the Euclidean norm:
+
+- *replace-one*, x by y: :math:`\|\phi(x) - \phi(y)\|^2 = 2 (K(1) - K(x'y)) \le S^2 = 2 (1 -
+  \min_t K(t))`, attained by some pair of unit vectors. Where y is 0: 1, which is less, since K,
+  of degrees above 0 alone, has mean 0 over the sphere and thus a minimum below 0.
+- *add-remove*: :math:`\|\phi(x)\| = 1`.
+
+K is a polynomial in :math:`t^2` of degree at most 3: its minimum over [0, 1] is at an end or at one
+of at most two roots of its derivative, found in closed form.
+
+References
+----------
+C. Müller, "Spherical harmonics", Lecture Notes in Mathematics 17, 1966, for harmonics and their
+zonal polynomials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+import scipy.sparse as sp
+
+DEGREES = (2, 4, 6)
+
+
+def n_moments(n_features: int, degree: int) -> int:
+    """Return how many entries a symmetric tensor has, once each.
+
+    Examples
+    --------
+    >>> n_moments(50, 4)
+    292825
+    """
+    return math.comb(n_features + degree - 1, degree)
+
+
+@lru_cache(maxsize=32)
+def sorted_indices(n_features: int, degree: int) -> np.ndarray:
+    """Return the sorted indices of a symmetric tensor, shape (n_moments, degree), int16.
+
+    Their order is that in which `HarmonicSums` adds them up: in groups of one index j in the place
+    before the last two, every beginning that ends with j beside every pair (k, l), j <= k <= l.
+
+    Examples
+    --------
+    >>> sorted_indices(2, 2).tolist()
+    [[0, 0], [0, 1], [1, 1]]
+    >>> sorted_indices(2, 4).tolist()
+    [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]]
+    """
+    if degree == 2:
+        return np.stack(np.triu_indices(n_features), axis=1).astype(np.int16)
+    pairs, heads = sorted_indices(n_features, 2), sorted_indices(n_features, degree - 2)
+    groups = []
+    for j in range(n_features):
+        ending, tail = heads[heads[:, -1] == j], pairs[pairs[:, 0] >= j]
+        left, right = np.repeat(ending, len(tail), axis=0), np.tile(tail, (len(ending), 1))
+        groups.append(np.hstack([left, right]))
+    indices = np.concatenate(groups)
+    indices.setflags(write=False)
+    return indices
+
+
+@lru_cache(maxsize=32)
+def roots_of_counts(n_features: int, degree: int) -> np.ndarray:
+    """Return the root of how many equal entries each sorted index stands for, (n_moments,).
+
+    Examples
+    --------
+    >>> (roots_of_counts(2, 4) ** 2).round().tolist()
+    [1.0, 4.0, 6.0, 4.0, 1.0]
+    """
+    indices = sorted_indices(n_features, degree)
+    factorials = np.ones(len(indices))
+    run = np.ones(len(indices))
+    for place in range(1, degree):
+        run = np.where(indices[:, place] == indices[:, place - 1], run + 1.0, 1.0)
+        factorials *= run  # the product of the factorials of all runs of equals
+    roots = np.sqrt(math.factorial(degree) / factorials)
+    roots.setflags(write=False)
+    return roots
+
+
+@lru_cache(maxsize=32)
+def insertions(n_features: int, degree: int) -> sp.csr_array:
+    r"""Return the matrix that adds up a tensor of degree - 2 at all pairs of equal indices.
+
+    Row I, column J: in how many ways two equal indices of I leave J. With entries, not coordinates,
+    it is :math:`l (l-1) / 2` times E.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n_moments of degree, n_moments of degree - 2), int64
+
+    Examples
+    --------
+    >>> insertions(2, 2).toarray().tolist()
+    [[1], [0], [1]]
+    """
+    indices = sorted_indices(n_features, degree)
+    rows, columns = [], []
+    for first in range(degree):
+        for second in range(first + 1, degree):
+            equal = np.flatnonzero(indices[:, first] == indices[:, second])
+            rest = np.delete(indices[equal], (first, second), axis=1)
+            rows.append(equal)
+            columns.append(positions(rest, n_features))
+    ones = np.ones(sum(map(len, rows)), dtype=np.int64)
+    shape = len(indices), n_moments(n_features, degree - 2)
+    return sp.csr_array((ones, (np.concatenate(rows), np.concatenate(columns))), shape=shape)
+
+
+def positions(indices: np.ndarray, n_features: int) -> np.ndarray:
+    """Return where sorted indices stand among all."""
+    degree = indices.shape[1]
+    if degree == 0:
+        return np.zeros(len(indices), dtype=np.int64)
+    codes, order = _codes(n_features, degree)
+    return order[np.searchsorted(codes, _encoded(indices, n_features))]
+
+
+@lru_cache(maxsize=32)
+def _codes(n_features, degree):
+    """Return the sorted codes of all indices, and whose they are."""
+    codes = _encoded(sorted_indices(n_features, degree), n_features)
+    order = np.argsort(codes)
+    return codes[order], order
+
+
+def _encoded(indices, n_features):
+    """Return sorted indices as numbers in base d."""
+    codes = np.zeros(len(indices), dtype=np.int64)
+    for place in range(indices.shape[1]):
+        codes = codes * n_features + indices[:, place]
+    return codes
+
+
+def trace_coefficients(n_features: int, degree: int) -> list[float]:
+    r"""Return :math:`(-1)^j h_j` for j = 0 .. degree / 2.
+
+    Examples
+    --------
+    >>> [round(c, 4) for c in trace_coefficients(5, 4)]
+    [1.0, -0.6667, 0.0476]
+    """
+    coefficients = []
+    for j in range(degree // 2 + 1):
+        ways = math.factorial(degree) // (2**j * math.factorial(j) * math.factorial(degree - 2 * j))
+        divisor = math.prod(n_features + 2 * degree - 2 - 2 * i for i in range(1, j + 1))
+        coefficients.append((-1) ** j * ways / divisor)
+    return coefficients
+
+
+def squared_length(n_features: int, degree: int) -> float:
+    r"""Return :math:`c_l = \|H x^{\otimes l}\|^2` of a unit vector."""
+    return math.fsum(trace_coefficients(n_features, degree))
+
+
+def trace_free(coordinates: np.ndarray, n_features: int, degree: int) -> np.ndarray:
+    """Return the trace-free part of a tensor, in the coordinates whose norm is its own."""
+    inserts, parts = [], [coordinates]
+    for lower in range(degree, 0, -2):
+        inserts.append(_scaled_insertions(n_features, lower))
+        parts.append(inserts[-1].T @ parts[-1])
+    total = np.zeros_like(parts[-1])
+    coefficients = trace_coefficients(n_features, degree)
+    for coefficient, part, insert in zip(
+        coefficients[::-1], parts[::-1], [None, *inserts[::-1]], strict=True
+    ):
+        if insert is not None:
+            total = insert @ total
+        # coefficient j of E^j E'^j, gathered from the innermost outwards
+        total = total + coefficient * part
+    return total
+
+
+@lru_cache(maxsize=32)
+def _scaled_insertions(n_features, degree):
+    """Return E between coordinates."""
+    outer, inner = roots_of_counts(n_features, degree), np.ones(1)
+    if degree > 2:
+        inner = roots_of_counts(n_features, degree - 2)
+    ways = degree * (degree - 1) // 2
+    scaled = insertions(n_features, degree).astype(np.float64) / ways
+    return sp.csr_array(sp.diags_array(outer) @ scaled @ sp.diags_array(1.0 / inner))
+
+
+def kernel_of_squares(n_features: int, weights: Mapping[int, float]) -> np.polynomial.Polynomial:
+    r"""Return K as a polynomial in :math:`s = t^2`, of weights by degree.
+
+    Examples
+    --------
+    >>> round(float(kernel_of_squares(5, {2: 0.2, 4: 0.8})(1.0)), 12)
+    1.0
+    """
+    total = np.polynomial.Polynomial([0.0])
+    for degree, weight in weights.items():
+        coefficients = trace_coefficients(n_features, degree)[::-1]
+        total = total + np.polynomial.Polynomial(coefficients) * (
+            weight / squared_length(n_features, degree)
+        )
+    return total
+
+
+def largest_move(n_features: int, weights: Mapping[int, float]) -> float:
+    r"""Return S, how far apart the features of two unit vectors can be.
+
+    Examples
+    --------
+    >>> round(largest_move(5, {2: 0.2, 4: 0.8}), 3), round(largest_move(10, {2: 0.2, 4: 0.8}), 3)
+    (1.488, 1.43)
+    """
+    kernel = kernel_of_squares(n_features, weights)
+    roots = np.asarray(kernel.deriv().roots(), dtype=np.complex128)
+    inner = [float(root.real) for root in roots if abs(root.imag) < 1e-9]
+    inner = [s for s in inner if 0.0 < s < 1.0]
+    least = min(float(kernel(s)) for s in (0.0, 1.0, *inner))
+    return math.sqrt(2.0 * (1.0 - least))

@@ -1,0 +1,155 @@
+r"""How precisely moments of degree 2 and 4 tell the tangents of a union, in closed form.
+
+For sketches of any size: with the moves :math:`A = \lambda (v u' + u v')` of a factor C and B of E,
+
+.. math:: \partial_A \partial_B \langle H (C \otimes C), H (E \otimes E) \rangle =
+          \tfrac13 [2\, tr\, AE\; tr\, CB + 2\, tr\, CE\; tr\, AB + 8\, tr\, ABCE]
+          - \tfrac{6}{d+4} \tfrac{(q + 2 \lambda)(q + 2 \lambda')}{9} tr\, AB ,
+
+as :math:`\tilde C` changes by :math:`(q A + 2 (AC + CA)) / 3 = (q + 2 \lambda) A / 3` and its trace
+not at all. Noise is taken to be all there is; how unevenly rows happen to lie is put on top of it
+(`sandwich`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privclust.subspaces.moments._union import RIDGE, SPREAD_OF_RATIO, Union, prior_amplitude
+
+_N_DRAWS, _BLOCK_DRAWS = 4000, 500
+
+
+def tangent_information(
+    union: Union, complements: np.ndarray, deviations: dict[int, float]
+) -> np.ndarray:
+    """Return the precision of all tangents together, (p, p), amplitudes and the ratio unknown.
+
+    In the order of (k, d - q, q), raveled.
+    """
+    k, d, q = union.bases.shape
+    ratio, w = math.exp(union.log_ratios[4]), union.amplitudes
+    p2, p4 = deviations[2] ** -2, (ratio / deviations[4]) ** 2
+    n = (d - q) * q
+    whole = np.zeros((k * n, k * n))
+    across = np.zeros((k * n, k + 1))  # amplitudes, logarithm of the ratio
+    inner = np.zeros((k + 1, k + 1))
+    factors = union.factors
+    for a in range(k):
+        for b in range(k):
+            second, fourth = _mixed(union, complements, factors, a, b)
+            here = np.s_[a * n : (a + 1) * n, b * n : (b + 1) * n]
+            whole[here] = w[a] * w[b] * (p2 * second + p4 * fourth)
+            second, fourth = _moved_by_a(union, complements, factors, a, b)
+            rows = slice(a * n, (a + 1) * n)
+            across[rows, b] = w[a] * (p2 * second + p4 * fourth)
+            across[rows, k] += w[a] * w[b] * p4 * fourth
+            second, fourth = _products(factors[a], factors[b])
+            inner[a, b] = p2 * second + p4 * fourth
+            inner[a, k] += p4 * fourth * w[b]
+            inner[k, k] += p4 * fourth * w[a] * w[b]
+    inner[k, :k] = inner[:k, k]
+    prior = (RIDGE * prior_amplitude(k, q)) ** -2
+    inner[np.diag_indices(k + 1)] += np.append(np.full(k, prior), SPREAD_OF_RATIO**-2)
+    return whole - across @ np.linalg.solve(inner, across.T)
+
+
+def sandwich(
+    union: Union,
+    complements: np.ndarray,
+    deviations: dict[int, float],
+    n_samples: float,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return the covariance of tangents that were fitted as if noise were all there is, (p, p)."""
+    precision = tangent_information(union, complements, deviations)
+    inverse = np.linalg.inv(precision)
+    rows = union.draw(_N_DRAWS, rng)
+    scores = np.concatenate(
+        [
+            _scores(union, complements, deviations, rows[start : start + _BLOCK_DRAWS])
+            for start in range(0, _N_DRAWS, _BLOCK_DRAWS)
+        ]
+    )
+    scores -= scores.mean(axis=0)
+    of_rows = scores.T @ scores / (_N_DRAWS * max(n_samples, 1.0))
+    return inverse + inverse @ of_rows @ inverse
+
+
+def _scores(union, complements, deviations, rows):
+    """Return what each row adds to the derivative of the fit along tangents, (n, p)."""
+    k, d, q = union.bases.shape
+    ratio = math.exp(union.log_ratios[4])
+    columns = []
+    for a in range(k):
+        inside, outside = rows @ union.bases[a], rows @ complements[a]
+        form = (inside**2 * union.spreads[a]).sum(axis=1)  # x'Cx
+        along = 2.0 * outside[:, :, None] * (inside * union.spreads[a])[:, None]  # x'Ax
+        contracted = 6.0 / (d + 4) * (q + 2.0 * union.spreads[a]) / 3.0
+        fourth = 2.0 * form[:, None, None] * along - contracted * along
+        score = along / deviations[2] ** 2 + ratio * fourth / deviations[4] ** 2
+        columns.append(union.amplitudes[a] * score.reshape(len(rows), -1))
+    return np.hstack(columns)
+
+
+def _products(C, E):
+    """Return inner products of two factors' moments of degrees 2 and 4."""
+    d = len(C)
+    CE, trace_C, trace_E = C @ E, np.trace(C), np.trace(E)
+    contracted = [(np.trace(M) * M + 2.0 * M @ M) / 3.0 for M in (C, E)]
+    fourth = (np.trace(CE) ** 2 + 2.0 * np.trace(CE @ CE)) / 3.0
+    fourth -= 6.0 / (d + 4) * (contracted[0] * contracted[1]).sum()
+    fourth += 3.0 / ((d + 2) * (d + 4)) * np.trace(contracted[0]) * np.trace(contracted[1])
+    return np.trace(CE) - trace_C * trace_E / d, fourth
+
+
+def _moved_by_a(union, complements, factors, a, b):
+    """Return derivatives of these products along the moves of the first factor, (n,) each."""
+    d, q = union.bases.shape[1:]
+    E, lam = factors[b], union.spreads[a]
+    ECE = E @ factors[a] @ E
+    contracted = (np.trace(E) * E + 2.0 * E @ E) / 3.0
+
+    def along(matrix):  # tr A M
+        return 2.0 * (complements[a].T @ matrix @ union.bases[a]) * lam
+
+    second, trace = along(E), float((factors[a] * E).sum())
+    fourth = (2.0 * trace * second + 4.0 * along(ECE)) / 3.0
+    fourth -= 6.0 / (d + 4) * (q + 2.0 * lam) / 3.0 * along(contracted)
+    return second.ravel(), fourth.ravel()
+
+
+def _mixed(union, complements, factors, a, b):
+    """Return second derivatives along moves of both factors, (n, n) each."""
+    d, q = union.bases.shape[1:]
+    U, V, lam = union.bases[a], complements[a], union.spreads[a]
+    Z, W, mu = union.bases[b], complements[b], union.spreads[b]
+    C, E = factors[a], factors[b]
+    X = C @ E
+    n = (d - q) * q
+
+    def outer(left, right):  # [i, a] x [j, b] from (a, j) and (i, b), or as they come
+        return np.einsum(left, *right)
+
+    scale = lam[None, :, None, None] * mu[None, None, None, :]
+    # tr AB = 2 lam mu [(u'w)(v'z) + (u'z)(v'w)]
+    AB = (
+        2.0
+        * scale
+        * (outer("aj,ib->iajb", (U.T @ W, V.T @ Z)) + outer("ab,ij->iajb", (U.T @ Z, V.T @ W)))
+    )
+    # tr ABX, X = CE: (u'w)(z'Xv) + (u'z)(w'Xv) + (v'w)(z'Xu) + (v'z)(w'Xu)
+    ABX = scale * (
+        outer("aj,bi->iajb", (U.T @ W, Z.T @ X @ V))
+        + outer("ab,ji->iajb", (U.T @ Z, W.T @ X @ V))
+        + outer("ij,ba->iajb", (V.T @ W, Z.T @ X @ U))
+        + outer("ib,ja->iajb", (V.T @ Z, W.T @ X @ U))
+    )
+    AE = 2.0 * (V.T @ E @ U) * lam
+    CB = 2.0 * (W.T @ C @ Z) * mu
+    fourth = (2.0 * AE[:, :, None, None] * CB + 2.0 * np.trace(X) * AB + 8.0 * ABX) / 3.0
+    contracted = (q + 2.0 * lam)[None, :, None, None] * (q + 2.0 * mu)[None, None, None, :] / 9.0
+    fourth -= 6.0 / (d + 4) * contracted * AB
+    return AB.reshape(n, n), fourth.reshape(n, n)

@@ -1,0 +1,297 @@
+r"""A last look at the rows with the rest of a budget: how far they lie beside decoded subspaces.
+
+A sketch tells where the subspaces are to within a small angle. Then a row need not move a release
+by more than such an angle: with a decoded basis U and its complement V, a row x of the cluster
+gives :math:`R = V'x\, x'U`, shortened to Frobenius norm r where it is longer, and the sums of R
+over the rows of each cluster are released. If the true subspace is U + V T, R is :math:`T\, U'x\,
+x'U` and what noise there is beside the subspace, so that sums tell T.
+
+**Sensitivity**, given U, which is made of an earlier release: a row adds a matrix of norm r at most
+to one sum. *add-remove*: r. *replace-one*: :math:`2 r`, attained in one cluster by opposite R; in
+two clusters :math:`\sqrt 2 r`. That holds of what is computed: rows are multiples of 2^-16, bases
+of 2^-30, so that their products are exact, norms are summed up in one order, and shortened entries
+are rounded to multiples of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less
+than `_MARGIN` of the least r.
+
+**What sums tell** of T is found by simulation, which costs nothing: unions are drawn from what the
+sketch leaves open, rows from each, and the sums of their R are regressed on T, with how much they
+scatter, for several r, of which the best is taken. How far rows lie beside their subspaces a sketch
+tells poorly, and r / |R| turns on it. So the sums of the factors :math:`f = \min(1, r / |R|)` and
+of :math:`g = \min(1, |R| / r)` are released with those of :math:`f R`, times :math:`\kappa = r /
+2`: they tell at which distance to simulate, and the slope of :math:`f R` in T is nearly in
+proportion to the sum of f. A row's share is then of norm :math:`\sqrt{r^2 + 2 \kappa^2}` at most
+(*add-remove*), and replacing it moves :math:`\sqrt{4 r^2 + 2 \kappa^2}` in one cluster, f and g
+being in [0, 1], and in two :math:`\sqrt{2 (r^2 + 2 \kappa^2)}`, which is less.
+
+Tangents of the sketch and of the round are combined by precision. Where the round is expected to
+tell less than the rest of the budget would in the sketch, the sketch gets it: two sketches of parts
+of a budget, weighed by them, are as good as one of all of it. That choice is made of the first
+sketch, which is private.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from privclust.core.compiled import kernel
+from privclust.core.fixed_point import SUM_BITS, FixedPoint, check_row_count, rounded_term
+from privclust.core.grassmann import blocks
+from privclust.core.second_moments import in_units, unit
+from privclust.privacy import Neighbours
+from privclust.privacy.bounds import directions
+from privclust.privacy.measurements import Gaussian, gaussian_share
+from privclust.privacy.noise import NoiseSource
+from privclust.privacy.sensitivity import Sensitivity
+from privclust.subspaces._exact_moments import labels_by_subspace, rounded_columns
+from privclust.subspaces.moments._decoding import DecodedSubspaces
+
+ROUND_SHARE = 1.0 / 3.0
+_RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))
+_KAPPA = 0.5  # weight of factors, in parts of r
+_MARGIN = 2.0**-16
+_BESIDE = tuple(float(s) for s in np.geomspace(1e-4, 0.8, 14))  # parts of squares, simulated
+_SCALES = 0.2, 2.0  # sums of f, in parts of what simulations expect
+_MOST_UNCLEAR = 0.25  # error of a subspace, in parts of that of random ones
+_LEAST_GAP = 2.0  # between the costs of the best optimum and the next
+_N_UNIONS, _N_ROWS = 16, 1000  # of simulations
+
+
+@dataclass(frozen=True)
+class RoundPlan:
+    """What a round releases, and what it is expected to tell.
+
+    Attributes
+    ----------
+    radius : float
+        r.
+    noise : Gaussian
+        On sums of shortened R.
+    covariance : ndarray
+        Of the tangents of sketch and round together.
+    """
+
+    radius: float
+    noise: Gaussian
+    covariance: np.ndarray
+
+    @property
+    def weight(self) -> float:
+        """What sums of factors are multiplied by."""
+        return _KAPPA * self.radius
+
+
+def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
+    """Return how far a row moves the sums of shortened R."""
+    squares = (1.0 if relation is Neighbours.ADD_REMOVE else 4.0) + 2.0 * _KAPPA**2
+    value = math.sqrt(squares) * radius * (1.0 + _MARGIN)
+    return Sensitivity(value, "l2", relation, "a row adds f R, |f R| <= r, r f / 2 and r g / 2")
+
+
+def all_clear(decoded: DecodedSubspaces) -> bool:
+    """Return whether noise has neither hidden the subspaces nor put a wrong union first."""
+    return decoded.gap >= _LEAST_GAP and bool(is_clear(decoded).all())
+
+
+def is_clear(decoded: DecodedSubspaces) -> np.ndarray:
+    """Return which subspaces are known to within a small part of a random one's distance, (k,)."""
+    _, d, q = decoded.subspaces.shape
+    return decoded.errors <= _MOST_UNCLEAR * random_distance(d, q)
+
+
+def random_distance(n_features: int, dimension: int) -> float:
+    """Return the root of the mean squared distance of a random subspace from another.
+
+    Examples
+    --------
+    >>> round(random_distance(10, 3), 3)
+    2.049
+    """
+    return math.sqrt(2.0 * dimension * (1.0 - dimension / n_features))
+
+
+def plan_round(
+    decoded: DecodedSubspaces,
+    n_samples: float,
+    relation: Neighbours,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> RoundPlan:
+    """Return the round that is expected to tell most, with its share of a budget."""
+    share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
+    best = None
+    for radius, simulated in _simulated(decoded, _RADII, rng).items():
+        noise = Gaussian.of_share(sensitivity(radius, relation), share)
+        precisions = _precisions(simulated, simulated.slopes * n_samples, n_samples, noise)
+        covariance = _with_round(decoded, precisions)
+        if best is None or np.trace(covariance) < np.trace(best.covariance):
+            best = RoundPlan(radius, noise, covariance)
+    return best
+
+
+def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
+    """Return whether the round is expected to tell more than its budget would in the sketch.
+
+    With all of the budget, what noise adds to the covariance falls to the sketch's share of it.
+    """
+    if not all_clear(decoded):
+        return False
+    return float(np.trace(plan.covariance)) < (1.0 - ROUND_SHARE) * np.trace(decoded.covariance)
+
+
+def released(
+    X: np.ndarray, decoded: DecodedSubspaces, plan: RoundPlan, source: NoiseSource
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return noised sums of f R, (k, d - q, q), and of f and g, (k, 2)."""
+    exact = round_sums(X, decoded, plan.radius)
+    weights = np.ones(exact.shape[1])
+    weights[-2:] = plan.weight
+    noised = plan.noise.release(exact, source, weights)
+    k, d, q = decoded.subspaces.shape
+    return noised[:, :-2].reshape(k, d - q, q), noised[:, -2:]
+
+
+def round_sums(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> FixedPoint:
+    """Return exact sums over the rows of each cluster: f R raveled, f and g, (k, (d - q) q + 2).
+
+    X is (n_samples, n_features), any floats; rows become directions, each by itself.
+    """
+    check_row_count(len(X))
+    k, d, q = decoded.subspaces.shape
+    sums = np.zeros((k, (d - q) * q + 2), dtype=np.int64)
+    inside, beside = (rounded_columns(part) for part in (decoded.subspaces, decoded.complements))
+    for part in blocks(len(X), max(d * k, d * d)):
+        rows = in_units(directions(X[part]), unit(1.0, d))
+        labels = labels_by_subspace(rows, decoded.subspaces)
+        for c in range(k):
+            block = rows[labels == c]
+            along = block @ inside[:, c * q : (c + 1) * q]
+            across = block @ beside[:, c * (d - q) : (c + 1) * (d - q)]
+            total = np.zeros(sums.shape[1])
+            _add_shortened(along, across, radius, total)
+            sums[c] += FixedPoint.of_exact(total, SUM_BITS).integers
+    return FixedPoint(sums, SUM_BITS)
+
+
+@kernel()
+def _add_shortened(along, across, radius, total):
+    """Add f R, f and g of each row, rounded by itself; rows of zeros add nothing."""
+    q = along.shape[1]
+    for i in range(along.shape[0]):
+        inside, outside = 0.0, 0.0
+        for j in range(q):
+            inside += along[i, j] * along[i, j]
+        for j in range(across.shape[1]):
+            outside += across[i, j] * across[i, j]
+        length = np.sqrt(inside * outside)
+        factor = radius / length if length > radius else 1.0
+        for a in range(across.shape[1]):
+            for b in range(q):
+                total[a * q + b] += rounded_term(factor * across[i, a] * along[i, b])
+        if inside + outside > 0.0:
+            total[-2] += rounded_term(factor)
+            total[-1] += rounded_term(length / radius if length < radius else 1.0)
+
+
+def combined(
+    decoded: DecodedSubspaces,
+    plan: RoundPlan,
+    sums: np.ndarray,
+    factors: np.ndarray,
+    n_samples: float,
+    rng: np.random.Generator,
+) -> DecodedSubspaces:
+    """Return the subspaces that a sketch and a round together tell.
+
+    `sums` and `factors` are as of `released`.
+    """
+    k, d, beside = decoded.complements.shape
+    levels = [
+        _simulated(decoded, (plan.radius,), rng, part)[plan.radius]
+        for part in _BESIDE
+        if part < beside / d
+    ]
+    n_rows = decoded.weights * n_samples
+    at_levels = np.array([level.factors for level in levels]) / decoded.weights[:, None]
+    nearest = ((at_levels - factors / n_rows[:, None]) ** 2).sum(axis=2).argmin(axis=0)
+    here = _Simulated(
+        *(
+            np.array([getattr(levels[nearest[c]], field.name)[c] for c in range(k)])
+            for field in fields(_Simulated)
+        )
+    )
+    # f R moves with T as f does: what is known of f stands for the number of rows
+    scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
+    slopes = here.slopes * n_samples * scale[:, None]
+    precisions = _precisions(here, slopes, n_samples, plan.noise)
+    covariance = _with_round(decoded, precisions)
+    estimates = sums / np.where(slopes > 0, slopes, 1.0)[:, None, :]
+    pull = (precisions[:, None, :] * estimates).ravel()
+    tangents = (covariance @ pull).reshape(estimates.shape)
+    union = decoded.union.turned(tangents, decoded.complements)
+    back = decoded.complements - decoded.subspaces @ tangents.transpose(0, 2, 1)
+    back -= union.bases @ (union.bases.transpose(0, 2, 1) @ back)
+    complements = np.linalg.qr(back)[0]
+    signs = np.where(np.einsum("kij,kij->kj", complements, back) < 0, -1.0, 1.0)
+    return replace(
+        decoded, union=union, complements=complements * signs[:, None, :], covariance=covariance
+    )
+
+
+@dataclass(frozen=True)
+class _Simulated:
+    """What a row gives on average: slopes in T, squares, bias (k, q); f and g (k, 2)."""
+
+    slopes: np.ndarray
+    squares: np.ndarray
+    bias: np.ndarray
+    factors: np.ndarray
+
+
+def _simulated(decoded, radii, rng, beside=None):
+    """Return by radius what rows of unions that the sketch leaves open give."""
+    k, d, q = decoded.subspaces.shape
+    root = np.linalg.cholesky(decoded.covariance)
+    tangents = (rng.standard_normal((_N_UNIONS, len(root))) @ root.T).reshape(-1, k, d - q, q)
+    sums = np.zeros((len(radii), _N_UNIONS, k, d - q, q))
+    squares, factors = np.zeros((len(radii), k, q)), np.zeros((len(radii), k, 2))
+    for u, tangent in enumerate(tangents):
+        rows = decoded.union.turned(tangent, decoded.complements).draw(_N_ROWS, rng, beside)
+        inside = (rows @ decoded.subspaces.transpose(1, 0, 2).reshape(d, k * q)).reshape(-1, k, q)
+        labels = (inside**2).sum(axis=2).argmax(axis=1)
+        for c in range(k):
+            along, across = inside[labels == c, c], rows[labels == c] @ decoded.complements[c]
+            beside_squares = (across**2).sum(axis=1)
+            lengths = np.sqrt((along**2).sum(axis=1) * beside_squares)
+            for r, radius in enumerate(radii):
+                f = radius / np.maximum(lengths, radius)
+                weighted = f[:, None] * along
+                sums[r, u, c] = across.T @ weighted / _N_ROWS
+                squares[r, c] += beside_squares @ weighted**2 / (d - q)
+                factors[r, c] += f.sum(), np.minimum(lengths / radius, 1.0).sum()
+    squares, factors = squares / (_N_ROWS * _N_UNIONS), factors / (_N_ROWS * _N_UNIONS)
+    energy = (tangents**2).sum(axis=(0, 2))
+    slopes = np.maximum((sums * tangents).sum(axis=(1, 3)) / energy, 0.0)
+    left = ((sums - slopes[:, None, :, None, :] * tangents) ** 2).mean(axis=(1, 3))
+    bias = np.maximum(left - squares / _N_ROWS, 0.0)
+    return {
+        radius: _Simulated(slopes[r], squares[r], bias[r], factors[r])
+        for r, radius in enumerate(radii)
+    }
+
+
+def _precisions(simulated, slopes, n_samples, noise):
+    """Return the precision of entries of T, by column (k, q), for slopes of sums."""
+    scatter = n_samples * simulated.squares + n_samples**2 * simulated.bias
+    return slopes**2 / (noise.sigma**2 + scatter)
+
+
+def _with_round(decoded, precisions):
+    """Return the covariance of tangents with what a round tells."""
+    k, q = precisions.shape
+    beside = decoded.complements.shape[2]
+    of_round = np.broadcast_to(precisions[:, None, :], (k, beside, q)).ravel()
+    return np.linalg.inv(np.linalg.inv(decoded.covariance) + np.diag(of_round))

@@ -1,0 +1,230 @@
+r"""The law of noised means near a union of subspaces, and steps towards the most likely one.
+
+For sketches whose covariance fits in memory. The mean over n rows of features :math:`\phi` has
+covariance :math:`s^2 I + Cov(\phi) / n`; the second part is that of rows drawn from the fitted
+union. Without it a cluster whose rows happen to lie unevenly in their subspace turns the others.
+
+Parameters of a union are for each subspace tangents T, which turn its basis U to :math:`U + U_\perp
+T`; unless spread is even, a symmetric B without trace, :math:`C = U (\Lambda + B) U'`; its
+amplitude; and for each degree above 2 the logarithm of a ratio. Amplitudes and ratios have a wide
+normal prior.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from privclust.subspaces.moments._features import (
+    factor_features,
+    feature_derivatives,
+    row_features,
+)
+from privclust.subspaces.moments._union import (
+    LEAST_AMPLITUDE,
+    RANGE_OF_LOG_RATIO,
+    RIDGE,
+    SPREAD_OF_RATIO,
+    Union,
+    even_ratio,
+    prior_amplitude,
+)
+
+_SPREAD_WITHIN = 1.0  # prior deviation of entries of B
+_LEAST_SPREAD = 1e-3
+_MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3
+_DRAWS_PER_FEATURE, _LEAST_DRAWS, _BLOCK_DRAWS = 20, 4000, 2000
+
+
+class Likelihood:
+    """Means of features with their noise: what a union explains of them, and the best one near.
+
+    Parameters
+    ----------
+    means, deviations : mapping of int to ndarray or float
+        By degree: coordinates of the noised means, and the deviation of their noise.
+    n_samples : float
+        n.
+    is_even : bool
+        Whether rows are taken to be spread evenly within subspaces.
+    """
+
+    def __init__(
+        self,
+        means: Mapping[int, np.ndarray],
+        deviations: Mapping[int, float],
+        n_samples: float,
+        *,
+        is_even: bool = True,
+    ) -> None:
+        self.n_samples, self.is_even, self.degrees = max(n_samples, 1.0), is_even, sorted(means)
+        self._data = np.concatenate([means[degree] for degree in self.degrees])
+        sizes = [len(means[degree]) for degree in self.degrees]
+        self._noise = np.repeat([deviations[degree] for degree in self.degrees], sizes)
+        self._triangle: np.ndarray | None = None  # of the covariance; None for noise alone
+
+    def whiten(self, union: Union, rng: np.random.Generator) -> None:
+        """Take how far rows of a union are from their mean into account from now on."""
+        size = len(self._data)
+        n_draws = max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * size)
+        rows = union.draw(n_draws, rng)
+        gram, mean = np.zeros((size, size)), np.zeros(size)
+        for start in range(0, n_draws, _BLOCK_DRAWS):
+            block = rows[start : start + _BLOCK_DRAWS]
+            features = np.concatenate([row_features(block, degree) for degree in self.degrees])
+            gram += features @ features.T
+            mean += features.sum(axis=1)
+        mean /= n_draws
+        covariance = (gram / n_draws - np.outer(mean, mean)) / self.n_samples
+        covariance[np.diag_indices(size)] += self._noise**2
+        self._triangle = np.linalg.cholesky(covariance)
+
+    def fit(self, union: Union) -> tuple[Union, float]:
+        """Return the union after Gauss-Newton steps, each of which lowers the cost, and that."""
+        cost = self.cost(union)
+        for _ in range(_MOST_STEPS):
+            complements = union.complements
+            jacobian = self._whitened(self._jacobian(union, complements))
+            residual = self._whitened(self._data - self._mean(union))
+            precision, pull = self._priors(union)
+            hessian = jacobian.T @ jacobian + np.diag(precision)
+            hessian[np.diag_indices(len(hessian))] *= 1.0 + 1e-9
+            step = np.linalg.solve(hessian, jacobian.T @ residual + precision * pull)
+            for _ in range(_HALVINGS):
+                trial = self._moved(union, complements, step)
+                lower = self.cost(trial)
+                if lower < cost:
+                    break
+                step = 0.5 * step
+            else:
+                break
+            gain, union, cost = cost - lower, trial, lower
+            if gain < _LEAST_GAIN:
+                break
+        return union, cost
+
+    def cost(self, union: Union) -> float:
+        """Return minus the logarithm of the posterior density, but for a constant."""
+        residual = self._whitened(self._data - self._mean(union))
+        precision, pull = self._priors(union)
+        return 0.5 * float(residual @ residual) + 0.5 * float(precision @ pull**2)
+
+    def information(self, union: Union, complements: np.ndarray) -> np.ndarray:
+        """Return the precision of all tangents together, (p, p), other parameters unknown.
+
+        In the order of (k, d - q, q), raveled.
+        """
+        jacobian = self._whitened(self._jacobian(union, complements))
+        whole = jacobian.T @ jacobian + np.diag(self._priors(union)[0])
+        p = complements[0].shape[1] * math.prod(union.bases.shape[::2])
+        across = whole[:p, p:]
+        return whole[:p, :p] - across @ np.linalg.solve(whole[p:, p:], across.T)
+
+    def _whitened(self, values):
+        """Return values, or columns, in units of their deviation."""
+        if self._triangle is not None:
+            return solve_triangular(self._triangle, values, lower=True, check_finite=False)
+        return (values.T / self._noise).T
+
+    def _ratios(self, union):
+        """Return what amplitudes are multiplied by, by degree."""
+        return {2: 1.0} | {degree: math.exp(log) for degree, log in union.log_ratios.items()}
+
+    def _mean(self, union):
+        """Return the means that a union explains."""
+        ratios = self._ratios(union)
+        pairs = list(zip(union.amplitudes, union.factors, strict=True))
+        parts = [
+            ratios[degree] * sum(w * factor_features(C, degree) for w, C in pairs)
+            for degree in self.degrees
+        ]
+        return np.concatenate(parts)
+
+    def _jacobian(self, union, complements):
+        """Return derivatives of the means: tangents, B's, amplitudes, ratios in turn."""
+        ratios, factors = self._ratios(union), union.factors
+        moves = [self._moves(union, complements, c) for c in range(len(factors))]
+        n_tangents = complements[0].shape[1] * union.bases.shape[2]
+        blocks = []
+        for degree in self.degrees:
+            derivatives = [
+                ratios[degree] * w * feature_derivatives(C, along, degree)
+                for w, C, along in zip(union.amplitudes, factors, moves, strict=True)
+            ]
+            features = ratios[degree] * np.stack([factor_features(C, degree) for C in factors], 1)
+            of_ratios = np.zeros((len(features), len(self.degrees) - 1))
+            if degree > 2:
+                of_ratios[:, self.degrees.index(degree) - 1] = features @ union.amplitudes
+            columns = [part[:, :n_tangents] for part in derivatives]
+            columns += [part[:, n_tangents:] for part in derivatives]
+            blocks.append(np.hstack([*columns, features, of_ratios]))
+        return np.vstack(blocks)
+
+    def _moves(self, union, complements, c):
+        """Return the matrices along which a factor moves with its tangents and with B."""
+        basis, d = union.bases[c], union.bases.shape[1]
+        outward = np.einsum("ia,jb->abij", complements[c], basis * union.spreads[c])
+        outward = outward.reshape(-1, d, d)
+        inward = basis @ self._within(union) @ basis.T
+        return np.concatenate([outward + outward.transpose(0, 2, 1), inward])
+
+    def _within(self, union):
+        """Return the directions of B."""
+        q = union.bases.shape[2]
+        return np.zeros((0, q, q)) if self.is_even else _traceless(q)
+
+    def _priors(self, union):
+        """Return the precision of all parameters' priors, and how far their centres are away."""
+        k, d, q = union.bases.shape
+        within, prior = self._within(union), prior_amplitude(k, q)
+        n_tangents, n_within = k * (d - q) * q, k * len(within)
+        precision = np.repeat(
+            [0.0, _SPREAD_WITHIN**-2, (RIDGE * prior) ** -2, SPREAD_OF_RATIO**-2],
+            [n_tangents, n_within, k, len(self.degrees) - 1],
+        )
+        inward = np.einsum("tii,ki->kt", within, 1.0 - union.spreads).ravel()
+        logs = [
+            math.log(even_ratio(q, degree)) - union.log_ratios[degree]
+            for degree in self.degrees[1:]
+        ]
+        return precision, np.concatenate(
+            [np.zeros(n_tangents), inward, prior - union.amplitudes, logs]
+        )
+
+    def _moved(self, union, complements, step):
+        """Return the union after a step of all parameters."""
+        k, d, q = union.bases.shape
+        within = self._within(union)
+        sizes = np.cumsum([k * (d - q) * q, k * len(within), k])
+        tangents, inward, by_amplitude, by_ratio = np.split(step, sizes)
+        turned = union.turned(tangents.reshape(k, d - q, q), complements)
+        bases, spreads = turned.bases, turned.spreads
+        if not self.is_even:
+            inside = np.einsum("kt,tij->kij", inward.reshape(k, -1), within)
+            values, vectors = np.linalg.eigh(inside + spreads[:, :, None] * np.eye(q))
+            values = np.maximum(values[:, ::-1], _LEAST_SPREAD)
+            bases, spreads = bases @ vectors[:, :, ::-1], values * q / values.sum(1, keepdims=True)
+        floor = LEAST_AMPLITUDE * prior_amplitude(k, q)
+        logs = {
+            degree: float(np.clip(union.log_ratios[degree] + change, *RANGE_OF_LOG_RATIO))
+            for degree, change in zip(self.degrees[1:], by_ratio, strict=True)
+        }
+        return Union(bases, spreads, np.maximum(union.amplitudes + by_amplitude, floor), logs)
+
+
+@lru_cache(maxsize=8)
+def _traceless(q):
+    """Return an orthonormal basis of symmetric (q, q) matrices without trace."""
+    basis = []
+    for i, j in itertools.combinations(range(q), 2):
+        basis.append(np.zeros((q, q)))
+        basis[-1][i, j] = basis[-1][j, i] = math.sqrt(0.5)
+    for i in range(1, q):
+        diagonal = np.array([1.0] * i + [-float(i)] + [0.0] * (q - i - 1))
+        basis.append(np.diag(diagonal / np.linalg.norm(diagonal)))
+    return np.array(basis).reshape(-1, q, q)

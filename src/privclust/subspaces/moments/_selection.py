@@ -1,0 +1,68 @@
+r"""How many subspaces a sketch tells of, and of which dimension.
+
+For every pair (k, q) the best union is sought, and its cost, minus the logarithm of a posterior
+density, is raised by a penalty for each of its :math:`p = k q (d - q) + k` parameters. Noise alone
+lowers the cost by half a unit for each; that unions are chosen among many optima takes more. The
+pair of the least sum is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from privclust.core.batched_lbfgs import descend
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator
+from privclust.subspaces.moments._objective import MomentObjective
+from privclust.subspaces.moments._sketch import MomentSketch
+
+_MOST = 6  # clusters, dimensions
+_N_STARTS, _N_BEST, _SEARCH, _DESCENT = 24, 3, 80, 200
+
+
+def choose_sizes(
+    sketch: MomentSketch,
+    n_clusters: int | None = None,
+    dimension: int | None = None,
+    *,
+    random_state: RandomState = None,
+) -> tuple[int, int]:
+    """Return the number of subspaces and their dimension.
+
+    Parameters
+    ----------
+    sketch : MomentSketch
+    n_clusters, dimension : int or None
+        What is given stays; None is chosen from 1 to 6, a dimension below n_features.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+
+    Returns
+    -------
+    n_clusters, dimension : int
+    """
+    if n_clusters is not None and dimension is not None:
+        return n_clusters, dimension
+    rng = as_generator(random_state)
+    costs = dict(_costs(sketch, n_clusters, dimension, rng))
+    return min(costs, key=lambda sizes: costs[sizes])
+
+
+def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int], float]]:
+    """Yield pairs of sizes, and their costs with penalties."""
+    d, means, deviations = sketch.n_features, sketch.means(), sketch.deviations()
+    most = min(_MOST, d - 1)
+    for k in range(1, _MOST + 1) if n_clusters is None else [n_clusters]:
+        for q in range(1, most + 1) if dimension is None else [dimension]:
+            objective = MomentObjective(means, deviations, d, k, q)
+            starts, costs = descend(objective, objective.random_starts(_N_STARTS, rng), _SEARCH)
+            _, costs = descend(objective, starts[np.argsort(costs)[:_N_BEST]], _DESCENT)
+            yield (k, q), costs.min() / objective.scale + penalty(d, k, q)
+
+
+def penalty(n_features: int, n_clusters: int, dimension: int) -> float:
+    """Return by how much the cost of a union is raised for its size."""
+    n_parameters = n_clusters * (dimension * (n_features - dimension) + 1)
+    return 0.5 * math.log(2.0 * n_features**2) * n_parameters
