@@ -204,12 +204,11 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     def _decode(self, rng) -> DecodedSubspaces:
         """Return the decoded sketch, of sizes that are given or chosen."""
-        k, q = choose_sizes(
-            self.sketch_,
-            None if self.n_clusters == _AUTO else self.n_clusters,
-            None if self.subspace_dimension == _AUTO else self.subspace_dimension,
-            random_state=rng,
-        )
+        given = [
+            None if isinstance(size, str) else size
+            for size in (self.n_clusters, self.subspace_dimension)
+        ]
+        k, q = choose_sizes(self.sketch_, *given, random_state=rng)
         return decode(self.sketch_, k, q, random_state=rng)
 
     def _keep(self, decoded):
