@@ -26,7 +26,7 @@ from privclust.privacy.records import (
     validated,
 )
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
-from privclust.privacy.spectra import clear_subspaces
+from privclust.privacy.spectra import clear_subspaces, estimated_moments
 
 
 class PrivatePCA(
@@ -109,8 +109,14 @@ class PrivatePCA(
         Orthonormal rows; by falling eigenvalue and with a positive largest entry, but for
         ``"exponential"``, whose frame is turned at random.
     explained_ : ndarray of shape (n_components,) or None
-        Eigenvalues of the noised moments, in squared units of X: noised sums of squares of the rows
-        along each component. None for ``"exponential"``, which releases none.
+        Eigenvalues of the noised moments, in squared units of X; too large by what noise adds. None
+        for ``"exponential"``, which releases none.
+    captured_ : ndarray of shape (n_components,) or None
+        Estimated sums of squares of the rows along each component, in squared units of X, from the
+        noised moments alone. None for ``"exponential"``.
+    second_moments_ : ndarray of shape (n_features, n_features) or None
+        Estimate of the second moments of X themselves, positive semidefinite: the noised ones
+        without what noise adds to their eigenvalues. None for ``"exponential"``.
     is_clear_ : bool or None
         Whether noise cannot have turned the components' span, told from the released moments alone.
         None for ``"exponential"``.
@@ -128,7 +134,7 @@ class PrivatePCA(
     K. Chaudhuri, A. Sarwate and K. Sinha, "Near-optimal differentially private principal
     components", NIPS 2012, and JMLR 14, 2013, Algorithms 1 and 2; C. Dwork, K. Talwar, A. Thakurta
     and L. Zhang, "Analyze Gauss: optimal bounds for privacy-preserving principal component
-    analysis", STOC 2014.
+    analysis", STOC 2014; what `second_moments_` is made by is in ``privclust.privacy.spectra``.
 
     Examples
     --------
@@ -136,6 +142,8 @@ class PrivatePCA(
     >>> X = rng.uniform(-1, 1, (5000, 1)) * [[0.6, 0.8, 0.0]]
     >>> model = PrivatePCA(1, norm_bound=1.0, random_state=0).fit(X)
     >>> bool(np.abs(model.components_ - [[0.6, 0.8, 0.0]]).max() < 0.01)
+    True
+    >>> bool(abs(model.captured_[0] / np.square(X).sum() - 1.0) < 0.05)
     True
     >>> model.guarantee_.definition, round(model.guarantee_.epsilon, 3)
     ('approximate', 1.0)
@@ -241,6 +249,9 @@ class PrivatePCA(
         noised = noise.release(second_moments(rows, length)[None], source)
         self.components_, values = _leading(noised[0], self.n_components)
         self.explained_ = values * length**2
+        self.second_moments_ = estimated_moments(noised[0], noise) * length**2
+        turned = self.components_ @ self.second_moments_
+        self.captured_ = np.einsum("ij,ij->i", turned, self.components_)
         (self.is_clear_,) = clear_subspaces(
             noised, self.n_components, noise, of="sets of components", stacklevel=3
         )
@@ -277,7 +288,7 @@ class PrivatePCA(
             draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
         )
         self.components_ = np.ascontiguousarray(frame.T)
-        self.explained_ = self.is_clear_ = None
+        self.explained_ = self.captured_ = self.second_moments_ = self.is_clear_ = None
 
     def _check_concentration(self, factor, relation, n_samples):
         """Raise a ValueError if moments of so many rows, whatever they are, are too large to draw.
