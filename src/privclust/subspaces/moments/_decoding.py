@@ -47,9 +47,9 @@ class DecodedSubspaces:
         Subspaces, with their amplitudes and spreads.
     complements : ndarray of shape (k, d, d - q)
         Orthonormal bases of what is orthogonal to each subspace.
-    covariance : ndarray of shape (k (d - q) q, k (d - q) q)
-        Of the error of tangents (k, d - q, q), raveled: how subspaces are turned into their
-        complements, by noise and by which rows there are.
+    by_noise, by_rows : ndarray of shape (k (d - q) q, k (d - q) q)
+        Covariances of the error of tangents (k, d - q, q), raveled: how subspaces are turned into
+        their complements, by noise and by which rows there happen to be.
     cost : float
         Minus the logarithm of the posterior of moments of degree 2 and 4 but for a constant that
         is the same for all unions.
@@ -62,7 +62,8 @@ class DecodedSubspaces:
 
     union: Union
     complements: np.ndarray
-    covariance: np.ndarray
+    by_noise: np.ndarray
+    by_rows: np.ndarray
     cost: float
     gap: float
     is_even: bool
@@ -76,6 +77,11 @@ class DecodedSubspaces:
     def weights(self) -> np.ndarray:
         """Parts of the rows, (k,)."""
         return self.union.weights
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of the error of tangents, in all."""
+        return self.by_noise + self.by_rows
 
     @property
     def errors(self) -> np.ndarray:
@@ -148,12 +154,15 @@ def decode(
         n_more = n_clusters * (dimension * (dimension + 1) // 2 - 1)
         if costs[0] - spread_costs[0] > math.log(2.0 * d**2) * n_more:
             is_even, costs, unions = False, spread_costs, [uneven.union(one) for one in spread]
-    union, covariance, complements = _refined(unions, means, deviations, sketch, is_even, rng)
+    union, complements, by_noise, by_rows = _refined(
+        unions, means, deviations, sketch, is_even, rng
+    )
     order = np.argsort(-union.amplitudes, kind="stable")
     return DecodedSubspaces(
         _ordered(union, order),
         complements[order],
-        _blocks_ordered(covariance, order),
+        _blocks_ordered(by_noise, order),
+        _blocks_ordered(by_rows, order),
         float(costs[0]),
         float(costs[1] - costs[0]) if len(costs) > 1 else math.inf,
         is_even,
@@ -173,13 +182,13 @@ def _descended(objective, starts):
 
 
 def _refined(unions, means, deviations, sketch, is_even, rng):
-    """Return the most likely union, the covariance of its tangents, and its complements."""
+    """Return the most likely union, its complements, and its errors by noise and by rows."""
     d, n_samples = sketch.n_features, sketch.n_samples
     if sum(n_moments(d, degree) for degree in means) > _MOST_FEATURES:
         union = unions[0]
         complements = union.complements
-        covariance = sandwich(union, complements, deviations, n_samples, rng)
-        return union, covariance, complements
+        errors = sandwich(union, complements, deviations, n_samples, rng)
+        return union, complements, *errors
     likelihood = Likelihood(means, deviations, n_samples, is_even=is_even)
     q = unions[0].bases.shape[2]
     more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
@@ -189,7 +198,7 @@ def _refined(unions, means, deviations, sketch, is_even, rng):
         likelihood.whiten(union, rng)
         union, _ = likelihood.fit(union)
     complements = union.complements
-    return union, np.linalg.inv(likelihood.information(union, complements)), complements
+    return union, complements, *likelihood.errors(union, complements)
 
 
 def _ordered(union, order):

@@ -62,8 +62,11 @@ def sandwich(
     deviations: dict[int, float],
     n_samples: float,
     rng: np.random.Generator,
-) -> np.ndarray:
-    """Return the covariance of tangents that were fitted as if noise were all there is, (p, p)."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return covariances (p, p) of tangents: by noise, and by which rows there are.
+
+    Of a fit that takes noise to be all there is.
+    """
     precision = tangent_information(union, complements, deviations)
     inverse = np.linalg.inv(precision)
     rows = union.draw(_N_DRAWS, rng)
@@ -75,7 +78,7 @@ def sandwich(
     )
     scores -= scores.mean(axis=0)
     of_rows = scores.T @ scores / (_N_DRAWS * max(n_samples, 1.0))
-    return inverse + inverse @ of_rows @ inverse
+    return inverse, inverse @ of_rows @ inverse
 
 
 def _scores(union, complements, deviations, rows):

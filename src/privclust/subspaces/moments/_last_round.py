@@ -69,13 +69,13 @@ class RoundPlan:
         r.
     noise : Gaussian
         On sums of shortened R.
-    covariance : ndarray
-        Of the tangents of sketch and round together.
+    variance : float
+        Of all tangents of sketch and round together, as expected.
     """
 
     radius: float
     noise: Gaussian
-    covariance: np.ndarray
+    variance: float
 
     @property
     def weight(self) -> float:
@@ -125,10 +125,10 @@ def plan_round(
     best = None
     for radius, simulated in _simulated(decoded, _RADII, rng).items():
         noise = Gaussian.of_share(sensitivity(radius, relation), share)
-        precisions = _precisions(simulated, simulated.slopes * n_samples, n_samples, noise)
-        covariance = _with_round(decoded, precisions)
-        if best is None or np.trace(covariance) < np.trace(best.covariance):
-            best = RoundPlan(radius, noise, covariance)
+        _, *errors = _weighed(decoded, simulated, simulated.slopes * n_samples, n_samples, noise)
+        variance = float(sum(np.trace(error) for error in errors))
+        if best is None or variance < best.variance:
+            best = RoundPlan(radius, noise, variance)
     return best
 
 
@@ -139,7 +139,8 @@ def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
     """
     if not all_clear(decoded):
         return False
-    return float(np.trace(plan.covariance)) < (1.0 - ROUND_SHARE) * np.trace(decoded.covariance)
+    by_noise = (1.0 - ROUND_SHARE) * np.trace(decoded.by_noise)
+    return plan.variance < float(by_noise + np.trace(decoded.by_rows))
 
 
 def released(
@@ -226,18 +227,17 @@ def combined(
     # f R moves with T as f does: what is known of f stands for the number of rows
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
     slopes = here.slopes * n_samples * scale[:, None]
-    precisions = _precisions(here, slopes, n_samples, plan.noise)
-    covariance = _with_round(decoded, precisions)
+    weights, by_noise, by_rows = _weighed(decoded, here, slopes, n_samples, plan.noise)
     estimates = sums / np.where(slopes > 0, slopes, 1.0)[:, None, :]
-    pull = (precisions[:, None, :] * estimates).ravel()
-    tangents = (covariance @ pull).reshape(estimates.shape)
+    tangents = (weights @ estimates.ravel()).reshape(estimates.shape)
     union = decoded.union.turned(tangents, decoded.complements)
     back = decoded.complements - decoded.subspaces @ tangents.transpose(0, 2, 1)
     back -= union.bases @ (union.bases.transpose(0, 2, 1) @ back)
     complements = np.linalg.qr(back)[0]
     signs = np.where(np.einsum("kij,kij->kj", complements, back) < 0, -1.0, 1.0)
+    complements = complements * signs[:, None, :]
     return replace(
-        decoded, union=union, complements=complements * signs[:, None, :], covariance=covariance
+        decoded, union=union, complements=complements, by_noise=by_noise, by_rows=by_rows
     )
 
 
@@ -283,15 +283,29 @@ def _simulated(decoded, radii, rng, beside=None):
     }
 
 
-def _precisions(simulated, slopes, n_samples, noise):
-    """Return the precision of entries of T, by column (k, q), for slopes of sums."""
-    scatter = n_samples * simulated.squares + n_samples**2 * simulated.bias
-    return slopes**2 / (noise.sigma**2 + scatter)
+def _weighed(decoded, simulated, slopes, n_samples, noise):
+    """Return the weights of a round beside a sketch, and errors by noise and by rows, (p, p) each.
 
-
-def _with_round(decoded, precisions):
-    """Return the covariance of tangents with what a round tells."""
-    k, q = precisions.shape
+    Noise of both is independent, but both see the same rows: their errors by these add up. So
+    weights are by noise alone, and by how far rounds are from being linear in T.
+    """
+    k, q = slopes.shape
     beside = decoded.complements.shape[2]
-    of_round = np.broadcast_to(precisions[:, None, :], (k, beside, q)).ravel()
-    return np.linalg.inv(np.linalg.inv(decoded.covariance) + np.diag(of_round))
+
+    def by_tangent(columns):
+        return np.broadcast_to(columns[:, None, :], (k, beside, q)).ravel()
+
+    squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
+    of_noise = by_tangent(squares / (noise.sigma**2 + n_samples**2 * simulated.bias))
+    of_rows = by_tangent(np.sqrt(n_samples * simulated.squares / squares))
+    of_sketch = np.linalg.inv(decoded.by_noise)
+    by_noise = np.linalg.inv(of_sketch + np.diag(of_noise))
+    weights = by_noise * of_noise
+    together = by_noise @ of_sketch @ _root(decoded.by_rows) + weights * of_rows
+    return weights, by_noise, together @ together.T
+
+
+def _root(matrix):
+    """Return the symmetric root of a covariance."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T

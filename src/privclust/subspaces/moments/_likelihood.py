@@ -119,11 +119,27 @@ class Likelihood:
 
         In the order of (k, d - q, q), raveled.
         """
-        jacobian = self._whitened(self._jacobian(union, complements))
-        whole = jacobian.T @ jacobian + np.diag(self._priors(union)[0])
-        p = complements[0].shape[1] * math.prod(union.bases.shape[::2])
+        _, whole, p = self._at(union, complements)
         across = whole[:p, p:]
         return whole[:p, :p] - across @ np.linalg.solve(whole[p:, p:], across.T)
+
+    def errors(self, union: Union, complements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return covariances (p, p) of tangents: by noise, and by which rows there are."""
+        jacobian, whole, p = self._at(union, complements)
+        inverse = np.linalg.inv(whole)[:p]
+        total = inverse[:, :p]
+        if self._triangle is None:
+            return total, np.zeros_like(total)
+        weights = solve_triangular(self._triangle.T, jacobian, check_finite=False)
+        estimator = (weights @ inverse.T) * self._noise[:, None]
+        by_noise = estimator.T @ estimator
+        return by_noise, total - by_noise
+
+    def _at(self, union, complements):
+        """Return the whitened Jacobian, the precision of all parameters, and how many tangents."""
+        jacobian = self._whitened(self._jacobian(union, complements))
+        whole = jacobian.T @ jacobian + np.diag(self._priors(union)[0])
+        return jacobian, whole, complements[0].shape[1] * math.prod(union.bases.shape[::2])
 
     def _whitened(self, values):
         """Return values, or columns, in units of their deviation."""
