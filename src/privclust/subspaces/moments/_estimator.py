@@ -173,6 +173,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         rng = unprotected_generator(source)
         exact = MomentSketch.from_sums(HarmonicSums(X.shape[1], degree).add(X))
         if self.last_round is False:
+            self.has_last_round_ = False
             (noise,) = self._noises(X.shape[1], degree, [1.0])
             self._promise([noise], source)
             charge(self.guarantee_)
@@ -193,8 +194,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.sketch_ = exact.uncharged_release(first, self.guarantee_, source)
         decoded = self._decode(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
-        plan = plan_round(decoded, n_samples, relation, *budget, rng)
-        self.has_last_round_ = self.last_round is True or pays(plan, decoded)
+        self.has_last_round_ = False
+        if self.last_round is True or all_clear(decoded):
+            plan = plan_round(decoded, n_samples, relation, *budget, rng)
+            self.has_last_round_ = self.last_round is True or pays(plan, decoded)
         if self.has_last_round_:
             self._promise([first], source, plan.noise.statement(_ROUND, units="rows of norm 1"))
             return combined(decoded, plan, *released(X, decoded, plan, source), n_samples, rng)

@@ -122,14 +122,14 @@ def plan_round(
 ) -> RoundPlan:
     """Return the round that is expected to tell most, with its share of a budget."""
     share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
-    best = None
+    plans = {}
     for radius, simulated in _simulated(decoded, _RADII, rng).items():
         noise = Gaussian.of_share(sensitivity(radius, relation), share)
-        _, *errors = _weighed(decoded, simulated, simulated.slopes * n_samples, n_samples, noise)
-        variance = float(sum(np.trace(error) for error in errors))
-        if best is None or variance < best.variance:
-            best = RoundPlan(radius, noise, variance)
-    return best
+        slopes = simulated.slopes * n_samples
+        plans[_roughly(decoded, simulated, slopes, n_samples, noise)] = radius, noise, simulated
+    radius, noise, simulated = plans[min(plans)]
+    _, *errors = _weighed(decoded, simulated, simulated.slopes * n_samples, n_samples, noise)
+    return RoundPlan(radius, noise, float(sum(np.trace(error) for error in errors)))
 
 
 def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
@@ -137,8 +137,6 @@ def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
 
     With all of the budget, what noise adds to the covariance falls to the sketch's share of it.
     """
-    if not all_clear(decoded):
-        return False
     by_noise = (1.0 - ROUND_SHARE) * np.trace(decoded.by_noise)
     return plan.variance < float(by_noise + np.trace(decoded.by_rows))
 
@@ -289,20 +287,33 @@ def _weighed(decoded, simulated, slopes, n_samples, noise):
     Noise of both is independent, but both see the same rows: their errors by these add up. So
     weights are by noise alone, and by how far rounds are from being linear in T.
     """
-    k, q = slopes.shape
-    beside = decoded.complements.shape[2]
-
-    def by_tangent(columns):
-        return np.broadcast_to(columns[:, None, :], (k, beside, q)).ravel()
-
-    squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
-    of_noise = by_tangent(squares / (noise.sigma**2 + n_samples**2 * simulated.bias))
-    of_rows = by_tangent(np.sqrt(n_samples * simulated.squares / squares))
+    of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
     of_sketch = np.linalg.inv(decoded.by_noise)
     by_noise = np.linalg.inv(of_sketch + np.diag(of_noise))
     weights = by_noise * of_noise
     together = by_noise @ of_sketch @ _root(decoded.by_rows) + weights * of_rows
     return weights, by_noise, together @ together.T
+
+
+def _roughly(decoded, simulated, slopes, n_samples, noise):
+    """Return the variance of all tangents as `_weighed` has it, as if their errors were apart."""
+    of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
+    of_sketch = 1.0 / np.diag(decoded.by_noise)
+    part = of_noise / (of_sketch + of_noise)
+    scatter = (1.0 - part) * np.sqrt(np.diag(decoded.by_rows)) + part * of_rows
+    return float((1.0 / (of_sketch + of_noise) + scatter**2).sum())
+
+
+def _of_round(decoded, simulated, slopes, n_samples, noise):
+    """Return the precision of each tangent by noise, and its deviation by rows, (p,) each."""
+    k, q = slopes.shape
+    squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
+    columns = (
+        squares / (noise.sigma**2 + n_samples**2 * simulated.bias),
+        np.sqrt(n_samples * simulated.squares / squares),
+    )
+    shape = k, decoded.complements.shape[2], q
+    return [np.broadcast_to(column[:, None, :], shape).ravel() for column in columns]
 
 
 def _root(matrix):
