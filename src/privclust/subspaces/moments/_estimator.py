@@ -19,7 +19,6 @@ from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
 from privclust.subspaces.moments._decoding import DecodedSubspaces, decode
 from privclust.subspaces.moments._last_round import (
     ROUND_SHARE,
-    all_clear,
     combined,
     is_clear,
     pays,
@@ -195,7 +194,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         decoded = self._decode(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
         self.has_last_round_ = False
-        if self.last_round is True or all_clear(decoded):
+        if self.last_round is True or is_clear(decoded).all():
             plan = plan_round(decoded, n_samples, relation, *budget, rng)
             self.has_last_round_ = self.last_round is True or pays(plan, decoded)
         if self.has_last_round_:
@@ -219,8 +218,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.decoded_, self.subspaces_ = decoded, decoded.subspaces
         self.weights_, self.errors_ = decoded.weights, decoded.errors
         self.is_clear_ = is_clear(decoded)
-        if not all_clear(decoded):
-            self.is_clear_ = self.is_clear_ & (decoded.gap > 0)
         warn_of_noise(noise_message(self.is_clear_, of="subspaces"))
 
     def _noises(self, n_features, degree, shares):

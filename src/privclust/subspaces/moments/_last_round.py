@@ -90,15 +90,15 @@ def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
     return Sensitivity(value, "l2", relation, "a row adds f R, |f R| <= r, r f / 2 and r g / 2")
 
 
-def all_clear(decoded: DecodedSubspaces) -> bool:
-    """Return whether noise has neither hidden the subspaces nor put a wrong union first."""
-    return decoded.gap >= _LEAST_GAP and bool(is_clear(decoded).all())
-
-
 def is_clear(decoded: DecodedSubspaces) -> np.ndarray:
-    """Return which subspaces are known to within a small part of a random one's distance, (k,)."""
+    """Return which subspaces noise has not hidden, (k,).
+
+    Those that are known to within a small part of a random one's distance; and none where another
+    union explains the sketch nearly as well, which noise may have put second.
+    """
     _, d, q = decoded.subspaces.shape
-    return decoded.errors <= _MOST_UNCLEAR * random_distance(d, q)
+    is_near = decoded.errors <= _MOST_UNCLEAR * random_distance(d, q)
+    return is_near & (decoded.gap >= _LEAST_GAP)
 
 
 def random_distance(n_features: int, dimension: int) -> float:
