@@ -13,7 +13,7 @@ RIDGE = 0.5  # prior deviation of an amplitude, in parts of its mean
 LEAST_AMPLITUDE = 0.05  # in parts of that mean
 SPREAD_OF_RATIO = 0.7  # prior deviation of a ratio's logarithm
 RANGE_OF_LOG_RATIO = -5.0, 0.4
-_LEAST_AMPLITUDES, _MOST_OUTSIDE = 1e-3, 0.9  # where draws are nearly uniform
+_MOST_BESIDE = 0.9  # in parts of that of uniform directions
 
 
 @dataclass(frozen=True)
@@ -59,28 +59,45 @@ class Union:
         return replace(self, bases=bases * signs[:, None, :])
 
     @property
-    def outside(self) -> float:
-        """Part of the squares beside the subspaces, as amplitudes have it.
-
-        With a part s there, amplitudes add up to (1 - s) / q - s / (d - q).
-        """
+    def beside(self) -> float:
+        """Part of a row's squares beside its subspace, as the ratio of degrees 4 and 2 has it."""
         _, d, q = self.bases.shape
-        total = min(max(float(self.amplitudes.sum()), _LEAST_AMPLITUDES), 1.0 / q)
-        return (1.0 / q - total) / (1.0 / q + 1.0 / (d - q))
+        parts = np.linspace(0.0, _MOST_BESIDE * (d - q) / d, 200)
+        second, fourth = _noisy_amplitudes(parts, d, q)
+        return float(parts[np.argmax(fourth / second <= math.exp(self.log_ratios[4]))])
 
     def draw(
-        self, n_rows: int, rng: np.random.Generator, outside: float | None = None
+        self, n_rows: int, rng: np.random.Generator, beside: float | None = None
     ) -> np.ndarray:
-        """Draw directions of rows near the subspaces, (n_rows, d), with squares beside them."""
-        _, d, q = self.bases.shape
-        part = min(self.outside if outside is None else outside, _MOST_OUTSIDE * (d - q) / d)
+        """Draw directions of rows, (n_rows, d): near the subspaces, and of any direction.
+
+        With `beside`, a part of the squares of rows near the subspaces, the amplitudes tell how
+        many rows are of any direction, which add nothing to harmonic moments.
+        """
+        k, d, q = self.bases.shape
+        part = self.beside if beside is None else min(beside, _MOST_BESIDE * (d - q) / d)
         deviation = math.sqrt(part / (d - q - d * part))
-        labels = rng.choice(len(self.bases), size=n_rows, p=self.weights)
+        near = min(float(self.amplitudes.sum()) / float(_noisy_amplitudes(part, d, q)[0]), 1.0)
+        labels = rng.choice(k, size=n_rows, p=self.weights)
         inside = rng.standard_normal((n_rows, q)) * np.sqrt(self.spreads[labels])
         inside /= np.linalg.norm(inside, axis=1, keepdims=True)
+        inside *= rng.random((n_rows, 1)) < near
         rows = np.einsum("ndq,nq->nd", self.bases[labels], inside)
-        rows += deviation * rng.standard_normal((n_rows, d))
+        is_any = ~inside.any(axis=1, keepdims=True)
+        rows += np.where(is_any, 1.0, deviation) * rng.standard_normal((n_rows, d))
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _noisy_amplitudes(part, d, q):
+    """Return amplitudes of degrees 2 and 4 of one cluster with a part of the squares beside it.
+
+    Of the trace-free moments of rows that are spread evenly within and beside their subspace, as
+    H(P x (I - P)) = -H(P x P) = -H((I - P) x (I - P)).
+    """
+    p = d - q
+    second = (1.0 - part) / q - part / p
+    fourth = 3.0 * (1.0 - part) ** 2 / (q * (q + 2)) + 3.0 * part**2 / (p * (p + 2))
+    return second, fourth - 6.0 * part * (1.0 - part) / (q * p)
 
 
 def prior_amplitude(n_clusters: int, dimension: int) -> float:
