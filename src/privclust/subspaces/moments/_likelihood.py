@@ -25,6 +25,7 @@ from privclust.subspaces.moments._features import (
     feature_derivatives,
     row_features,
 )
+from privclust.subspaces.moments._harmonics import n_moments
 from privclust.subspaces.moments._union import (
     LEAST_AMPLITUDE,
     RANGE_OF_LOG_RATIO,
@@ -37,6 +38,7 @@ from privclust.subspaces.moments._union import (
 
 _SPREAD_WITHIN = 1.0  # prior deviation of entries of B
 _LEAST_SPREAD = 1e-3
+_SHAPE = 0.3
 _MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3
 _DRAWS_PER_FEATURE, _LEAST_DRAWS, _BLOCK_DRAWS = 20, 4000, 2000
 
@@ -82,6 +84,9 @@ class Likelihood:
         mean /= n_draws
         covariance = (gram / n_draws - np.outer(mean, mean)) / self.n_samples
         covariance[np.diag_indices(size)] += self._noise**2
+        if not self.is_even:
+            shapes = self._shapes(union)
+            covariance += shapes @ shapes.T
         self._triangle = np.linalg.cholesky(covariance)
 
     def fit(self, union: Union) -> tuple[Union, float]:
@@ -140,6 +145,24 @@ class Likelihood:
         jacobian = self._whitened(self._jacobian(union, complements))
         whole = jacobian.T @ jacobian + np.diag(self._priors(union)[0])
         return jacobian, whole, complements[0].shape[1] * math.prod(union.bases.shape[::2])
+
+    def _shapes(self, union):
+        """Return by how much moments of uneven rows may differ from those of factors, (m, t).
+
+        Rows of norm 1 are no normal ones: the part of a pair of directions within a subspace is
+        that of the factors to within `_SHAPE` of it only.
+        """
+        pairs = list(itertools.combinations_with_replacement(range(union.bases.shape[2]), 2))
+        columns = []
+        for w, basis, spreads in zip(union.amplitudes, union.bases, union.spreads, strict=True):
+            squares = np.einsum("ia,ja->aij", basis, basis)
+            sizes = [w * spreads[a] * spreads[b] * (1.0 + (a != b)) for a, b in pairs]
+            for (a, b), size in zip(pairs, sizes, strict=True):
+                parts = [np.zeros(n_moments(len(basis), degree)) for degree in self.degrees]
+                moved = feature_derivatives(squares[a], squares[b][None], 4)[:, 0] / 2.0
+                parts[1] = _SHAPE * size * math.exp(union.log_ratios[4]) * moved
+                columns.append(np.concatenate(parts))
+        return np.stack(columns, axis=1)
 
     def _whitened(self, values):
         """Return values, or columns, in units of their deviation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import null_space
@@ -13,6 +14,7 @@ RIDGE = 0.5  # prior deviation of an amplitude, in parts of its mean
 LEAST_AMPLITUDE = 0.05  # in parts of that mean
 SPREAD_OF_RATIO = 0.7  # prior deviation of a ratio's logarithm
 RANGE_OF_LOG_RATIO = -5.0, 0.4
+_N_PROBES, _N_TURNS = 2000, 30
 _MOST_BESIDE = 0.9  # in parts of that of uniform directions
 
 
@@ -79,13 +81,30 @@ class Union:
         deviation = math.sqrt(part / (d - q - d * part))
         near = min(float(self.amplitudes.sum()) / float(_noisy_amplitudes(part, d, q)[0]), 1.0)
         labels = rng.choice(k, size=n_rows, p=self.weights)
-        inside = rng.standard_normal((n_rows, q)) * np.sqrt(self.spreads[labels])
+        deviations = np.stack([_deviations_of(tuple(one)) for one in self.spreads])
+        inside = rng.standard_normal((n_rows, q)) * deviations[labels]
         inside /= np.linalg.norm(inside, axis=1, keepdims=True)
         inside *= rng.random((n_rows, 1)) < near
         rows = np.einsum("ndq,nq->nd", self.bases[labels], inside)
         is_any = ~inside.any(axis=1, keepdims=True)
         rows += np.where(is_any, 1.0, deviation) * rng.standard_normal((n_rows, d))
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@lru_cache(maxsize=256)
+def _deviations_of(spreads):
+    """Return deviations of normal rows that have these second moments once they have norm 1."""
+    target = np.array(spreads) / sum(spreads)
+    if np.ptp(target) == 0:
+        return np.ones(len(target))
+    squares = np.random.default_rng(0).standard_normal((_N_PROBES, len(target))) ** 2
+    variances = target.copy()
+    for _ in range(_N_TURNS):
+        rows = squares * variances
+        moments = (rows / rows.sum(axis=1, keepdims=True)).mean(axis=0)
+        variances *= target / np.maximum(moments, 1e-12)
+        variances /= variances.sum()
+    return np.sqrt(variances)
 
 
 def _noisy_amplitudes(part, d, q):
