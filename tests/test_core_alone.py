@@ -30,6 +30,7 @@ CALIBRATED = {
     "AdaptiveGaussianMixture",
     "DPdSNE",
     "PrivateGaussianMixture",
+    "MomentSubspaceClustering",
     "PrivateMail",
     "PrivatePCA",
     "PrivateRandomProjection",

@@ -26,6 +26,7 @@ from privclust.segmentation import CASS, LRR, LSR, MTSC, SBL, SSC, TSC
 from privclust.subspaces import (
     GibbsSubspaceClustering,
     KPlanes,
+    MomentSubspaceClustering,
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
@@ -61,7 +62,7 @@ LAZY = [module for module in MODULES if hasattr(import_module(module), "__getatt
 def test_every_name_of_a_stub_can_be_had(module):
     package = import_module(module)
     stub = Path(package.__file__).with_suffix(".pyi").read_text()
-    homes = re.findall(r"^from \.(\w+) import [(\s]*(\w+) as (\w+)", stub, re.M)
+    homes = re.findall(r"^from \.([\w.]+) import [(\s]*(\w+) as (\w+)", stub, re.M)
     assert len(homes) == stub.count(" as ")
     assert package.__all__ == sorted(name for _, name, _ in homes)
     for home, name, known_as in homes:
@@ -128,6 +129,8 @@ ESTIMATORS = [
         )
         for variant in ("sound", "paper")
     ),
+    MomentSubspaceClustering(random_state=0),
+    MomentSubspaceClustering(3, last_round=True, random_state=0),
     SuLQKPlanes(random_state=0),
     SuLQKPlanes(3, calibration="mod_sulq", n_init=2, random_state=0),
     SuLQKPlanes(3, calibration="classical", random_state=0),

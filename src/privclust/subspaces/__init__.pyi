@@ -19,7 +19,7 @@ from ._smooth_sensitivity import neighbour_radii as neighbour_radii
 from ._smooth_sensitivity import printed_sensitivity as printed_sensitivity
 from ._smooth_sensitivity import smooth_sensitivity as smooth_sensitivity
 from ._sulq import SuLQKPlanes as SuLQKPlanes
-from .moments import DecodedSubspaces as DecodedSubspaces
-from .moments import MomentSketch as MomentSketch
-from .moments import MomentSubspaceClustering as MomentSubspaceClustering
-from .moments import decode as decode
+from .moments._decoding import DecodedSubspaces as DecodedSubspaces
+from .moments._decoding import decode as decode
+from .moments._estimator import MomentSubspaceClustering as MomentSubspaceClustering
+from .moments._sketch import MomentSketch as MomentSketch

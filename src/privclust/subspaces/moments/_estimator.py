@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, check_integer, check_parameters
@@ -13,7 +15,12 @@ from privclust.privacy.bounds import directions
 from privclust.privacy.budget import charge
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.records import (
+    PrivateEstimator,
+    any_validated,
+    caveats_of_bounds,
+    private_records,
+)
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
 from privclust.subspaces.moments._decoding import DecodedSubspaces, decode
@@ -52,7 +59,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     Scaling makes short rows as loud as long ones: leave out rows that are noise alone, by a rule
     that looks at each row alone. Subspaces go through the origin: subtract an offset that is known
     without the data; to find affine subspaces put a constant column of a public size beside the
-    rows and ask for one dimension more.
+    rows and ask for one dimension more. `predict` and `transform` look at rows at norm 1 too.
 
     Parameters
     ----------
@@ -66,8 +73,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken.
     last_round : {"auto"} or bool
         Whether there is a last round: where the sketch says that it pays, always or never.
-    degree : {4, 6} or None
-        Largest degree of the moments; None for 6 with up to 6 features, else 4.
+    degree : int or None
+        Largest degree of the moments, 4 or 6; None for 6 with up to 6 features, else 4.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -130,7 +137,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         delta: float = 1e-6,
         neighbours: Literal["replace_one", "add_remove"] = "replace_one",
         last_round: bool | Literal["auto"] = "auto",
-        degree: Literal[4, 6] | None = None,
+        degree: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -160,8 +167,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Raises
         ------
         ValueError
-            If a parameter is out of its range, X has no more features than dimensions, or the
-            noised number of rows is below 1 (``"add_remove"``).
+            If a parameter is out of its range, or X has no more features than dimensions.
         ImportError
             If `random_state` is None and OpenDP is not installed.
         """
@@ -183,6 +189,15 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self._keep(decoded)
         self.labels_ = residuals(directions(X), self.subspaces_).argmin(axis=1)
         return self
+
+    def _checked(self, X):
+        """Return rows at norm 1, as `fit` counts them, for `predict` and `transform`."""
+        check_is_fitted(self)
+        return directions(
+            any_validated(
+                self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite=False
+            )
+        )
 
     def _in_two_steps(self, X, exact, source, rng):
         """Return what a sketch tells with a last round or with a second sketch."""

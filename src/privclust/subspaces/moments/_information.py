@@ -17,7 +17,13 @@ import math
 
 import numpy as np
 
-from privclust.subspaces.moments._union import RIDGE, SPREAD_OF_RATIO, Union, prior_amplitude
+from privclust.subspaces.moments._union import (
+    LEAST_PRECISION,
+    RIDGE,
+    SPREAD_OF_RATIO,
+    Union,
+    prior_amplitude,
+)
 
 _N_DRAWS, _BLOCK_DRAWS = 4000, 500
 
@@ -53,6 +59,7 @@ def tangent_information(
     inner[k, :k] = inner[:k, k]
     prior = (RIDGE * prior_amplitude(k, q)) ** -2
     inner[np.diag_indices(k + 1)] += np.append(np.full(k, prior), SPREAD_OF_RATIO**-2)
+    whole[np.diag_indices(k * n)] += LEAST_PRECISION
     return whole - across @ np.linalg.solve(inner, across.T)
 
 

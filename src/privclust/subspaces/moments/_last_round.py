@@ -252,7 +252,7 @@ class _Simulated:
 def _simulated(decoded, radii, rng, beside=None):
     """Return by radius what rows of unions that the sketch leaves open give."""
     k, d, q = decoded.subspaces.shape
-    root = np.linalg.cholesky(decoded.covariance)
+    root = _root(decoded.covariance)
     tangents = (rng.standard_normal((_N_UNIONS, len(root))) @ root.T).reshape(-1, k, d - q, q)
     sums = np.zeros((len(radii), _N_UNIONS, k, d - q, q))
     squares, factors = np.zeros((len(radii), k, q)), np.zeros((len(radii), k, 2))

@@ -28,6 +28,7 @@ from privclust.subspaces.moments._features import (
 from privclust.subspaces.moments._harmonics import n_moments
 from privclust.subspaces.moments._union import (
     LEAST_AMPLITUDE,
+    LEAST_PRECISION,
     RANGE_OF_LOG_RATIO,
     RIDGE,
     SPREAD_OF_RATIO,
@@ -135,10 +136,10 @@ class Likelihood:
         total = inverse[:, :p]
         if self._triangle is None:
             return total, np.zeros_like(total)
-        weights = solve_triangular(self._triangle.T, jacobian, check_finite=False)
-        estimator = (weights @ inverse.T) * self._noise[:, None]
-        by_noise = estimator.T @ estimator
-        return by_noise, total - by_noise
+        weights = solve_triangular(self._triangle.T, jacobian, check_finite=False) @ inverse.T
+        both, noisy = jacobian @ inverse.T, weights * self._noise[:, None]
+        by_rows = both.T @ both - noisy.T @ noisy
+        return total - by_rows, by_rows
 
     def _at(self, union, complements):
         """Return the whitened Jacobian, the precision of all parameters, and how many tangents."""
@@ -223,7 +224,7 @@ class Likelihood:
         within, prior = self._within(union), prior_amplitude(k, q)
         n_tangents, n_within = k * (d - q) * q, k * len(within)
         precision = np.repeat(
-            [0.0, _SPREAD_WITHIN**-2, (RIDGE * prior) ** -2, SPREAD_OF_RATIO**-2],
+            [LEAST_PRECISION, _SPREAD_WITHIN**-2, (RIDGE * prior) ** -2, SPREAD_OF_RATIO**-2],
             [n_tangents, n_within, k, len(self.degrees) - 1],
         )
         inward = np.einsum("tii,ki->kt", within, 1.0 - union.spreads).ravel()

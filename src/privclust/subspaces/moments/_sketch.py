@@ -21,6 +21,7 @@ from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
 from privclust.privacy.budget import charge
 from privclust.privacy.guarantee import check_stated
 from privclust.privacy.measurements import Gaussian, gaussian_share
+from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.subspaces.moments._harmonics import (
     largest_move,
@@ -279,7 +280,9 @@ class MomentSketch:
         charge(guarantee)
         return self.uncharged_release(measurement, guarantee, source)
 
-    def uncharged_release(self, measurement: Gaussian, guarantee: Guarantee, source) -> Self:
+    def uncharged_release(
+        self, measurement: Gaussian, guarantee: Guarantee, source: NoiseSource
+    ) -> Self:
         """Return what `release` does, for callers who have charged the ledger with it."""
         relation = measurement.sensitivity.relation
         values, weights, ends = [], [], []
@@ -311,17 +314,17 @@ class MomentSketch:
     def means(self) -> dict[int, np.ndarray]:
         """Return the moments over the number of rows, by degree.
 
+        A noised number below 1 counts as 1: that there may be no rows is told by nothing else.
+
         Raises
         ------
         ValueError
-            If there are no rows, or their noised number is below 1.
+            If there are no rows, and no noise.
         """
-        if self.n_samples < 1:
-            raise ValueError(
-                "a sketch has means only if there are rows; their number"
-                f"{', with noise,' if self.noise else ''} is {self.n_samples:g}"
-            )
-        return {degree: values / self.n_samples for degree, values in self.moments.items()}
+        if self.noise is None and self.n_samples == 0:
+            raise ValueError("a sketch of no rows has no means")
+        n_samples = max(self.n_samples, 1.0)
+        return {degree: values / n_samples for degree, values in self.moments.items()}
 
     def deviations(self) -> dict[int, float]:
         """Return the deviation of the noise on coordinates of `means`, by degree.
@@ -455,8 +458,10 @@ class MomentSketch:
 
 def check_size(n_features: int, degree: int) -> None:
     """Raise a ValueError unless moments of such a degree fit in memory."""
-    check_integer("n_features", n_features, minimum=2)
-    if degree not in MOST_FEATURES:
+    check_integer("n_features", n_features, minimum=1)
+    if n_features < 2:
+        raise ValueError(f"rows must have at least 2 features, got n_features={n_features}")
+    if not isinstance(degree, int) or degree not in MOST_FEATURES:
         raise ValueError(f"degree must be 4 or 6, got {degree!r}")
     if n_features > MOST_FEATURES[degree]:
         raise ValueError(

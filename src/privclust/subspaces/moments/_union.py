@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import null_space
 
+LEAST_PRECISION = 1.0  # of a tangent: no subspace is further away than a right angle
 RIDGE = 0.5  # prior deviation of an amplitude, in parts of its mean
 LEAST_AMPLITUDE = 0.05  # in parts of that mean
 SPREAD_OF_RATIO = 0.7  # prior deviation of a ratio's logarithm
