@@ -6,12 +6,10 @@ gives :math:`R = V'x\, x'U`, shortened to Frobenius norm r where it is longer, a
 over the rows of each cluster are released. If the true subspace is U + V T, R is :math:`T\, U'x\,
 x'U` and what noise there is beside the subspace, so that sums tell T.
 
-**Sensitivity**, given U, which is made of an earlier release: a row adds a matrix of norm r at most
-to one sum. *add-remove*: r. *replace-one*: :math:`2 r`, attained in one cluster by opposite R; in
-two clusters :math:`\sqrt 2 r`. That holds of what is computed: rows are multiples of 2^-16, bases
+**Exact.** U is made of an earlier release. Rows are multiples of 2^-16, bases
 of 2^-30, so that their products are exact, norms are summed up in one order, and shortened entries
 are rounded to multiples of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less
-than `_MARGIN` of the least r.
+than `_MARGIN` of the least r: how far a row moves the sums, below, holds of what is computed.
 
 **What sums tell** of T is found by simulation, which costs nothing: unions are drawn from what the
 sketch leaves open, rows from each, and the sums of their R are regressed on T, with how much they
@@ -19,9 +17,13 @@ scatter, for several r, of which the best is taken. How far rows lie beside thei
 tells poorly, and r / |R| turns on it. So the sums of the factors :math:`f = \min(1, r / |R|)` and
 of :math:`g = \min(1, |R| / r)` are released with those of :math:`f R`, times :math:`\kappa = r /
 2`: they tell at which distance to simulate, and the slope of :math:`f R` in T is nearly in
-proportion to the sum of f. A row's share is then of norm :math:`\sqrt{r^2 + 2 \kappa^2}` at most
-(*add-remove*), and replacing it moves :math:`\sqrt{4 r^2 + 2 \kappa^2}` in one cluster, f and g
-being in [0, 1], and in two :math:`\sqrt{2 (r^2 + 2 \kappa^2)}`, which is less.
+proportion to the sum of f. As :math:`|R| \le 1/2`, :math:`f \ge 2 r`.
+
+- *add-remove*: :math:`r^2 + 2 \kappa^2`, squared, at :math:`|R| = r`.
+- *replace-one*: in two clusters at most :math:`2 (r^2 + 2 \kappa^2) = 3 r^2`. In one, with opposite
+R, :math:`4 r^2 + \kappa^2 (1 - 2 r)^2` where neither is shorter than r, as g is 1 for both; with
+one of length g r, :math:`(1 + g)^2 r^2 + \kappa^2 ((1 - 2 r)^2 + (1 - g)^2)`, which is convex in g
+and largest at g = 1; with both shorter at most :math:`4 r^2`, as f is 1 for both.
 
 Tangents of the sketch and of the round are combined by precision. Where the round is expected to
 tell less than the rest of the budget would in the sketch, the sketch gets it: two sketches of parts
@@ -85,7 +87,9 @@ class RoundPlan:
 
 def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
     """Return how far a row moves the sums of shortened R."""
-    squares = (1.0 if relation is Neighbours.ADD_REMOVE else 4.0) + 2.0 * _KAPPA**2
+    squares = 1.0 + 2.0 * _KAPPA**2
+    if relation is Neighbours.REPLACE_ONE:
+        squares = 4.0 + (_KAPPA * (1.0 - 2.0 * radius)) ** 2
     value = math.sqrt(squares) * radius * (1.0 + _MARGIN)
     return Sensitivity(value, "l2", relation, "a row adds f R, |f R| <= r, r f / 2 and r g / 2")
 

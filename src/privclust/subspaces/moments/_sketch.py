@@ -488,6 +488,15 @@ def release_noise(
     return Gaussian.of_share(sensitivity(n_features, degree, relation), whole * math.sqrt(share))
 
 
+def weighted_features(sums: HarmonicSums, relation: Neighbours) -> np.ndarray:
+    """Return features of rows, summed up, in the coordinates in which noise is added to them."""
+    d, parts = sums.n_features, []
+    for degree, weight in feature_weights(sums.degree, relation).items():
+        exact = sums.moments(0) if degree == 0 else sums.harmonics(degree)
+        parts.append(_coordinate_weights(d, degree, weight) * np.asarray(exact))
+    return np.concatenate(parts)
+
+
 def statement(measurement: Gaussian, delta: float, *, seeded: bool, **more: Any) -> Guarantee:
     """Return what noise on the features promises."""
     relation = measurement.sensitivity.relation

@@ -13,6 +13,7 @@ from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, sear
 from privclust.kmeans import DPLloyd, Grid, Sketch, sensitivities
 from privclust.mixtures import MixtureParameters, expected_statistics
 from privclust.papers.audit.cases.audit_case import N_PUBLIC, Claim, public_features
+from privclust.privacy import Neighbours
 from privclust.privacy.audit import add_remove, replace_one
 from privclust.privacy.bounds import declared_box
 from privclust.subspaces import (
@@ -24,6 +25,13 @@ from privclust.subspaces import (
     result_distances,
     smooth_sensitivity,
 )
+from privclust.subspaces.moments._decoding import DecodedSubspaces
+from privclust.subspaces.moments._last_round import round_sums
+from privclust.subspaces.moments._last_round import sensitivity as round_sensitivity
+from privclust.subspaces.moments._sketch import sensitivity as moment_sensitivity
+from privclust.subspaces.moments._sketch import weighted_features
+from privclust.subspaces.moments._sums import HarmonicSums
+from privclust.subspaces.moments._union import Union
 
 _LARGEST_NORM = 1.0 - 1e-12  # of a row in the unit ball, whatever rounding does
 _ADD_REMOVE = "add_remove"
@@ -133,6 +141,43 @@ class SubspaceMoments(SensitivityCase):
         """Return the moments of both clusters."""
         rounded = in_units(np.ascontiguousarray(rows), unit(1.0, self.d))
         return np.asarray(moments_by_subspace(rounded, self._bases))
+
+
+class MomentFeatures(SensitivityCase):
+    """Harmonic moments of directions, which a moment sketch releases."""
+
+    trials, least_trials = 10_000, 1_000
+    d = 5
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours, self._relation = neighbours, Neighbours.of(neighbours)
+        self.bound = moment_sensitivity(self.d, 6, self._relation).value
+
+    def function(self, rows):
+        """Return the features' sum."""
+        return weighted_features(HarmonicSums(self.d, 6).add(rows), self._relation)
+
+
+class RowsBeside(SensitivityCase):
+    """Rows beside decoded subspaces, shortened, which the last round releases."""
+
+    trials, least_trials = 20_000, 2_000
+    d = 4
+    _RADIUS = 0.1
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours = neighbours
+        relation = Neighbours.of(neighbours)
+        self.bound = round_sensitivity(self._RADIUS, relation).value
+        bases = np.eye(4).reshape(4, 2, 2).transpose(1, 0, 2)
+        union = Union(bases, np.ones((2, 2)), np.full(2, 0.25), {4: 0.0})
+        errors = np.eye(8)
+        self._decoded = DecodedSubspaces(union, bases[::-1], errors, errors, 0.0, math.inf, True)
+        self._weights = np.array([1.0] * 4 + [self._RADIUS / 2.0] * 2)
+
+    def function(self, rows):
+        """Return the sums of both clusters, weighed as noise is."""
+        return np.asarray(round_sums(rows, self._decoded, self._RADIUS)) * self._weights
 
 
 class SecondMoments(SensitivityCase):
@@ -391,6 +436,16 @@ STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "cells": ("EUGkM: counts of cells, l1; replaced, 2", CellCounts),
     "sulq": ("SuLQ: moments; replaced, sqrt 2", SubspaceMoments),
     "sulq_add": ("SuLQ: moments; added or removed, 1", partial(SubspaceMoments, _ADD_REMOVE)),
+    "moment_sketch": ("moment sketch; replaced", MomentFeatures),
+    "moment_sketch_add": (
+        "moment sketch and count; added or removed",
+        partial(MomentFeatures, _ADD_REMOVE),
+    ),
+    "moment_round": ("moment sketch, last round; replaced", RowsBeside),
+    "moment_round_add": (
+        "moment sketch, last round; added or removed",
+        partial(RowsBeside, _ADD_REMOVE),
+    ),
     "pca": ("PCA: moments; replaced, sqrt 2", SecondMoments),
     "pca_add": ("PCA: moments; added or removed, 1", partial(SecondMoments, _ADD_REMOVE)),
     "projection": ("random projection: 2 |P|", ProjectedRow),

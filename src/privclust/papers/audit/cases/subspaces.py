@@ -9,11 +9,13 @@ import numpy as np
 
 from privclust.core.grassmann import orthonormal
 from privclust.papers.audit.cases.audit_case import AuditCase, along, repeated
+from privclust.privacy import Neighbours
 from privclust.privacy.audit import vectorised
 from privclust.privacy.noise import add_gaussian
 from privclust.subspaces import (
     GibbsSubspaceClustering,
     KPlanes,
+    MomentSubspaceClustering,
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
     canonical_subspaces,
@@ -21,6 +23,8 @@ from privclust.subspaces import (
     neighbour_radii,
     result_distances,
 )
+from privclust.subspaces.moments._sketch import release_noise, weighted_features
+from privclust.subspaces.moments._sums import HarmonicSums
 
 _AXES = np.eye(2)
 _SPREAD = 1e-3  # of results about the one that a record makes most central, in radians
@@ -198,6 +202,47 @@ class WholeSuLQ(AuditCase):
     def __call__(self, data, rng):
         """Return the line."""
         model = SuLQKPlanes(1, **self.budget, max_iter=2, norm_bound=1.0, random_state=rng)
+        return model.fit(data).subspaces_.ravel()
+
+
+class MomentRelease(AuditCase):
+    """The noised features of a sketch of one record, at the angle at which they are furthest."""
+
+    delta = 0.01
+    draws, least_draws = 400_000, 30_000
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        relation = Neighbours.of(neighbours)
+        angles = np.linspace(0.0, np.pi / 2, 181)
+        features = [
+            weighted_features(HarmonicSums(2, 6).add(row[None]), relation)
+            for row in rows_at(angles)
+        ]
+        moves = [np.linalg.norm(other - features[0]) for other in features]
+        furthest = int(np.argmax(moves))
+        self.data = features[0]
+        self.neighbour = features[furthest]
+        if relation is Neighbours.ADD_REMOVE:
+            self.neighbour = np.zeros_like(features[0])
+        self._noise = release_noise(2, 6, relation, self.epsilon, self.delta)
+        self.statistic = along(self.data - self.neighbour)
+
+    def many(self, data, rng, n):
+        """Return noised features, flat."""
+        return self._noise.release(repeated(data, n), rng)
+
+
+class WholeMoments(AuditCase):
+    """`MomentSubspaceClustering` end to end: a line that follows from both its releases."""
+
+    delta = 0.01
+    draws, least_draws = 2_000, 150
+    data, neighbour = _AXES[:1], _AXES[1:]
+    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
+
+    def __call__(self, data, rng):
+        """Return the line."""
+        model = MomentSubspaceClustering(1, **self.budget, last_round=True, random_state=rng)
         return model.fit(data).subspaces_.ravel()
 
 

@@ -1,0 +1,270 @@
+"""What explains moments: objective, likelihood, information, decoder, last round, estimator."""
+
+import math
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from privclust.core.grassmann import random_bases
+from privclust.core.hdf5 import FileError
+from privclust.datasets.synthetic import subspace_mixture
+from privclust.metrics import wasserstein_distance
+from privclust.privacy import Budget, NoiseWarning
+from privclust.subspaces import MomentSketch, MomentSubspaceClustering, decode
+from privclust.subspaces.moments._features import (
+    factor_features,
+    feature_derivatives,
+    row_features,
+)
+from privclust.subspaces.moments._harmonics import n_moments, trace_free
+from privclust.subspaces.moments._information import tangent_information
+from privclust.subspaces.moments._likelihood import Likelihood
+from privclust.subspaces.moments._objective import MomentObjective
+from privclust.subspaces.moments._selection import choose_sizes
+from privclust.subspaces.moments._union import Union, even_ratio
+
+hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
+SHAPE = D, K, Q = 6, 3, 2
+
+
+def random_union(is_even, seed=0):
+    rng = np.random.default_rng(seed)
+    spreads = np.ones((K, Q)) if is_even else np.array([[1.3, 0.7], [1.0, 1.0], [1.6, 0.4]])
+    return Union(random_bases(K, D, Q, rng), spreads, np.array([0.2, 0.15, 0.1]), {4: -0.6})
+
+
+def random_means(seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        degree: 0.1 * trace_free(rng.standard_normal(n_moments(D, degree)), D, degree)
+        for degree in (2, 4)
+    }
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_gradients_of_the_objective_are_differences(is_even):
+    objective = MomentObjective(random_means(), {2: 0.5, 4: 0.7}, *SHAPE, is_even=is_even)
+    points = objective.random_starts(3, np.random.default_rng(1))
+    _, gradients = objective(points)
+    for i in range(points.shape[1]):
+        step = np.zeros(points.shape[1])
+        step[i] = 1e-6
+        difference = (objective(points + step)[0] - objective(points - step)[0]) / 2e-6
+        assert difference == pytest.approx(gradients[:, i], abs=1e-7)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_the_objective_is_that_of_whole_features(is_even):
+    means, deviations = random_means(), {2: 0.5, 4: 0.7}
+    objective = MomentObjective(means, deviations, *SHAPE, is_even=is_even)
+    likelihood = Likelihood(means, deviations, 1.0)
+    points = objective.random_starts(4, np.random.default_rng(1))
+    costs = objective(points)[0] / objective.scale
+    wanted = [likelihood.cost(objective.union(point)) for point in points]
+    assert costs == pytest.approx(wanted, rel=1e-10)
+
+
+@pytest.mark.parametrize("degree", [2, 4, 6])
+def test_features_of_a_line_are_those_of_its_rows(degree):
+    rows = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
+    of_lines = [factor_features(np.outer(row, row), degree) for row in rows]
+    assert pytest.approx(row_features(rows, degree), abs=1e-14) == np.array(of_lines).T
+    factor, move = rows[:, :2] @ rows[:, :2].T, np.diag([1.0, -2.0, 0.5, 0.0])
+    steps = [factor_features(factor + t * move, degree) for t in (1e-5, -1e-5)]
+    wanted = (steps[0] - steps[1]) / 2e-5
+    assert feature_derivatives(factor, move[None], degree)[:, 0] == pytest.approx(wanted, abs=1e-8)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_information_in_closed_form_is_that_of_derivatives(is_even):
+    union, deviations = random_union(is_even), {2: 0.01, 4: 0.02}
+    likelihood = Likelihood(random_means(), deviations, 1000.0)
+    complements = union.complements
+    wanted = likelihood.information(union, complements)
+    got = tangent_information(union, complements, deviations)
+    assert got == pytest.approx(wanted, abs=1e-9 * np.abs(wanted).max())
+
+
+def test_even_rows_have_the_moments_of_projections():
+    rows = np.linalg.qr(np.random.default_rng(0).standard_normal((D, D)))[0]
+    plane = rows[:, :Q]
+    angles = 2 * np.pi * np.arange(16) / 16  # a design of degree 15 on the circle
+    circle = np.column_stack([np.cos(angles), np.sin(angles)]) @ plane.T
+    for degree in (2, 4, 6):
+        amplitude = even_ratio(Q, degree) / Q
+        mean = row_features(circle, degree).mean(axis=1)
+        assert mean == pytest.approx(
+            amplitude * factor_features(plane @ plane.T, degree), abs=1e-14
+        )
+
+
+def test_the_decoder_finds_the_truth_and_turns_with_the_rows():
+    X, _, truth = subspace_mixture(4000, 3, 6, 2, np.random.default_rng(0))
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))[0]
+    for rows, wanted in (X, truth), (X @ turn.T, turn @ truth):
+        found = decode(
+            MomentSketch.of(rows).release(100.0, 1e-5, random_state=0), 3, 2, random_state=0
+        )
+        assert wasserstein_distance(found.subspaces, wanted) < 0.01
+
+
+@pytest.mark.slow
+@hidden
+@pytest.mark.parametrize("last_round", [True, False])
+def test_errors_cover_what_they_state(last_round):
+    """Squares of errors of tangents in units of their covariance are chi-square.
+
+    Of 40 fits the mean of their probabilities lies within 0.5 +- 0.15 for exact errors with
+    probability 0.999 (its deviation is 0.046); errors are approximate, hence 0.2.
+    """
+    parts = []
+    for seed in range(40):
+        X, _, truth = subspace_mixture(2000, 2, 5, 2, np.random.default_rng(seed), noise=0.05)
+        model = MomentSubspaceClustering(2, 2, last_round=last_round, delta=1e-5, random_state=seed)
+        decoded = model.fit(X).decoded_
+        best = min(
+            ([0, 1], [1, 0]), key=lambda o: wasserstein_distance(model.subspaces_[:1], truth[o[:1]])
+        )
+        tangents = [
+            V.T @ T @ np.linalg.inv(U.T @ T)
+            for U, V, T in zip(decoded.subspaces, decoded.complements, truth[best], strict=True)
+        ]
+        off = np.array(tangents).ravel()
+        parts.append(chi2.cdf(off @ np.linalg.solve(decoded.covariance, off), len(off)))
+    assert abs(np.mean(parts) - 0.5) < 0.2
+
+
+def test_noise_has_the_deviation_that_is_stated():
+    """Means of 4 m squares are within 5 deviations: a false alarm in 10^6 runs."""
+    X = np.random.default_rng(0).standard_normal((50, 5))
+    exact = MomentSketch.of(X)
+    for neighbours in ("replace_one", "add_remove"):
+        squares = {degree: [] for degree in exact.moments}
+        for seed in range(20):
+            private = exact.release(1.0, 1e-5, neighbours=neighbours, random_state=seed)
+            for degree, noised in private.moments.items():
+                off = (noised - exact.moments[degree]) / private.n_samples
+                squares[degree].append(float(off @ off) / private.deviations()[degree] ** 2)
+        for degree, found in squares.items():
+            size = n_moments(5, degree) - n_moments(5, degree - 2)  # harmonics
+            assert abs(np.mean(found) - size) < 5 * math.sqrt(2 * size / 20)
+
+
+def test_two_parts_of_a_budget_are_as_good_as_the_whole():
+    exact = MomentSketch.of(np.random.default_rng(0).standard_normal((50, 4)))
+    whole = exact.release(1.0, 1e-5, random_state=0)
+    parts = [exact.release(1.0, 1e-5, share=s, random_state=i) for i, s in enumerate((0.7, 0.3))]
+    assert parts[0].averaged(parts[1], 0.3).noise.sigma == pytest.approx(whole.noise.sigma)
+
+
+def test_files_and_merged_sketches(tmp_path):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    exact = MomentSketch.of(X)
+    parts = [MomentSketch.of(part) for part in (X[:20], X[20:])]
+    for sketch in (exact, parts[0] + parts[1], exact.release(1.0, 1e-5, random_state=0)):
+        sketch.save(tmp_path / "a.h5")
+        again = MomentSketch.load(tmp_path / "a.h5")
+        again.save(tmp_path / "b.h5")
+        assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+        assert (again.key, again.guarantee) == (sketch.key, sketch.guarantee)
+    with h5py.File(tmp_path / "a.h5") as file:
+        names = []
+        file.visit(names.append)
+    assert not any(name.startswith("exact") for name in names)
+    private = [part.release(1.0, 1e-5, random_state=i) for i, part in enumerate(parts)]
+    merged = private[0] + private[1]
+    assert merged.noise.n_parts == 2
+    assert merged.guarantee.epsilon == private[0].guarantee.epsilon
+    with pytest.raises(ValueError, match="private"):
+        _ = private[0] + parts[1]
+    with pytest.raises(ValueError, match="noise already"):
+        private[0].release(1.0, 1e-5)
+
+
+def test_a_file_that_states_more_than_its_noise_gives_is_refused(tmp_path, monkeypatch):
+    exact = MomentSketch.of(np.random.default_rng(0).standard_normal((60, 4)))
+    private = exact.release(1.0, 1e-5, random_state=0)
+    honest = exact.release(5.0, 1e-5, random_state=0)
+    object.__setattr__(honest, "guarantee", private.guarantee)
+    honest.save(tmp_path / "a.h5")
+    with pytest.raises(FileError, match="less than its guarantee"):
+        MomentSketch.load(tmp_path / "a.h5")
+
+
+def test_sizes_are_chosen_from_the_sketch():
+    for seed in range(3):
+        X, _, _ = subspace_mixture(5000, 3, 6, 2, np.random.default_rng(seed), noise=0.02)
+        sketch = MomentSketch.of(X).release(2.0, 1e-5, random_state=seed)
+        assert choose_sizes(sketch, random_state=0) == (3, 2)
+    assert choose_sizes(sketch, 4, 1) == (4, 1)
+
+
+# --- the estimator -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_a_fit_spends_its_budget_and_no_more(neighbours):
+    X, _, truth = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0), noise=0.01)
+    for last_round in ("auto", True, False):
+        model = MomentSubspaceClustering(
+            2, 2, delta=1e-5, neighbours=neighbours, last_round=last_round, random_state=0
+        )
+        with Budget(1.0, 1e-5, neighbours=neighbours) as budget:
+            model.fit(X)
+        assert model.guarantee_.epsilon == pytest.approx(1.0, rel=1e-6)
+        assert model.has_last_round_ is (last_round is not False)
+        assert len(model.guarantee_.releases) == (1 if last_round is False else 2)
+        assert budget.spent == pytest.approx(1.0, rel=1e-6)
+        assert wasserstein_distance(model.subspaces_, truth) < 0.1
+
+
+def test_fits_repeat_and_leave_labels_at_home():
+    X, y, _ = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0), noise=0.01)
+    models = [MomentSubspaceClustering(2, 2, random_state=3).fit(X) for _ in range(2)]
+    assert (models[0].subspaces_ == models[1].subspaces_).all()
+    assert (models[0].predict(X) == models[0].labels_).all()
+    assert not hasattr(pickle.loads(pickle.dumps(models[0])), "labels_")
+    assert not hasattr(models[0].released(), "labels_")
+    lengths = np.random.default_rng(1).uniform(0.1, 10.0, (len(X), 1))
+    scaled = MomentSubspaceClustering(2, 2, random_state=3).fit(X * lengths)
+    assert wasserstein_distance(scaled.subspaces_, models[0].subspaces_) < 1e-4
+    assert np.mean(models[0].labels_ == y) in (
+        pytest.approx(1.0, abs=0.05),
+        pytest.approx(0.0, abs=0.05),
+    )
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_any_number_of_any_rows_gives_a_result(n):
+    X = np.array([[np.nan, 1.0, 0.0], [np.inf, 0.0, 1.0], [0.0, 0.0, 0.0]])[:n].reshape(n, 3)
+    model = MomentSubspaceClustering(2, 1, neighbours="add_remove", random_state=0)
+    with pytest.warns(NoiseWarning):
+        model.fit(X)
+    assert model.subspaces_.shape == (2, 3, 1)
+    assert not model.is_clear_.any()
+
+
+@hidden
+@pytest.mark.parametrize(("d", "k", "q"), [(2, 1, 1), (2, 5, 1), (3, 2, 2), (4, 1, 3), (12, 2, 1)])
+def test_sizes_at_the_border(d, k, q):
+    X = np.random.default_rng(0).standard_normal((40, d)).astype(np.float32)
+    model = MomentSubspaceClustering(k, q, last_round=True, random_state=0).fit(X)
+    assert model.subspaces_.shape == (k, d, q)
+    assert np.isfinite(model.errors_).all()
+
+
+def test_what_cannot_be_is_refused():
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    for parameters, match in (
+        ({"subspace_dimension": 4}, "less than the number of features"),
+        ({"degree": 5}, "degree must be 4 or 6"),
+        ({"last_round": "sometimes"}, "last_round"),
+        ({"n_clusters": "many"}, "n_clusters"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            MomentSubspaceClustering(random_state=0, **parameters).fit(X)
+    with pytest.raises(ValueError, match="at most 64 features"):
+        MomentSubspaceClustering(random_state=0).fit(np.ones((5, 65)))
