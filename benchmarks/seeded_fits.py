@@ -23,6 +23,7 @@ from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.subspaces import (
     GibbsSubspaceClustering,
     KPlanes,
+    MomentSubspaceClustering,
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
@@ -85,6 +86,8 @@ def subspaces():
         yield SuLQKPlanes(3, 1, n_init=2, max_iter=3, delta=1e-5, **options, **budget)
         start = DPLloyd(3, accounting="pld", neighbours=options["neighbours"], norm_bound=1.0)
         yield SuLQKPlanes(3, 1, init=start, max_iter=3, delta=1e-5, **options, **budget)
+    for options in combinations(last_round=(True, False), neighbours=RELATIONS):
+        yield MomentSubspaceClustering(3, 1, epsilon=2.0, delta=1e-5, random_state=0, **options)
     for options in combinations(variant=("sound", "paper"), n_subsets=(1, 20)):
         base = KPlanes(3, 1, n_init=2)
         yield SampleAggregateSubspaceClustering(base, 1, delta=1e-5, **options, **budget)
