@@ -19,6 +19,7 @@ from ._smooth_sensitivity import neighbour_radii as neighbour_radii
 from ._smooth_sensitivity import printed_sensitivity as printed_sensitivity
 from ._smooth_sensitivity import smooth_sensitivity as smooth_sensitivity
 from ._sulq import SuLQKPlanes as SuLQKPlanes
+from .moments._bound import least_error as least_error
 from .moments._decoding import DecodedSubspaces as DecodedSubspaces
 from .moments._decoding import decode as decode
 from .moments._estimator import MomentSubspaceClustering as MomentSubspaceClustering

@@ -28,6 +28,7 @@ UTILITY = (
     "exp_lrr",
     "gibbs_random",
     "gibbs_sulq",
+    "moments",
     "sulq_10",
     "sulq_50",
     "sulq_10_classical",
@@ -122,11 +123,42 @@ def circle(numbers):
 
 
 def dimensions(n_features, epsilons, n_trials):
-    methods = ("sulq_10", "exp_ssc", "kplanes_ssc")
-    sizes = {"n_samples": 1000, "n_clusters": 3, "dimension": 3, "noise": 0.01}
-    points = [{**sizes, "n_features": d, "epsilon": e} for d in n_features for e in epsilons]
-    table = trials_table(methods, points, n_trials, lambda m, p, t: {"relative_distance": 0.2 * t})
-    return results_of({"dpsc_scaling": table})
+    """Distances that say in which dimension and on how many rows they are."""
+
+    def values(method, point, trial):
+        return {"relative_distance": point["n_features"] / 100 + point["n_samples"] / 1e6}
+
+    sizes = {"n_clusters": 3, "dimension": 3, "noise": 0.01}
+    tables = {}
+    for name, methods, numbers, budgets in (
+        ("dpsc_scaling", ("sulq_10", "exp_ssc", "kplanes_ssc"), (1000,), epsilons),
+        ("dpsc_rows", ("sulq_10", "moments"), (1000, 10000), (1.0,)),
+    ):
+        points = [
+            {**sizes, "n_samples": n, "n_features": d, "epsilon": e}
+            for n in numbers
+            for d in n_features
+            for e in budgets
+        ]
+        tables[name] = trials_table(methods, points, n_trials, values)
+    return results_of(tables)
+
+
+def frontier(epsilons, n_trials):
+    """Distances that say of which data set they are; those of Figure 2 beside them."""
+
+    def values(method, point, trial):
+        stated = 0.1 if method == "moments" else np.nan
+        return {"distance": 0.1 * point["n_features"], "stated": stated, "last_round": stated}
+
+    points = [
+        {**SIZES["dpsc_d5"], "n_features": d, "noise": 0.01, "epsilon": e}
+        for d in (5, 20)
+        for e in epsilons
+    ]
+    table = trials_table(("moments", "bound", "sulq_10"), points, n_trials, values)
+    beside = utility((*epsilons, 1000.0), n_trials).trials
+    return results_of({"dpsc_frontier": table, "dpsc_d5": beside["dpsc_d5"]})
 
 
 def faces(rows, noises, epsilons, n_trials):
@@ -165,6 +197,7 @@ DRAWINGS = {
     "fig3": mixing((0.1, 1.0, 10.0, 100.0), 3),
     "beyond": utility((0.1, 1.0, 1000.0), 6),
     "scaling": dimensions((5, 10, 50), (1.0, 10.0), 6),
+    "frontier": frontier((0.1, 1.0, 10.0), 6),
     "chain": exact((0.1, 1.0, 10.0)),
     "faces": faces(("unit", "largest"), (0.0, 0.01), (1000.0,), 6),
     "threshold": threshold((300, 1000, 3000), 6),
@@ -175,6 +208,7 @@ SPARSE = {
     "fig3": mixing((1.0,), 1, n_records=1),
     "beyond": utility((1.0,), 1),
     "scaling": dimensions((5,), (1.0,), 1),
+    "frontier": frontier((1.0,), 1),
     "chain": exact((1.0,), shapes=("lines",)),
     "faces": faces(("unit",), (0.0,), (10.0,), 1),
     "threshold": threshold((300,), 1),
@@ -275,6 +309,31 @@ def test_panels_of_a_threshold_are_by_noise_on_subspaces_that_are_apart():
     assert "100.0% at d = 10" in figure._suptitle.get_text().replace("\n", " ")
 
 
+def test_the_frontier_shows_each_data_set_and_what_is_printed_of_it():
+    figure = dpsc.frontier(DRAWINGS["frontier"]).figure
+    for axis, level, others in zip(
+        figure.axes, (0.5, 2.0), ({"SA_SSC", "EXP_SSC"}, set()), strict=True
+    ):
+        lines = lines_named(axis)
+        assert set(lines) == {"MOMENTS", "BOUND", "SULQ_10"} | others
+        np.testing.assert_allclose(lines["MOMENTS"].get_ydata(), level)
+        assert lines["BOUND"].get_linestyle() == ":"
+        for name in others:
+            assert lines[name].get_linestyle() == "--"
+            assert max(lines[name].get_xdata()) == 10.0
+    table = dpsc.frontier(DRAWINGS["frontier"]).table
+    assert set(table.loc[table["metric"] == "stated", "method"]) == {"moments"}
+
+
+def test_scaling_has_a_panel_for_each_budget_and_for_each_dimension():
+    figure = dpsc.scaling(DRAWINGS["scaling"]).figure
+    titles = [axis.get_title("left") for axis in figure.axes]
+    assert titles == ["ε = 1", "ε = 10", "d = 5", "d = 10", "d = 50"]
+    rows = lines_named(figure.axes[4])["MOMENTS"]
+    np.testing.assert_allclose(rows.get_xdata(), [1000, 10000])
+    np.testing.assert_allclose(rows.get_ydata(), [0.501, 0.51])
+
+
 def test_substitutes_are_named_below():
     note = note_of(dpsc.fig2(utility((0.1, 1.0), 2, "substitute: surfaces")).figure)
     assert note == "Not comparable with the paper: substitute: surfaces"
@@ -303,7 +362,14 @@ def test_every_method_that_is_drawn_is_run(request):
     assert set(CHAINS) == set(experiments["dpsc_mixing"]["methods"])
     lines = [look["line"] for _, look in styles_in(document, ["dpsc_chain"])]
     assert lines == ["solid", "dashed"]
-    for name in (*SIZES, "dpsc_scaling", "dpsc_starts", "dpsc_starts_yale"):
+    for name in (
+        *SIZES,
+        "dpsc_scaling",
+        "dpsc_rows",
+        "dpsc_frontier",
+        "dpsc_starts",
+        "dpsc_starts_yale",
+    ):
         looks = dict(styles_in(document, [name]))
         drawn = [m for m in looks if m not in ("ssc", "lrr", "tsc")]  # whose clusters are refined
         assert all(looks[method]["colour"] for method in drawn)

@@ -7,13 +7,16 @@ import h5py
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from sklearn.pipeline import make_pipeline
 
 from privclust.core.grassmann import random_bases
 from privclust.core.hdf5 import FileError
 from privclust.datasets.synthetic import subspace_mixture
 from privclust.metrics import wasserstein_distance
+from privclust.preprocessing import AppendOne
 from privclust.privacy import Budget, NoiseWarning
 from privclust.subspaces import MomentSketch, MomentSubspaceClustering, decode
+from privclust.subspaces.moments import misfit_message
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
@@ -268,3 +271,80 @@ def test_what_cannot_be_is_refused():
             MomentSubspaceClustering(random_state=0, **parameters).fit(X)
     with pytest.raises(ValueError, match="at most 64 features"):
         MomentSubspaceClustering(random_state=0).fit(np.ones((5, 65)))
+
+
+def rows_of(kind, rng, n=8000):
+    X, _, truth = subspace_mixture(n, 3, 8, 2, rng, 0.05)
+    if kind == "beside":
+        X[: n // 10] = rng.standard_normal(8)
+    elif kind == "offset":
+        X += 0.15
+    elif kind == "any":
+        X[: n // 3] = rng.standard_normal((n // 3, 8))
+    elif kind == "uneven":
+        X, _, truth = subspace_mixture(n, 3, 8, 2, rng)
+        X = np.einsum(
+            "ndq,nq->nd", truth[rng.integers(3, size=n)], rng.normal(size=(n, 2)) * [1, 0.3]
+        )
+        X += 0.02 * rng.standard_normal(X.shape)
+    return X
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits"), [("near", 1), ("any", 1), ("uneven", 1), ("beside", 0), ("offset", 0)]
+)
+def test_rows_that_lie_otherwise_are_told(kind, fits):
+    X = rows_of(kind, np.random.default_rng(0))
+    for seed in range(3):
+        decoded = decode(
+            MomentSketch.of(X).release(3.0, 1e-6, random_state=seed), 3, 2, random_state=0
+        )
+        assert bool(misfit_message(decoded)) == (not fits), decoded.misfit
+    too_few = decode(MomentSketch.of(X).release(3.0, 1e-6, random_state=0), 2, 2, random_state=0)
+    assert "2 subspaces of dimension 2" in misfit_message(too_few)
+
+
+def test_a_fit_warns_of_rows_that_lie_otherwise():
+    X = rows_of("offset", np.random.default_rng(0))
+    model = MomentSubspaceClustering(3, 2, epsilon=3.0, random_state=0)
+    with pytest.warns(UserWarning, match="3 subspaces of dimension 2 .* unexplained"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("d", [5, 8])
+def test_errors_of_uneven_rows_cover_what_they_state(d):
+    """Ten data sets, 3 planes in each: the ratio's square is a mean of some 100 terms and more."""
+    ratios = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        bases, within = random_bases(3, d, 2, rng), rng.standard_normal((8000, 2)) * [1.0, 0.4]
+        within /= np.linalg.norm(within, axis=1, keepdims=True)
+        X = np.einsum("ndq,nq->nd", bases[rng.integers(3, size=8000)], within)
+        X += 0.1 * rng.standard_normal(X.shape)
+        sketch = MomentSketch.of(X).release(10.0, 1e-6, random_state=seed)
+        found = decode(sketch, 3, 2, random_state=seed)
+        assert not found.is_even
+        distance = wasserstein_distance(found.subspaces, bases)
+        ratios.append(distance / np.linalg.norm(found.errors))
+    assert 0.4 < np.sqrt(np.mean(np.square(ratios))) < 1.4
+
+
+@pytest.mark.filterwarnings("ignore:2 subspaces of dimension 2:UserWarning")  # rows fill an arc
+def test_affine_lines_are_planes_of_rows_with_a_constant():
+    """Two lines beside the origin, 3 D: with a column of ones they are planes in 4."""
+    rng = np.random.default_rng(0)
+    offsets = np.array([[0.5, 0.0, 0.2], [-0.3, 0.6, 0.0]])
+    along = np.array([[0.0, 1.0, 0.0], [0.6, 0.0, 0.8]])
+    labels, places = rng.integers(2, size=6000), rng.uniform(-2.0, 2.0, (6000, 1))
+    X = offsets[labels] + places * along[labels] + 0.01 * rng.standard_normal((6000, 3))
+    model = make_pipeline(
+        AppendOne(1.0), MomentSubspaceClustering(2, 2, epsilon=1.0, random_state=0)
+    ).fit(X)
+    truth = [
+        np.linalg.qr(np.c_[np.append(a, 1.0), np.append(b, 0.0)])[0]
+        for a, b in zip(offsets, along, strict=True)
+    ]
+    found = model[-1]
+    assert found.is_clear_.all()
+    assert wasserstein_distance(found.subspaces_, np.array(truth)) < 0.1
+    assert max(np.mean(found.labels_ == labels), np.mean(found.labels_ != labels)) > 0.95

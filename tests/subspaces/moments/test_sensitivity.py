@@ -8,7 +8,7 @@ import pytest
 from privclust.privacy import Neighbours
 from privclust.subspaces import MomentSketch, decode
 from privclust.subspaces.moments import _last_round
-from privclust.subspaces.moments._sketch import sensitivity, weighted_features
+from privclust.subspaces.moments._release import sensitivity, weighted_features
 from privclust.subspaces.moments._sums import HarmonicSums
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE

@@ -12,16 +12,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from privclust.core.config import ConfigError
-from privclust.core.dotted import construct
+from privclust.core.dotted import construct, signature_of
 from privclust.datasets.synthetic import subspace_mixture
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
-from privclust.subspaces import SuLQKPlanes
+from privclust.privacy.measurements import gaussian_share
+from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
 
 GENERATED = "generated as the paper describes"
 STARTS = ("ssc", "lrr")
 """Labels that `share_labels` finds and that a Gibbs sampler may start from."""
+PRIVATE_STARTS = {"sulq": SuLQKPlanes, "moments": MomentSubspaceClustering}
+"""What a fit may spend a part of its budget on, to start from it."""
 _RECORDS = ("sweep", "statistic", "aligned_statistic", "subspaces")
 _N_RECORDS = 100  # of a chain, as in Figure 3
 _FIRST_RECORDS = 30  # sweeps that are all recorded
@@ -132,13 +136,14 @@ def fit_subspaces(
     """Cluster a trial's rows by any method, which gets what its class accepts.
 
     Private methods draw rows in to the unit ball, each by itself. Of the parameters ``base`` may be
-    the name of a solver (`privclust.papers.dpsc.solvers.SOLVERS`); ``init: ssc`` or
-    ``lrr`` names shared labels to start from, found without privacy; ``init: sulq`` is a private
-    start, for which ``share`` of epsilon, a half unless given, is spent. Returns further, of a
-    sampler that keeps samples, ``kept`` (n_kept, k, d, q), float32; of a method with a budget its
+    the name of a solver (`privclust.papers.dpsc.solvers.SOLVERS`); ``init: ssc`` or ``lrr`` names
+    shared labels to start from, found without privacy; ``init: sulq`` or ``moments`` is a private
+    start (`PRIVATE_STARTS`), for which ``share`` of epsilon, a half unless given, is
+    spent; a method with a delta spends a half of delta on it as well. Returns further, of a sampler
+    that keeps samples, ``kept`` (n_kept, k, d, q), float32; of a method with a budget its
     ``epsilon``.
     """
-    model = _fitted(estimator, params, data, streams)
+    model = fitted(estimator, params, data, streams)
     outputs = {"bases": model.subspaces_}
     if len(getattr(model, "kept_subspaces_", ())):
         outputs["kept"] = model.kept_subspaces_.astype(np.float32)
@@ -157,7 +162,7 @@ def fit_chain(
     """
     every = max(data.extra["n_sweeps"] // _N_RECORDS, 1)
     recorded = {"record_every": every, "record_first": _FIRST_RECORDS}
-    model = _fitted(estimator, {**params, **recorded}, data, streams)
+    model = fitted(estimator, {**params, **recorded}, data, streams)
     records = model.diagnostics_
     return {name: records[name] for name in _RECORDS}
 
@@ -168,22 +173,41 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
 
     noise, params = streams.get("noise"), dict(params)
     offered = {name: data.extra[name] for name in ("n_clusters", "dimension", "delta", "n_sweeps")}
+    offered["subspace_dimension"] = offered["dimension"]
     if isinstance(params.get("base"), str):
         seed = int(noise.integers(2**31))
         params["base"] = solver(params["base"], data.extra["n_clusters"], seed)
     init = params.get("init")
     if isinstance(init, str) and init in STARTS:
         params["init"] = data.extra["shared"][init]
-    elif isinstance(init, str) and init == "sulq":
+    elif isinstance(init, str) and init in PRIVATE_STARTS:
         epsilon, share = params["epsilon"], params.pop("share", 0.5)
-        start = {"epsilon": share * epsilon, "random_state": int(noise.integers(2**31))}
-        params["init"] = construct(SuLQKPlanes, start, norm_bound=1.0, **offered)
-        params["epsilon"] = (1.0 - share) * epsilon
+        params["epsilon"], of_start = (1.0 - share) * epsilon, share * epsilon
+        if "delta" in signature_of(estimator).parameters:  # both have normal noise, and one delta
+            params["epsilon"], of_start = (
+                epsilon_of_share(epsilon, offered["delta"], part) for part in (1.0 - share, share)
+            )
+        start = {"epsilon": of_start, "random_state": int(noise.integers(2**31))}
+        params["init"] = construct(PRIVATE_STARTS[init], start, norm_bound=1.0, **offered)
     random_state = random_state_for(estimator, noise)
     return construct(estimator, params, norm_bound=1.0, random_state=random_state, **offered)
 
 
-def _fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+def epsilon_of_share(epsilon: float, delta: float, share: float) -> float:
+    """Return the epsilon of a part of what normal noise may tell at (epsilon, delta).
+
+    Parts are of the squared ratio of sensitivity and deviation, and add up.
+
+    Examples
+    --------
+    >>> round(epsilon_of_share(1.0, 1e-5, 0.5), 3)
+    0.684
+    """
+    target = math.sqrt(share) * gaussian_share(epsilon, delta)
+    return float(brentq(lambda e: gaussian_share(e, delta) - target, 1e-3 * epsilon, epsilon))
+
+
+def fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
     """Fit a method without warnings of what is known without a fit."""
     with warnings.catch_warnings():
         # noise takes most rows out of the ball, starts without privacy leave no guarantee, and most

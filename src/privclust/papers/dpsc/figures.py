@@ -45,6 +45,7 @@ _SOUND_METHODS = (
     "sulq_50",
     "gibbs_random",
     "gibbs_sulq",
+    "moments",
     "kplanes_ssc",
     "kplanes",
 )
@@ -56,8 +57,12 @@ _STARTS = (
     "gibbs_sulq_tenth",
     "sulq_10",
     "sulq_restarts",
+    "moments",
+    "gibbs_moments",
+    "sulq_moments",
     "kplanes_ssc",
 )
+_AS_PRINTED = ("sa_ssc", "exp_ssc")  # at usual budgets, beside what is private
 _DATA_SETS = {
     "dpsc_d5": "generated, σ = 0.01",
     "dpsc_d10": "generated, σ = 0.1",
@@ -237,32 +242,94 @@ def fig3(results: Results) -> Drawing:
 
 
 def scaling(results: Results) -> Drawing:
-    """Distance against the ambient dimension, all else the same."""
-    (trials,) = results.trials.values()
-    epsilons = sorted(trials["epsilon"].unique())
-    keys = ["epsilon", "n_features"]
-    columns = ["method", "label", *keys, "mean", "std", "n", "se"]
-    table = statistics(results.trials, keys, ["relative_distance"])[columns]
-    with canvas(_WIDTH, 4.2, results.trials) as figure:
-        axes = figure.subplots(1, len(epsilons), squeeze=False, sharey=True)[0]
-        for axis, epsilon in zip(axes, epsilons, strict=True):
-            part = table[table["epsilon"] == epsilon]
-            mean_curves(axis, part, "n_features", list(results.styles), results.styles)
-            axis.axhline(1.0, **_GREY, zorder=0)
-            axis.set_xticks(sorted(trials["n_features"].unique()))
-            axis.xaxis.set_major_formatter("{x:g}")
-            axis.minorticks_off()
-            axis.set(title=f"ε = {epsilon:g}", xlabel="ambient dimension d")
-        axes[0].set_ylabel("Wasserstein distance, random subspaces = 1")
-        axes[0].set_ylim(bottom=0.0)
-        legend_below(figure, axes[0], ncols=5, handlelength=4.0)
-        n, k, _, q = _sizes(trials)
+    """Distance against the ambient dimension, and against the number of rows, all else the same."""
+    tables = []
+    with canvas(_WIDTH, 8.0, results.trials) as figure:
+        upper, lower = figure.subfigures(2, 1)
+        for part, name, panels, x in (
+            (upper, "dpsc_scaling", "epsilon", "n_features"),
+            (lower, "dpsc_rows", "n_features", "n_samples"),
+        ):
+            trials = results.trials.get(name)
+            if trials is not None:
+                tables.append(_scaling_panels(part, name, trials, panels, x, results))
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+_SCALING_AXES = {"epsilon": "ε", "n_features": "ambient dimension d", "n_samples": "rows n"}
+
+
+def _scaling_panels(figure, name, trials, panel_key, x, results):
+    """Draw a panel for each value of one size against another; return the means."""
+    keys = ["epsilon", "n_features", "n_samples"]
+    table = statistics({name: trials}, keys, ["relative_distance"]).drop(columns="metric")
+    values = sorted(trials[panel_key].unique())
+    axes = figure.subplots(1, len(values), squeeze=False, sharey=True)[0]
+    for axis, value in zip(axes, values, strict=True):
+        part = table[table[panel_key] == value]
+        mean_curves(axis, part, x, list(results.styles), results.styles)
+        axis.axhline(1.0, **_GREY, zorder=0)
+        axis.set_xticks(sorted(trials[x].unique()))
+        axis.xaxis.set_major_formatter("{x:,g}")
+        axis.minorticks_off()
+        title = _SCALING_AXES[panel_key].split()[-1]
+        axis.set(title=f"{title} = {value:g}", xlabel=_SCALING_AXES[x])
+    axes[0].set_ylabel("distance, random subspaces = 1")
+    axes[0].set_ylim(bottom=0.0)
+    legend_below(figure, axes[0], ncols=4, handlelength=4.0)
+    n, k, _, q = _sizes(trials)
+    fixed = f"n = {n}" if x == "n_features" else f"ε = {trials['epsilon'].iloc[0]:g}"
+    caption(
+        figure,
+        f"Mean of {counted(trials)}{BAND}; {fixed}, k = {k}, q = {q}, "
+        f"σ = {trials['noise'].iloc[0]:g}. Dashed: starts taken from the data.",
+    )
+    return table
+
+
+def frontier(results: Results) -> Drawing:
+    """Distance of all private methods at usual budgets, beside what the paper prints."""
+    trials = results.trials["dpsc_frontier"]
+    metrics = ["distance", "stated", "last_round"]
+    sizes = ["n_samples", "n_features"]
+    table = statistics({"dpsc_frontier": trials}, [*sizes, "epsilon"], metrics)
+    table = table[table["n"] > 0]
+    shown = table[table["metric"] == "distance"]
+    low, high = limits(trials["epsilon"])
+    with canvas(_WIDTH, 5.4, results.trials) as figure:
+        parts = [part for _, part in trials.groupby(sizes, sort=False)]
+        axes = figure.subplots(1, len(parts), squeeze=False)[0]
+        for axis, part in zip(axes, parts, strict=True):
+            n, k, d, q = _sizes(part)
+            here = shown[(shown["n_samples"] == n) & (shown["n_features"] == d)]
+            mean_curves(axis, here, "epsilon", [*results.styles, *results.own], results.styles)
+            printed = _printed_at(results, n, d, low, high)
+            mean_curves(axis, printed, "epsilon", _AS_PRINTED, results.styles)
+            axis.axhline(distance_of_random(k, d, q), **_GREY, zorder=0)
+            axis.set(yscale="log", xlim=(low, high), xlabel="privacy budget, ε")
+            axis.set_ylim(0.6 * here["mean"].min(), 1.3 * distance_of_random(k, d, q))
+            noise = part["noise"].iloc[0]
+            axis.set_title(f"generated, σ = {noise:g}\n{_sizes_text(n, k, d, q)}")
+        axes[0].set_ylabel(_AXES["distance"])
+        legend_below(figure, axes[0], ncols=3, handlelength=4.0)
         caption(
             figure,
-            f"Mean of {counted(trials)}{BAND}; n = {n}, k = {k}, q = {q}, "
-            f"σ = {trials['noise'].iloc[0]:g}. Dashed: starts taken from the data.",
+            f"Mean of {counted(trials)}{BAND}. Solid: (ε, 1/(n ln n))-DP, of Gibbs samplers in the "
+            "limit of many sweeps. Dashed: as printed, without a guarantee, from the trials of "
+            "Figure 2. Dotted: what no unbiased decoder of the sketch can do better in square "
+            "mean. Grey line: random subspaces.",
         )
     return Drawing(figure, table)
+
+
+def _printed_at(results, n, d, low, high):
+    """Return the means of printed methods on one data set, at budgets between two."""
+    for name in ("dpsc_d5", "dpsc_d10"):
+        trials = results.trials.get(name)
+        if trials is not None and (n, d) == (_sizes(trials)[0], _sizes(trials)[2]):
+            table = statistics({name: trials}, ["epsilon"], ["distance"])
+            return table[table["epsilon"].between(low, high)]
+    return pd.DataFrame(columns=["method", "epsilon"])
 
 
 def faces(results: Results) -> Drawing:

@@ -35,7 +35,7 @@ def evaluate_subspaces(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
         "relative_cost": cost / subspace_cost(data.X, data.extra["reference"]["bases"]),
         "relative_distance": relative,
         "closeness": 1.0 - relative,
-        "budget": _budget(outputs.get("epsilon")),
+        "budget": budget_range(outputs.get("epsilon")),
     }
 
 
@@ -53,7 +53,7 @@ def distance_of_random(n_clusters: int, n_features: int, dimension: int) -> floa
     return math.sqrt(2.0 * n_clusters * dimension * (1.0 - dimension / n_features))
 
 
-def _budget(epsilon) -> float:
+def budget_range(epsilon) -> float:
     """Return in which range an epsilon lies."""
     if epsilon is None:
         return math.nan

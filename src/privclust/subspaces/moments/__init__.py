@@ -1,12 +1,25 @@
 """Private unions of subspaces from one noised sketch of harmonic moments.
 
-Read in this order: `_harmonics` (what a row becomes, and how far it moves a sum), `_sums` (exact
-sums), `_sketch` (release, merging, files), `_objective`, `_likelihood` and `_information` (what a
-union of subspaces explains, and how well it is known), `_decoding`, `_last_round`, `_estimator`.
+Read in this order: `_harmonics` (what a row becomes), `_sums` (exact sums), `_release` (how far a
+row moves them, and noise), `_sketch` (merging, files), `_objective`, `_likelihood` and
+`_information` (what a union of subspaces explains, and how well it is known), `_decoding`,
+`_selection` (how many), `_last_round`, `_estimator`; `_bound` is what no decoder can do better.
 """
 
-from privclust.subspaces.moments._decoding import DecodedSubspaces, decode
+from privclust.subspaces.moments._bound import least_error
+from privclust.subspaces.moments._decoding import DecodedSubspaces, decode, misfit_message
 from privclust.subspaces.moments._estimator import MomentSubspaceClustering
+from privclust.subspaces.moments._last_round import is_clear
+from privclust.subspaces.moments._selection import choose_sizes
 from privclust.subspaces.moments._sketch import MomentSketch
 
-__all__ = ["DecodedSubspaces", "MomentSketch", "MomentSubspaceClustering", "decode"]
+__all__ = [
+    "DecodedSubspaces",
+    "MomentSketch",
+    "MomentSubspaceClustering",
+    "choose_sizes",
+    "decode",
+    "is_clear",
+    "least_error",
+    "misfit_message",
+]

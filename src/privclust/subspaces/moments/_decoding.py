@@ -35,6 +35,7 @@ _N_BEST, _N_WITH_SPREAD = 6, 3
 _SAME = 0.05  # costs this near are of one optimum
 _MOST_FEATURES = 1000  # of which covariances are made
 _N_WHITENINGS = 2
+_MOST_MISFIT = 5.0  # rows of benchmarks/moments.py: up to 1.7 near unions, 14 and more elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,9 @@ class DecodedSubspaces:
         none. Noise may have put another optimum first where it is small.
     is_even : bool
         Whether rows are taken to be spread evenly within their subspaces.
+    misfit : float
+        Squares of what the union leaves unexplained, in parts of what noise and sampling would:
+        about 1 where rows lie near such a union. NaN beyond 1,000 moments, some 10 features.
     """
 
     union: Union
@@ -67,6 +71,7 @@ class DecodedSubspaces:
     cost: float
     gap: float
     is_even: bool
+    misfit: float = math.nan
 
     @property
     def subspaces(self) -> np.ndarray:
@@ -136,6 +141,8 @@ def decode(
     """
     check_integer("n_clusters", n_clusters, minimum=1)
     check_integer("dimension", dimension, minimum=1)
+    if n_starts is not None:
+        check_integer("n_starts", n_starts, minimum=1)
     d = sketch.n_features
     if dimension >= d:
         raise ValueError(f"dimension must be less than n_features={d}, got {dimension}")
@@ -154,7 +161,7 @@ def decode(
         n_more = n_clusters * (dimension * (dimension + 1) // 2 - 1)
         if costs[0] - spread_costs[0] > math.log(2.0 * d**2) * n_more:
             is_even, costs, unions = False, spread_costs, [uneven.union(one) for one in spread]
-    union, complements, by_noise, by_rows = _refined(
+    union, complements, by_noise, by_rows, misfit = _refined(
         unions, means, deviations, sketch, is_even, rng
     )
     order = np.argsort(-union.amplitudes, kind="stable")
@@ -166,6 +173,20 @@ def decode(
         float(costs[0]),
         float(costs[1] - costs[0]) if len(costs) > 1 else math.inf,
         is_even,
+        misfit,
+    )
+
+
+def misfit_message(decoded: DecodedSubspaces) -> str:
+    """Say that rows lie otherwise than near such a union; empty where they may lie so."""
+    if not decoded.misfit > _MOST_MISFIT:  # NaN says nothing
+        return ""
+    k, _, q = decoded.subspaces.shape
+    return (
+        f"{k} subspaces of dimension {q} through the origin leave {decoded.misfit:.0f} times as "
+        "much of the sketch unexplained as noise does: some rows lie elsewhere, or far from evenly "
+        "within them, so that errors may be larger than stated. More subspaces, another dimension, "
+        "a public offset taken off, or a public rule that leaves out rows may help"
     )
 
 
@@ -182,13 +203,13 @@ def _descended(objective, starts):
 
 
 def _refined(unions, means, deviations, sketch, is_even, rng):
-    """Return the most likely union, its complements, and its errors by noise and by rows."""
+    """Return the most likely union, its complements, errors by noise and by rows, and misfit."""
     d, n_samples = sketch.n_features, sketch.n_samples
     if sum(n_moments(d, degree) for degree in means) > _MOST_FEATURES:
         union = unions[0]
         complements = union.complements
         errors = sandwich(union, complements, deviations, n_samples, rng)
-        return union, complements, *errors
+        return union, complements, *errors, math.nan
     likelihood = Likelihood(means, deviations, n_samples, is_even=is_even)
     q = unions[0].bases.shape[2]
     more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
@@ -198,7 +219,8 @@ def _refined(unions, means, deviations, sketch, is_even, rng):
         likelihood.whiten(union, rng)
         union, _ = likelihood.fit(union)
     complements = union.complements
-    return union, complements, *likelihood.errors(union, complements)
+    errors = likelihood.errors(union, complements)
+    return union, complements, *errors, likelihood.misfit(union)
 
 
 def _ordered(union, order):

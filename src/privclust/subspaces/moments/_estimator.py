@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from privclust.privacy.records import (
 )
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
-from privclust.subspaces.moments._decoding import DecodedSubspaces, decode
+from privclust.subspaces.moments._decoding import DecodedSubspaces, decode, misfit_message
 from privclust.subspaces.moments._last_round import (
     ROUND_SHARE,
     combined,
@@ -32,14 +33,14 @@ from privclust.subspaces.moments._last_round import (
     plan_round,
     released,
 )
-from privclust.subspaces.moments._selection import choose_sizes
-from privclust.subspaces.moments._sketch import (
-    MomentSketch,
+from privclust.subspaces.moments._release import (
     check_size,
     default_degree,
     release_noise,
     statement,
 )
+from privclust.subspaces.moments._selection import choose_sizes
+from privclust.subspaces.moments._sketch import MomentSketch
 from privclust.subspaces.moments._sums import HarmonicSums
 
 _AUTO = "auto"
@@ -102,6 +103,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     -----
     NoiseWarning
         If what was released says that subspaces cannot be told from noise.
+    UserWarning
+        If it says that rows lie otherwise than near such a union (``decoded_.misfit``).
 
     See Also
     --------
@@ -234,6 +237,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.weights_, self.errors_ = decoded.weights, decoded.errors
         self.is_clear_ = is_clear(decoded)
         warn_of_noise(noise_message(self.is_clear_, of="subspaces"))
+        if message := misfit_message(decoded):
+            warnings.warn(message, UserWarning, stacklevel=3)
 
     def _noises(self, n_features, degree, shares):
         """Return the noise of sketches that spend these parts of the budget."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import lru_cache
 
@@ -24,6 +25,27 @@ def factor_features(factor: np.ndarray, degree: int) -> np.ndarray:
     ways = _matchings(degree)
     total = sum(math.prod(factor[places[a], places[b]] for a, b in way) for way in ways)
     return trace_free(total * roots_of_counts(len(factor), degree) / len(ways), len(factor), degree)
+
+
+def mixed_features(*matrices: np.ndarray) -> np.ndarray:
+    r"""Return :math:`H\, sym(A \otimes B \otimes \dots)` of symmetric matrices (d, d), (m,).
+
+    Examples
+    --------
+    >>> A = np.array([[2.0, 1.0], [1.0, 0.0]])
+    >>> bool(np.allclose(mixed_features(A, A), factor_features(A, 4)))
+    True
+    """
+    d, degree = len(matrices[0]), 2 * len(matrices)
+    places = sorted_indices(d, degree).astype(np.intp).T
+    ways, orders = _matchings(degree), list(itertools.permutations(matrices))
+    total = sum(
+        math.prod(matrix[places[a], places[b]] for matrix, (a, b) in zip(order, way, strict=True))
+        for way in ways
+        for order in orders
+    )
+    scale = roots_of_counts(d, degree) / (len(ways) * len(orders))
+    return trace_free(total * scale, d, degree)
 
 
 def feature_derivatives(factor: np.ndarray, moves: np.ndarray, degree: int) -> np.ndarray:

@@ -23,6 +23,7 @@ from scipy.linalg import solve_triangular
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
+    mixed_features,
     row_features,
 )
 from privclust.subspaces.moments._harmonics import n_moments
@@ -120,6 +121,14 @@ class Likelihood:
         precision, pull = self._priors(union)
         return 0.5 * float(residual @ residual) + 0.5 * float(precision @ pull**2)
 
+    def misfit(self, union: Union) -> float:
+        """Return what a union leaves of the means, in parts of what noise and rows would leave."""
+        residual = self._whitened(self._data - self._mean(union))
+        d = union.bases.shape[1]
+        size = sum(n_moments(d, degree) - n_moments(d, degree - 2) for degree in self.degrees)
+        n_left = max(size - len(self._priors(union)[0]), 1)
+        return float(residual @ residual) / n_left
+
     def information(self, union: Union, complements: np.ndarray) -> np.ndarray:
         """Return the precision of all tangents together, (p, p), other parameters unknown.
 
@@ -150,19 +159,17 @@ class Likelihood:
     def _shapes(self, union):
         """Return by how much moments of uneven rows may differ from those of factors, (m, t).
 
-        Rows of norm 1 are no normal ones: the part of a pair of directions within a subspace is
-        that of the factors to within `_SHAPE` of it only.
+        Rows of norm 1 are no normal ones: the part of some directions within a subspace is that of
+        the factors to within `_SHAPE` of it only. What all parts have in common is the ratio's,
+        which tells how far rows lie beside subspaces, and is taken off.
         """
-        pairs = list(itertools.combinations_with_replacement(range(union.bases.shape[2]), 2))
-        columns = []
-        for w, basis, spreads in zip(union.amplitudes, union.bases, union.spreads, strict=True):
-            squares = np.einsum("ia,ja->aij", basis, basis)
-            sizes = [w * spreads[a] * spreads[b] * (1.0 + (a != b)) for a, b in pairs]
-            for (a, b), size in zip(pairs, sizes, strict=True):
-                parts = [np.zeros(n_moments(len(basis), degree)) for degree in self.degrees]
-                moved = feature_derivatives(squares[a], squares[b][None], 4)[:, 0] / 2.0
-                parts[1] = _SHAPE * size * math.exp(union.log_ratios[4]) * moved
-                columns.append(np.concatenate(parts))
+        columns, d = [], union.bases.shape[1]
+        for degree in self.degrees[1:]:
+            start = sum(n_moments(d, lower) for lower in self.degrees if lower < degree)
+            scale = _SHAPE * math.exp(union.log_ratios[degree])
+            for moved in _parts_within(union, degree):
+                columns.append(np.zeros(len(self._data)))
+                columns[-1][start : start + len(moved)] = scale * moved
         return np.stack(columns, axis=1)
 
     def _whitened(self, values):
@@ -255,6 +262,20 @@ class Likelihood:
             for degree, change in zip(self.degrees[1:], by_ratio, strict=True)
         }
         return Union(bases, spreads, np.maximum(union.amplitudes + by_amplitude, floor), logs)
+
+
+def _parts_within(union, degree):
+    """Yield parts of the moments of each cluster, by directions, but for what is all of it."""
+    for w, basis, spreads, factor in zip(
+        union.amplitudes, union.bases, union.spreads, union.factors, strict=True
+    ):
+        squares = np.einsum("ia,ja->aij", basis, basis) * spreads[:, None, None]
+        whole = factor_features(factor, degree)
+        whole /= np.linalg.norm(whole)
+        for chosen in itertools.combinations_with_replacement(range(len(spreads)), degree // 2):
+            n_orders = len(set(itertools.permutations(chosen)))
+            part = n_orders * w * mixed_features(*squares[list(chosen)])
+            yield part - whole * (whole @ part)
 
 
 @lru_cache(maxsize=8)

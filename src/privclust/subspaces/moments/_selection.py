@@ -1,10 +1,11 @@
 r"""How many subspaces a sketch tells of, and of which dimension.
 
 For every pair (k, q) the best union is sought, and its cost, minus the logarithm of a posterior
-density, is raised by a penalty for each of its :math:`p = k q (d - q) + k` parameters. Noise alone
-lowers the cost by half a unit for each; that unions are chosen among many optima takes more, and so
-does what rows that lie unevenly by chance leave to be explained. The pair of the least sum is
-taken.
+density, is raised by a penalty for each of its :math:`p = k q (d - q) + k` parameters. Errors of
+means are those of noise and, as if all coordinates had as much of it, of which rows there are
+(`deviations_in_all`): else what is left of rows that lie unevenly by chance would be explained by
+more subspaces. They lower the cost by half a unit for each parameter; that unions are chosen among
+many optima takes more. The pair of the least sum is taken.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import numpy as np
 from privclust.core.batched_lbfgs import descend
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator
+from privclust.subspaces.moments._harmonics import n_moments, squared_length
 from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._sketch import MomentSketch
 
 _MOST = 6  # clusters, dimensions
-_STRICTNESS = 2.0  # of 0.5, 1, 1.5 and 2 the best on simulated mixtures: right in 30 of 32
+_STRICTNESS = 2.0  # chosen on simulated mixtures; benchmarks/moments.py has how often it is right
 _N_STARTS, _N_BEST, _SEARCH, _DESCENT = 24, 3, 80, 200
 
 
@@ -54,7 +56,7 @@ def choose_sizes(
 
 def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int], float]]:
     """Yield pairs of sizes, and their costs with penalties."""
-    d, means, deviations = sketch.n_features, sketch.means(), sketch.deviations()
+    d, means, deviations = sketch.n_features, sketch.means(), deviations_in_all(sketch)
     most = min(_MOST, d - 1)
     for k in range(1, _MOST + 1) if n_clusters is None else [n_clusters]:
         for q in range(1, most + 1) if dimension is None else [dimension]:
@@ -62,6 +64,22 @@ def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int]
             starts, costs = descend(objective, objective.random_starts(_N_STARTS, rng), _SEARCH)
             _, costs = descend(objective, starts[np.argsort(costs)[:_N_BEST]], _DESCENT)
             yield (k, q), costs.min() / objective.scale + penalty(d, k, q)
+
+
+def deviations_in_all(sketch: MomentSketch) -> dict[int, float]:
+    """Return deviations of means' coordinates, by degree, by noise and by which rows there are.
+
+    Rows' moments have norm sqrt(c_l), so that those of n rows scatter about their mean by
+    (c_l - |mean|^2) / n in square: here as if by as much in all directions.
+    """
+    d, n_samples, means = sketch.n_features, max(sketch.n_samples, 1.0), sketch.means()
+    deviations = {}
+    for degree, deviation in sketch.deviations().items():
+        size = n_moments(d, degree) - n_moments(d, degree - 2)
+        of_mean = max(float(means[degree] @ means[degree]) - size * deviation**2, 0.0)
+        scatter = max(squared_length(d, degree) - of_mean, 0.0) / (n_samples * size)
+        deviations[degree] = math.sqrt(deviation**2 + scatter)
+    return deviations
 
 
 def penalty(n_features: int, n_clusters: int, dimension: int) -> float:

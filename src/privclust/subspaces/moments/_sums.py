@@ -116,7 +116,10 @@ class HarmonicSums:
         return self
 
     def merge(self, other: HarmonicSums) -> HarmonicSums:
-        """Return the sums over the rows of both."""
+        """Return the sums over the rows of both, which have the same features and degree."""
+        ours, theirs = (self.n_features, self.degree), (other.n_features, other.degree)
+        if ours != theirs:
+            raise ValueError(f"features and degrees differ, {ours} and {theirs}")
         both = HarmonicSums(self.n_features, self.degree)
         both.n_samples = self.n_samples + other.n_samples
         if both.n_samples > LARGEST_ROWS:

@@ -8,9 +8,11 @@ from functools import partial
 
 import numpy as np
 
+from privclust.core.lloyd import nearest_center
 from privclust.core.second_moments import in_units, second_moments, unit
 from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
 from privclust.kmeans import DPLloyd, Grid, Sketch, sensitivities
+from privclust.kmeans import _last_rounds as last_rounds
 from privclust.mixtures import MixtureParameters, expected_statistics
 from privclust.papers.audit.cases.audit_case import N_PUBLIC, Claim, public_features
 from privclust.privacy import Neighbours
@@ -28,8 +30,8 @@ from privclust.subspaces import (
 from privclust.subspaces.moments._decoding import DecodedSubspaces
 from privclust.subspaces.moments._last_round import round_sums
 from privclust.subspaces.moments._last_round import sensitivity as round_sensitivity
-from privclust.subspaces.moments._sketch import sensitivity as moment_sensitivity
-from privclust.subspaces.moments._sketch import weighted_features
+from privclust.subspaces.moments._release import sensitivity as moment_sensitivity
+from privclust.subspaces.moments._release import weighted_features
 from privclust.subspaces.moments._sums import HarmonicSums
 from privclust.subspaces.moments._union import Union
 
@@ -178,6 +180,26 @@ class RowsBeside(SensitivityCase):
     def function(self, rows):
         """Return the sums of both clusters, weighed as noise is."""
         return np.asarray(round_sums(rows, self._decoded, self._RADIUS)) * self._weights
+
+
+class RowsAboutCenters(SensitivityCase):
+    """Rows about centers, shortened, and counts, which last rounds of k-means release."""
+
+    trials, least_trials = 20_000, 2_000
+    d = 3
+    _RADIUS = 0.5
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours = neighbours
+        self.bound = last_rounds.sensitivity(Neighbours.of(neighbours)).value
+        self._centers = np.array([[-0.3, 0.0, 0.0], [0.3, 0.1, 0.0]])
+
+    def function(self, rows):
+        """Return sums and counts of both clusters, weighed as noise is."""
+        rows = np.ascontiguousarray(rows)
+        labels = nearest_center(rows, self._centers)
+        sums = np.asarray(last_rounds.round_sums(rows, labels, self._centers, self._RADIUS))
+        return sums * last_rounds.weights(self.d)
 
 
 class SecondMoments(SensitivityCase):
@@ -445,6 +467,11 @@ STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "moment_round_add": (
         "moment sketch, last round; added or removed",
         partial(RowsBeside, _ADD_REMOVE),
+    ),
+    "means_round": ("k-means, last round; replaced, 2", RowsAboutCenters),
+    "means_round_add": (
+        "k-means, last round; added or removed",
+        partial(RowsAboutCenters, _ADD_REMOVE),
     ),
     "pca": ("PCA: moments; replaced, sqrt 2", SecondMoments),
     "pca_add": ("PCA: moments; added or removed, 1", partial(SecondMoments, _ADD_REMOVE)),

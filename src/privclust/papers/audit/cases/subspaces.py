@@ -23,7 +23,7 @@ from privclust.subspaces import (
     neighbour_radii,
     result_distances,
 )
-from privclust.subspaces.moments._sketch import release_noise, weighted_features
+from privclust.subspaces.moments._release import release_noise, weighted_features
 from privclust.subspaces.moments._sums import HarmonicSums
 
 _AXES = np.eye(2)
