@@ -27,6 +27,7 @@ def read() -> dict[str, Any]:
     return {
         name: {
             "title": task["title"],
+            "plan": task.get("plan", False),
             "higher_is_better": task.get("higher_is_better", False),
             "groups": [group for source in task["sources"] for group in groups(source)],
         }

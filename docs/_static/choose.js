@@ -26,7 +26,7 @@
 
   const digits = (value, count) => String(Number(value.toPrecision(count)));
   const title = ({ name, label }) => (name === label ? name : `${name} (${label})`);
-  const whole = (value) => value.toLocaleString("en");
+  const shown = (value) => (value < 1 ? digits(value, 3) : value.toLocaleString("en"));
   const link = (page, text) => (page ? make("a", { href: page }, text) : text);
   const factor = (yours, measured) => Math.max(yours / measured, measured / yours);
   const isAsked = (method, wanted) => counted[wanted.promise].includes(method.promise);
@@ -52,7 +52,7 @@
         "tr",
         {},
         make("th", { scope: "row" }, NAMES[name]),
-        ...[whole(wanted[name]), whole(group[name]), times > 1.0001 ? far : "measured"].map((text) =>
+        ...[shown(wanted[name]), shown(group[name]), times > 1.0001 ? far : "measured"].map((text) =>
           make("td", {}, text),
         ),
       );
@@ -115,6 +115,14 @@
     });
   }
 
+  /** The command that predicts, for tasks that have one, what was not measured. */
+  function prediction(wanted) {
+    const delta = wanted.promise === "approximate" ? " --delta 1e-6" : "";
+    const sizes = `--n ${wanted.n} --features ${wanted.d} --clusters ${wanted.k}`;
+    const command = `privclust plan ${sizes} --epsilon ${wanted.epsilon}${delta}`;
+    return make("p", {}, "Predict it, from simulated fits: ", make("code", {}, command));
+  }
+
   function show(...inside) {
     answer.replaceChildren(...inside);
   }
@@ -132,6 +140,10 @@
       show(make("p", {}, `Give a number above 0 for ${wrong.map((n) => NAMES[n]).join("; ")}.`));
       return;
     }
+    if (wanted.k >= wanted.n) {
+      show(make("p", {}, "Give fewer clusters, k, than rows, n."));
+      return;
+    }
     const task = tasks[given.task];
     const sign = task.higher_is_better ? -1 : 1;
     const able = task.groups.filter((group) => group.methods.some((m) => isAsked(m, wanted)));
@@ -142,13 +154,16 @@
     const distances = able.map((group) => distance(group, wanted, names));
     const least = Math.min(...distances);
     const nearest = able.filter((_, i) => distances[i] <= least + 1e-9);
-    const far = names.filter((name) => nearest.every((g) => factor(wanted[name], g[name]) > REACH));
+    const isPlanned = task.plan && isPrivate;
+    const reach = isPlanned ? CLOSE : REACH;
+    const far = names.filter((name) => nearest.every((g) => factor(wanted[name], g[name]) > reach));
     const { name, page } = winner(nearest, wanted, sign);
     answer.dataset.take = far.length ? "" : name;
     const head = far.length
       ? [make("strong", {}, "No result reaches your settings"), ` (${far.join(", ")}). The nearest: `]
       : [make("strong", {}, "Take "), ""];
     const parts = [make("p", { class: "take" }, ...head, link(page, name), ".")];
+    if (far.length && isPlanned) parts.push(prediction(wanted));
     if (isUseless(nearest, wanted, sign)) {
       const text = `None is of use here: ${nearest[0].nothing.name} is as good as the best.`;
       parts.push(make("p", { class: "useless" }, text));

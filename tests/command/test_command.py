@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.command import _output, _sketch_command, main
+from privclust.command import _output, _sketchers, main
 from privclust.core.hdf5 import FileError
 from privclust.kmeans import Sketch, _frequencies, _release
 from privclust.privacy import Budget, Neighbours
@@ -168,6 +168,7 @@ def test_variance_may_come_from_a_public_sample(run):
         (("decode", "s.h5"), "--clusters"),
         (("decode", "s.h5", "./s.h5", "--clusters", "2"), "named twice"),
         (("decode", "s.h5", "--clusters", "2", "--bounds", "1", "-1.5"), "LOW must be less"),
+        (("decode", "s.h5", "--clusters", "2", "--errors", "--subspaces"), "errors always come"),
     ],
 )
 def test_misuse_is_one_line_and_code_2(run, arguments, reason):
@@ -301,8 +302,8 @@ def test_nothing_slow_is_imported_before_the_arguments_are_understood():
 
 
 def test_choices_are_those_of_the_library():
-    assert _sketch_command._LAWS[0] == "adapted_radius"
-    assert set(_sketch_command._LAWS) == set(_frequencies.LAWS)
+    assert _sketchers.LAWS[0] == "adapted_radius"
+    assert set(_sketchers.LAWS) == set(_frequencies.LAWS)
     with pytest.raises(SystemExit):
         main(["sketch", "x", "-o", "y", "--noise", "x"])
     for option, known in (
@@ -355,6 +356,16 @@ def test_decode_merges_and_writes_centers(run):
     assert distances.min(axis=0).max() < 0.2
     assert run("decode", "a.h5", "b.h5", *options, "-o", "centers.csv")[1] == ""
     assert Path("centers.csv").read_text() == out
+    code, out, _ = run("decode", "a.h5", "b.h5", *options, "--errors")
+    header, first, *_ = out.splitlines()
+    assert header == "x1,x2,x3,weight,x1_error,x2_error,x3_error,weight_error,reliable"
+    *_, of_x, of_y, of_z, of_weight, is_reliable = first.split(",")
+    assert all(0.0 < float(error) < 1.0 for error in (of_x, of_y, of_z, of_weight))
+    assert is_reliable == "yes"
+    code, out, err = run("decode", "a.h5", "b.h5", "--clusters", "auto", *options[2:])
+    assert code == 0
+    assert "3 centers from 6,000 records" in err
+    assert len(pd.read_csv(io.StringIO(out))) == 3
 
 
 def test_decode_repeats_the_guarantee_and_refuses_what_cannot_be_merged(run):
@@ -409,3 +420,16 @@ def test_a_sketch_draws_on_a_ledger(run):
     code, _, err = run("sketch", "x.npy", "-o", "t.h5", *private)
     assert code == 1
     assert "damaged" in err
+
+
+def test_plan_prints_a_line_for_each_epsilon(run):
+    options = ("--features", "2", "--clusters", "3", "--delta", "1e-6", "--trials", "2")
+    code, out, err = run("plan", "--n", "200000", "--epsilon", "0.1", "1", "--seed", "0", *options)
+    assert code == 0
+    lines = out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["epsilon 0.1", "epsilon 1"]
+    assert all("times that without privacy" in line for line in lines)
+    assert "2 simulated fits of CompressiveKMeans, 50,000 rows each, noise as of all" in err
+    code, out, err = run("plan", "--n", "3", "--epsilon", "1", *options)
+    assert (code, out) == (2, "")
+    assert "--clusters must be less than --n" in err

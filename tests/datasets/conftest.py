@@ -1,6 +1,7 @@
 """What the tests of data sets share: small archives, a server on loopback, the real mirror."""
 
 import io
+import json
 import os
 import socketserver
 import threading
@@ -145,6 +146,12 @@ def server(small_zip):
                 body = good[: len(good) // 2]
             elif self.path == "/cut":  # half an archive, delivered whole
                 body, length = good[: len(good) // 2], len(good) // 2
+            elif self.path.startswith(
+                "/record/"
+            ):  # as Zenodo's, with an MD5 of the path's last part
+                entry = {"key": "good", "checksum": self.path.rpartition("/")[2]}
+                body = json.dumps({"files": [entry]}).encode()
+                length = len(body)
             elif self.path == "/silent":
                 time.sleep(1.5)
             self.send_response(status)

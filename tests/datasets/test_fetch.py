@@ -483,3 +483,22 @@ def test_real_data_come_from_the_mirror(project_datasets, mirror, tmp_path):
     receipt = fetch(dataset, tmp_path, mirror, allow_substitutes=False)
     assert receipt.sha256 == dataset.sources[0].sha256
     assert content_sha256(tmp_path / dataset.file) == dataset.content_sha256
+
+
+def test_md5_of_a_record_is_asked_for_and_verifies_the_file(
+    make_dataset, server, small_zip, tmp_path
+):
+    md5 = hashlib.md5(small_zip.read_bytes()).hexdigest()
+    url = f"{server.url}/good"
+
+    def of(checksum):
+        source = Source("url", url, "a source", record=f"{server.url}/record/{checksum}")
+        plain = {"content_digest": None, "content_sha256": None, "substitute": None}
+        return make_dataset(**plain, sources=(source,))
+
+    assert fetch(of(f"md5:{md5}"), tmp_path / "raw", **QUICK).location == url
+    assert load(of(f"md5:{md5}"), tmp_path / "raw")[1].sha256 == _sha256(small_zip)
+    message = _refused(of(f"md5:{'0' * 32}"), tmp_path / "other", **QUICK)
+    assert f"its MD5 is {md5}, not {'0' * 32}" in message
+    message = _refused(of("sha1:0"), tmp_path / "other", **QUICK)
+    assert "publishes no MD5 of good" in message

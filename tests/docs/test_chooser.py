@@ -244,10 +244,12 @@ def test_it_names_the_winner_and_links_to_its_page_and_the_result(browser, site)
 
 
 def test_what_is_far_is_flagged_and_what_is_out_of_reach_is_said(browser):
-    ask(browser, "kmeans", "approximate", (600_000, 10, 10, 1.0))
+    ask(browser, "subspaces", "approximate", (30_000, 5, 3, 1.0))
     assert "6 times, extrapolated" in answer(browser)
-    ask(browser, "kmeans", "approximate", (10**9, 10, 10, 1.0))
+    ask(browser, "kmeans", "approximate", (600_000, 10, 10, 1.0))
     assert answer(browser).startswith("No result reaches your settings (n).")
+    settings = "--n 600000 --features 10 --clusters 10 --epsilon 1 --delta 1e-6"
+    assert f"privclust plan {settings}" in answer(browser)
     assert ask(browser, "segmentation", "pure", (60, 26, 4, 1.0)) == []
     assert answer(browser).startswith("No result")
 
@@ -274,6 +276,13 @@ def test_wrong_numbers_are_named(browser):
     box.clear()
     box.send_keys("-3")
     assert answer(browser) == "Give a number above 0 for clusters, k."
+
+
+def test_small_budgets_are_shown_and_more_clusters_than_rows_refused(browser):
+    ask(browser, "kmeans", "approximate", (10**7, 10, 10, 1e-6))
+    assert "0.000001" in answer(browser)
+    ask(browser, "kmeans", "approximate", (1_000, 2, 2_000, 1.0))
+    assert answer(browser) == "Give fewer clusters, k, than rows, n."
 
 
 def test_it_works_by_keyboard_alone(browser):

@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from privclust.kmeans import CompressiveKMeans, LloydKMeans, Sketch, decode
+from privclust.kmeans import CompressiveKMeans, LloydKMeans, Sketch, _fit_budget, decode
 from privclust.kmeans import _compressive as module
+from privclust.kmeans._fit_sizes import number_of_frequencies
 from privclust.kmeans._release import sensitivities
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 
@@ -165,7 +166,7 @@ def test_a_pilot_with_a_noisy_number_of_records():
         means = 1.9 * rng.standard_normal((10, 10))
         X = means[rng.integers(10, size=4000)] + rng.standard_normal((4000, 10))
         fitted = model(10, epsilon=0.25, delta=1e-6, neighbours="add_remove", bounds=(-b, b))
-        fitted.set_params(random_state=seed)._start(X)
+        fitted.set_params(random_state=seed)._start(X, last_round="auto")
         ratio = fitted._data_moments.variance / X.var(axis=0).mean()
         assert 0.4 < ratio < 2.5
 
@@ -291,8 +292,8 @@ class Recorded:
     @classmethod
     def during(cls, monkeypatch, sketches=None):
         found = cls(sketches)
-        found.real = module.release
-        monkeypatch.setattr(module, "release", found)
+        found.real = _fit_budget.uncharged_release
+        monkeypatch.setattr(_fit_budget, "uncharged_release", found)
         return found
 
 
@@ -378,7 +379,7 @@ def test_noise_has_the_scale_that_the_guarantee_states(monkeypatch, delta, noise
     for seed in range(10):
         with monkeypatch.context() as patch:
             seen = Recorded.during(patch)
-            params = {**PRIVATE, "delta": delta, "noise": noise}
+            params = {**PRIVATE, "delta": delta, "noise": noise, "last_round": False}
             model(1, **params, random_state=seed).fit(three_groups(200))
         assert seen.shares == [0.1, 0.9]
         for i, (exact, noised) in enumerate(zip(seen.inputs, seen.outputs, strict=True)):
@@ -712,7 +713,7 @@ def test_decoding_its_sketch_again_finds_the_same_groups():
     ("n_unknowns", "m"), [(1, 500), (50, 500), (100, 1000), (500, 5000), (1000, 5000), (2500, 7500)]
 )
 def test_the_default_number_of_frequencies(n_unknowns, m):
-    assert module._number_of_frequencies(n_unknowns) == m
+    assert number_of_frequencies(n_unknowns) == m
 
 
 def test_the_guarantee_tells_the_pilot_from_the_sums_and_takes_either_dash():

@@ -94,7 +94,7 @@ def test_a_shared_spread_stays_isotropic(monkeypatch):
     def refuse(*_):
         raise AssertionError("covariances were not asked for")
 
-    monkeypatch.setattr("privclust.kmeans._mixture_decoder.fit_ellipsoids", refuse)
+    monkeypatch.setattr("privclust.kmeans._mixture_fit.fit_ellipsoids", refuse)
     X = elongated(2_000, np.random.default_rng(5))
     sketch = Sketch.of(X, draw_frequencies(2, 100, variance=4.0, random_state=0))
     assert decode(sketch, 2, spread="shared", random_state=0).centers.shape == (2, 2)
@@ -109,7 +109,7 @@ def test_covariances_that_cannot_pay_are_not_fitted_and_not_missed(monkeypatch):
         fitted.append(True)
         return fit_ellipsoids(*arguments)
 
-    monkeypatch.setattr("privclust.kmeans._mixture_decoder.fit_ellipsoids", counted)
+    monkeypatch.setattr("privclust.kmeans._mixture_fit.fit_ellipsoids", counted)
     frequencies = draw_frequencies(8, 600, variance=4.0, random_state=0)
     rng = np.random.default_rng(6)
     found, counts = {}, {}

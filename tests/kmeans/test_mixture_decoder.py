@@ -10,11 +10,11 @@ from scipy.spatial.distance import cdist
 from privclust.kmeans import CompressiveKMeans, FeatureSums, draw_frequencies
 from privclust.kmeans._mixture_decoder import (
     Decoded,
-    MixtureFit,
     decode_mixture,
     expected_residual,
     kmeans_of_mixture,
 )
+from privclust.kmeans._mixture_fit import MixtureFit
 from privclust.kmeans._moments import Moments
 from privclust.privacy import NoiseWarning
 from privclust.privacy.bounds import Box
@@ -220,7 +220,7 @@ def test_expected_residual_is_that_of_the_true_mixture(r, sigma):
 def test_kmeans_of_clusters_that_do_not_overlap_are_their_means():
     rng = np.random.default_rng(0)
     for start in (CENTERS + 1.0, np.full((3, 2), [[0.0], [0.1], [0.2]])):
-        centers, weights = kmeans_of_mixture(WEIGHTS, CENTERS, VARIANCES, start, rng)
+        centers, weights, _ = kmeans_of_mixture(WEIGHTS, CENTERS, VARIANCES, start, rng)
         order = matched(centers, CENTERS)
         np.testing.assert_allclose(centers[order], CENTERS, atol=1e-9)
         np.testing.assert_allclose(weights[order], WEIGHTS, atol=1e-3)
@@ -245,7 +245,7 @@ def test_kmeans_of_more_atoms_than_clusters():
     """Three atoms, two centers: the two that are close share one."""
     centers = np.array([[0.0, 0.0], [4.0, 0.0], [40.0, 0.0]])
     weights = np.array([0.25, 0.25, 0.5])
-    found, parts = kmeans_of_mixture(
+    found, parts, _ = kmeans_of_mixture(
         weights,
         centers,
         np.full(3, 0.01),
@@ -258,7 +258,7 @@ def test_kmeans_of_more_atoms_than_clusters():
 
 def test_kmeans_of_nothing_stays_at_the_start():
     start = np.arange(6.0).reshape(3, 2)
-    centers, weights = kmeans_of_mixture(
+    centers, weights, _ = kmeans_of_mixture(
         np.zeros(3), CENTERS, VARIANCES, start, np.random.default_rng(0)
     )
     np.testing.assert_array_equal(centers, start)
@@ -266,7 +266,7 @@ def test_kmeans_of_nothing_stays_at_the_start():
 
 
 def test_drawn_in():
-    found = Decoded(CENTERS, WEIGHTS, VARIANCES, 0.0, 0.0, 1.0, np.ones(3, dtype=bool))
+    found = Decoded(CENTERS, WEIGHTS, VARIANCES, 0.0, 0.0, 1.0, np.ones(3, dtype=bool), 0.0)
     box = Box(np.array([-5.0, 1.0]), np.array([5.0, 4.0]))
     np.testing.assert_array_equal(found.drawn_in(box).centers, [[-5, 1], [5, 2], [0, 4]])
 

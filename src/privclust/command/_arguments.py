@@ -67,6 +67,11 @@ def positive_integer(text: str) -> int:
     return value
 
 
+def size(text: str) -> int | str:
+    """A whole number from 1, or the word auto."""
+    return text if text == "auto" else positive_integer(text)
+
+
 def delimiter(text: str) -> str:
     """One character, or the word tab."""
     character = "\t" if text in ("tab", "\\t") else text

@@ -1,10 +1,12 @@
-"""``privclust decode``: clusters from one or more sketches."""
+"""``privclust decode``: clusters or subspaces from one or more sketches."""
 
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Callable
 
-from privclust.command._arguments import add_command, number, positive_integer, seed
+from privclust.command._arguments import add_command, number, seed, size
 from privclust.command._output import (
     add_output,
     check_free,
@@ -17,6 +19,8 @@ from privclust.command._output import (
     written,
 )
 
+_MOST_CLUSTERS = 20  # that 'auto' chooses from
+
 
 def add_to(commands) -> None:
     """``privclust decode``."""
@@ -24,67 +28,165 @@ def add_to(commands) -> None:
         commands,
         "decode",
         _run,
-        summary="find clusters from one or more sketches",
-        description="Find cluster centers from sketches of disjoint records, merged. Centers come "
-        "as CSV with their weights. What sketches promise, their centers promise.",
+        summary="find clusters or subspaces from one or more sketches",
+        description="Find cluster centers, or subspaces, from merged sketches of disjoint records. "
+        "Centers come as CSV with their weights, subspaces as orthonormal rows with their weights "
+        "and expected errors. What sketches promise, all that is made from them promises.",
     )
     add = parser.add_argument
     add("sketches", nargs="+", metavar="SKETCH", help="files that privclust sketch wrote")
-    add("--clusters", type=positive_integer, required=True, metavar="K")
+    add(
+        "--clusters",
+        type=size,
+        required=True,
+        metavar="K",
+        help="how many, or 'auto', which chooses from 1 to 20, of subspaces from 1 to 6",
+    )
     add("--bounds", type=number, nargs=2, metavar=("LOW", "HIGH"), help="of every feature")
+    add("--subspaces", action="store_true", help="of sketches made with --subspaces")
+    add(
+        "--dimension",
+        type=size,
+        metavar="Q",
+        help="of each subspace, or 'auto', which chooses from 1 to 6",
+    )
+    add(
+        "--errors",
+        action="store_true",
+        help="standard errors of centers and weights, by noise and sampling, in further columns",
+    )
     add("--seed", type=seed, metavar="S", help="of random starts, to repeat the outcome")
     add_output(add, "CSV", "file to write (.csv); default: the standard output")
 
 
 def _run(args) -> None:
-    """Merge sketches, find centers, write them as CSV."""
-    if args.bounds is not None and not args.bounds[0] < args.bounds[1]:
-        args.usage_error("--bounds: LOW must be less than HIGH")
-    resolved = [os.path.realpath(path) for path in args.sketches]
-    if len(set(resolved)) < len(resolved):
-        args.usage_error("one SKETCH is named twice: its records would count twice")
+    """Merge sketches, find what they tell, write it as CSV."""
+    _check_arguments(args)
     if args.output is not None:
         check_output(args.output, args.sketches, "CSV", args.force)
     check_readable(args.sketches)
 
     from privclust.core.files import write_text
-    from privclust.kmeans import decode, decoding_summary
 
-    sketch = _merged(args.sketches)
-    _check_clusters(args.clusters, sketch)
-    bounds = None if args.bounds is None else tuple(args.bounds)
-    decoded = decode(sketch, args.clusters, bounds=bounds, random_state=args.seed)
-    columns = ",".join([*(f"x{j + 1}" for j in range(sketch.n_features)), "weight"])
-    rows = (
-        ",".join(repr(float(value)) for value in (*center, weight))
-        for center, weight in zip(decoded.centers, decoded.weights, strict=True)
-    )
-    text = "\n".join([columns, *rows]) + "\n"
+    columns, rows, remarks, sketch = (_subspaces if args.subspaces else _centers)(args)
+    text = "\n".join([",".join(columns), *rows]) + "\n"
     if args.output is None:
         print_result(text)
     else:
         check_free(args.output, args.force)
         with written(args.output):
             write_text(args.output, text)
-    n_sketches = "1 sketch" if len(resolved) == 1 else f"{len(resolved)} sketches"
-    say(f"{args.clusters} centers from {count(sketch)} records in {n_sketches}")
-    summary = decoding_summary(sketch, decoded)
-    if summary:
-        say(summary)
+    for remark in remarks:
+        say(remark)
     say_privacy(sketch)
 
 
-def _merged(paths: list[str]):
-    """Return the sum of sketches, or name two that cannot be merged."""
-    from privclust.kmeans import Sketch
+def _check_arguments(args) -> None:
+    """Refuse what does not go together, before anything is read."""
+    if args.bounds is not None and not args.bounds[0] < args.bounds[1]:
+        args.usage_error("--bounds: LOW must be less than HIGH")
+    if args.subspaces:
+        if args.errors:
+            args.usage_error("--errors does not go with --subspaces, whose errors always come")
+        if args.dimension is None:
+            args.usage_error("--subspaces needs --dimension Q, or 'auto'")
+        if args.bounds is not None:
+            args.usage_error("--bounds does not go with --subspaces, which go through the origin")
+    elif args.dimension is not None:
+        args.usage_error("--dimension goes with --subspaces")
+    if len({os.path.realpath(path) for path in args.sketches}) < len(args.sketches):
+        args.usage_error("one SKETCH is named twice: its records would count twice")
 
+
+def _centers(args):
+    """Return columns, rows, remarks and the sketch of clusters."""
+    from privclust.kmeans import Sketch, count_clusters, decode, decoding_summary, standard_errors
+
+    sketch = _merged(args.sketches, Sketch, lambda sketch: sketch.sums)
+    bounds = None if args.bounds is None else tuple(args.bounds)
+    hidden = ""
+    if args.clusters == "auto":
+        most = min(_MOST_CLUSTERS, _most_clusters(sketch))
+        count = count_clusters(sketch, most, bounds=bounds, random_state=args.seed)
+        args.clusters, hidden = count.n_clusters, count.hidden() if sketch.noise else ""
+    _check_clusters(args.clusters, sketch)
+    decoded = decode(sketch, args.clusters, bounds=bounds, random_state=args.seed)
+    columns = [*_features(sketch), "weight"]
+    rows = [
+        _line([*center, weight])
+        for center, weight in zip(decoded.centers, decoded.weights, strict=True)
+    ]
+    if args.errors:
+        errors = standard_errors(sketch, decoded, random_state=args.seed)
+        columns += [f"{name}_error" for name in columns] + ["reliable"]
+        is_reliable = errors.is_reliable & decoded.is_clear
+        told = zip(rows, errors.centers, errors.weights, is_reliable, strict=True)
+        rows = [
+            f"{row},{_line([*of_center, of_weight])},{'yes' if is_one else 'no'}"
+            for row, of_center, of_weight, is_one in told
+        ]
+    remarks = [_remark(f"{args.clusters} centers", sketch, args)]
+    remarks += filter(None, [decoding_summary(sketch, decoded), hidden])
+    return columns, rows, remarks, sketch
+
+
+def _subspaces(args):
+    """Return columns, rows, remarks and the sketch of subspaces: a row for each basis vector."""
+    import numpy as np
+
+    from privclust.privacy.hidden import noise_message, warn_of_noise
+    from privclust.subspaces import MomentSketch, decode
+    from privclust.subspaces.moments import choose_sizes, is_clear, misfit_message
+
+    sketch = _merged(
+        args.sketches,
+        MomentSketch,
+        lambda sketch: np.concatenate([sketch.moments[degree] for degree in sketch.moments]),
+    )
+    rng = np.random.default_rng(args.seed)
+    given = [None if size == "auto" else size for size in (args.clusters, args.dimension)]
+    k, q = choose_sizes(sketch, *given, random_state=rng)
+    decoded = decode(sketch, k, q, random_state=rng)
+    clear = is_clear(decoded)
+    warn_of_noise(noise_message(clear, of="subspaces"))
+    if message := misfit_message(decoded):
+        warnings.warn(message, UserWarning, stacklevel=2)
+    columns = ["subspace", "direction", *_features(sketch), "weight", "error", "clear"]
+    told = zip(decoded.subspaces, decoded.weights, decoded.errors, clear, strict=True)
+    rows = [
+        f"{j},{i},{_line([*vector, weight, error])},{'yes' if is_one_clear else 'no'}"
+        for j, (basis, weight, error, is_one_clear) in enumerate(told, start=1)
+        for i, vector in enumerate(basis.T, start=1)
+    ]
+    return columns, rows, [_remark(f"{k} subspaces of dimension {q}", sketch, args)], sketch
+
+
+def _features(sketch) -> list[str]:
+    """Return the names of a sketch's columns."""
+    return [f"x{j + 1}" for j in range(sketch.n_features)]
+
+
+def _line(values) -> str:
+    """Return numbers as they are read back to the last bit."""
+    return ",".join(repr(float(value)) for value in values)
+
+
+def _remark(what: str, sketch, args) -> str:
+    """Say what was made of how much."""
+    n_sketches = "1 sketch" if len(args.sketches) == 1 else f"{len(args.sketches)} sketches"
+    return f"{what} from {count(sketch)} records in {n_sketches}"
+
+
+def _merged(paths: list[str], sketch_type, sums_of: Callable):
+    """Return the sum of sketches, or name two that cannot be merged."""
     first, *others = paths
-    merged = Sketch.load(first)
-    seen = {merged.sums.tobytes(): first}  # not of pairs alone: each is compared with all before
+    merged = sketch_type.load(first)
+    seen = {sums_of(merged).tobytes(): first}  # not of pairs alone: each is compared with all
     for path in others:
-        other = Sketch.load(path)
-        twin = seen.setdefault(other.sums.tobytes(), path)
-        if twin is not path and other.sums.any():
+        other = sketch_type.load(path)
+        sums = sums_of(other)
+        twin = seen.setdefault(sums.tobytes(), path)
+        if twin is not path and sums.any():
             raise ValueError(
                 f"{twin} and {path}: hold the same sums, whose records would count twice"
             )
@@ -107,13 +209,17 @@ def _statement(sketch) -> str | None:
     return None if sketch.guarantee is None else str(sketch.guarantee).splitlines()[0]
 
 
+def _most_clusters(sketch) -> int:
+    """Return the most clusters that a sketch's numbers can tell."""
+    return max(2 * sketch.n_frequencies // (sketch.n_features + 1), 1)
+
+
 def _check_clusters(n_clusters: int, sketch) -> None:
     """Refuse more clusters than a sketch's numbers can tell: each has d coordinates and a weight.
 
     That is half as strict as the decoder's warning: it may be wanted, but this cannot be solved.
     """
-    m, d = sketch.n_frequencies, sketch.n_features
-    most = 2 * m // (d + 1)
+    m, d, most = sketch.n_frequencies, sketch.n_features, _most_clusters(sketch)
     if n_clusters > most:
         raise ValueError(
             f"--clusters {n_clusters}: {m} frequencies cannot tell more than {most} clusters of "

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 
 from privclust import __version__
-from privclust.command import _audit_command, _decode_command, _sketch_command
+from privclust.command import _audit_command, _decode_command, _plan_command, _sketch_command
 from privclust.command._arguments import Parser
 from privclust.command._output import say
 
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="privclust", description="Clustering under differential privacy.")
     parser.add_argument("--version", action="version", version=f"privclust {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (_sketch_command, _decode_command, _audit_command):
+    for command in (_sketch_command, _decode_command, _plan_command, _audit_command):
         command.add_to(commands)
     args = parser.parse_args(argv)
     try:

@@ -18,7 +18,7 @@ import shutil
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -28,7 +28,14 @@ import numpy as np
 from privclust.core.dotted import load_object
 from privclust.core.files import atomic_path, write_text
 from privclust.core.packages import require
-from privclust.datasets.network import CHUNK, download, unreachable, why_failed, worth_retrying
+from privclust.datasets.network import (
+    CHUNK,
+    download,
+    published_md5,
+    unreachable,
+    why_failed,
+    worth_retrying,
+)
 from privclust.datasets.registry import DataError, Dataset, Part, Source, Substitute
 
 RECEIPT = "receipt.json"
@@ -347,6 +354,9 @@ class _Fetching:
         while True:
             log.info("%s: downloading %s", name, url)
             try:
+                if source.record is not None:
+                    md5 = published_md5(source.record, url.rpartition("/")[2], self.timeout)
+                    source = replace(source, md5=md5, record=None)
                 return self._keep(source, lambda path: download(url, path, self.timeout))
             except requests.RequestException as error:
                 reason = why_failed(error, self.timeout)

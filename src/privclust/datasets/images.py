@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import lzma
 import os
 import re
 import tarfile
@@ -259,7 +260,7 @@ def read_members(
             for name, read in _members(Path(path), content)
             if (match := member_pattern.search(name))
         }
-    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
         raise damaged(path, f"not a whole tar archive ({error})") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import sys
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from privclust.core.packages import require
+from privclust.datasets.registry import DataError
 
 CHUNK = 1 << 17
 """Bytes that are read at once."""
@@ -67,6 +69,23 @@ def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
     progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
     downloader = downloader_class(progressbar=progress, chunk_size=CHUNK, timeout=timeout)
     downloader(url=url, output_file=str(path), pooch=None)
+
+
+def published_md5(record: str, file: str, timeout: tuple[float, float]) -> str:
+    """Return the MD5 that a Zenodo record, as JSON at an address, publishes of one of its files.
+
+    Raises a requests.RequestException if it cannot be had, a DataError if it has none.
+    """
+    answer = require("requests", "downloads").get(record, timeout=timeout)
+    answer.raise_for_status()
+    try:
+        checksums = {entry["key"]: entry["checksum"] for entry in answer.json()["files"]}
+        kind, _, md5 = checksums[file].partition(":")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        kind = md5 = ""
+    if kind != "md5" or not re.fullmatch("[0-9a-f]{32}", md5):
+        raise DataError(f"{record} publishes no MD5 of {file}")
+    return md5
 
 
 class _LogProgress:

@@ -73,6 +73,8 @@ class Source:
         Checksum of the file itself, or of the archive of a folder, if known.
     md5 : str or None
         The same where only an MD5 was published.
+    record : str or None
+        Address of the Zenodo record, as JSON, that publishes the MD5; it is asked at the download.
     part : Part or None
         Not None if the source holds only a part of the data set: it is then a declared substitute,
         and the description says why results on it are not comparable.
@@ -83,6 +85,7 @@ class Source:
     description: str
     sha256: str | None = None
     md5: str | None = None
+    record: str | None = None
     part: Part | None = None
 
     @property

@@ -1,3 +1,5 @@
+from ._cluster_count import ClusterCount as ClusterCount
+from ._cluster_count import count_clusters as count_clusters
 from ._compressive import CompressiveKMeans as CompressiveKMeans
 from ._dplloyd import DPLloyd as DPLloyd
 from ._eugkm import EUGkM as EUGkM
@@ -9,6 +11,8 @@ from ._grid import Grid as Grid
 from ._lloyd import LloydKMeans as LloydKMeans
 from ._mixture_decoder import Decoded as Decoded
 from ._moments import Moments as Moments
+from ._plan import Plan as Plan
+from ._plan import plan as plan
 from ._release import printed_sigma_xi as printed_sigma_xi
 from ._release import promise as promise
 from ._release import release as release
@@ -20,3 +24,5 @@ from ._sketch_decoding import decode as decode
 from ._sketch_decoding import decoding_summary as decoding_summary
 from ._sketch_noise import laplace_noise as laplace_noise
 from ._sketch_noise import sensitivities as sensitivities
+from ._standard_errors import StandardErrors as StandardErrors
+from ._standard_errors import standard_errors as standard_errors

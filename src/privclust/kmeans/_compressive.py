@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
@@ -11,17 +10,41 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
-from privclust.core.validation import Real, as_generator, check_parameters
+from privclust.core.validation import (
+    GROUPS,
+    Integer,
+    Real,
+    Unless,
+    as_generator,
+    check_parameters,
+)
+from privclust.kmeans._cluster_count import MOST_CLUSTERS, count_clusters
 from privclust.kmeans._feature_sums import FeatureSums
-from privclust.kmeans._frequencies import draw_frequencies
+from privclust.kmeans._fit_budget import PILOT_SHARE, FitBudget
+from privclust.kmeans._fit_sizes import (
+    box_of_fit,
+    number_of_directions,
+    number_of_frequencies,
+    number_under_laplace_noise,
+    pilot_frequencies,
+    pilot_size,
+    sketch_frequencies,
+)
+from privclust.kmeans._last_rounds import (
+    PARTS,
+    pays,
+    round_about,
+    rounds_from_middle,
+)
 from privclust.kmeans._lloyd import CenterClusterer
-from privclust.kmeans._mixture_decoder import cell_variance
+from privclust.kmeans._mixture_fit import cell_variance
 from privclust.kmeans._moments import Moments, estimate_moments
-from privclust.kmeans._release import promise, smaller_noise
-from privclust.kmeans._release import uncharged_release as release
+from privclust.kmeans._noise_check import clear_clusters
+from privclust.kmeans._projection import Projection
 from privclust.kmeans._sketch import Sketch, check_alike
 from privclust.kmeans._sketch_decoding import (
     count_noise,
@@ -30,27 +53,22 @@ from privclust.kmeans._sketch_decoding import (
     leaves_box,
     mean_features,
 )
-from privclust.privacy import Guarantee, Neighbours, PrivacyLeakWarning, noise_source
-from privclust.privacy.bounds import Box, checked_box, extremes
+from privclust.kmeans._standard_errors import (
+    StandardErrors,
+    errors_after_projection,
+    errors_after_round,
+    standard_errors,
+)
+from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.budget import charge
 from privclust.privacy.hidden import warn_of_noise
-from privclust.privacy.noise import is_seeded, unprotected_generator
+from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.records import PrivateEstimator, private_records
 from privclust.privacy.sensitivity import check_neighbours
 
-_PER_UNKNOWN, _LEAST_FREQUENCIES = 10, 500  # m = 10 k d, as the paper recommends, while it is
-_LARGE_SKETCH, _PER_UNKNOWN_IF_LARGE = 5000, 3  # below this; normal noise grows with sqrt(m) only
-_PER_UNKNOWN_LAPLACE, _LEAST_FREQUENCIES_LAPLACE = 5, 100  # as Laplace noise grows with m
-_MOST_BROAD, _FEW_FEATURES = 0.5, 3  # part of the frequencies on all scales; where 1 / d are
 _VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
-_PILOT_SHARE = 0.1  # of the budget, to learn where the data are
-_PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4
-_PILOT_DECADES = -0.7, 2.3  # radii of pilot frequencies times half the box's width
-_ANY_ROW = (
-    "entries that are no numbers count as the middle of the bounds, those too large for phases as "
-    "the largest that are not"
-)
-_LARGEST, _NARROWEST = 1e99, 1e-20  # coordinates and widths whose frequencies are ordinary numbers
+_ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.3, 0.45  # of the budget
+_AUTO = "auto"
 
 
 class CompressiveKMeans(
@@ -72,10 +90,15 @@ class CompressiveKMeans(
     Frequencies need a scale. Without `variance` a part of the budget (10 %) buys a small sketch at
     frequencies of all scales from which mean and variances of the data are estimated.
 
+    With normal noise a further part may go to a last round: noised means of the rows of each
+    cluster, as far as it was decoded (`privclust.kmeans._last_rounds`). Rows of many features are
+    then sketched along a few random directions only, which tell clusters apart with far less noise
+    than all features do, and the round finds the centers.
+
     Parameters
     ----------
-    n_clusters : int
-        k.
+    n_clusters : int or "auto"
+        k. ``"auto"`` chooses from the sketch, at no budget, see `count_clusters`.
     epsilon : float or None
         Budget in nats; None, which has to be asked for, adds no noise, and nothing is private.
     delta : float
@@ -99,6 +122,16 @@ class CompressiveKMeans(
         How centers are found: clusters with a spread, or points, as published; see `decode`.
     spread : {"per_cluster", "shared"}
         Whether clusters have a spread each.
+    last_round : {"auto", True, False}
+        Whether `fit` takes a last round, on 30 % of the budget, or 45 % after a projection.
+        ``"auto"``: with normal noise, the Gaussian decoder and `variance` None, after a projection
+        always, else where its noise adds less than 5 % to the error that k clusters are expected to
+        leave, as far as the first small sketch tells. `partial_fit` takes none.
+    n_directions : int or None
+        Random directions that rows are sketched along where there is a last round. None: all
+        features up to 16, else 2 log(k), at least 8.
+    max_clusters : int
+        The most that ``"auto"`` chooses from; the sketch is as large as for so many.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]`` if epsilon is given), anything else for
         reproduction.
@@ -109,6 +142,11 @@ class CompressiveKMeans(
     labels_ : ndarray of shape (n_samples,)
         Nearest center of each row of X. These are not private: they stay with who holds the rows,
         and are left out of pickles.
+    n_clusters_ : int
+        k, as given or chosen.
+    cluster_count_ : ClusterCount or None
+        What ``"auto"`` saw: how other numbers explain the sketch, and how small a cluster may be
+        before noise hides it.
     is_clear_ : ndarray of shape (n_clusters,)
         Whether a cluster is more than noise (`privclust.kmeans._sketch_check`).
     explained_ : float
@@ -118,8 +156,14 @@ class CompressiveKMeans(
     guarantee_ : privclust.privacy.Guarantee
     sketch_ : Sketch
         What the centers were decoded from; its guarantee is that of the fit.
+        After a projection it is one of n_directions features.
     weights_ : ndarray of shape (n_clusters,)
         Parts of the data that the decoder gives to the clusters.
+    mean_inertia_ : float
+        Mean squared distance of a row to the nearest center, as the decoder tells it; of the
+        projected rows, scaled to all features, where there was a projection.
+    n_rounds_ : int
+        How many last rounds were taken: 0, 1, or 2 or 3 after a projection.
 
     See Also
     --------
@@ -145,11 +189,13 @@ class CompressiveKMeans(
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,
+        "n_directions": Integer(at_most="n_features"),
+        "n_clusters": Unless("n_clusters", [_AUTO], GROUPS),
     }
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Literal["auto"] = 8,
         *,
         epsilon: float | None = 1.0,
         delta: float = 0.0,
@@ -160,6 +206,9 @@ class CompressiveKMeans(
         variance: float | None = None,
         decoder: Literal["gaussian", "clompr"] = "gaussian",
         spread: Literal["per_cluster", "shared"] = "per_cluster",
+        last_round: Literal["auto"] | bool = "auto",
+        n_directions: int | None = None,
+        max_clusters: int = MOST_CLUSTERS,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -172,6 +221,9 @@ class CompressiveKMeans(
         self.variance = variance
         self.decoder = decoder
         self.spread = spread
+        self.last_round = last_round
+        self.n_directions = n_directions
+        self.max_clusters = max_clusters
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -207,7 +259,7 @@ class CompressiveKMeans(
         """
         X = self._records(X)
         self._check_parameters(X)
-        self._start(X)
+        self._start(X, self.last_round)
         return self._add(X, None)
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -227,13 +279,38 @@ class CompressiveKMeans(
         X = self._records(X, reset=first)
         self._check_parameters(X if first else None)
         if first:
-            self._start(X)
+            self._start(X, last_round=False)
         elif (self.epsilon is None) != (self.sketch_.noise is None):
             raise ValueError(
                 "epsilon must be a number in all calls of partial_fit or None in all, "
                 f"got {self.epsilon!r} after calls {'without' if self.epsilon else 'with'} one"
             )
+        elif self.n_rounds_:
+            raise ValueError(
+                "partial_fit cannot go on from a fit with a last round: fit with last_round=False, "
+                "or call partial_fit from the first rows on"
+            )
         return self._add(X, None if first else self._merged)
+
+    def standard_errors(
+        self, *, rows: bool = True, random_state: RandomState = None
+    ) -> StandardErrors:
+        """Return how far noise and sampling may have moved centers and weights.
+
+        It is told from what was released, at no budget. Parameters and errors are those of
+        `privclust.kmeans.standard_errors`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self)
+        released = self._merged, self._decoded
+        if not self._rounds:
+            return standard_errors(*released, rows=rows, random_state=random_state)
+        after = errors_after_projection if self._projection else errors_after_round
+        return after(*released, self._rounds[-1], rows=rows, random_state=random_state)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
@@ -252,122 +329,157 @@ class CompressiveKMeans(
         types = [np.float64, np.float32]
         return private_records(self, X, dtype=types, neighbours=relation, reset=reset)
 
-    def _sketched(self, X, frequencies):
-        """Return the sketch of rows without noise."""
-        sums = FeatureSums(frequencies)
-        if self.bounds is not None:
-            X = sums.drawn_in(X, self._box_of_data.center)
-        return Sketch.from_feature_sums(sums.add(X))
-
-    def _box(self, X):
-        """Return the box that bounds declare, or for a private fit the data's, and the leak."""
-        if self.bounds is not None:
-            box = checked_box(self.bounds, X.shape[1])
-            _check_scale("bounds", box.low, box.high)
-            return box, ()
-        low, high = extremes(X)
-        _check_scale("X", low, high)
-        if self.epsilon is None:
-            return None, ()
-        leak = "bounds were not given and are taken from the data"
-        warnings.warn(
-            f"{leak}: the fit has no guarantee. Give bounds that are known without the data.",
-            PrivacyLeakWarning,
-            stacklevel=3,
-        )
-        margin = 1e-3 * max(float((high - low).max()), 1e-6 * float(np.abs(X).max()), 1e-12)
-        return Box(low - margin, high + margin), (leak,)
-
-    def _start(self, X):
+    def _start(self, X, last_round):
         """Choose where to look and the frequencies, from nothing, a pilot or the rows."""
         d = X.shape[1]
-        self._box_of_data, self._leaks = self._box(X)
+        self._box_of_data, self._leaks = box_of_fit(X, self.bounds, self.epsilon)
         if self.epsilon is None:
             self._rng = as_generator(self.random_state)
         else:
             self._rng = unprotected_generator(noise_source(self.random_state))
-        m = self.n_frequencies or _number_of_frequencies(self.n_clusters * d)
-        if self.epsilon is not None:  # one kind of noise for all releases: their shares add up
-            self._mechanism = self.noise
-            if self.noise == "auto":
-                self._mechanism = smaller_noise(m, self.neighbours, self.epsilon, self.delta)
-            if self._mechanism == "laplace" and self.n_frequencies is None:
-                m = max(_PER_UNKNOWN_LAPLACE * self.n_clusters * d, _LEAST_FREQUENCIES_LAPLACE)
-        self._share = 1.0
-        self._charge(m, 0 if self.variance is not None else _pilot_size(d))
-        self._data_moments, self._pilots, self._share = self._moments(X)
+        p, m = self._sizes(d, last_round)
+        self._share = 1.0 - self._round_share
+        self._charge(m, 0 if self.variance is not None else pilot_size(p))
+        self._projection, self._seen_box = None, self._box_of_data
+        if p < d:
+            self._projection = Projection.drawn(self._box_of_data.center, p, self._rng)
+            self._seen_box = self._projection.box(self._box_of_data)
+        self._data_moments, self._pilots = self._moments(self._seen(X))
+        self._share -= PILOT_SHARE * len(self._pilots)
+        if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(X)):
+            self._share, self._round_share = self._share + self._round_share, 0.0
         variance = self.variance
         if variance is None:
-            part = cell_variance(self.n_clusters, d)
+            part = cell_variance(self._most_clusters, p)
             variance = _VARIANCE_OF_CLUSTER * self._data_moments.variance * part
-        self._frequencies = _draw(d, m, variance, self._rng)
+        self._frequencies = sketch_frequencies(p, m, variance, self._rng)
+
+    def _sizes(self, d, last_round):
+        """Return the numbers of directions and frequencies; choose noise and a round's share."""
+        k = self._most_clusters
+        p = self.n_directions or number_of_directions(k, d)
+        m = self.n_frequencies or number_of_frequencies(k * p)
+        self._budget = FitBudget.of(self, m)
+        has_round = last_round and self._budget.is_normal
+        if not (has_round and self.decoder == "gaussian" and self.variance is None):
+            self._round_share, p = 0.0, d
+            m = self.n_frequencies or number_of_frequencies(k * d)
+            self._budget = FitBudget.of(self, m)
+            if self._budget.mechanism == "laplace" and self.epsilon is not None:
+                m = self.n_frequencies or number_under_laplace_noise(k * d)
+        else:
+            self._round_share = _ROUND_SHARE if p == d else _PROJECTED_ROUND_SHARE
+        return p, m
+
+    @property
+    def _most_clusters(self):
+        """The number of clusters, or the most that it is chosen from."""
+        return self.max_clusters if self.n_clusters == _AUTO else self.n_clusters
+
+    def _round_pays(self, X):
+        """Return whether the pilot says that a last round, without a projection, pays."""
+        k, d = self._most_clusters, X.shape[1]
+        n_samples = self._budget.n_samples(X, self._pilots[0])
+        (noise,) = self._budget.round_noises(self._round_share)
+        return pays(k, d, n_samples, noise.sigma, cell_variance(k, d))
+
+    def _seen(self, X):
+        """Return rows as they are sketched."""
+        if self._projection is None:
+            return X
+        return self._projection.rows(self._box_of_data.drawn_in(X))
+
+    def _sketched(self, rows, frequencies):
+        """Return the sketch of rows without noise."""
+        sums = FeatureSums(frequencies)
+        if self.bounds is not None:
+            rows = sums.drawn_in(rows, self._seen_box.center)
+        return Sketch.from_feature_sums(sums.add(rows))
 
     def _add(self, X, before):
         """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
         if before is not None:
+            of_call = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbours")}
+            self._budget = replace(self._budget, **of_call)
             self._charge(before.n_frequencies, before=before)
-        sketch = self._released(self._sketched(X, self._frequencies), self._share)
+        rows, box = self._seen(X), self._seen_box
+        exact = self._sketched(rows, self._frequencies)
+        sketch = self._budget.release(exact, self._share, self._rng)
         self._merged = sketch if before is None else before + sketch
+        bounds = None if box is None else (box.low, box.high)
+        self.n_clusters_, self.cluster_count_ = self.n_clusters, None
+        if self.n_clusters == _AUTO:
+            where = {"bounds": bounds, "moments": self._data_moments, "random_state": self._rng}
+            self.cluster_count_ = count_clusters(self._merged, self.max_clusters, **where)
+            self.n_clusters_ = self.cluster_count_.n_clusters
+        decoded = decode(
+            self._merged,
+            self.n_clusters_,
+            bounds=bounds,
+            method=self.decoder,
+            spread=self.spread,
+            covariances=not self._round_share,  # a round finds the rows' own means
+            moments=self._data_moments,
+            random_state=self._rng,
+        )
+        self.cluster_centers_, self.weights_, self._rounds = decoded.centers, decoded.weights, []
+        self._decoded, self.mean_inertia_ = decoded, decoded.spread * X.shape[1]
+        if self._round_share:
+            decoded = self._after_rounds(X, rows, decoded)
+        self.n_rounds_ = len(self._rounds)
         self.guarantee_ = self._guarantee()
         # its frequencies tell of the pilot too, so that it promises what the whole fit does
         private = self._merged.noise is not None
         self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
-        box = self._box_of_data
-        decoded = decode(
-            self.sketch_,
-            self.n_clusters,
-            bounds=None if box is None else (box.low, box.high),
-            method=self.decoder,
-            spread=self.spread,
-            moments=self._data_moments,
-            random_state=self._rng,
-        )
-        self.cluster_centers_, self.weights_ = decoded.centers, decoded.weights
         self.labels_ = nearest_center(X, self.cluster_centers_)
         self._check_noise(decoded)
         return self
 
+    def _after_rounds(self, X, rows, decoded):
+        """Take the last rounds, and return which clusters are clear after them as well."""
+        box, d = self._box_of_data, X.shape[1]
+        X, labels = box.drawn_in(X), nearest_center(rows, decoded.centers)
+        source = noise_source(None if self.random_state is None else self._rng)
+        if self._projection is None:
+            (noise,) = self._budget.round_noises(self._round_share)
+            self._rounds = round_about(X, labels, box, decoded, noise, source)
+        else:
+            n_samples = self._budget.n_samples(X, self._merged)
+            noises = self._budget.round_noises(self._round_share, PARTS)
+            self._rounds = rounds_from_middle(X, labels, box, decoded, n_samples, noises, source)
+        last = self._rounds[-1]
+        self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
+        clear = clear_clusters(
+            last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
+        )
+        return replace(decoded, is_clear=decoded.is_clear & clear)
+
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""
-        box = self._box_of_data
+        box = self._seen_box
         elsewhere = any(leaves_box(pilot, box) for pilot in self._pilots)
         decoded = replace(decoded, is_outside=decoded.is_outside or elsewhere)
         self.is_clear_, self.explained_ = decoded.is_clear, decoded.explained
         self.is_outside_bounds_ = decoded.is_outside
-        warn_of_noise(hidden_by_noise(self.sketch_, decoded))
+        hidden = [hidden_by_noise(self.sketch_, decoded)]
+        if self.cluster_count_ is not None and self.sketch_.noise is not None:
+            hidden.append(self.cluster_count_.hidden())
+        warn_of_noise("; ".join(filter(None, hidden)))
 
-    def _moments(self, X):
-        """Return where the data are, the sketches this took, and the share of budget left."""
+    def _moments(self, rows):
+        """Return where the data are, and the sketches this took."""
         if self.epsilon is None:
-            mean, variances = (f(axis=0, dtype=np.float64) for f in (X.mean, X.var))
+            mean, variances = (f(axis=0, dtype=np.float64) for f in (rows.mean, rows.var))
             least = float(variances.max()) * 1e-12 or 1.0  # rows that are all equal set no scale
-            return Moments(mean, np.maximum(variances, least)), [], 1.0
+            return Moments(mean, np.maximum(variances, least)), []
         if self.variance is not None:
-            return None, [], 1.0
-        d, box, rng = X.shape[1], self._box_of_data, self._rng
-        size = _pilot_size(d)
-        directions = rng.standard_normal((d, size))
-        directions /= np.linalg.norm(directions, axis=0)
-        half = math.sqrt(float((box.half_widths**2).mean()))
-        radii = np.logspace(*_PILOT_DECADES, size) / half
-        pilot = self._released(self._sketched(X, directions * radii), _PILOT_SHARE)
+            return None, []
+        box, rng = self._seen_box, self._rng
+        exact = self._sketched(rows, pilot_frequencies(box, rng))
+        pilot = self._budget.release(exact, PILOT_SHARE, rng)
         features, noise, _ = mean_features(pilot)
         moments = estimate_moments(features, pilot.frequencies, noise, box, rng, count_noise(pilot))
-        return moments, [pilot], 1.0 - _PILOT_SHARE
-
-    def _released(self, sketch, share):
-        """Return the sketch with noise, if any is asked for."""
-        if self.epsilon is None:
-            return sketch
-        return release(
-            sketch,
-            self.epsilon,
-            self.delta,
-            noise=self._mechanism,
-            neighbours=self.neighbours,
-            share=share,
-            random_state=None if self.random_state is None else self._rng,
-        )
+        return moments, [pilot]
 
     def _charge(self, m, n_pilot=0, before=None):
         """Charge what a call will release: a sketch and, of so many frequencies, a pilot.
@@ -375,42 +487,21 @@ class CompressiveKMeans(
         The sketch is to be merged with the one before, if there is any.
         """
         if self.epsilon is None:
-            charge(self._composed(None, []))
+            charge(self._budget.composed(None, [], [], ()))
             return
-        share = 1.0 - _PILOT_SHARE if n_pilot else self._share
-        parts = [
-            promise(
-                size,
-                size,
-                self.epsilon,
-                self.delta,
-                noise=self._mechanism,
-                neighbours=self.neighbours,
-                share=part,
-                seeded=is_seeded(noise_source(self.random_state)),
-            )
-            for size, part in ((m, share), (n_pilot, _PILOT_SHARE))
-            if size
-        ]
+        sums = self._budget.promise(m, self._share - (PILOT_SHARE if n_pilot else 0.0))
+        pilots = [self._budget.promise(n_pilot, PILOT_SHARE)] if n_pilot else []
         if before is not None:
-            check_alike(before.guarantee, parts[0])  # now, not when noise has been paid for
-        charge(self._composed(parts[0], parts[1:]))
-
-    def _composed(self, sums, pilots):
-        """Return what sums and pilots promise together."""
-        relation = Neighbours.of(self.neighbours)
-        if self.epsilon is None:
-            return Guarantee("none", relation, caveats=("no noise was asked for",))
-        others = [pilot.part("pilot") for pilot in pilots]
-        if self._leaks:
-            others.append(Guarantee("none", relation, caveats=self._leaks))
-        whole = sums.compose(*others)
-        return whole if self._leaks else replace(whole, caveats=(*whole.caveats, _ANY_ROW))
+            check_alike(before.guarantee, sums)  # now, not when noise has been paid for
+        # whatever takes the place of a round costs the same
+        rounds = self._budget.round_noises(self._round_share) if self._round_share else []
+        charge(self._budget.composed(sums, pilots, rounds, self._leaks))
 
     def _guarantee(self):
         """State what all calls together promise."""
         pilots = [pilot.guarantee for pilot in self._pilots]
-        return self._composed(self._merged.guarantee, pilots)
+        rounds = [round_.noise for round_ in self._rounds]
+        return self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
 
     def _check_parameters(self, X):
         """Raise a ValueError; X is None where there may be fewer rows than clusters."""
@@ -418,40 +509,5 @@ class CompressiveKMeans(
         check_parameters(self, X, count_is_public=self.epsilon is None or is_public)
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
-
-
-def _pilot_size(n_features: int) -> int:
-    """Return how many frequencies a pilot has."""
-    return _PILOT_FREQUENCIES + _PILOT_PER_FEATURE * n_features
-
-
-def _draw(n_features, n_frequencies, variance, rng):
-    """Draw frequencies around one scale, and where features are few a part of them on all scales.
-
-    A narrow cluster beside a wide one has its own scale. With one to three features both can be
-    afforded; with more, too much is taken from the scale that most clusters have.
-    """
-    part = min(_MOST_BROAD, 1.0 / n_features) if n_features <= _FEW_FEATURES else 0.0
-    n_broad = int(part * n_frequencies)
-    settings = {"variance": variance, "random_state": rng}
-    parts = [draw_frequencies(n_features, n_frequencies - n_broad, **settings)]
-    if n_broad:
-        parts.append(draw_frequencies(n_features, n_broad, law="log_uniform", **settings))
-    return np.hstack(parts)
-
-
-def _number_of_frequencies(n_unknowns: int) -> int:
-    """Return m for so many center coordinates."""
-    m = min(_PER_UNKNOWN * n_unknowns, _LARGE_SKETCH)
-    return max(m, _PER_UNKNOWN_IF_LARGE * n_unknowns, _LEAST_FREQUENCIES)
-
-
-def _check_scale(name, low, high):
-    """Raise a ValueError unless squares and frequencies of what lies in a box are no trouble."""
-    largest = max(-float(low.min()), float(high.max()))
-    width = float((0.5 * high - 0.5 * low).max())
-    if largest > _LARGEST or 0.0 < width < _NARROWEST:
-        raise ValueError(
-            f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "
-            f"{2 * _NARROWEST:g}: rescale X"
-        )
+        if self.last_round not in (True, False, _AUTO):
+            raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")

@@ -24,15 +24,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
+from privclust.kmeans._gaussians import log_parts
 from privclust.privacy.bounds import Box
 
 NATS_PER_NUMBER = 5.0
 BOX_DEVIATIONS = 4.0
 _ROUNDING = 1e-9  # of features and phases
-_LEAST_LENGTH = 1e-6  # of an axis of an atom's covariance, to the longest of all
 
 
 def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> float:
@@ -79,21 +78,9 @@ def holds_most(points: np.ndarray, clear: tuple, whole: tuple) -> np.ndarray:
 
 
 def _log_density(points, weights, centers, spreads):
-    """Return the logarithm of a mixture's density, but for a constant."""
-    d = points.shape[1]
-    if spreads.ndim == 1:
-        squares = cdist(points, centers, "sqeuclidean") / spreads**2
-        log_volumes = d * np.log(spreads)
-    else:
-        axes, lengths, _ = np.linalg.svd(spreads)
-        lengths = np.maximum(lengths, _LEAST_LENGTH * lengths.max())
-        squares = np.empty((len(points), len(centers)))
-        for k in range(len(centers)):
-            offsets = (points - centers[k]) @ axes[k] / lengths[k]
-            squares[:, k] = (offsets**2).sum(axis=1)
-        log_volumes = np.log(lengths).sum(axis=1)
+    """Return the logarithm of a mixture's density, but for a constant; weights add up to any."""
     parts = weights / weights.sum() if weights.sum() > 0.0 else weights
-    return logsumexp(-0.5 * squares - log_volumes, axis=1, b=parts)
+    return logsumexp(log_parts(points, parts, centers, spreads), axis=1)
 
 
 def is_outside(

@@ -13,10 +13,10 @@ from privclust.core.validation import as_generator, check_integer, check_option
 from privclust.kmeans._clompr import decode_diracs
 from privclust.kmeans._mixture_decoder import (
     Decoded,
-    MixtureFit,
     decode_mixture,
     expected_residual,
 )
+from privclust.kmeans._mixture_fit import MixtureFit
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
 from privclust.kmeans._noise_check import OUTSIDE
 from privclust.kmeans._release import delta_advice
@@ -27,7 +27,7 @@ from privclust.privacy.hidden import noise_message
 
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")
-_DEFAULT_STARTS = 5
+_DEFAULT_STARTS, _STARTED_CLUSTERS = 5, 50  # starts, fewer of many clusters
 _POOR_FIT_RATIO = 2.0  # a residual so many times what is expected is looked at again
 _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
 _LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
@@ -40,6 +40,7 @@ def decode(
     bounds: Bounds | None = None,
     method: Literal["gaussian", "clompr"] = "gaussian",
     spread: Literal["per_cluster", "shared"] = "per_cluster",
+    covariances: bool = True,
     n_init: int | None = None,
     moments: Moments | None = None,
     random_state: RandomState = None,
@@ -63,9 +64,13 @@ def decode(
         ``"clompr"``: the published CL-OMPR, clusters as points (`privclust.kmeans._clompr`).
     spread : {"per_cluster", "shared"}
         Whether Gaussian clusters have a variance each; not used by CL-OMPR.
+    covariances : bool
+        Whether Gaussian clusters get covariances where that explains more, at many times the cost;
+        not used with a shared variance, nor by CL-OMPR.
     n_init : int or None
-        Most starts, of which the one of least residual counts; None: 5. Gaussian clusters take no
-        further one once the residual is what noise and sampling explain.
+        Most starts, of which the one of least residual counts; None: 5, or for Gaussian clusters
+        50 / k if that is less. These take no further one once the residual is what noise and
+        sampling explain.
     moments : Moments or None
         Where the data are, if known; None estimates it from the sketch.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -101,7 +106,10 @@ def decode(
     check_integer("n_clusters", n_clusters, minimum=1)
     check_option("method", method, METHODS)
     check_option("spread", spread, SPREADS)
-    n_init = _DEFAULT_STARTS if n_init is None else n_init
+    if n_init is None:
+        n_init = _DEFAULT_STARTS
+        if method == "gaussian":
+            n_init = max(1, min(n_init, _STARTED_CLUSTERS // n_clusters))
     check_integer("n_init", n_init, minimum=1)
     warn_if_not_identifiable(n_clusters, sketch.n_features, sketch.n_frequencies)
     box = None if bounds is None else checked_box(bounds, sketch.n_features)
@@ -117,6 +125,7 @@ def decode(
     if method == "gaussian":
         task = features, sketch.frequencies, n_clusters
         how = {"spread": spread, "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
+        how["covariances"] = covariances
         decoded = decode_mixture(*task, moments, expected, **how)
         if guessed and box is not None and decoded.residual > _POOR_FIT_RATIO * expected:
             # clusters far apart: no frequency is low enough to tell where the data are
@@ -239,4 +248,4 @@ def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init,
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
     points = np.zeros(n_clusters)
-    return Decoded(centers, weights, points, residual, expected, explained, is_clear)
+    return Decoded(centers, weights, points, residual, expected, explained, is_clear, 0.0)

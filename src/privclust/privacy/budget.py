@@ -375,6 +375,12 @@ def charge(guarantee: Guarantee) -> None:
         _spend(ledgers, guarantee)
 
 
+def is_open() -> bool:
+    """Return whether fits are charged to a ledger now."""
+    with _LOCK:
+        return bool(_OPEN or _inherited())
+
+
 def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
     """Draw on all ledgers or on none; files first, since writing them may fail."""
     distinct = {ledger.path or id(ledger): ledger for ledger in ledgers}.values()

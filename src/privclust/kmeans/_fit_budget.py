@@ -1,0 +1,123 @@
+"""The budget of a fit: which part each release gets, and what all promise together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privclust.core.hints import RandomState
+from privclust.kmeans._last_rounds import round_noise, state_round
+from privclust.kmeans._release import promise, smaller_noise, uncharged_release
+from privclust.kmeans._sketch import Sketch
+from privclust.privacy import Guarantee, Neighbours, noise_source
+from privclust.privacy.measurements import Gaussian
+from privclust.privacy.noise import is_seeded
+
+PILOT_SHARE = 0.1
+"""Of the budget, to learn where the data are."""
+_ANY_ROW = (
+    "entries that are no numbers count as the middle of the bounds, those too large for phases as "
+    "the largest that are not"
+)
+
+
+@dataclass(frozen=True)
+class FitBudget:
+    """An epsilon, a delta and a kind of noise for all releases of a fit, whose shares add up.
+
+    Attributes
+    ----------
+    epsilon : float or None
+        None: no noise.
+    delta : float
+    mechanism : {"laplace", "gaussian"}
+    neighbours : {"replace_one", "add_remove"}
+    random_state
+        Of the estimator: whether noise comes from a seed.
+    """
+
+    epsilon: float | None
+    delta: float
+    mechanism: str
+    neighbours: str
+    random_state: RandomState
+
+    @classmethod
+    def of(cls, estimator, n_frequencies: int) -> FitBudget:
+        """Return the budget of `CompressiveKMeans`; the larger sketch decides on the noise."""
+        how = estimator.neighbours, estimator.epsilon, estimator.delta
+        noise = estimator.noise
+        if estimator.epsilon is not None and noise == "auto":
+            noise = smaller_noise(n_frequencies, *how)
+        return cls(estimator.epsilon, estimator.delta, noise, how[0], estimator.random_state)
+
+    @property
+    def relation(self) -> Neighbours:
+        """Which change of the rows is hidden."""
+        return Neighbours.of(self.neighbours)
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether there is normal noise."""
+        return self.epsilon is not None and self.mechanism == "gaussian"
+
+    @property
+    def _seeded(self):
+        """Whether noise comes from a seed."""
+        return is_seeded(noise_source(self.random_state))
+
+    def n_samples(self, X: np.ndarray, sketch: Sketch) -> float:
+        """Return the number of rows as far as it is known."""
+        is_public = self.relation is Neighbours.REPLACE_ONE
+        return float(len(X) if is_public else sketch.n_samples)
+
+    def promise(self, n_frequencies: int, share: float) -> Guarantee:
+        """Return what a sketch on a share of the budget promises."""
+        return promise(
+            n_frequencies,
+            n_frequencies,
+            self.epsilon,
+            self.delta,
+            noise=self.mechanism,
+            neighbours=self.neighbours,
+            share=share,
+            seeded=self._seeded,
+        )
+
+    def release(self, sketch: Sketch, share: float, rng: np.random.Generator) -> Sketch:
+        """Return a sketch with noise on a share of the budget, if any is asked for."""
+        if self.epsilon is None:
+            return sketch
+        return uncharged_release(
+            sketch,
+            self.epsilon,
+            self.delta,
+            noise=self.mechanism,
+            neighbours=self.neighbours,
+            share=share,
+            random_state=None if self.random_state is None else rng,
+        )
+
+    def round_noises(self, share: float, parts: Sequence[float] = (1.0,)) -> list[Gaussian]:
+        """Return the noises of rounds on parts of a share of the budget."""
+        how = self.relation, self.epsilon, self.delta
+        return [round_noise(*how, share * part) for part in parts]
+
+    def composed(
+        self,
+        sums: Guarantee | None,
+        pilots: Sequence[Guarantee],
+        rounds: Sequence[Gaussian],
+        leaks: tuple[str, ...],
+    ) -> Guarantee:
+        """Return what sums, pilots and the noises of rounds promise together, and what leaks."""
+        if self.epsilon is None or sums is None:
+            return Guarantee("none", self.relation, caveats=("no noise was asked for",))
+        others = [pilot.part("pilot") for pilot in pilots]
+        others += [state_round(noise, self.delta, self._seeded) for noise in rounds]
+        if leaks:
+            others.append(Guarantee("none", self.relation, caveats=leaks))
+        whole = sums.compose(*others)
+        return whole if leaks else replace(whole, caveats=(*whole.caveats, _ANY_ROW))

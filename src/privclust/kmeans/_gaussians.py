@@ -1,0 +1,89 @@
+"""Mixtures of Gaussians as decoders have them: their density, and points drawn from it.
+
+`spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+_LEAST_LENGTH = 1e-6  # of an axis of an atom's covariance, to the longest of all
+
+
+@dataclass(frozen=True)
+class GaussianMixture:
+    """A density that explains a sketch.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (K,)
+        Adding up to 1.
+    centers : ndarray of shape (K, n_features)
+    spreads : ndarray of shape (K,) or (K, n_features, n_features)
+    n_fitted : int
+        How many of the Gaussians were fitted; what follows was added for what noise may explain.
+    """
+
+    weights: np.ndarray
+    centers: np.ndarray
+    spreads: np.ndarray
+    n_fitted: int
+
+
+def log_parts(
+    points: np.ndarray, weights: np.ndarray, centers: np.ndarray, spreads: np.ndarray
+) -> np.ndarray:
+    """Return the logarithm of what each Gaussian adds at points, but for one constant, (n, K).
+
+    Examples
+    --------
+    >>> weights, centers = np.array([0.5, 0.5]), np.array([[0.0], [2.0]])
+    >>> log_parts(np.array([[1.0]]), weights, centers, np.ones(2)).round(3)
+    array([[-1.193, -1.193]])
+    """
+    d = points.shape[1]
+    if spreads.ndim == 1:
+        squares = cdist(points, centers, "sqeuclidean") / spreads**2
+        log_volumes = d * np.log(spreads)
+    else:
+        axes, lengths, _ = np.linalg.svd(spreads)
+        lengths = np.maximum(lengths, _LEAST_LENGTH * lengths.max())
+        squares = np.empty((len(points), len(centers)))
+        for k in range(len(centers)):
+            offsets = (points - centers[k]) @ axes[k] / lengths[k]
+            squares[:, k] = (offsets**2).sum(axis=1)
+        log_volumes = np.log(lengths).sum(axis=1)
+    with np.errstate(divide="ignore"):
+        return np.log(weights) - 0.5 * squares - log_volumes
+
+
+def pair_counts(weights, n_points):
+    """Return how many pairs of points each Gaussian has."""
+    return np.maximum(1, np.round(0.5 * n_points * weights).astype(int))
+
+
+def paired_points(weights, centers, spreads, n_points, rng):
+    """Draw points in pairs that lie symmetric about the means, as many as weights say."""
+    labels = np.repeat(np.arange(len(weights)), pair_counts(weights, n_points))
+    offsets = _offsets(labels, spreads, centers.shape[1], rng)
+    return np.concatenate([centers[labels] + offsets, centers[labels] - offsets])
+
+
+def drawn_points(weights, centers, spreads, n_points, rng):
+    """Draw points, each by itself."""
+    labels = np.sort(rng.choice(len(weights), n_points, p=weights))
+    return centers[labels] + _offsets(labels, spreads, centers.shape[1], rng)
+
+
+def _offsets(labels, spreads, n_features, rng):
+    """Draw how far points lie from the centers of their Gaussians; labels are sorted."""
+    offsets = rng.standard_normal((len(labels), n_features))
+    if spreads.ndim == 1:
+        return offsets * spreads[labels][:, None]
+    ends = np.searchsorted(labels, np.arange(1, len(spreads)))
+    for part, factor in zip(np.split(offsets, ends), spreads, strict=True):
+        part[:] = part @ factor.T
+    return offsets

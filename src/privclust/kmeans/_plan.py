@@ -1,0 +1,212 @@
+r"""What a budget buys, before it is spent: fits to simulated rows.
+
+Rows are drawn from k normal clusters of unit variance and equal weight, whose centers are normal
+with a variance of :math:`(s k^{1/d})^2`; s = 1.5 is that of the compressive k-means paper. Nobody's
+data are looked at.
+
+Of many rows fewer are drawn. What noise does to sums over rows depends on its standard deviation
+in parts of their number alone, so the simulated fit gets the epsilon whose noise is as much smaller
+as its rows are fewer: :math:`\epsilon' = \epsilon n / n'` for Laplace noise, and for normal noise
+that for which :math:`\sigma(\epsilon', \delta) / n' = \sigma(\epsilon, \delta) / n`. How rows
+scatter is then overstated, which is little where noise matters.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.base import clone
+
+from privclust.core.hints import RandomState
+from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
+from privclust.core.validation import as_generator, check_integer, check_real
+from privclust.kmeans._compressive import CompressiveKMeans
+from privclust.kmeans._lloyd import CenterClusterer
+from privclust.privacy import Neighbours
+from privclust.privacy.budget import is_open
+from privclust.privacy.measurements import analytic_gaussian_sigma
+from privclust.privacy.sensitivity import Sensitivity
+
+USUAL_SEPARATION = 1.5
+_MOST_ROWS, _MOST_PER_CLUSTER = 50_000, 1_000  # that are drawn; the larger of both
+_BOX = 4.0  # half its width, in standard deviations of a feature
+_LARGEST_EPSILON = 1e6
+_STARTS = 3  # of Lloyd's algorithm by k-means++, beside the clusters themselves
+_MIDDLE = 0.1, 0.5, 0.9  # quantiles
+_CLEAR_PART = 0.9  # of the clusters, below which a plan says that noise hides some
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How simulated private fits came out.
+
+    Attributes
+    ----------
+    errors : ndarray of shape (n_trials,)
+        Sums of squared errors, in parts of those of Lloyd's algorithm without privacy.
+    clear : ndarray of shape (n_trials,)
+        Parts of the clusters that noise cannot have made (`is_clear_`).
+    n_simulated : int
+        Rows of each fit.
+    """
+
+    errors: np.ndarray
+    clear: np.ndarray
+    n_simulated: int
+
+    @property
+    def median(self) -> float:
+        """The error in the middle."""
+        return float(np.median(self.errors))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The error that one fit in ten stays below, and that which one in ten exceeds."""
+        low, high = np.quantile(self.errors, (_MIDDLE[0], _MIDDLE[2]))
+        return float(low), float(high)
+
+    def __str__(self) -> str:
+        """Return the outcome in words.
+
+        Examples
+        --------
+        >>> print(Plan(np.array([1.01, 1.02, 1.04]), np.ones(3), 1000))
+        error 1.020 times that without privacy (8 of 10 fits: 1.012 to 1.036)
+        >>> str(Plan(np.full(2, 3.0), np.full(2, 0.1), 1000)).partition("; ")[2]
+        'noise hides 90 % of the clusters'
+        """
+        low, high = self.interval
+        text = f"error {_rounded(self.median)} times that without privacy "
+        text += f"(8 of 10 fits: {_rounded(low)} to {_rounded(high)})"
+        hidden = 1.0 - float(self.clear.mean())
+        if hidden > 1.0 - _CLEAR_PART:
+            text += f"; noise hides {hidden:.0%} of the clusters".replace("%", " %")
+        return text
+
+
+def plan(
+    n_samples: int,
+    n_features: int,
+    n_clusters: int,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    neighbours: str = "replace_one",
+    separation: float = USUAL_SEPARATION,
+    estimator: CenterClusterer | None = None,
+    n_trials: int = 10,
+    random_state: RandomState = None,
+    progress: Callable[[int], object] | None = None,
+) -> Plan:
+    """Predict the error of private k-means from simulated fits, without any data.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_clusters : int
+        Of the rows that are to be clustered; more rows than clusters.
+    epsilon, delta : float
+        The budget.
+    neighbours : {"replace_one", "add_remove"}
+    separation : float
+        How far clusters lie apart: s. Below 1 they overlap; data without clusters are harder still.
+    estimator : estimator or None
+        A private one of `privclust.kmeans`, whose other parameters are used as they are; None for
+        `CompressiveKMeans`.
+    n_trials : int
+        How many fits.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+    progress : callable or None
+        Called with 1 after each fit.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or a ledger is open, which the fits would draw on.
+
+    Examples
+    --------
+    >>> plan(10**9, 2, 3, epsilon=1.0, delta=1e-6, n_trials=2, random_state=0).median < 1.01
+    True
+    """
+    for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+        check_integer(name, value, minimum=1)
+    check_integer("n_clusters", n_clusters, minimum=1)
+    check_integer("n_trials", n_trials, minimum=1)
+    if n_clusters >= n_samples:
+        raise ValueError(f"n_clusters must be less than n_samples, {n_samples}, got {n_clusters}")
+    check_real("epsilon", epsilon)
+    check_real("delta", delta, inclusive=True)
+    if delta >= 1.0:
+        raise ValueError(f"delta must be less than 1, got {delta!r}")
+    check_real("separation", separation)
+    Neighbours.of(neighbours)
+    if is_open():
+        raise ValueError("simulated fits would be charged to the open ledger: plan outside of it")
+    rng = as_generator(random_state)
+    n = min(n_samples, max(_MOST_ROWS, _MOST_PER_CLUSTER * n_clusters))
+    scale = separation * n_clusters ** (1.0 / n_features)
+    half_width = _BOX * math.sqrt(scale**2 + 1.0)
+    model = clone(CompressiveKMeans() if estimator is None else estimator).set_params(
+        n_clusters=n_clusters,
+        epsilon=_simulated_epsilon(epsilon, delta, n_samples / n),
+        delta=delta,
+        neighbours=neighbours,
+        bounds=(-half_width, half_width),
+    )
+    outcomes = []
+    for _ in range(n_trials):
+        outcomes.append(_outcome(model, n, n_features, scale, rng))
+        if progress is not None:
+            progress(1)
+    errors, clear = np.array(outcomes).T
+    return Plan(errors, clear, n)
+
+
+def _simulated_epsilon(epsilon, delta, ratio):
+    """Return the epsilon whose noise is so many times smaller."""
+    if ratio == 1.0:
+        return epsilon
+    if delta == 0.0:
+        return min(epsilon * ratio, _LARGEST_EPSILON)
+    unit = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "a unit")
+
+    def noise(log_epsilon):
+        return math.log(analytic_gaussian_sigma(unit, math.exp(log_epsilon), delta))
+
+    wanted, highest = noise(math.log(epsilon)) - math.log(ratio), math.log(_LARGEST_EPSILON)
+    if noise(highest) >= wanted:
+        return _LARGEST_EPSILON
+    return math.exp(
+        brentq(lambda place: noise(place) - wanted, math.log(epsilon), highest, xtol=1e-6)
+    )
+
+
+def _outcome(model, n, d, scale, rng):
+    """Return a simulated fit's error, in parts of Lloyd's, and its part of clear clusters."""
+    k = model.n_clusters
+    means = scale * rng.standard_normal((k, d))
+    X = means[rng.integers(k, size=n)] + rng.standard_normal((n, d))
+    starts = [means, *(plus_plus(X, k, rng) for _ in range(_STARTS))]
+    least = min(lloyd(X, start, 100, 1e-4)[1] for start in starts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = clone(model).set_params(random_state=int(rng.integers(2**31))).fit(X)
+    error = nearest_center_statistics(X, np.ascontiguousarray(fit.cluster_centers_))[2]
+    return error / least, float(np.mean(getattr(fit, "is_clear_", 1.0)))
+
+
+def _rounded(error):
+    """Write an error so that what is beyond 1 has two digits."""
+    if error <= 1.0:
+        return f"{error:.3g}"
+    n_digits = max(0, 1 - math.floor(math.log10(max(error - 1.0, 1e-4))))
+    return f"{error:.{n_digits}f}"

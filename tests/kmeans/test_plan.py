@@ -1,0 +1,74 @@
+"""Plans: simulated fits, against fits to as many rows as are planned for."""
+
+import numpy as np
+import pytest
+
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, plan
+from privclust.kmeans import _plan as module
+from privclust.privacy import Budget
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "estimator"),
+    [(0.2, 1e-6, CompressiveKMeans()), (0.3, 1e-6, DPLloyd()), (0.1, 0.0, EUGkM())],
+)
+def test_fewer_rows_with_as_much_less_noise_come_out_alike(epsilon, delta, estimator, monkeypatch):
+    """What 20,000 rows are planned to have on 5,000 is what fits to 20,000 have."""
+    settings = {"estimator": estimator, "n_trials": 15, "random_state": 0}
+    whole = plan(20_000, 3, 4, epsilon, delta, **settings)
+    monkeypatch.setattr(module, "_MOST_ROWS", 5_000)
+    small = plan(20_000, 3, 4, epsilon, delta, **settings)
+    assert (whole.n_simulated, small.n_simulated) == (20_000, 5_000)
+    excess = [np.log(np.maximum(one.errors - 1.0, 1e-5)) for one in (whole, small)]
+    apart = np.mean(excess[0]) - np.mean(excess[1])
+    error = np.sqrt(sum(np.var(one, ddof=1) / len(one) for one in excess))
+    assert abs(apart) < 3.5 * error + np.log(1.5)  # rows that scatter more count by half more
+
+
+def test_more_budget_and_more_rows_have_less_error():
+    settings = {"delta": 1e-6, "n_trials": 3, "random_state": 0}
+    errors = [plan(10_000, 2, 3, epsilon, **settings).median for epsilon in (0.03, 0.3, 3.0)]
+    assert errors[0] > errors[1] > errors[2] > 0.99
+    billion = plan(10**9, 2, 3, 0.03, **settings)
+    assert billion.median < 1.001
+    assert billion.n_simulated == 50_000
+    assert billion.clear.tolist() == [1.0] * 3
+
+
+def test_what_noise_hides_is_said():
+    outcome = plan(300, 2, 3, 0.01, 1e-6, n_trials=2, random_state=0)
+    assert outcome.clear.mean() < 0.5
+    assert "noise hides" in str(outcome)
+    low, high = outcome.interval
+    assert low <= outcome.median <= high
+
+
+def test_simulated_noise_has_the_scale_of_all_rows():
+    sigma = module.analytic_gaussian_sigma
+    unit = module.Sensitivity(1.0, "l2", module.Neighbours.REPLACE_ONE, "a unit")
+    for epsilon in (0.01, 1.0, 5.0):
+        simulated = module._simulated_epsilon(epsilon, 1e-6, 20.0)
+        ratio = sigma(unit, epsilon, 1e-6) / sigma(unit, simulated, 1e-6)
+        assert ratio == pytest.approx(20.0, rel=1e-4)
+    assert module._simulated_epsilon(0.1, 0.0, 20.0) == pytest.approx(2.0)
+    assert module._simulated_epsilon(0.7, 1e-6, 1.0) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 2, 3, 1.0), "n_samples must be"),
+        ((100, 2, 100, 1.0), "n_clusters must be less than n_samples, 100"),
+        ((100, 2, 3, 0.0), "epsilon must be"),
+        ((100, 2, 3, 1.0, 1.0), "delta must be less than 1"),
+    ],
+)
+def test_bad_settings_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plan(*arguments)
+
+
+def test_nothing_is_charged_to_a_ledger():
+    with Budget(1.0) as ledger, pytest.raises(ValueError, match="plan outside"):
+        plan(1000, 2, 2, 1.0)
+    assert not ledger.entries
