@@ -7,7 +7,9 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
+from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust.kmeans import CompressiveKMeans, FeatureSums, draw_frequencies
+from privclust.kmeans._gaussians import boxed_points
 from privclust.kmeans._mixture_decoder import (
     Decoded,
     decode_mixture,
@@ -263,6 +265,41 @@ def test_kmeans_of_nothing_stays_at_the_start():
     )
     np.testing.assert_array_equal(centers, start)
     np.testing.assert_array_equal(weights, 1 / 3)
+
+
+def test_points_within_a_box_have_the_law_of_cut_off_gaussians():
+    """Means and variances of each coordinate by closed form; five standard errors."""
+    box = Box(np.array([-1.0, -0.5]), np.array([1.0, 2.0]))
+    centers, spreads = np.array([[0.5, 0.0], [-3.0, 1.0]]), np.array([1.0, 2.0])
+    n = 40_000
+    points = boxed_points(np.full(2, 0.5), centers, spreads, n, box, np.random.default_rng(0))
+    assert ((points >= box.low) & (points <= box.high)).all()
+    for k, of_one in enumerate((np.r_[0:10_000, 20_000:30_000], np.r_[10_000:20_000, 30_000:n])):
+        low, high = (box.low - centers[k]) / spreads[k], (box.high - centers[k]) / spreads[k]
+        law = stats.truncnorm(low, high, loc=centers[k], scale=spreads[k])
+        error = 5.0 * law.std() / math.sqrt(0.5 * n)
+        assert (np.abs(points[of_one].mean(axis=0) - law.mean()) < error).all()
+        assert (np.abs(points[of_one].std(axis=0) / law.std() - 1.0) < 0.05).all()
+
+
+def test_points_far_from_a_box_come_to_lie_in_it():
+    box = Box(np.full(2, -1.0), np.full(2, 1.0))
+    centers, spreads = np.array([[1e6, 0.0], [0.0, -5.0]]), np.array([1e-3, 0.0])
+    points = boxed_points(np.full(2, 0.5), centers, spreads, 100, box, np.random.default_rng(0))
+    assert ((points >= -1.0) & (points <= 1.0)).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.003, 0.01])
+@pytest.mark.parametrize("seed", range(5))
+def test_centers_of_noise_share_out_the_box(epsilon, seed):
+    """Rows spread evenly over the box, of which noise hides all but that they lie in it."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (5000, 2))
+    least = min(lloyd(X, plus_plus(X, 12, rng), 100, 1e-6)[1] for _ in range(5))
+    model = CompressiveKMeans(12, epsilon=epsilon, delta=1e-6, bounds=(-1, 1), random_state=seed)
+    with pytest.warns(NoiseWarning):
+        centers = model.fit(X).cluster_centers_
+    assert nearest_center_statistics(X, np.ascontiguousarray(centers))[2] < 1.25 * least
 
 
 def test_drawn_in():

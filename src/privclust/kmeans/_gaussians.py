@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.special import ndtr, ndtri
 
 _LEAST_LENGTH = 1e-6  # of an axis of an atom's covariance, to the longest of all
+_LEAST_WIDTH = 1e-300
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,22 @@ def paired_points(weights, centers, spreads, n_points, rng):
     labels = np.repeat(np.arange(len(weights)), pair_counts(weights, n_points))
     offsets = _offsets(labels, spreads, centers.shape[1], rng)
     return np.concatenate([centers[labels] + offsets, centers[labels] - offsets])
+
+
+def boxed_points(weights, centers, spreads, n_points, box, rng):
+    """Draw points as `paired_points` of isotropic Gaussians, each cut off at a box.
+
+    A coordinate that falls outside is drawn anew from what its Gaussian has inside.
+    """
+    points = paired_points(weights, centers, spreads, n_points, rng)
+    labels = np.repeat(np.arange(len(weights)), pair_counts(weights, n_points))
+    rows, columns = np.nonzero((points < box.low) | (points > box.high))
+    of_point = np.concatenate([labels, labels])[rows]
+    means, widths = centers[of_point, columns], np.maximum(spreads[of_point], _LEAST_WIDTH)
+    low, high = (ndtr((side[columns] - means) / widths) for side in (box.low, box.high))
+    drawn = means + widths * ndtri(low + (high - low) * rng.random(len(rows)))
+    points[rows, columns] = np.clip(drawn, box.low[columns], box.high[columns])
+    return points
 
 
 def drawn_points(weights, centers, spreads, n_points, rng):

@@ -27,8 +27,9 @@ by Lloyd's algorithm on points drawn from it, started from the means of the k at
 
 Where features have noise, some of what atoms explain is noise: by AIC two half-variances for each
 of their numbers. That part of the density gives way to one Gaussian with the moments of the data
-(`MixtureFit.shrunk`), as a James-Stein estimate would: where clusters cannot be told, centers share
-out the data's extent instead of following noise.
+(`MixtureFit.shrunk`), as a James-Stein estimate would, and what lies outside of the declared box is
+cut off: where clusters cannot be told, centers share out the data's extent instead of following
+noise.
 Everything here is post-processing of the sketch.
 """
 
@@ -41,7 +42,7 @@ import numpy as np
 
 from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
 from privclust.kmeans._ellipsoids import n_numbers
-from privclust.kmeans._gaussians import GaussianMixture, paired_points
+from privclust.kmeans._gaussians import GaussianMixture, boxed_points, paired_points
 from privclust.kmeans._mixture_fit import LAST_FIT, MixtureFit
 from privclust.kmeans._sketch_check import holds_most
 from privclust.privacy.bounds import Box
@@ -135,6 +136,7 @@ def decode_mixture(
     rng,
     noisy,
     covariances=True,
+    box=None,
 ) -> Decoded:
     """Decode mean features of modulus at most 1 by Gaussian atoms.
 
@@ -142,7 +144,7 @@ def decode_mixture(
     look. With `covariances` atoms may have some. Of at most `n_init` starts, that of the least
     residual is returned; one that comes below `expected`, from `expected_residual`, less what the
     fit absorbs, is the last. Where features are `noisy`, atoms that noise may explain are drawn
-    back to the whole.
+    back to the whole, which lies within `box` if there is one.
     """
     problem = MixtureFit(features, frequencies, moments, spread)
     d, m = len(moments.mean), len(features)
@@ -169,13 +171,16 @@ def decode_mixture(
         richest = problem.fit(weights, centers, variances, *LAST_FIT)[:3]
     weights, centers, variances = richest
     density = atoms = weights, centers, np.sqrt(variances)
+    ellipsoids = None
     if covariances and spread == "per_cluster" and least > max(enough, least_explained):
         n_added = n_numbers(n_clusters, d) - n_clusters * (d + 2)
         by_chance = (n_added - _RESIDUAL_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
         if least > enough + by_chance:
             of_unknown = _AIC_PENALTY * of_one_number
             score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
-            density = atoms = problem.ellipsoids([best, richest], of_unknown, score) or density
+            ellipsoids = problem.ellipsoids([best, richest], of_unknown, score)
+    if ellipsoids is not None:
+        density = atoms = ellipsoids
     elif noisy:
         of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
         density = problem.shrunk(density, problem.residual(*richest), of_each)
@@ -186,7 +191,8 @@ def decode_mixture(
     weights, centers, spreads = density
     scaled = weights, problem.origin + problem.unit * centers, problem.unit * spreads
     start = problem.origin + problem.unit * best[1]
-    centers, weights, inertia = kmeans_of_mixture(*scaled, start, rng, tolerance)
+    reach = box if len(weights) > len(atoms[0]) else None
+    centers, weights, inertia = kmeans_of_mixture(*scaled, start, rng, tolerance, reach)
     variances = problem.unit**2 * best[2]
     explained = problem.explained(best, least)
     is_clear = _clear_centers((centers - problem.origin) / problem.unit, clear, density)
@@ -201,19 +207,20 @@ def _normalised(weights, centers, spreads, n_fitted):
     return GaussianMixture(parts, centers, spreads, n_fitted)
 
 
-def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOLERANCE):
+def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOLERANCE, box=None):
     """Return the k-means centers, weights and error of a mixture, by Lloyd's algorithm on points.
 
     `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'. Lloyd's
     algorithm goes from given centers, or from the best of some k-means++ starts on fewer points
     where that is better. Points lie in pairs symmetric about each mean, as many as its weight says,
-    so that means of clusters that do not overlap stay where they are. Updates end when one lowers
-    the error by less than the tolerance, a part of it.
+    so that means of clusters that do not overlap stay where they are; with a box they lie within.
+    Updates end when one lowers the error by less than the tolerance, a part of it.
     """
     total, k = weights.sum(), len(start)
     if not total > 0.0:
         return start, np.full(k, 1.0 / k), 0.0
-    points = paired_points(weights / total, centers, spreads, POINTS_PER_CLUSTER * k, rng)
+    law = weights / total, centers, spreads, POINTS_PER_CLUSTER * k
+    points = paired_points(*law, rng) if box is None else boxed_points(*law, box, rng)
     subset = points[rng.permutation(len(points))[: _FEW_POINTS_PER_CLUSTER * k]]
     best = lloyd(subset, start, _FEW_ITERATIONS, 0.0)
     n_starts = max(_FEWEST_LLOYD_STARTS, min(_LLOYD_STARTS // 10, _LLOYD_STARTS // k))

@@ -291,13 +291,13 @@ class MixtureFit:
         weight = max(float(wide @ real) / max(float(wide @ wide), _LEAST_NORM), 0.0)
         alone = self.residual(np.array([weight]), np.zeros((1, n_features)), np.ones(1))
         weights, centers, spreads = density
-        total = weights.sum()
+        total, explained = weights.sum(), alone - residual
         by_noise = of_each * (len(weights) - 1)
-        if by_noise <= _LEAST_DRAWN_BACK * (alone - residual) or not total > 0.0:
+        if total > 0.0 and by_noise <= _LEAST_DRAWN_BACK * explained:
             return density
-        share = min(by_noise / (alone - residual), 1.0) if alone > residual else 1.0
+        share = min(by_noise / explained, 1.0) if total > 0.0 and explained > 0.0 else 1.0
         return (
-            np.append((1.0 - share) * weights / total, share),
+            np.append((1.0 - share) * weights / (total or 1.0), share),
             np.vstack([centers, np.zeros(n_features)]),
             np.append(spreads, 1.0),
         )

@@ -125,7 +125,7 @@ def decode(
     if method == "gaussian":
         task = features, sketch.frequencies, n_clusters
         how = {"spread": spread, "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
-        how["covariances"] = covariances
+        how |= {"covariances": covariances, "box": box}
         decoded = decode_mixture(*task, moments, expected, **how)
         if guessed and box is not None and decoded.residual > _POOR_FIT_RATIO * expected:
             # clusters far apart: no frequency is low enough to tell where the data are
