@@ -119,8 +119,8 @@ def private_records(
     Warns
     -----
     PrivacyLeakWarning
-        If, with `reset` and bounds that are declared, X seems to be scaled by its own statistics
-        (`privclust.privacy.scaling`).
+        If, with `reset` and bounds that are declared or not needed, X seems to be scaled by its own
+        statistics (`privclust.privacy.scaling`).
     """
     any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
     takes_any = takes_any_row(estimator)
@@ -132,7 +132,8 @@ def private_records(
         "ensure_min_samples": 0 if any_number else 1,
     }
     rows = (any_validated if takes_any else validated)(estimator, X, **options)
-    if reset and _declares_bounds(estimator) and getattr(estimator, "epsilon", 1.0) is not None:
+    is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
+    if reset and is_bounded and getattr(estimator, "epsilon", 1.0) is not None:
         warn_if_standardised(rows)
     return rows
 

@@ -14,7 +14,7 @@ from privclust.core.hdf5 import FileError
 from privclust.datasets.synthetic import subspace_mixture
 from privclust.metrics import wasserstein_distance
 from privclust.preprocessing import AppendOne
-from privclust.privacy import Budget, NoiseWarning
+from privclust.privacy import Budget, NoiseWarning, PrivacyLeakWarning
 from privclust.subspaces import MomentSketch, MomentSubspaceClustering, decode
 from privclust.subspaces.moments import misfit_message
 from privclust.subspaces.moments._features import (
@@ -222,6 +222,48 @@ def test_a_fit_spends_its_budget_and_no_more(neighbours):
         assert len(model.guarantee_.releases) == (1 if last_round is False else 2)
         assert budget.spent == pytest.approx(1.0, rel=1e-6)
         assert wasserstein_distance(model.subspaces_, truth) < 0.1
+
+
+@hidden
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("last_round", ["auto", True, False])
+def test_the_sketch_of_a_fit_comes_back_from_its_file(last_round, neighbours, tmp_path):
+    """Where noise hides all, ``"auto"`` averages two sketches."""
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    params = {"last_round": last_round, "neighbours": neighbours, "delta": 1e-5}
+    model = MomentSubspaceClustering(2, 2, random_state=0, **params).fit(X)
+    assert model.has_last_round_ is (last_round is True)
+    model.sketch_.save(tmp_path / "a.h5")
+    again = MomentSketch.load(tmp_path / "a.h5")
+    assert (again.moments[4] == model.sketch_.moments[4]).all()
+    assert again.guarantee.epsilon == pytest.approx(model.guarantee_.epsilon, rel=1e-6)
+    assert again.guarantee.delta == model.guarantee_.delta
+
+
+@hidden
+@pytest.mark.parametrize(("n", "d", "k", "q"), [(300, 4, 2, 2), (3000, 5, 3, 2), (3000, 5, 2, 1)])
+def test_rows_of_any_direction_have_no_clear_subspaces(n, d, k, q):
+    for seed in range(8):
+        X = np.random.default_rng(seed).standard_normal((n, d))
+        model = MomentSubspaceClustering(k, q, delta=1e-5, random_state=seed).fit(X)
+        assert not model.is_clear_.any()
+        assert not model.has_last_round_
+
+
+@hidden
+@pytest.mark.parametrize("given", [False, np.False_, 0])
+def test_no_last_round_is_none_however_it_is_written(given):
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    model = MomentSubspaceClustering(2, 2, last_round=given, random_state=0).fit(X)
+    assert len(model.guarantee_.releases) == 1
+
+
+@hidden
+def test_rows_scaled_by_their_own_statistics_are_noticed():
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    with pytest.warns(PrivacyLeakWarning, match="statistics"):
+        MomentSubspaceClustering(2, 2, random_state=0).fit(X)
 
 
 def test_fits_repeat_and_leave_labels_at_home():

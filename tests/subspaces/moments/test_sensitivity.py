@@ -8,8 +8,18 @@ import pytest
 from privclust.privacy import Neighbours
 from privclust.subspaces import MomentSketch, decode
 from privclust.subspaces.moments import _last_round
-from privclust.subspaces.moments._release import sensitivity, weighted_features
-from privclust.subspaces.moments._sums import HarmonicSums
+from privclust.subspaces.moments._release import (
+    coordinate_weights,
+    feature_weights,
+    sensitivity,
+    weighted_features,
+)
+from privclust.subspaces.moments._sums import (
+    MOMENT_BITS,
+    HarmonicSums,
+    last_rounding,
+    rounding_margin,
+)
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
 
@@ -42,6 +52,16 @@ def test_no_pair_of_rows_is_further_apart_than_stated(d, degree):
     added = max(np.linalg.norm(one - base[ADD]) for one in of_rows[ADD])
     assert largest <= sensitivity(d, degree, REPLACE).value
     assert 0.999 <= added <= sensitivity(d, degree, ADD).value
+
+
+@pytest.mark.parametrize(("d", "degree"), [(2, 4), (10, 4), (10, 6), (50, 4)])
+def test_the_margin_holds_what_the_last_rounding_moves(d, degree):
+    """Less than one unit in each entry, in the coordinates in which noise is added."""
+    weights = feature_weights(degree, REPLACE)
+    units = np.concatenate([coordinate_weights(d, each, w) for each, w in weights.items()])
+    of_all = 2.0**-MOMENT_BITS * np.linalg.norm(units)
+    assert last_rounding(d, weights) == pytest.approx(of_all, rel=1e-12)
+    assert rounding_margin(d, weights) > last_rounding(d, weights)
 
 
 @pytest.mark.parametrize("degree", [4, 6])

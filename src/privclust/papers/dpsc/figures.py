@@ -168,7 +168,7 @@ def _utility(
             axis.set_ylabel(label)
         longest = max(map(len, axes[0, 0].get_legend_handles_labels()[1]))
         ncols = int(_WIDTH // (0.9 + _LETTER * longest))
-        legend_below(figure, axes[0, 0], ncols, handlelength=4.0)
+        legend_below(figure, axes[0, 0], ncols=ncols, handlelength=4.0)
         mean = f"Mean of {counted(*tables.values())}{BAND}"
         caption(figure, f"{mean}. {text} Grey line: random subspaces.")
     return Drawing(figure, table)
@@ -311,7 +311,7 @@ def frontier(results: Results) -> Drawing:
             noise = part["noise"].iloc[0]
             axis.set_title(f"generated, σ = {noise:g}\n{_sizes_text(n, k, d, q)}")
         axes[0].set_ylabel(_AXES["distance"])
-        legend_below(figure, axes[0], ncols=3, handlelength=4.0)
+        legend_below(figure, *axes, ncols=3, handlelength=4.0)
         caption(
             figure,
             f"Mean of {counted(trials)}{BAND}. Solid: (ε, 1/(n ln n))-DP, of Gibbs samplers in the "

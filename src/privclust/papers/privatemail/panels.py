@@ -65,7 +65,7 @@ def named_below(figure: FigureBase, axis: Axes, width: float) -> None:
     """Name a panel's curves below all, in as many columns as a width in inches has."""
     longest = max(map(len, axis.get_legend_handles_labels()[1]))
     ncols = max(int(width // (0.75 + _LETTER * longest)), 1)
-    legend_below(figure, axis, ncols, fontsize=_LEGEND_SIZE, handlelength=3.4)
+    legend_below(figure, axis, ncols=ncols, fontsize=_LEGEND_SIZE, handlelength=3.4)
 
 
 def class_colors(labels: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numbers
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,10 +34,17 @@ def counted(*tables: pd.DataFrame) -> str:
     return " or ".join(sorted("1 trial" if n == 1 else f"{n} trials" for n in numbers))
 
 
-def legend_below(figure: FigureBase, axis: Axes, ncols: int, **look: float) -> None:
-    """Name a panel's curves below all panels, where a note on sources is put into the legend."""
+def legend_below(figure: FigureBase, axis: Axes, *others: Axes, ncols: int, **look: float) -> None:
+    """Name curves of some panels, each once, below all panels.
+
+    A note on sources is put into the legend.
+    """
+    named: dict[str, Any] = {}
+    for panel in (axis, *others):
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
     place = {"loc": "outside lower center", "ncols": ncols}
-    figure.legend(*axis.get_legend_handles_labels(), **place, **look).set_gid(BELOW)
+    figure.legend(named.values(), named, **place, **look).set_gid(BELOW)
 
 
 def limits(epsilons: pd.Series) -> tuple[float, float]:

@@ -22,10 +22,12 @@ import numpy as np
 from privclust.core.batched_lbfgs import descend
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
+from privclust.subspaces.moments._features import factor_features
 from privclust.subspaces.moments._harmonics import n_moments
 from privclust.subspaces.moments._information import sandwich
 from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments._objective import MomentObjective
+from privclust.subspaces.moments._selection import deviations_in_all
 from privclust.subspaces.moments._sketch import MomentSketch
 from privclust.subspaces.moments._union import Union, even_ratio
 
@@ -57,6 +59,9 @@ class DecodedSubspaces:
     gap : float
         How much larger the cost of the next optimum is that was found; infinite where there was
         none. Noise may have put another optimum first where it is small.
+    evidence : ndarray of shape (k,)
+        Nats by which each subspace explains the sketch, for each number of it; at most those by
+        which all do. Rows without any subspaces have 1 to 1.6.
     is_even : bool
         Whether rows are taken to be spread evenly within their subspaces.
     misfit : float
@@ -70,6 +75,7 @@ class DecodedSubspaces:
     by_rows: np.ndarray
     cost: float
     gap: float
+    evidence: np.ndarray
     is_even: bool
     misfit: float = math.nan
 
@@ -172,6 +178,7 @@ def decode(
         _blocks_ordered(by_rows, order),
         float(costs[0]),
         float(costs[1] - costs[0]) if len(costs) > 1 else math.inf,
+        _evidence(sketch, union)[order],
         is_even,
         misfit,
     )
@@ -188,6 +195,22 @@ def misfit_message(decoded: DecodedSubspaces) -> str:
         "within them, so that errors may be larger than stated. More subspaces, another dimension, "
         "a public offset taken off, or a public rule that leaves out rows may help"
     )
+
+
+def _evidence(sketch, union):
+    """Return nats for each number of each subspace; means err by noise and by which rows."""
+    means, deviations = sketch.means(), deviations_in_all(sketch)
+    by_cluster, whole = np.zeros(len(union.amplitudes)), 0.0
+    for degree, values in means.items():
+        ratio = math.exp(union.log_ratios[degree]) if degree > 2 else 1.0
+        parts = np.stack([factor_features(factor, degree) for factor in union.factors])
+        parts *= ratio * union.amplitudes[:, None] / deviations[degree]
+        scaled = values / deviations[degree]
+        left = scaled - parts.sum(axis=0)
+        by_cluster += parts @ left + 0.5 * (parts**2).sum(axis=1)
+        whole += 0.5 * float(scaled @ scaled - left @ left)
+    _, d, q = union.bases.shape
+    return np.minimum(by_cluster, whole / len(by_cluster)) / (q * (d - q) + 1)
 
 
 def _descended(objective, starts):

@@ -71,7 +71,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     epsilon, delta : float
         Budget of all that is released; epsilon in nats, positive, delta in (0, 1).
     neighbours : {"replace_one", "add_remove"}
-        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken.
+        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken, up
+        to 2^26, the room of exact sums.
     last_round : {"auto"} or bool
         Whether there is a last round: where the sketch says that it pays, always or never.
     degree : int or None
@@ -180,7 +181,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         exact = MomentSketch.from_sums(HarmonicSums(X.shape[1], degree).add(X))
-        if self.last_round is False:
+        if self.last_round != _AUTO and not self.last_round:
             self.has_last_round_ = False
             (noise,) = self._noises(X.shape[1], degree, [1.0])
             self._promise([noise], source)
@@ -212,9 +213,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         decoded = self._decode(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
         self.has_last_round_ = False
-        if self.last_round is True or is_clear(decoded).all():
+        is_asked_for = self.last_round != _AUTO
+        if is_asked_for or is_clear(decoded).all():
             plan = plan_round(decoded, n_samples, relation, *budget, rng)
-            self.has_last_round_ = self.last_round is True or pays(plan, decoded)
+            self.has_last_round_ = is_asked_for or pays(plan, decoded)
         if self.has_last_round_:
             self._promise([first], source, plan.noise.statement(_ROUND, units="rows of norm 1"))
             return combined(decoded, plan, *released(X, decoded, plan, source), n_samples, rng)

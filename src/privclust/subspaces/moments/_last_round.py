@@ -28,7 +28,9 @@ and largest at g = 1; with both shorter at most :math:`4 r^2`, as f is 1 for bot
 Tangents of the sketch and of the round are combined by precision. Where the round is expected to
 tell less than the rest of the budget would in the sketch, the sketch gets it: two sketches of parts
 of a budget, weighed by them, are as good as one of all of it. That choice is made of the first
-sketch, which is private.
+sketch, which is private. Parts of the budget are fixed beforehand, and only what is measured with
+them is chosen by what came before: normal releases compose then as if nothing had been chosen (J.
+Dong, A. Roth and W. J. Su, "Gaussian differential privacy", 2022, on composition).
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ _BESIDE = tuple(float(s) for s in np.geomspace(1e-4, 0.8, 14))  # parts of squar
 _SCALES = 0.2, 2.0  # sums of f, in parts of what simulations expect
 _MOST_UNCLEAR = 0.25  # error of a subspace, in parts of that of random ones
 _LEAST_GAP = 2.0  # between the costs of the best optimum and the next
+_LEAST_EVIDENCE = 2.5  # nats a number; rows of any direction reach 1.6, and unions have 3 and more
 _N_UNIONS, _N_ROWS = 16, 1000  # of simulations
 
 
@@ -97,12 +100,14 @@ def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
 def is_clear(decoded: DecodedSubspaces) -> np.ndarray:
     """Return which subspaces noise has not hidden, (k,).
 
-    Those that are known to within a small part of a random one's distance; and none where another
-    union explains the sketch nearly as well, which noise may have put second.
+    Those that are known to within a small part of a random one's distance and explain more than
+    subspaces explain of rows of any direction; and none where another union explains the sketch
+    nearly as well, which noise may have put second.
     """
     _, d, q = decoded.subspaces.shape
     is_near = decoded.errors <= _MOST_UNCLEAR * random_distance(d, q)
-    return is_near & (decoded.gap >= _LEAST_GAP)
+    is_told = decoded.evidence >= _LEAST_EVIDENCE
+    return is_near & is_told & (decoded.gap >= _LEAST_GAP)
 
 
 def random_distance(n_features: int, dimension: int) -> float:

@@ -328,7 +328,8 @@ class MomentSketch:
     def averaged(self, other: MomentSketch, share: float) -> Self:
         """Return two releases of the same records, weighed by their shares of one budget.
 
-        `share` is that of `other`, and this one's the rest: the noise is that of the whole budget.
+        `share` is that of `other`, and this one's the rest: the noise is that of the whole budget,
+        and what it promises by itself is stated as that of one release.
         """
         weights = 1.0 - share, share
         noise = MomentNoise(math.hypot(weights[0] * self.noise.sigma, share * other.noise.sigma))
@@ -339,7 +340,12 @@ class MomentSketch:
         n_samples = self.n_samples
         if isinstance(n_samples, float):
             n_samples = weights[0] * n_samples + weights[1] * other.n_samples
-        return replace(self, moments=moments, n_samples=n_samples, noise=noise)
+        whole = self.guarantee
+        bound = sensitivity(self.n_features, self.degree, whole.relation)
+        measurement = Gaussian(bound, noise.sigma)
+        guarantee = statement(measurement, whole.delta, seeded=whole.seeded)
+        guarantee = replace(guarantee, caveats=whole.caveats)
+        return replace(self, moments=moments, n_samples=n_samples, noise=noise, guarantee=guarantee)
 
     @property
     def key(self) -> str:

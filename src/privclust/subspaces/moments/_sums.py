@@ -13,12 +13,12 @@ is off by at most :math:`\delta`, all :math:`d^2` together by :math:`d \delta` i
 product of two pairs p, p' is off by at most :math:`\delta (|p| + |p'|) + \delta^2`. Over the
 :math:`d^4` equal entries that sorted ones stand for, :math:`\sum p^2 \le 6 d^2`, as each is the
 product of two of four places, in 6 ways, and :math:`\sum u_i^2 u_j^2 = 1`: together
-:math:`2 \sqrt 6\, d \delta + d^2 \delta^2`. Likewise products of three are off by
-:math:`\delta (4 |p| + |q|) + \dots`, :math:`|q| \le |p'|`, over :math:`d^6` entries by
-:math:`5 \sqrt{15}\, d^2 \delta (1 + d \delta)`. What is taken off for traces is of lower degrees:
-:math:`E^j S` is at most :math:`d^{j/2}` times as long as S. The last rounding of the harmonic
-sums, down to whole multiples of 2^-36, moves the difference of two sums by less than one of these
-in each entry; :math:`2^{-30}` is more than all of them together.
+:math:`2 \sqrt 6\, d \delta + d^2 \delta^2`. Likewise
+products of three pairs p, p', q, of which p p' is rounded first, are off by :math:`\delta (|p p'| +
+|q p| + |q p'| + |q|) + \dots`, over :math:`d^6` entries by less than :math:`5 \sqrt{15}\, d^2
+\delta (1 + d \delta)`. What is taken off for traces is of lower degrees: :math:`E^j S` is at most
+:math:`d^{j/2}` times as long as S. The last rounding of the harmonic sums, down to whole multiples
+of 2^-36, moves the difference of two sums by less than one of these in each of :math:`d^l` entries.
 """
 
 from __future__ import annotations
@@ -201,8 +201,20 @@ def rounding_margin(n_features: int, weights: dict[int, float]) -> float:
             abs(coefficient) * d ** (j / 2) * off[degree - 2 * j]
             for j, coefficient in enumerate(coefficients)
         )
-        squares += weight / (squared_length(d, degree) if degree else 1.0) * whole**2
-    return math.sqrt(squares) + 2.0**-30
+        squares += _of_entry(d, degree, weight) * whole**2
+    return math.sqrt(squares) + last_rounding(d, weights)
+
+
+def last_rounding(n_features: int, weights: Mapping[int, float]) -> float:
+    """Bound what rounding harmonic sums down to whole multiples of 2^-36 adds to a difference."""
+    d = n_features
+    squares = sum(_of_entry(d, degree, weight) * d**degree for degree, weight in weights.items())
+    return 2.0**-MOMENT_BITS * math.sqrt(squares)
+
+
+def _of_entry(n_features, degree, weight):
+    """Return the squared weight in the features of each entry of harmonic moments."""
+    return weight / (squared_length(n_features, degree) if degree else 1.0)
 
 
 def _rounded(values):

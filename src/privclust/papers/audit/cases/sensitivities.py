@@ -174,7 +174,9 @@ class RowsBeside(SensitivityCase):
         bases = np.eye(4).reshape(4, 2, 2).transpose(1, 0, 2)
         union = Union(bases, np.ones((2, 2)), np.full(2, 0.25), {4: 0.0})
         errors = np.eye(8)
-        self._decoded = DecodedSubspaces(union, bases[::-1], errors, errors, 0.0, math.inf, True)
+        self._decoded = DecodedSubspaces(
+            union, bases[::-1], errors, errors, 0.0, math.inf, np.full(len(bases), math.inf), True
+        )
         self._weights = np.array([1.0] * 4 + [self._RADIUS / 2.0] * 2)
 
     def function(self, rows):
