@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.scale import SymmetricalLogTransform
 
 from privclust.core.config import load_yaml
 from privclust.papers.dpem import figures as dpem
@@ -79,8 +80,8 @@ def test_fig2_tells_where_each_method_meets_em(tmp_path):
     assert crossing["em"] == crossing["adaptive_cdp"] == 1000
     # gaps of 0.4 at 1000 and 0.05 at 8000; and of 1.0, 0.125, 0.0156
     assert crossing["cdp"] == pytest.approx(8000)
-    slope = np.log(8) / (0.125 - 1 / 64)
-    assert crossing["dp"] == pytest.approx(8000 * np.exp(slope * (0.125 - 0.05)))
+    high, near, low = SymmetricalLogTransform(10, 0.05, 1.0).transform([0.125, 0.05, 1 / 64])
+    assert crossing["dp"] == pytest.approx(8000 * 8 ** ((high - near) / (high - low)))
 
 
 def test_a_method_that_never_meets_em_has_no_crossing():

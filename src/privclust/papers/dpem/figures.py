@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -18,6 +19,7 @@ from privclust.report.drawing.style import MARKERS, Drawing, MethodStyle, Result
 _WIDTH = 9.5  # inches, of a table
 _MAX_NATS = 12.0  # below the best that a panel shows
 _NEAR_EM = 0.05  # nats below EM that count as having come near it
+_LINEAR_PART = 10.0 / 9.0  # of a symlog axis from 0 to its threshold, in decades, as Matplotlib's
 _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
 _NOMINAL = ["cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
 _EQUAL_PRIVACY = ["dp_sound", "zcdp", "joint", "adaptive"]
@@ -155,7 +157,7 @@ def _fits(figure: FigureBase, results: Results, trials: pd.DataFrame) -> None:
 def _with_crossings(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
     """Add the number of points from which a method stays within 0.05 nats of EM.
 
-    Interpolated in log N on the mean difference of the losses from the last point above.
+    Of the mean difference of the losses, from the last point above; see `_crossing`.
     """
     wide = trials.pivot_table(index="n_samples", columns="method", values="loss")
     crossings = {m: _crossing(wide[m] - wide["em"]) for m in wide.columns}
@@ -163,15 +165,21 @@ def _with_crossings(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _crossing(gap: pd.Series) -> float:
-    """Return N where a gap falls below the threshold for good; NaN if it never does."""
+    """Return N where a gap falls below the threshold for good; NaN if it never does.
+
+    Interpolated in log N and in the logarithm of the gap, which is linear below the threshold:
+    where the curves of a picture with such an axis cross it.
+    """
     far = np.flatnonzero(gap.to_numpy() > _NEAR_EM)
     if not len(far):
         return float(gap.index[0])
     last = far[-1]
     if last + 1 == len(gap):
         return float("nan")
-    (n0, n1), (g0, g1) = np.log(gap.index[last : last + 2]), gap.iloc[last : last + 2]
-    return float(np.exp(n0 + (n1 - n0) * (g0 - _NEAR_EM) / (g0 - g1)))
+    n0, n1 = np.log(gap.index[last : last + 2])
+    above, below = (gap.iloc[last : last + 2] / _NEAR_EM).to_numpy()
+    way = math.log10(above)
+    return float(np.exp(n0 + (n1 - n0) * way / (way + _LINEAR_PART * (1.0 - below))))
 
 
 def geometry(results: Results) -> Drawing:
@@ -191,7 +199,7 @@ def geometry(results: Results) -> Drawing:
                 crossing = {"geometry": kind, "method": method, "n_within_005": _crossing(gap)}
                 tables.append({**crossing, "label": label})
             axis.axhline(_NEAR_EM, color="#000000", linewidth=0.8)
-            axis.set_yscale("symlog", linthresh=0.05)
+            axis.set_yscale("symlog", linthresh=_NEAR_EM)
             axis.set(xscale="log", title=f"Gaussians {kind}", xlabel=_N_NAME)
         axes[0].set_ylabel("test log-likelihood below EM, nats")
         _legend_below(axes[0])
