@@ -361,6 +361,8 @@ def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
     metrics = ["loss", "lower_quartile", "upper_quartile", "mean_error", *spread, *_FLOORS]
     groups = trials.groupby(["method", "label", x], sort=False)
     table = groups[[name for name in metrics if name in trials]].mean()
+    if "worst" in trials:
+        table["worst_of_all"] = groups["worst"].max()
     return table.assign(n=groups.size()).reset_index()
 
 
