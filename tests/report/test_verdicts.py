@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from privclust.report.comparison import (
     PRINTED_COLUMNS,
@@ -9,7 +10,7 @@ from privclust.report.comparison import (
     mean_and_half,
     select,
 )
-from privclust.report.verdicts import judge
+from privclust.report.verdicts import _verdict_on_counts, judge
 
 HEAD = {"id": "c", "paper": "p", "target": "t", "where": "w", "claim": "says"}
 
@@ -76,6 +77,14 @@ def test_trials_that_cannot_tell_convict_nobody():
     assert verdict(LOWEST, one)["verdict"] == "too few trials"
 
 
+@pytest.mark.parametrize(("n", "most"), [(1, 0), (2, 0), (3, 1), (14, 1), (15, 2), (40, 3)])
+def test_what_chance_contradicts_where_nothing_holds_convicts_nobody(n, most):
+    """The probability of more is at most 5 %, of as many more than that."""
+    assert _verdict_on_counts(0, most, n) == "too few trials"
+    assert _verdict_on_counts(0, most + 1, n) == "not reproduced"
+    assert binom.sf(most, n, 0.025) <= 0.05 < binom.sf(most - 1, n, 0.025)
+
+
 def test_what_holds_at_chance_is_vacuous():
     chance = {"metric": "gain", "value": 0.02, "reason": "made up"}
     check = {**LOWEST, "chance": chance}
@@ -138,6 +147,17 @@ def test_a_number_that_agrees_as_those_of_others_do_is_partly_reproduced():
     assert rows["tolerance"][0].endswith("so do 1 of 2 numbers of other methods")
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, others[1]]))
     assert rows["verdict"].tolist() == ["reproduced", "not reproduced"]
+    equal = printed("10.1").assign(method="b")
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, equal]))
+    assert rows["verdict"][0] == "partly"
+
+
+def test_a_median_that_all_draws_share_agrees_with_little():
+    table = printed("0").assign(statistic="median")
+    zeros = trials({"a": 0.0})
+    zeros["e"]["error"] = 0.0
+    row = judge([{**HEAD, "check": {"kind": "printed"}}], zeros, table).iloc[0]
+    assert row["verdict"] == "partly"
 
 
 def test_a_few_of_the_papers_trials_judge_no_printed_number():

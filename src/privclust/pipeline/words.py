@@ -5,7 +5,7 @@ from __future__ import annotations
 OWN_CLAIM = "(own claim)"
 """Ends the labels of a user's own methods: captions speak of the privacy of the others."""
 
-CLAIMANTS = ("ours", "paper", "code")
+CLAIMANTS = ("ours", "paper", "code", "copy")
 """Who claims what the audit attacks; the metric ``claimant`` is the place here."""
 
 HOLDS = "holds"

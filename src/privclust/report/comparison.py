@@ -118,8 +118,8 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
     `printed` has `PRINTED_COLUMNS`: the value as text just as it is printed, in per cent, and the
     number of trials it was computed from. The result has these and: label, n (our trials), ours,
     its 95 % interval low to high, agrees (whether the printed number lies in the interval, widened
-    by half a unit of its last digit), others (how many of the different numbers that are printed
-    for other methods lie in it as well, which says how much the agreement means) of n_others,
+    by half a unit of its last digit), others (how many of the numbers that are printed for other
+    methods lie in it as well, which says how much the agreement means) of n_others,
     source. Without trials there is no number of ours.
     """
     rows = []
@@ -162,8 +162,8 @@ def _lies_in(value: str, low: float, high: float) -> bool:
 
 
 def _printed_for_others(printed: pd.DataFrame, entry: dict[str, Any]) -> list[str]:
-    """Return the numbers printed for other methods in the same place, but for equal ones."""
+    """Return the numbers printed for other methods in the same place."""
     same = [key for key in _KEYS if key != "method"]
     rows = printed[(printed[same] == [entry[key] for key in same]).all(axis=1)]
     values = rows.loc[rows["method"] != entry["method"], "value"].astype(str)
-    return [v for v in values if v != "nan" and float(v) != float(entry["value"])]
+    return [value for value in values if value != "nan"]

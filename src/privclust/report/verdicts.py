@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
+from scipy.stats import binom
 
 from privclust.pipeline.words import is_substitute
 from privclust.report.checks import FAILS, HOLDS, KINDS, TOLERANCES, at_chance
@@ -30,15 +31,16 @@ MEANINGS = {
     ),
     PARTLY: (
         "Some comparisons hold, and at least as many as are contradicted; or a printed number "
-        "agrees, but as other methods' numbers do, or with only a part of the paper's trials."
+        "agrees, but as other methods' numbers do, or with only a part of the paper's trials, or "
+        "where all draws of ours give one value."
     ),
     NOT_REPRODUCED: (
         "More comparisons are contradicted than hold; or a printed number lies outside the 95 % "
         "interval of ours."
     ),
     TOO_FEW: (
-        "The trials cannot tell: no comparison holds and none is contradicted; or a printed number "
-        f"has fewer than {FEWEST} of its trials."
+        "The trials cannot tell: no comparison holds, and no more are contradicted than by chance "
+        f"alone; or a printed number has fewer than {FEWEST} of its trials."
     ),
     VACUOUS: "It holds, but no method that is compared does better than chance.",
     NOT_COMPARABLE: (
@@ -49,6 +51,7 @@ MEANINGS = {
 """The verdicts, and what each means."""
 
 VERDICTS = tuple(MEANINGS)
+_BY_CHANCE = 0.025  # of ties, that one side of an interval has contradicted
 PAPERS, OURS, CODE = "paper", "ours", "code"
 WHOSE = {
     PAPERS: "what the paper says",
@@ -132,7 +135,8 @@ def _verdict_on_number(entry: Mapping[str, Any]) -> str:
         return TOO_FEW
     if not entry["agrees"]:
         return NOT_REPRODUCED
-    return REPRODUCED if is_whole and not entry["others"] else PARTLY
+    says_more = entry["high"] > entry["low"] and not entry["others"]  # one value covers nothing
+    return REPRODUCED if is_whole and says_more else PARTLY
 
 
 def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> dict[str, str]:
@@ -153,7 +157,7 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
     counts = f"{held} of {len(results)} comparisons hold, {failed} are contradicted; "
     tolerance = TOLERANCES[check["kind"]].format(**check)
     if len(results) > 1 and "interval" in tolerance:
-        by_chance = f"{0.025 * len(results):.2g} of {len(results)}"
+        by_chance = f"{_BY_CHANCE * len(results):.2g} of {len(results)}"
         tolerance += f"; were all ties, {by_chance} would seem to hold, and as many contradicted"
     return {
         "verdict": verdict,
@@ -164,9 +168,12 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
 
 
 def _verdict_on_counts(held: int, failed: int, n: int) -> str:
-    """Return the verdict on so many comparisons, the rest of which is open."""
+    """Return the verdict on so many comparisons, the rest of which is open.
+
+    Where none holds, so many seem contradicted by chance alone, were all ties, in one of 20 cases.
+    """
     if held == n:
         return REPRODUCED
-    if not held and not failed:
+    if not held and failed <= binom.ppf(0.95, n, _BY_CHANCE):
         return TOO_FEW
     return PARTLY if held >= failed else NOT_REPRODUCED

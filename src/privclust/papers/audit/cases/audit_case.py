@@ -17,8 +17,9 @@ class Claim:
 
     Attributes
     ----------
-    claimant : {"ours", "paper", "code"}
-        Whose claim it is: the project's, the paper's as printed, or its authors' released code's.
+    claimant : {"ours", "paper", "code", "copy"}
+        Whose claim it is: the project's, the paper's as printed, its authors' released code's, or
+        that of our copy of the text, which is garbled there.
     is_sound : bool
         Whether the claim is right by all that is known, so that a conviction would be a surprise.
     """

@@ -103,7 +103,8 @@ class ScrambledSketch(AuditCase):
     data, neighbour = np.array([[math.pi / 4.0]]), np.array([[5.0 * math.pi / 4.0]])
 
     def __init__(self, sigma_xi: str = "printed") -> None:
-        self.claimed_by(sigma_xi == "sound")
+        self.is_sound = sigma_xi == "sound"
+        self.claimant = "paper" if self.is_sound else "copy"
         self._frequencies, self._measured = np.array([[1.0, 1.0, 1.0, 1.0]]), 1
         m, r = 4, self._measured
         rule = {"printed": printed_sigma_xi, "sound": sound_sigma_xi}[sigma_xi]

@@ -233,16 +233,24 @@ class MomentRelease(AuditCase):
 
 
 class WholeMoments(AuditCase):
-    """`MomentSubspaceClustering` end to end: a line that follows from both its releases."""
+    """`MomentSubspaceClustering` end to end: a line that follows from both its releases.
+
+    With ``last_round="auto"`` the second release of one record is another sketch.
+    """
 
     delta = 0.01
     draws, least_draws = 2_000, 150
     data, neighbour = _AXES[:1], _AXES[1:]
     statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
+    def __init__(self, last_round: str | bool = True, neighbours: str = "replace_one") -> None:
+        self._how = {"last_round": last_round, "neighbours": neighbours}
+        if neighbours == "add_remove":
+            self.neighbour = _AXES[:0]
+
     def __call__(self, data, rng):
         """Return the line."""
-        model = MomentSubspaceClustering(1, **self.budget, last_round=True, random_state=rng)
+        model = MomentSubspaceClustering(1, **self.budget, **self._how, random_state=rng)
         return model.fit(data).subspaces_.ravel()
 
 
