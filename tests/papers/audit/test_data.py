@@ -91,7 +91,7 @@ def test_a_case_gives_outputs_that_its_attack_understands(name):
         assert attack is None or np.isfinite([attack(one) for one in outputs]).all()
     assert isinstance(case, AuditCase)
     assert case.__doc__
-    assert case.claimant in ("ours", "paper", "code")
+    assert case.claimant in audits.CLAIMANTS
     assert case.epsilon > 0
     assert 0 <= case.delta < 1
     assert 16 <= case.least_draws <= case.draws
