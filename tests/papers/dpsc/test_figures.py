@@ -149,7 +149,12 @@ def frontier(epsilons, n_trials):
 
     def values(method, point, trial):
         stated = 0.1 if method == "moments" else np.nan
-        return {"distance": 0.1 * point["n_features"], "stated": stated, "last_round": stated}
+        return {
+            "distance": 0.1 * point["n_features"],
+            "relative_distance": 0.5,
+            "stated": stated,
+            "last_round": stated,
+        }
 
     points = [
         {**SIZES["dpsc_d5"], "n_features": d, "noise": 0.01, "epsilon": e}
