@@ -23,6 +23,7 @@ from privclust.core.validation import (
     check_parameters,
 )
 from privclust.kmeans._cluster_count import MOST_CLUSTERS, count_clusters
+from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._fit_budget import PILOT_SHARE, FitBudget
 from privclust.kmeans._fit_sizes import (
@@ -68,6 +69,7 @@ from privclust.privacy.sensitivity import check_neighbours
 
 _VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
 _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.3, 0.45  # of the budget
+_FEW_NUMBERS = 1000  # of clusters with covariances, that are found beside a round
 _AUTO = "auto"
 
 
@@ -418,7 +420,7 @@ class CompressiveKMeans(
             bounds=bounds,
             method=self.decoder,
             spread=self.spread,
-            covariances=not self._round_share,  # a round finds the rows' own means
+            covariances=self._has_covariances(X.shape[1]),
             moments=self._data_moments,
             random_state=self._rng,
         )
@@ -434,6 +436,12 @@ class CompressiveKMeans(
         self.labels_ = nearest_center(X, self.cluster_centers_)
         self._check_noise(decoded)
         return self
+
+    def _has_covariances(self, n_features):
+        """Return whether clusters may have covariances: a round mends much, and they cost time."""
+        if not self._round_share:
+            return True
+        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= _FEW_NUMBERS
 
     def _after_rounds(self, X, rows, decoded):
         """Take the last rounds, and return which clusters are clear after them as well."""
