@@ -239,7 +239,7 @@ class WholeMoments(AuditCase):
     """
 
     delta = 0.01
-    draws, least_draws = 2_000, 150
+    draws, least_draws = 600, 60  # a fit of one row takes a quarter of a second
     data, neighbour = _AXES[:1], _AXES[1:]
     statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
