@@ -111,7 +111,7 @@ def test_the_chooser_leaves_out_what_is_not_private():
                 params = (methods[method] or {}).get("params") or {}
                 assert params.get("variant", "sound") == "sound", method
                 assert params.get("accounting", "pld") != "cdp", method
-                starts = ("random", "uniform", "separated", "sulq")
+                starts = ("random", "uniform", "separated", "sulq", "moments")
                 assert params.get("init", "random") in starts, method
                 assert params.get("neighbours") != "attribute", method
                 seen += 1
