@@ -57,9 +57,13 @@ def measured():
     densities = {"adaptive", "joint", "zcdp", "em"}
     subspaces = {"sulq_10", "sulq_50", "sulq_10_mod", "sulq_50_mod", "sa_ssc_sound"}
     subspaces |= {"sulq_restarts", "kplanes", "kplanes_ssc", "lrr", "tsc", "ssc"}
+    subspaces |= {"moments", "sulq_moments"}
+    frontier = {"moments", "sulq_10", "sulq_50", "sulq_averaged", "sulq_restarts", "sa_ssc_sound"}
+    frontier |= {"sulq_restarts_averaged", "sulq_10_classical", "sulq_10_mod"}
     relative = "relative_distance.mean"
     fig2 = table("dpsc/dpsc_fig2", relative, subspaces, N=0, d=0, k=0, **swept)
     starts = table("dpsc/dpsc_starts", relative, subspaces, N=0, d=0, k=0, **swept)
+    of_rows = {"N": "n_samples", "d": "n_features"}
     shapes = {
         "dpsc_d5": (5000, 5, 3),
         "dpsc_d10": (1000, 10, 3),
@@ -106,15 +110,8 @@ def measured():
         "subspaces": pd.concat(
             [
                 by_shape,
-                table(
-                    "dpsc/dpsc_scaling",
-                    "mean",
-                    subspaces - {"kplanes"},
-                    N=1000,
-                    d="n_features",
-                    k=3,
-                    **swept,
-                ),
+                table("dpsc/dpsc_frontier", relative, frontier, k=3, **of_rows, **swept),
+                table("dpsc/dpsc_scaling", "mean", subspaces, k=3, **of_rows, **swept),
             ]
         ),
         "segmentation": motions,
@@ -244,7 +241,7 @@ def test_it_names_the_winner_and_links_to_its_page_and_the_result(browser, site)
 
 
 def test_what_is_far_is_flagged_and_what_is_out_of_reach_is_said(browser):
-    ask(browser, "subspaces", "approximate", (30_000, 5, 3, 1.0))
+    ask(browser, "subspaces", "approximate", (600_000, 5, 3, 1.0))
     assert "6 times, extrapolated" in answer(browser)
     ask(browser, "kmeans", "approximate", (600_000, 10, 10, 1.0))
     assert answer(browser).startswith("No result reaches your settings (n).")
