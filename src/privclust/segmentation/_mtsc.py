@@ -116,7 +116,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         self.objective_history_ = run.objective
         self.noise_history_ = run.noise_variances
         self.weight_penalty_history_ = run.weight_penalties
-        self.n_iter_ = run.objective.size
+        self.n_iter_, self.converged_ = run.objective.size, run.converged
         if not run.converged:
             warnings.warn(
                 f"iterations still lowered the objective by more than tol={self.tol:g} per "
@@ -192,6 +192,8 @@ class SBL(_EvidenceClusterer):
         Objective at ten times `tol` of each run: from equal variances, from SSC, the restarts.
     n_iter_ : int
         Iterations of the run that was kept.
+    converged_ : bool
+        Whether its last iterations lowered the objective by at most `tol`.
 
     Warns
     -----
@@ -265,6 +267,7 @@ class MTSC(_EvidenceClusterer):
     variances_, task_weights_, effective_tasks_
         Lambda, W and ``1 / mean_j ||w_j||^2``; see `SBL`.
     objective_history_, noise_history_, weight_penalty_history_, restart_objectives_, n_iter_
+    converged_
         See `SBL`.
 
     Warns

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.config import ConfigError
 from privclust.datasets.hopkins155 import make_sequences, pack
@@ -78,6 +79,24 @@ def test_fits_keep_labels_and_coefficients_where_there_are_any():
     metrics = evaluation.evaluate_segmentation(data, bare)
     assert np.isnan(metrics["l2_error"])
     assert metrics["segmentation_error"] == 0.5
+
+
+def test_fits_say_where_their_descent_ended():
+    point = {"ambient_dimension": 26, "dimension": 3, "n_subspaces": 2, "n_per_subspace": 8}
+    data = segmentation.random_subspace_trial(point, 0, streams(point), None)
+    short = {"max_iter": 40, "n_annealing": 30, "n_restarts": 1, "tol": 0.0}
+    with pytest.warns(ConvergenceWarning):
+        stopped = segmentation.fit_segmentation(MTSC, short, data, streams(point))
+    metrics = evaluation.evaluate_segmentation(data, stopped)
+    assert metrics["n_iter"] == 40
+    assert metrics["converged"] == 0.0
+    assert metrics["best_run"] in (0.0, 1.0)
+    longer = segmentation.fit_segmentation(MTSC, {"n_restarts": 0}, data, streams(point))
+    ended = evaluation.evaluate_segmentation(data, longer)
+    assert ended["converged"] == 1.0
+    assert ended["best_run"] == 0.0
+    Z = segmentation.fit_segmentation(SSC, {"alpha": None}, data, streams(point))
+    assert np.isnan(evaluation.evaluate_segmentation(data, Z)["objective"])
 
 
 def test_transforms_are_applied_in_order():

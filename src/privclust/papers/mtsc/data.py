@@ -81,7 +81,8 @@ def fit_segmentation(
 
     Returns ``labels``; and, where the estimator has them, ``coefficients`` (Z, single precision),
     ``labels_unit_columns``, of the affinity (3) whose columns of Z had norm 1 before, and
-    ``n_estimated``, the number of clusters by the eigengap of (3).
+    ``n_estimated``, the number of clusters by the eigengap of (3); of a descent of (16) where it
+    ended (`descent_end`).
     """
     random_state = random_state_for(estimator, streams.get("init"))
     offered = {"n_clusters": data.n_clusters, "random_state": random_state}
@@ -96,7 +97,23 @@ def fit_segmentation(
         most = min(_MOST_CLUSTERS, len(Z) // 2)
         outputs["n_estimated"] = np.int64(estimate_n_clusters(magnitudes + magnitudes.T, most))
         outputs["coefficients"] = Z.astype(np.float32)
-    return outputs
+    return outputs | descent_end(model)
+
+
+def descent_end(model: Any) -> dict[str, np.ndarray]:
+    """Return where a fit's descent of (16) ended; nothing for other methods.
+
+    ``objective`` is (16) per coefficient, ``n_iter`` and ``converged`` are the estimator's, and
+    ``best_run`` is the place of the run that was kept: the starts in their order, then restarts.
+    """
+    if not hasattr(model, "objective_history_"):
+        return {}
+    return {
+        "objective": np.float64(model.objective_history_[-1] / model.coefficients_.size),
+        "n_iter": np.int64(model.n_iter_),
+        "converged": np.bool_(model.converged_),
+        "best_run": np.int64(np.argmin(model.restart_objectives_)),
+    }
 
 
 def unit_column_affinity(Z: np.ndarray) -> np.ndarray:

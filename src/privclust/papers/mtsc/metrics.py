@@ -14,6 +14,7 @@ _OF_COEFFICIENTS = (
     *("l2_error", "l1_error", "segmentation_error_unit_columns", "wrong_number"),
     *("connectivity", "effective_entries"),
 )
+_OF_DESCENTS = ("objective", "n_iter", "converged", "best_run")
 
 
 def evaluate_segmentation(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -21,9 +22,11 @@ def evaluate_segmentation(data: TrialData, outputs: Mapping[str, np.ndarray]) ->
 
     ``segmentation_error_unit_columns`` is that of columns of norm 1, ``wrong_number`` 1 where the
     eigengap does not find the true number of clusters, ``connectivity`` as in `connectivity`, and
-    ``effective_entries`` the mean participation ratio of columns, which counts their entries.
+    ``effective_entries`` the mean participation ratio of columns, which counts their entries. Of a
+    descent also what `privclust.papers.mtsc.data.descent_end` keeps.
     """
     metrics = {"segmentation_error": segmentation_error(data.y, outputs["labels"])}
+    metrics |= {name: float(outputs.get(name, np.nan)) for name in _OF_DESCENTS}
     Z = outputs.get("coefficients")
     if Z is None:
         return metrics | dict.fromkeys(_OF_COEFFICIENTS, np.nan)
