@@ -178,3 +178,29 @@ def test_saved_files_have_the_same_bytes_twice(synthetic, tmp_path):
     for suffix in ("svg", "png", "csv"):
         first = (tmp_path / f"first.{suffix}").read_bytes()
         assert first == (tmp_path / f"second.{suffix}").read_bytes()
+
+
+def test_numbers_of_figure_2_are_set_beside_those_of_ssc_on_the_same_sequences(motions):
+    trials = motions.trials["e"]
+    rng = np.random.default_rng(2)
+    more = {name: rng.random(len(trials)) for name in ("off_block_energy", "connectivity")}
+    rows = np.where(trials["method"] == "mtsc", 0.25, 1.0)
+    trials = trials.assign(active_rows=rows, **more)
+    results = dataclasses.replace(motions, target="mtsc_blocks", trials={"e": trials})
+    table = mtsc.blocks(results).table.set_index(["metric", "n_motions", "label"])
+    assert table.loc[("active_rows", 2, "MTSC"), "from_ssc"] == pytest.approx(-0.75)
+    assert table.loc[("active_rows", 3, "MTSC"), "n_below_ssc"] == 12
+    assert np.isnan(table.loc[("active_rows", 2, "SSC"), "from_ssc"])
+    wide = trials[trials["n_motions"] == 3].pivot(index="trial", columns="method")["connectivity"]
+    expected = (wide["mine"] - wide["ssc"]).mean()
+    assert table.loc[("connectivity", 3, "Mine"), "from_ssc"] == pytest.approx(expected)
+
+
+def test_ends_of_descents_are_those_of_methods_that_descend(motions):
+    trials = motions.trials["e"]
+    own = {name: np.where(trials["method"] == "mtsc", 1.0, np.nan) for name in mtsc._OF_DESCENTS}
+    results = dataclasses.replace(motions, trials={"e": trials.assign(**own)})
+    table = mtsc.descents(results).table
+    assert set(table["label"]) == {"MTSC"}
+    assert "from_ssc" not in table
+    assert (table["mean"] == 1.0).all()

@@ -34,6 +34,17 @@ _AFFINITIES = (
     (0.12, "segmentation_error", "eq. (3)", "vermillion"),
     (-0.12, "segmentation_error_unit_columns", "columns of Z of norm 1 before", "blue"),
 )
+_OF_BLOCKS = {
+    "active_rows": "active rows of a block / its points",
+    "off_block_energy": "energy off the blocks / all",
+    "connectivity": "connectivity within a motion",
+}
+_OF_DESCENTS = {
+    "objective": "objective (16) per coefficient",
+    "n_iter": "iterations",
+    "converged": "part of fits that converged",
+    "best_run": "part of fits kept from SSC's start",
+}
 
 
 def fig1(results: Results) -> Drawing:
@@ -121,6 +132,42 @@ def printed_table(results: Results) -> Drawing:
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=2)
     return Drawing(figure, table)
+
+
+def blocks(results: Results) -> Drawing:
+    """What Figure 2 shows of one sequence, as means over all, and how far each is from SSC's."""
+    return _over_sequences(results, _OF_BLOCKS)
+
+
+def descents(results: Results) -> Drawing:
+    """Where the descents of (16) ended, as means over all sequences."""
+    return _over_sequences(results, _OF_DESCENTS)
+
+
+def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
+    """Draw means of metrics over sequences of two and of three motions, a panel a metric."""
+    (trials,) = results.trials.values()
+    trials = trials.dropna(subset=list(metrics))
+    order = _labels(results, trials)
+    places = np.arange(len(order))[::-1]
+    tables = []
+    with canvas(2.9 * len(metrics) + 0.6, 0.28 * len(order) + 1.5, results.trials) as figure:
+        axes = figure.subplots(1, len(metrics), sharey=True)
+        for axis, (metric, name) in zip(axes, metrics.items(), strict=True):
+            for shift, n_motions, color in ((0.12, 2, "blue"), (-0.12, 3, "vermillion")):
+                part = trials[trials["n_motions"] == n_motions]
+                means = _means(part, metric, 1.0).loc[order]
+                facts = {"metric": metric, "n_motions": n_motions}
+                tables.append(_beside_ssc(means, part, metric).reset_index().assign(**facts))
+                label = f"{n_motions} motions ({part['trial'].nunique()} sequences)"
+                look = {"color": COLOURS[color], "label": label}
+                _interval(axis, means, "mean", places + shift, **look)
+            axis.set_yticks(places, order)
+            axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
+            axis.set_xlabel(f"{name}\n(mean, 95 %)")
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
 def settings(results: Results) -> Drawing:
@@ -213,9 +260,7 @@ def _more_than_top(table: pd.DataFrame, trials: Mapping[str, pd.DataFrame]) -> p
             rows.append({})
             continue
         more = 100.0 * (wide[entry["method"]] - wide[_TOP_METHOD]).dropna()
-        firsts = part.drop_duplicates("trial").set_index("trial")
-        scenes = firsts[SCENE].loc[more.index] if SCENE in firsts else None
-        low, high = interval(more.to_numpy(), "mean", scenes)
+        low, high = _by_scene(more, part)
         same = (table["method"] == _TOP_METHOD) & (table["statistic"] == "mean")
         top = table.loc[same & (table["select"] == entry["select"]), "printed"]
         printed = entry["printed"] - (top.iloc[0] if len(top) else np.nan)
@@ -225,11 +270,31 @@ def _more_than_top(table: pd.DataFrame, trials: Mapping[str, pd.DataFrame]) -> p
     return pd.DataFrame(rows, columns=columns, index=table.index).rename(columns=names)
 
 
-def _means(trials: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return each label's mean in per cent with its interval."""
+def _beside_ssc(means: pd.DataFrame, trials: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Add each label's mean difference from SSC on the same sequences, where SSC has the metric."""
+    wide = trials.pivot_table(index="trial", columns="label", values=metric)
+    if "SSC" not in wide:
+        return means
+    rows = {}
+    for label in wide.columns.difference(["SSC"]):
+        more = (wide[label] - wide["SSC"]).dropna()
+        rows[label] = (more.mean(), *_by_scene(more, trials), int((more < 0.0).sum()))
+    columns = ["from_ssc", "from_ssc_low", "from_ssc_high", "n_below_ssc"]
+    return means.join(pd.DataFrame.from_dict(rows, orient="index", columns=columns))
+
+
+def _by_scene(differences: pd.Series, trials: pd.DataFrame) -> tuple[float, float]:
+    """95 % interval of a mean of differences by trial, those of one scene counted as one."""
+    firsts = trials.drop_duplicates("trial").set_index("trial")
+    scenes = firsts[SCENE].loc[differences.index] if SCENE in firsts else None
+    return interval(differences.to_numpy(), "mean", scenes)
+
+
+def _means(trials: pd.DataFrame, metric: str, unit: float = 100.0) -> pd.DataFrame:
+    """Return each label's mean with its interval, in per cent unless another unit is given."""
     rows = []
     for label, part in trials.groupby("label", sort=False):
-        values = 100.0 * part[metric].to_numpy()
+        values = unit * part[metric].to_numpy()
         low, high = interval(values, "mean", part.get(SCENE))
         rows.append((label, len(values), values.mean(), low, high))
     return pd.DataFrame(rows, columns=["label", "n", "mean", "low", "high"]).set_index("label")
