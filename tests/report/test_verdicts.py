@@ -453,3 +453,56 @@ def test_differences_within_their_error_are_left_open(check, mean):
     row = verdict(check, {"e": table})
     assert "0 of 1 comparisons hold, 0 are contradicted" in row["decided_by"]
     assert "+- 0.0151" in row["decided_by"]
+
+
+def margins_of(values, printed_values=("5.0", "3.0"), n_printed=40, scenes=None):
+    """Judge the printed margin of b over a; each method's values in a dict."""
+    names = ("b", "a")
+    rows = [
+        printed(value, n=n_printed).assign(method=name)
+        for name, value in zip(names, printed_values, strict=True)
+    ]
+    table = pd.concat(
+        pd.DataFrame({"method": name, "label": name.upper(), "trial": np.arange(len(part)),
+                      "source": "data", "error": part})
+        for name, part in values.items()
+    )  # fmt: skip
+    if scenes is not None:
+        table["scene"] = np.tile(scenes, len(values))
+    printed_rows = pd.concat(rows, ignore_index=True).assign(metric="error")
+    claim = {**HEAD, "check": {"kind": "printed_margins", "method": "a"}}
+    (row,) = judge([claim], {"e": table}, printed_rows).to_dict("records")
+    return row
+
+
+def test_a_printed_margin_is_judged_by_differences_on_the_same_trials():
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal(40)  # far wider than the difference, and the same for both
+    noise = 0.01 * rng.standard_normal(40)
+    holds = margins_of({"a": common, "b": common + noise - noise.mean() + 0.02})
+    assert holds["verdict"] == "reproduced"
+    assert holds["claim"].endswith("2.00")
+    other = margins_of({"a": common, "b": common + noise - noise.mean() + 0.10})
+    assert other["verdict"] == "not reproduced"
+    wide = rng.standard_normal(40)
+    assert (
+        margins_of({"a": common, "b": common + wide})["verdict"] == "partly"
+    )  # so would none at all
+    part = margins_of({"a": common, "b": common + noise - noise.mean() + 0.02}, n_printed=155)
+    assert part["verdict"] == "partly"
+
+
+def test_a_printed_margin_counts_trials_of_a_scene_as_one():
+    base = np.zeros(40)
+    more = 0.02 + np.repeat([0.05, -0.05, 0.05, -0.05], 10)
+    assert margins_of({"a": base, "b": more})["verdict"] == "reproduced"
+    assert (
+        margins_of({"a": base, "b": more}, scenes=np.repeat(np.arange(4), 10))["verdict"]
+        == "partly"
+    )
+
+
+def test_a_printed_margin_without_both_methods_is_not_run():
+    assert margins_of({"b": np.zeros(40)})["verdict"] == "not run"
+    few = margins_of({"a": np.zeros(6), "b": 0.02 + np.zeros(6)})
+    assert few["verdict"] == "too few trials"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -155,10 +155,56 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
     return pd.DataFrame(rows).reindex(columns=[*PRINTED_COLUMNS, "printed", *columns])
 
 
+def compare_margins(
+    printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame], method: str
+) -> pd.DataFrame:
+    """Put ours beside by how much each printed mean lies above that of one method.
+
+    The result has the index of `printed` and: label, source, n; printed_margin and its rounding;
+    margin, the mean difference on the same trials, with its 95 % interval low to high, those of a
+    scene counted as one draw. Where the two are not to be had, or of no mean, there is no number.
+    """
+    rows = []
+    for entry in printed.to_dict("records"):
+        part = trials.get(entry["experiment"])
+        tops = printed[printed["method"] == method]
+        same = [key for key in _KEYS if key != "method"]
+        top = tops[(tops[same] == [entry[key] for key in same]).all(axis=1)]
+        is_margin = entry["statistic"] == "mean" and entry["method"] != method and len(top)
+        if not is_margin or part is None or not {entry["method"], method} <= set(part["method"]):
+            rows.append({})
+            continue
+        part = select(part, entry["select"])
+        wide = part.pivot_table(index="trial", columns="method", values=entry["metric"])
+        more = 100.0 * (wide[entry["method"]] - wide[method]).dropna()
+        scenes = part.drop_duplicates("trial").set_index("trial").get(SCENE)
+        low, high = interval(more, "mean", None if scenes is None else scenes.loc[more.index])
+        values = [str(entry["value"]), str(top["value"].iloc[0])]
+        of_method = part[part["method"] == entry["method"]]
+        rows.append(
+            {
+                "label": of_method["label"].iloc[0],
+                "source": of_method["source"].iloc[0],
+                "n": len(more),
+                "printed_margin": float(values[0]) - float(values[1]),
+                "rounding": sum(map(_rounding, values)),
+                "margin": more.mean(),
+                "low": low,
+                "high": high,
+            }
+        )
+    columns = ["label", "source", "n", "printed_margin", "rounding", "margin", "low", "high"]
+    return pd.DataFrame(rows, index=printed.index).reindex(columns=columns)
+
+
 def _lies_in(value: str, low: float, high: float) -> bool:
     """Return whether a printed number may, before it was rounded, have been in an interval."""
-    rounding = 0.5 * 10.0 ** -decimals(value)
-    return low - rounding <= float(value) <= high + rounding
+    return low - _rounding(value) <= float(value) <= high + _rounding(value)
+
+
+def _rounding(value: str) -> float:
+    """Half a unit of the last digit of a printed number."""
+    return 0.5 * 10.0 ** -decimals(value)
 
 
 def _printed_for_others(printed: pd.DataFrame, entry: dict[str, Any]) -> list[str]:

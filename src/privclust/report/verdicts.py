@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from privclust.pipeline.words import is_substitute
 from privclust.report.checks import FAILS, HOLDS, KINDS, TOLERANCES, at_chance
-from privclust.report.comparison import FEWEST, compare, select
+from privclust.report.comparison import FEWEST, compare, compare_margins, select
 
 REPRODUCED = "reproduced"
 PARTLY = "partly"
@@ -27,12 +27,13 @@ NOT_RUN = "not run"
 MEANINGS = {
     REPRODUCED: (
         "Every comparison that the claim makes holds in our results; or a printed number agrees, "
-        "and the numbers printed for other methods do not."
+        "and the numbers printed for other methods do not; or a printed margin does, and none at "
+        "all does not."
     ),
     PARTLY: (
         "Some comparisons hold, and at least as many as are contradicted; or a printed number "
-        "agrees, but as other methods' numbers do, or with only a part of the paper's trials, or "
-        "where all draws of ours give one value."
+        "agrees, but as other methods' numbers do (a margin: as none at all does), or with only a "
+        "part of the paper's trials, or where all draws of ours give one value."
     ),
     NOT_REPRODUCED: (
         "More comparisons are contradicted than hold; or a printed number lies outside the 95 % "
@@ -90,6 +91,9 @@ def judge(
         if check["kind"] == "printed":
             rows.extend(_judge_printed(head, printed, trials))
             continue
+        if check["kind"] == "printed_margins":
+            rows.extend(_judge_margins(head, check["method"], printed, trials))
+            continue
         table = trials.get(check["experiment"])
         if table is not None and "select" in check:
             table = select(table, check["select"])
@@ -122,6 +126,53 @@ def _judge_printed(
         row["verdict"] = _verdict_on_number(entry)
         rows.append(row)
     return rows
+
+
+def _judge_margins(
+    head: Mapping[str, str],
+    method: str,
+    printed: pd.DataFrame,
+    trials: Mapping[str, pd.DataFrame],
+) -> list[dict[str, str]]:
+    """Judge by how much each printed mean of a target lies above a method's, each on its own."""
+    entries = printed[printed["target"] == head["target"]]
+    margins = compare_margins(entries, trials, method)
+    rows = []
+    for place, entry in entries[entries["statistic"] == "mean"].iterrows():
+        if entry["method"] == method:
+            continue
+        margin = margins.loc[place]
+        name = entry["method"] if pd.isna(margin["label"]) else margin["label"]
+        where = entry["select"].replace("_", " ")
+        row = {
+            **head,
+            "id": f"{head['id']}/{entry['method']}/{entry['select']}",
+            "claim": f"{head['claim']}: {name}, {where}",
+            "verdict": _verdict_on_margin(margin, int(entry["trials"])),
+            "decided_by": "",
+            "tolerance": "",
+            "data": "" if pd.isna(margin["source"]) else margin["source"],
+        }
+        if margin["n"] > 1:
+            row["claim"] += f": {margin['printed_margin']:.2f}"
+            row["decided_by"] = f"ours {margin['margin']:.3g} on the same {margin['n']:.0f}"
+            row["tolerance"] = f"{margin['low']:.3g} to {margin['high']:.3g} (95 % of ours, paired)"
+        rows.append(row)
+    return rows
+
+
+def _verdict_on_margin(margin: Mapping[str, Any], n_printed: int) -> str:
+    """Return the verdict on a printed margin; one that agrees as none at all does is "partly"."""
+    if not margin["n"] > 0:
+        return NOT_RUN
+    if is_substitute(margin["source"]):
+        return NOT_COMPARABLE
+    if margin["n"] < 2 or (margin["n"] < FEWEST and margin["n"] < n_printed):
+        return TOO_FEW
+    low, high = margin["low"] - margin["rounding"], margin["high"] + margin["rounding"]
+    if not low <= margin["printed_margin"] <= high:
+        return NOT_REPRODUCED
+    return PARTLY if low <= 0.0 <= high or margin["n"] < n_printed else REPRODUCED
 
 
 def _verdict_on_number(entry: Mapping[str, Any]) -> str:

@@ -9,7 +9,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
-from privclust.report.comparison import SCENE, compare, half_width, interval, select
+from privclust.report.comparison import (
+    SCENE,
+    compare,
+    compare_margins,
+    half_width,
+    interval,
+    select,
+)
 from privclust.report.drawing.style import COLOURS, Drawing, MethodStyle, Results, canvas
 
 _TOP_METHOD = "mtsc"  # the method whose curve lies above the others
@@ -34,6 +41,12 @@ _AFFINITIES = (
     (0.12, "segmentation_error", "eq. (3)", "vermillion"),
     (-0.12, "segmentation_error_unit_columns", "columns of Z of norm 1 before", "blue"),
 )
+_MARGINS = {
+    "printed_margin": "printed_more",
+    "margin": "more_than_mtsc",
+    "low": "more_low",
+    "high": "more_high",
+}  # by how much a mean lies above MTSC's: names in the tables
 _OF_BLOCKS = {
     "active_rows": "active rows of a block / its points",
     "off_block_energy": "energy off the blocks / all",
@@ -118,7 +131,8 @@ def printed_table(results: Results) -> Drawing:
     held_out = {name: t[t["split"] == "report"] for name, t in results.trials.items()}
     report = compare(printed, held_out)
     table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
-    table = pd.concat([table, _more_than_top(table, results.trials)], axis=1)
+    margins = compare_margins(printed, results.trials, _TOP_METHOD)
+    table = table.join(margins[list(_MARGINS)].rename(columns=_MARGINS))
     panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
     order = _labels(results, table)
     with canvas(3.1 * len(panels) + 0.6, 2.9, results.trials) as figure:
@@ -246,48 +260,19 @@ def properties(results: Results) -> Drawing:
     return Drawing(figure, summary)
 
 
-def _more_than_top(table: pd.DataFrame, trials: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return by how much means lie above MTSC's: as printed, and ours on the same sequences.
-
-    Ours has a 95 % interval of the paired differences, those of one scene counted as one.
-    """
-    rows = []
-    for entry in table.to_dict("records"):
-        part = select(trials[entry["experiment"]], entry["select"])
-        wide = part.pivot_table(index="trial", columns="method", values=entry["metric"])
-        pair = {entry["method"], _TOP_METHOD} <= set(wide) and entry["method"] != _TOP_METHOD
-        if not pair or entry["statistic"] != "mean":
-            rows.append({})
-            continue
-        more = 100.0 * (wide[entry["method"]] - wide[_TOP_METHOD]).dropna()
-        low, high = _by_scene(more, part)
-        same = (table["method"] == _TOP_METHOD) & (table["statistic"] == "mean")
-        top = table.loc[same & (table["select"] == entry["select"]), "printed"]
-        printed = entry["printed"] - (top.iloc[0] if len(top) else np.nan)
-        rows.append({"printed_more": printed, "more": more.mean(), "low": low, "high": high})
-    columns = ["printed_more", "more", "low", "high"]
-    names = {"more": "more_than_mtsc", "low": "more_low", "high": "more_high"}
-    return pd.DataFrame(rows, columns=columns, index=table.index).rename(columns=names)
-
-
 def _beside_ssc(means: pd.DataFrame, trials: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Add each label's mean difference from SSC on the same sequences, where SSC has the metric."""
+    """Add each label's mean difference from SSC on the same sequences, by scene."""
     wide = trials.pivot_table(index="trial", columns="label", values=metric)
     if "SSC" not in wide:
         return means
+    scenes = trials.drop_duplicates("trial").set_index("trial").get(SCENE)
     rows = {}
     for label in wide.columns.difference(["SSC"]):
         more = (wide[label] - wide["SSC"]).dropna()
-        rows[label] = (more.mean(), *_by_scene(more, trials), int((more < 0.0).sum()))
+        low, high = interval(more, "mean", scenes if scenes is None else scenes.loc[more.index])
+        rows[label] = (more.mean(), low, high, int((more < 0.0).sum()))
     columns = ["from_ssc", "from_ssc_low", "from_ssc_high", "n_below_ssc"]
     return means.join(pd.DataFrame.from_dict(rows, orient="index", columns=columns))
-
-
-def _by_scene(differences: pd.Series, trials: pd.DataFrame) -> tuple[float, float]:
-    """95 % interval of a mean of differences by trial, those of one scene counted as one."""
-    firsts = trials.drop_duplicates("trial").set_index("trial")
-    scenes = firsts[SCENE].loc[differences.index] if SCENE in firsts else None
-    return interval(differences.to_numpy(), "mean", scenes)
 
 
 def _means(trials: pd.DataFrame, metric: str, unit: float = 100.0) -> pd.DataFrame:
