@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from privclust.report import checks
 from privclust.report.comparison import (
     PRINTED_COLUMNS,
     bootstrap_interval,
@@ -506,3 +507,29 @@ def test_a_printed_margin_without_both_methods_is_not_run():
     assert margins_of({"b": np.zeros(40)})["verdict"] == "not run"
     few = margins_of({"a": np.zeros(6), "b": 0.02 + np.zeros(6)})
     assert few["verdict"] == "too few trials"
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.0, "reproduced"), (5.0, "not reproduced")])
+def test_spreads_are_compared_by_their_ratio(factor, expected):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 200))
+    columns = ["method", "trial", "error", "source"]
+    table = pd.DataFrame(
+        [("a", t, v, "data") for t, v in enumerate(a)]
+        + [("b", t, 7.0 + factor * v, "data") for t, v in enumerate(b)],
+        columns=columns,
+    )
+    check = {"kind": "alike", "experiment": "e", "metric": "error", "method": "a", "against": ["b"]}
+    claim = {**HEAD, "check": {**check, "bound": 2.0, "reason": "r"}}
+    (row,) = judge([claim], {"e": table}, printed("1")).to_dict("records")
+    assert row["verdict"] == expected
+
+
+def test_the_interval_of_a_ratio_of_spreads_covers_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    misses = 0
+    for _ in range(400):
+        log_ratio, half = checks._log_ratio_of_spreads(rng.standard_normal((20, 2)) * (1.0, 2.0))
+        misses += abs(log_ratio - np.log(0.5)) > half
+    # 5 % of 400 is 20; a binomial of that rate is beyond 36 in 1 of 2,000 runs
+    assert misses <= 36

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privclust.report.comparison import SCENE, mean_and_half
+from privclust.report.comparison import SCENE, half_width, mean_and_half
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"  # of one comparison
 
@@ -37,6 +37,21 @@ def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
     """Compare how far a method's mean lies above another's, trial by trial, with a bound."""
     gaps = ((where, -gain, half) for where, gain, half in _paired(check, table))
     return _all_on_one_side(gaps, "largest gap {mean} (to {where})", check["bound"], is_below=True)
+
+
+def _alike(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+    """Compare by what factor a method's standard deviation is off another's, with a bound."""
+    ratios = []
+    for point, part in _points(check, table):
+        wide = _by_trial(part, "method", check["metric"])
+        for other in set(check["against"]) & set(wide):
+            both = wide[[other, check["method"]]].dropna()
+            if len(both) > 2:
+                where = f"{other} at {point}" if point else other
+                log_ratio, half = _log_ratio_of_spreads(both.to_numpy())
+                ratios.append((where, abs(log_ratio), half))
+    text = "largest logarithm of a factor {mean} (to {where})"
+    return _all_on_one_side(ratios, text, np.log(check["bound"]), is_below=True)
 
 
 def _at_most(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
@@ -87,6 +102,7 @@ KINDS: dict[str, Callable[..., tuple[list[str], str]]] = {
     "lower": _lower,
     "below": _below,
     "within": _within,
+    "alike": _alike,
     "at_most": _at_most,
     "falls": _falls,
     "stable": _stable,
@@ -97,6 +113,7 @@ TOLERANCES = {
     "lower": "one data set, no trials: the plain order",
     "below": "mean with its interval against {bound}",
     "within": "paired difference with its interval against {bound}: {reason}",
+    "alike": "ratio of standard deviations with its interval against {bound}: {reason}",
     "at_most": "{bound}: {reason}",
     "falls": "paired difference of neighbouring points against its interval",
     "stable": "spread with its interval against {bound}: {reason}",
@@ -180,6 +197,20 @@ def _interval(wide: pd.DataFrame, one: Any, other: Any = None) -> tuple[float, f
     values = (wide[one] if other is None else wide[one] - wide[other]).dropna()
     scenes = values.index.get_level_values(SCENE) if SCENE in values.index.names else None
     return mean_and_half(values.to_numpy(), scenes)
+
+
+def _log_ratio_of_spreads(pairs: np.ndarray) -> tuple[float, float]:
+    """Return log of sd of the first column / sd of the second, and half its 95 % interval.
+
+    By the jackknife over trials with Student's t.
+    """
+    n = len(pairs)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left_out = [np.delete(pairs, i, axis=0).std(axis=0, ddof=1) for i in range(n)]
+        logs = np.log(np.vstack([pairs.std(axis=0, ddof=1), left_out]))
+        ratios = logs[:, 0] - logs[:, 1]
+        error = np.sqrt((n - 1) / n * np.sum(np.square(ratios[1:] - ratios[1:].mean())))
+    return float(ratios[0]), float(half_width(error, n))
 
 
 def _points(check: Mapping[str, Any], table: pd.DataFrame):
