@@ -205,10 +205,21 @@ def by_rows():
 
 def sizes():
     """Print how often the sizes are found, by the penalty."""
-    found = {}
+    sizes_found(d=(5, 10), k=4, q=3)
+
+
+def wide_sizes():
+    """Print the same for more subspaces, of more dimensions."""
+    sizes_found(d=(8, 12), k=6, q=5)
+
+
+def sizes_found(d, k, q):
+    """Print how often up to k subspaces of dimension up to q are found in so many features."""
+    most_clusters, most_dimensions, n_features, found = k, q, d, {}
     for seed in range(11_000, 11_000 + N_MIXTURES):
         rng = np.random.default_rng(seed)
-        d, k, q = int(rng.integers(5, 11)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
+        d = int(rng.integers(n_features[0], n_features[1] + 1))
+        k, q = int(rng.integers(1, most_clusters + 1)), int(rng.integers(1, most_dimensions + 1))
         X, _, _ = subspace_mixture(20_000, k, d, q, rng, 0.05)
         exact = MomentSketch.of(X)
         for epsilon in (0.3, 1.0, 10.0):
@@ -226,7 +237,37 @@ def sizes():
         (f"{epsilon:g}", f"{strictness:g}", f"{sum(right)} of {len(right)}")
         for (epsilon, strictness), right in found.items()
     )
-    print_table('"auto" (n = 20,000)', ["epsilon", "penalty", "right"], rows)
+    title = f"auto: to {most_clusters} subspaces, {most_dimensions} dimensions (n = 20,000)"
+    print_table(title, ["epsilon", "penalty", "right"], rows)
+
+
+def evidence():
+    """Print nats for each number of subspaces: rows of any direction, and unions that are found."""
+
+    def rows():
+        for n in (1_000, 5_000, 20_000):
+            for epsilon in (0.3, 1.0, 3.0):
+                nulls, unions, lost = [], [], []
+                for seed in range(12_000, 12_000 + N_MIXTURES // 2):
+                    rng = np.random.default_rng(seed)
+                    d, k, q = int(rng.integers(4, 11)), int(rng.integers(2, 4)), 2
+                    X = directions(rng.standard_normal((n, d)))
+                    budget = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
+                    null = MomentSubspaceClustering(k, q, **budget).fit(X)
+                    nulls.extend(null.decoded_.evidence)
+                    X, _, truth = subspace_mixture(n, k, d, q, rng, 0.05)
+                    union = MomentSubspaceClustering(k, q, **budget).fit(X)
+                    for basis, nats in zip(union.subspaces_, union.decoded_.evidence, strict=True):
+                        off = min(wasserstein_distance(basis[None], one[None]) for one in truth)
+                        (unions if off < 0.5 else lost).append(nats)
+                cells = [
+                    f"{min(nats):.2g} to {max(nats):.3g} ({len(nats)})" if nats else "none"
+                    for nats in (nulls, unions, lost)
+                ]
+                yield f"{n:,}", f"{epsilon:g}", *cells
+
+    columns = ["rows", "epsilon", "any direction", "unions, within 0.5", "unions, farther off"]
+    print_table("Nats for each number of a subspace (smallest to largest)", columns, rows())
 
 
 def errors():
@@ -323,6 +364,8 @@ TABLES = {
     "times": times,
     "rows": by_rows,
     "sizes": sizes,
+    "wide_sizes": wide_sizes,
+    "evidence": evidence,
     "errors": errors,
     "components": components,
     "shares": shares,
