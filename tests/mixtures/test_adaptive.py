@@ -13,7 +13,7 @@ from privclust.mixtures import (
     MixtureParameters,
     sample,
 )
-from privclust.mixtures._adaptive import STAGES, release_plan, total_share
+from privclust.mixtures._adaptive import SKETCH_PART, FitPlan, total_share
 from privclust.mixtures._statistics import log_density
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 
@@ -124,8 +124,8 @@ def test_releases_are_those_of_the_stages_and_spend_the_share(noise_log, max_ite
     # equal ones are listed once, with their number
     releases = [r for r in found.guarantee_.releases for _ in range(r.loss.count)]
     assert [release.name for release in releases] == [
-        *["mean and covariance of all rows"] * STAGES.global_rounds,
-        *["counts and moments of cells"] * STAGES.cell_rounds,
+        "pilot sketch",
+        "sketch",
         *["moments of all components"] * max_iter,
     ]
     assert len(values) == len(releases)
@@ -133,17 +133,15 @@ def test_releases_are_those_of_the_stages_and_spend_the_share(noise_log, max_ite
     share = total_share(1.0, 1e-6, "pld")
     rho = [release.loss.rho for release in releases]
     assert sum(rho) == pytest.approx(share**2 / 2.0, rel=1e-12)
-    ends = np.cumsum([STAGES.global_rounds, STAGES.cell_rounds])
-    parts = [part.sum() / sum(rho) for part in np.split(np.array(rho), ends)]
-    rest = 1.0 - STAGES.global_part - STAGES.cell_part
-    assert parts == pytest.approx([STAGES.global_part, STAGES.cell_part, rest], rel=1e-12)
-    plan = release_plan("full", 2, 3, max_iter, share).values()
-    planned = [part for part in plan for _ in range(part.noise.count)]
-    for release, part, sigma in zip(releases, planned, sigmas, strict=True):
-        weights = part.weights  # of parts, which get sigma over their weight
-        assert f"sigma {part.noise.sigma:.4g} " in release.noise
-        every = [weights.counts, weights.sums, weights.seconds, math.sqrt(2.0) * weights.seconds]
-        expected = [part.noise.sigma / weight for weight in every if weight]
+    parts = [part.sum() / sum(rho) for part in np.split(np.array(rho), [2])]
+    assert parts == pytest.approx([SKETCH_PART, 1.0 - SKETCH_PART], rel=1e-12)
+    plan = FitPlan.of("full", 2, 3, max_iter, share)
+    assert sigmas[:2] == [plan.sketches.pilot.sigma, plan.sketches.clusters.sigma]
+    weights = plan.weights  # of parts, which get sigma over their weight
+    every = [weights.counts, weights.sums, weights.seconds, math.sqrt(2.0) * weights.seconds]
+    expected = [plan.moments.sigma / weight for weight in every]
+    for release, sigma in zip(releases[2:], sigmas[2:], strict=True):
+        assert f"sigma {plan.moments.sigma:.4g} " in release.noise
         assert sorted(set(sigma)) == pytest.approx(sorted(set(expected)), rel=1e-12)
 
 
@@ -276,8 +274,13 @@ def test_scaling_data_and_bound_scales_the_fit(kind, c):
     )
 
 
+def test_a_budget_whose_noise_is_no_ordinary_number_is_refused():
+    with pytest.raises(ValueError, match="the budget is too small: sketches would get noise of"):
+        model(epsilon=1e-300, accounting="cdp").fit(rows(100))
+
+
 @pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 1e-3])
+@pytest.mark.parametrize("epsilon", [1e-280, 1e-12, 1e-3])
 def test_with_little_budget_it_stays_in_the_ball(kind, epsilon):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -21,9 +21,9 @@ TYPES = ("spherical", "diag", "full")
 ROUNDING = 1 + 1e-9
 
 
-def clipped_moments(X, p, radius, *, hard=False):
+def clipped_moments(X, p, radius):
     """Counts, sums and second moments as numbers, of rows in units of the radius."""
-    exact = _frames.clipped_moments(X, p, radius, hard=hard)
+    exact = _frames.clipped_moments(X, p, radius)
     counts, sums, seconds = map(np.asarray, (exact.counts, exact.sums, exact.second_moments))
     return counts, sums * exact.unit, seconds * exact.unit**2
 
@@ -42,10 +42,10 @@ def released(monkeypatch):
 
     monkeypatch.setattr("privclust.privacy.noise.add_gaussian", catch)
 
-    def vector(X, frames, radius, weights, *, share=1.0, hard=False):
+    def vector(X, frames, radius, weights, *, share=1.0):
         caught.clear()
         noise = weights.noise(share)
-        moments = release_moments(X, frames, radius, weights, noise, None, hard=hard)
+        moments = release_moments(X, frames, radius, weights, noise, None)
         ((value, sigmas),) = caught  # the same noise as sigma on the value times sigma / sigmas
         return (value * (noise.sigma / sigmas)).ravel(), noise.sigma, moments
 
@@ -55,7 +55,7 @@ def released(monkeypatch):
 # --- moments ---------------------------------------------------------------------------------
 
 
-def plain_moments(X, p, radius, hard):
+def plain_moments(X, p, radius):
     """The moments by their definition."""
     full = p.full_covariances()
     white = np.stack(
@@ -65,14 +65,11 @@ def plain_moments(X, p, radius, hard):
         ]
     )
     squared = (white**2).sum(axis=2)
-    if hard:
-        gamma = np.eye(p.n_components)[squared.argmin(axis=0)].T
-    else:
-        terms = [
-            np.log(w) + stats.multivariate_normal(m, S).logpdf(X)
-            for w, m, S in zip(p.weights, p.means, full, strict=True)
-        ]
-        gamma = np.exp(np.array(terms) - np.logaddexp.reduce(terms, axis=0))
+    terms = [
+        np.log(w) + stats.multivariate_normal(m, S).logpdf(X)
+        for w, m, S in zip(p.weights, p.means, full, strict=True)
+    ]
+    gamma = np.exp(np.array(terms) - np.logaddexp.reduce(terms, axis=0))
     v = white * np.minimum(1.0, radius / np.sqrt(squared))[..., None] / radius
     seconds = np.einsum("ki,kia,kib->kab", gamma, v, v)
     if p.covariance_type == "diag":
@@ -82,17 +79,16 @@ def plain_moments(X, p, radius, hard):
     return gamma.sum(axis=1), np.einsum("ki,kia->ka", gamma, v), seconds
 
 
-@pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("k", [1, 3, 8])
 @pytest.mark.parametrize("d", [1, 2, 3, 10])
-def test_moments_are_those_of_the_definition(random_mixture, kind, d, k, hard):
+def test_moments_are_those_of_the_definition(random_mixture, kind, d, k):
     p = random_mixture(kind, k, d, seed=d + k)
     # no multiple of a block: the last is filled in part
     X = 2.0 + 2.0 * np.random.default_rng(k).standard_normal((1501, d))
     for radius in (chi_radius(d, 0.3), chi_radius(d, 0.95)):
-        found = clipped_moments(X, p, radius, hard=hard)
-        for value, expected in zip(found, plain_moments(X, p, radius, hard), strict=True):
+        found = clipped_moments(X, p, radius)
+        for value, expected in zip(found, plain_moments(X, p, radius), strict=True):
             # rows and what they add are rounded to 2^-18 of the radius and better
             np.testing.assert_allclose(value, expected, rtol=0, atol=1501 * 2.0**-15)
             assert np.abs(value - expected).mean() < 12 * math.sqrt(1501) * 2.0**-16
@@ -102,20 +98,10 @@ def test_moments_are_those_of_the_definition(random_mixture, kind, d, k, hard):
 def test_moments_add_up_over_rows(random_mixture, kind):
     p = random_mixture(kind, 3, 3, seed=0)
     X = 2.0 + np.random.default_rng(0).standard_normal((50, 3))
-    for hard in (False, True):
-        whole = clipped_moments(X, p, 2.0, hard=hard)
-        rows = [clipped_moments(row[None], p, 2.0, hard=hard) for row in X]
-        for value, parts in zip(whole, zip(*rows, strict=True), strict=True):
-            np.testing.assert_allclose(value, np.sum(parts, axis=0), rtol=0, atol=1e-12)
-
-
-def test_of_ties_one_component_gets_the_row():
-    means = np.array([[1.0], [-1.0], [1.0]])
-    p = MixtureParameters(np.full(3, 1 / 3), means, np.ones(3), "spherical")
-    counts, _, _ = clipped_moments(np.zeros((7, 1)), p, 1.0, hard=True)
-    assert counts.tolist() == [7.0, 0.0, 0.0]
-    counts, _, _ = clipped_moments(np.ones((5, 1)), p, 1.0, hard=True)
-    assert counts.tolist() == [5.0, 0.0, 0.0]
+    whole = clipped_moments(X, p, 2.0)
+    rows = [clipped_moments(row[None], p, 2.0) for row in X]
+    for value, parts in zip(whole, zip(*rows, strict=True), strict=True):
+        np.testing.assert_allclose(value, np.sum(parts, axis=0), rtol=0, atol=1e-12)
 
 
 def narrow_frame(ratio):
@@ -196,40 +182,33 @@ def largest_change(vector_of, rows, rng, steps):
     return best
 
 
-@pytest.mark.parametrize("with_counts", [True, False])
 @pytest.mark.parametrize("kind", TYPES)
-def test_one_row_moves_a_release_by_at_most_its_sensitivity(
-    random_mixture, released, kind, with_counts
-):
+def test_one_row_moves_a_release_by_at_most_its_sensitivity(random_mixture, released, kind):
     """And by nearly as much somewhere: the bound is not loose."""
     rng = np.random.default_rng(0)
     attained = 0.0
-    for seed, (d, radius, hard, k) in enumerate(
-        itertools.product([1, 2, 4], [0.5, 2.0, 5.0], [False, True], [1, 3])
-    ):
+    for seed, (d, radius, k) in enumerate(itertools.product([1, 2, 4], [0.5, 2.0, 5.0], [1, 3, 5])):
         p = random_mixture(kind, k, d, seed)
         if seed % 2:  # components that do not overlap
             p = MixtureParameters(p.weights, 100.0 * p.means, p.covariances, kind)
-        weights = statistic_weights(
-            kind, d, radius, n_components=1 if hard else k, with_counts=with_counts
-        )
+        weights = statistic_weights(kind, d, radius, n_components=k)
 
-        def vector_of(row, p=p, radius=radius, weights=weights, hard=hard):
-            return released(row[None], p, radius, weights, hard=hard)[0]
+        def vector_of(row, p=p, radius=radius, weights=weights):
+            return released(row[None], p, radius, weights)[0]
 
         found = largest_change(vector_of, candidates(p, radius, rng), rng, steps=300)
-        assert found <= weights.sensitivity * ROUNDING, (d, radius, hard, k)
+        assert found <= weights.sensitivity * ROUNDING, (d, radius, k)
         attained = max(attained, found / weights.sensitivity)
     assert attained >= 0.95
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_weights_of_another_radius_keep_their_sensitivity(random_mixture, released, kind):
-    """The first release weighs for one radius and draws in to another."""
+    """Weights for one radius, rows drawn in to another."""
     d, rng = 3, np.random.default_rng(0)
     p = random_mixture(kind, 1, d, 0)
     for scale in (0.1, math.sqrt(d), 10.0):
-        weights = statistic_weights(kind, d, scale, with_counts=False)
+        weights = statistic_weights(kind, d, scale)
         found = largest_change(
             lambda row, w=weights: released(row[None], p, 1.0, w)[0],
             candidates(p, 1.0, rng),
@@ -263,14 +242,12 @@ def test_without_noise_a_release_is_the_moments(random_mixture, released):
     X = 2.0 + np.random.default_rng(0).standard_normal((100, 3))
     for kind in TYPES:
         p = random_mixture(kind, 2, 3, 0)
-        for with_counts in (True, False):
-            weights = statistic_weights(kind, 3, 2.0, with_counts=with_counts)
-            moments = released(X, p, 2.0, weights)[2]
-            counts, sums, seconds = clipped_moments(X, p, 2.0)
-            np.testing.assert_allclose(moments.counts, counts * with_counts, rtol=1e-12)
-            np.testing.assert_allclose(moments.sums, sums, rtol=0, atol=1e-12)
-            np.testing.assert_allclose(moments.seconds, seconds, rtol=0, atol=1e-12)
-            assert (moments.count_noise == 0.0) is not with_counts
+        weights = statistic_weights(kind, 3, 2.0)
+        moments = released(X, p, 2.0, weights)[2]
+        counts, sums, seconds = clipped_moments(X, p, 2.0)
+        np.testing.assert_allclose(moments.counts, counts, rtol=1e-12)
+        np.testing.assert_allclose(moments.sums, sums, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(moments.seconds, seconds, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", TYPES)

@@ -1,6 +1,7 @@
 from ._cluster_count import ClusterCount as ClusterCount
 from ._cluster_count import count_clusters as count_clusters
 from ._compressive import CompressiveKMeans as CompressiveKMeans
+from ._density import DensitySketches as DensitySketches
 from ._dplloyd import DPLloyd as DPLloyd
 from ._eugkm import EUGkM as EUGkM
 from ._feature_sums import FeatureSums as FeatureSums

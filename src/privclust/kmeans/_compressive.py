@@ -23,11 +23,13 @@ from privclust.core.validation import (
     check_parameters,
 )
 from privclust.kmeans._cluster_count import MOST_CLUSTERS, count_clusters
+from privclust.kmeans._density import MOST_NUMBERS
 from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._fit_budget import PILOT_SHARE, FitBudget
 from privclust.kmeans._fit_sizes import (
     box_of_fit,
+    cluster_frequencies,
     number_of_directions,
     number_of_frequencies,
     number_under_laplace_noise,
@@ -43,16 +45,15 @@ from privclust.kmeans._last_rounds import (
 )
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._mixture_fit import cell_variance
-from privclust.kmeans._moments import Moments, estimate_moments
+from privclust.kmeans._moments import Moments
 from privclust.kmeans._noise_check import clear_clusters
 from privclust.kmeans._projection import Projection
 from privclust.kmeans._sketch import Sketch, check_alike
 from privclust.kmeans._sketch_decoding import (
-    count_noise,
     decode,
     hidden_by_noise,
     leaves_box,
-    mean_features,
+    moments_of_pilot,
 )
 from privclust.kmeans._standard_errors import (
     StandardErrors,
@@ -67,9 +68,7 @@ from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.records import PrivateEstimator, private_records
 from privclust.privacy.sensitivity import check_neighbours
 
-_VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
 _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.3, 0.45  # of the budget
-_FEW_NUMBERS = 1000  # of clusters with covariances, that are found beside a round
 _AUTO = "auto"
 
 
@@ -350,11 +349,11 @@ class CompressiveKMeans(
         self._share -= PILOT_SHARE * len(self._pilots)
         if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(X)):
             self._share, self._round_share = self._share + self._round_share, 0.0
-        variance = self.variance
-        if variance is None:
-            part = cell_variance(self._most_clusters, p)
-            variance = _VARIANCE_OF_CLUSTER * self._data_moments.variance * part
-        self._frequencies = sketch_frequencies(p, m, variance, self._rng)
+        if self.variance is not None:
+            self._frequencies = sketch_frequencies(p, m, self.variance, self._rng)
+        else:
+            sizes = self._most_clusters, m
+            self._frequencies = cluster_frequencies(*sizes, self._data_moments, self._rng)
 
     def _sizes(self, d, last_round):
         """Return the numbers of directions and frequencies; choose noise and a round's share."""
@@ -441,7 +440,7 @@ class CompressiveKMeans(
         """Return whether clusters may have covariances: a round mends much, and they cost time."""
         if not self._round_share:
             return True
-        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= _FEW_NUMBERS
+        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
 
     def _after_rounds(self, X, rows, decoded):
         """Take the last rounds, and return which clusters are clear after them as well."""
@@ -485,9 +484,7 @@ class CompressiveKMeans(
         box, rng = self._seen_box, self._rng
         exact = self._sketched(rows, pilot_frequencies(box, rng))
         pilot = self._budget.release(exact, PILOT_SHARE, rng)
-        features, noise, _ = mean_features(pilot)
-        moments = estimate_moments(features, pilot.frequencies, noise, box, rng, count_noise(pilot))
-        return moments, [pilot]
+        return moments_of_pilot(pilot, box, rng), [pilot]
 
     def _charge(self, m, n_pilot=0, before=None):
         """Charge what a call will release: a sketch and, of so many frequencies, a pilot.

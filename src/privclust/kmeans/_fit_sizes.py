@@ -9,12 +9,15 @@ import numpy as np
 
 from privclust.core.hints import Bounds
 from privclust.kmeans._frequencies import draw_frequencies
+from privclust.kmeans._mixture_fit import cell_variance
+from privclust.kmeans._moments import Moments
 from privclust.privacy import PrivacyLeakWarning
 from privclust.privacy.bounds import Box, checked_box, extremes
 
 _PER_UNKNOWN, _LEAST_FREQUENCIES = 10, 500  # m = 10 k d, as the paper recommends, while it is
 _LARGE_SKETCH, _PER_UNKNOWN_IF_LARGE = 5000, 3  # below this; normal noise grows with sqrt(m) only
 _PER_UNKNOWN_LAPLACE, _LEAST_FREQUENCIES_LAPLACE = 5, 100  # as Laplace noise grows with m
+_VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
 _MOST_BROAD, _FEW_FEATURES = 0.5, 3  # part of the frequencies on all scales; where 1 / d are
 _MANY_FEATURES, _FEWEST_DIRECTIONS, _DIRECTIONS_PER_LOG = 16, 8, 2.0
 _PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4
@@ -54,6 +57,15 @@ def pilot_frequencies(box: Box, rng: np.random.Generator) -> np.ndarray:
     directions /= np.linalg.norm(directions, axis=0)
     half = math.sqrt(float((box.half_widths**2).mean()))
     return directions * (np.logspace(*_PILOT_DECADES, size) / half)
+
+
+def cluster_frequencies(
+    n_clusters: int, n_frequencies: int, moments: Moments, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw frequencies on the scale of clusters that share out data of such moments."""
+    d = len(moments.mean)
+    variance = _VARIANCE_OF_CLUSTER * moments.variance * cell_variance(n_clusters, d)
+    return sketch_frequencies(d, n_frequencies, variance, rng)
 
 
 def sketch_frequencies(n_features: int, n_frequencies: int, variance: float, rng) -> np.ndarray:

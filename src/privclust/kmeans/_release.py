@@ -127,7 +127,7 @@ def uncharged_release(
     r, m = sketch.n_measurements, sketch.n_frequencies
     chosen = _measurement(r, epsilon, delta, noise, neighbours, share)
     source = noise_source(random_state)
-    return _noised(sketch, chosen, source, _stated(chosen, r, m, delta, is_seeded(source)))
+    return noised(sketch, chosen, source, _stated(chosen, r, m, delta, is_seeded(source)))
 
 
 def promise(
@@ -254,7 +254,7 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
     noise, source = laplace_noise(r, relation, epsilon), noise_source(random_state)
     guarantee = _stated(noise, r, m, 0.0, is_seeded(source))
     charge(guarantee)
-    return _noised(sketch, noise, source, guarantee)
+    return noised(sketch, noise, source, guarantee)
 
 
 def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
@@ -359,10 +359,10 @@ def delta_advice(sketch: Sketch) -> str:
     return less_noise(math.sqrt(2.0) * sketch.noise.scale / sigma, f"delta={EXAMPLE_DELTA:g}")
 
 
-def _noised(
+def noised(
     sketch: Sketch, noise: Laplace | Gaussian, source: NoiseSource, guarantee: Guarantee
 ) -> Sketch:
-    """The sketch that the noised numbers are."""
+    """Return the sketch that the noised numbers are, with the guarantee that is given."""
     n_parts, n_samples = 2 * sketch.n_frequencies, sketch.n_samples
     numbers = noise.release(_numbers(sketch, noise.sensitivity.relation), source)
     return replace(

@@ -138,6 +138,12 @@ def decode(
     return replace(decoded.drawn_in(box), is_outside=leaves_box(sketch, box))
 
 
+def moments_of_pilot(pilot: Sketch, box: Box, rng: np.random.Generator) -> Moments:
+    """Return where data lie, by a sketch of `privclust.kmeans._fit_sizes.pilot_frequencies`."""
+    features, noise, _ = mean_features(pilot)
+    return estimate_moments(features, pilot.frequencies, noise, box, rng, count_noise(pilot))
+
+
 def leaves_box(sketch: Sketch, box: Box) -> bool:
     """Return whether a sketch says that its records lie outside a box."""
     features, noise, n_samples = mean_features(sketch)

@@ -1,16 +1,13 @@
 r"""A private mixture that measures each component in a frame of its own.
 
-Three stages share the budget. Each is a sequence of releases of `privclust.mixtures._frames`, whose
-sensitivity is the same wherever the frames are; all else is post-processing.
+Two stages share the budget; all else is post-processing.
 
-1. *Where the data lie.* A few rounds release mean and covariance of all rows, at first in the ball,
-   then in the ellipsoid found so far, made wider by the noise's own size (Biswas, Dong, Kamath and
-   Ullman 2020, "CoinPress"). Directions in which the data vary little come out as well as others.
-2. *Where the components may lie.* Rows are assigned to several times as many cells as there are
-   components, spread over the ellipsoid; counts, sums and second moments of the cells are released
-   twice. Synthetic rows drawn from them are clustered without noise by EM, as often as one likes:
-   that is the start.
-3. *EM in local frames.* Each component is measured about its own mean, in units of its own
+1. *Where the components lie.* Sketches of the rows, means of random Fourier features, are released
+   with noise (`privclust.kmeans.DensitySketches`): a small one that tells where the data are and
+   how wide, and one on the scale of components. Points drawn from the density that they tell of
+   are clustered without noise by EM, as often as one likes. Noise tells little of single
+   covariances yet: they are drawn halfway to their mean. That is the start.
+2. *EM in local frames.* Each component is measured about its own mean, in units of its own
    covariance, rows drawn in to a ball that holds 95 % of a normal distribution. Noise is therefore
    small against each component, however small that is against the data. What was known before and
    what is measured are averaged with the weights of their variances (a scalar Kalman filter whose
@@ -30,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.kmeans import DensitySketches
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._frames import (
@@ -44,10 +42,9 @@ from privclust.mixtures._parameters import (
     MixtureParameters,
     outer_products,
     per_component,
-    sample,
 )
 from privclust.mixtures._perturbations import RELATION
-from privclust.privacy import Guarantee
+from privclust.privacy import Guarantee, Release
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
@@ -56,27 +53,16 @@ from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 
-
-@dataclass(frozen=True)
-class Stages:
-    """How the budget is divided; chosen on generated mixtures, on none that is reported."""
-
-    global_part: float = 0.15  # of the budget (in zCDP), for the first stage
-    global_rounds: int = 4  # releases in it, of equal size
-    cell_part: float = 0.20  # of the budget, for the second stage
-    cell_rounds: int = 2
-    cells: int = 4  # of the second stage for each component
-    kept: float = 0.95  # part of a normal distribution that a frame's radius holds
-
-
-STAGES = Stages()
+SKETCH_PART = 0.35
+"""Of the budget (in zCDP), for the first stage."""
+_KEPT = 0.95  # part of a normal distribution that a frame's radius holds
 _SHARE_MARGIN = 1e-12  # part of the share that outweighs rounding in the sum of releases' losses
 _LEAST_VARIANCE = 1e-9  # of a component, in squared units of the bound
 _SYNTHETIC_ROWS = 4000
 _STARTS = 5
-_CELL_PRIOR_MEAN, _CELL_PRIOR_VARIANCE = 0.3, 0.05  # of a cell's covariance, by the data's
+_TO_THE_MEAN = 0.5  # part of the way that covariances of the start are drawn to their mean
 _START_VARIANCE = 0.25  # variance, in local units, of what the start says of a mean or covariance
-_WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.05, 0.025, 0.025  # added at each iteration
+_WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.005, 0.0025, 0.0025  # added at each iteration
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
@@ -138,8 +124,9 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
 
     References
     ----------
-    S. Biswas, Y. Dong, G. Kamath and J. Ullman, "CoinPress: practical private mean and covariance
-    estimation", NeurIPS 2020, for the first stage.
+    A. Chatalic, V. Schellekens, F. Houssiau, Y.-A. de Montjoye, L. Jacques and R. Gribonval,
+    "Compressive learning with privacy guarantees", Information and Inference 2022, for sketches of
+    mixtures.
 
     Examples
     --------
@@ -198,10 +185,9 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         source = noise_source(self.random_state)
         X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         shape = self.covariance_type, X.shape[1], self.n_components
-        plan = release_plan(*shape, self.max_iter, share)
-        words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
+        plan = FitPlan.of(*shape, self.max_iter, share)
         self.guarantee_ = Guarantee.of(
-            [part.noise.statement(part.name, noise=words) for part in plan.values()],
+            plan.statements(),
             "none" if leaks else "cdp" if self.accounting == "cdp" else "approximate",
             RELATION,
             delta=self.delta,
@@ -215,47 +201,38 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
 
     def _run(self, run):
         """Set the mixture, and which components noise cannot have made."""
-        mixture = run.refine(run.start(run.locate(), self.n_components))
+        mixture = run.refine(run.start(self.n_components))
         self.parameters_ = mixture.stretched(run.bound)
         self.is_clear_ = run.is_clear
         warn_of_noise(noise_message(self.is_clear_, of="components"))
 
 
 @dataclass(frozen=True)
-class PlannedRelease:
-    """One kind of release: what it is of, how it weighs its parts, and its noise, with a count."""
+class FitPlan:
+    """All releases of a fit: sketches, and moments of the components in so many iterations."""
 
-    name: str
+    sketches: DensitySketches
     weights: StatisticWeights
-    noise: Gaussian
+    moments: Gaussian
 
+    @classmethod
+    def of(cls, kind: str, n_features: int, n_components: int, n_iter: int, share: float) -> Self:
+        """Plan releases that cost share^2 / 2 in zCDP."""
+        radius = chi_radius(n_features, _KEPT)
+        weights = statistic_weights(kind, n_features, radius, n_components=n_components)
+        part = share * math.sqrt(SKETCH_PART)
+        of_each = share * math.sqrt(1.0 - SKETCH_PART) / math.sqrt(n_iter)
+        sketches = DensitySketches.planned(n_features, n_components, part)
+        return cls(sketches, weights, weights.noise(of_each, n_iter))
 
-def release_plan(
-    kind: str, n_features: int, n_components: int, n_iter: int, share: float
-) -> dict[str, PlannedRelease]:
-    """Return all releases of a fit, by their kind, in their order."""
-    radius = chi_radius(n_features, STAGES.kept)
-    rest = 1.0 - STAGES.global_part - STAGES.cell_part
-
-    def planned(name, part, rounds, count, weights):
-        noise = weights.noise(share * math.sqrt(part) / math.sqrt(rounds), count)
-        return PlannedRelease(name, weights, noise)
-
-    def located(scale, count):
-        weights = statistic_weights(kind, n_features, scale, with_counts=False)
-        name, rounds = "mean and covariance of all rows", STAGES.global_rounds
-        return planned(name, STAGES.global_part, rounds, count, weights)
-
-    cells = statistic_weights(kind, n_features, radius)  # a row belongs to one alone
-    shared = statistic_weights(kind, n_features, radius, n_components=n_components)
-    rounds = STAGES.cell_rounds
-    return {
-        # the ball's radius is its bound; its rows are taken to vary in all directions alike
-        "ball": located(math.sqrt(n_features), 1),
-        "ellipsoid": located(radius, STAGES.global_rounds - 1),
-        "cells": planned("counts and moments of cells", STAGES.cell_part, rounds, rounds, cells),
-        "components": planned("moments of all components", rest, n_iter, n_iter, shared),
-    }
+    def statements(self) -> list[Release]:
+        """Say what is released, in its order."""
+        words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
+        return [
+            self.sketches.pilot.statement("pilot sketch"),
+            self.sketches.clusters.statement("sketch"),
+            self.moments.statement("moments of all components", noise=words),
+        ]
 
 
 def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
@@ -273,53 +250,13 @@ class _Run:
         self.plan = plan
         self.rng = unprotected_generator(source)
         self.n, self.d = X.shape
-        self.radius = chi_radius(self.d, STAGES.kept)
+        self.radius = chi_radius(self.d, _KEPT)
         self.per_entry = self.d if covariance_type == "spherical" else 1
 
-    def measure(self, kind, frames, radius):
-        """Release moments as planned."""
-        planned = self.plan[kind]
-        return release_moments(
-            self.X,
-            frames,
-            radius,
-            planned.weights,
-            planned.noise,
-            self.source,
-            bound=self.bound,
-            hard=kind == "cells",
-        )
-
-    def locate(self):
-        """Return one Gaussian for all rows, a frame in which few are clipped."""
-        frame = self._mixture(np.ones(1), np.zeros((1, self.d)), _unit(self.kind, 1, self.d))
-        radius, first = 1.0, True
-        for turn in range(STAGES.global_rounds):
-            moments = self.measure("ball" if first else "ellipsoid", frame, radius)
-            shift = _shortened(radius * moments.sums / self.n, radius)
-            seconds = radius**2 * moments.seconds / self.n / self.per_entry
-            noise = radius**2 * moments.second_noise / self.n / self.per_entry
-            widest = 1.0 / _LEAST_VARIANCE  # takes any frame beyond the ball
-            edge = min(noise * _edge(self.kind, self.d), widest)
-            centred = seconds - outer_products(shift, seconds.ndim)
-            shape = _spectral(centred, 0.5 * edge + 1e-6, 1.0 if first else widest)
-            if turn + 1 < STAGES.global_rounds:
-                shape = shape + edge * _unit(self.kind, 1, self.d)  # wide: little is clipped
-            frame = self._moved(frame, shift, shape)
-            radius, first = self.radius, False
-        return frame
-
-    def start(self, whole, k):
-        """Return a start from noised cells: EM on synthetic rows."""
-        n_cells = STAGES.cells * k
-        centers = _spread(n_cells, self.d, self.rng)
-        shapes = _unit(self.kind, n_cells, self.d)
-        for _ in range(STAGES.cell_rounds):
-            counts, noise, centers, shapes = self._measure_cells(whole, centers)
-        kept = np.maximum(counts - noise, 0.0)
-        kept = kept / kept.sum() if kept.sum() > 0 else np.full(n_cells, 1.0 / n_cells)
-        cells = self._in_frame(whole, kept, centers, shapes)
-        rows, _ = sample(cells, max(_SYNTHETIC_ROWS, 20 * k), self.rng)
+    def start(self, k):
+        """Return a start from noised sketches: EM on points of the density they tell of."""
+        n_points = max(_SYNTHETIC_ROWS, 20 * k)
+        points = self.plan.sketches.points(self.X, self.bound, k, n_points, self.source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             em = GaussianMixtureEM(
@@ -328,41 +265,28 @@ class _Run:
                 n_init=_STARTS,
                 reg_covar=1e-6,
                 random_state=self.rng,
-            ).fit(rows)
+            ).fit(points)
         weights = np.maximum(em.weights_, 0.2 / k)
-        return self._mixture(weights / weights.sum(), em.means_, em.covariances_)
-
-    def _measure_cells(self, whole, centers):
-        """Release the cells' moments; return counts, their noise, and centers and shapes."""
-        n_cells = len(centers)
-        frames = self._in_frame(
-            whole, np.full(n_cells, 1.0 / n_cells), centers, _unit(self.kind, n_cells, self.d)
-        )
-        moments = self.measure("cells", frames, self.radius)
-        counts = moments.counts + (self.n - moments.counts.sum()) / n_cells
-        divisor = np.maximum(counts, 2.0 * moments.count_noise)
-        shifts = self.radius * moments.sums / divisor[:, None]
-        noise = self.radius * moments.sum_noise / divisor
-        squared = np.maximum((shifts**2).sum(axis=1), np.finfo(float).tiny)
-        # James and Stein: a shift that may be noise is shrunk towards none
-        shifts *= np.maximum(0.0, 1.0 - self.d * noise**2 / squared)[:, None]
-        shifts = _shortened(shifts, self.radius)
-        scale = self.radius**2 / divisor / self.per_entry
-        seconds = _times(scale, moments.seconds)
-        seconds = seconds - outer_products(shifts, seconds.ndim)
-        gain = _CELL_PRIOR_VARIANCE / (_CELL_PRIOR_VARIANCE + (scale * moments.second_noise) ** 2)
-        unit = _unit(self.kind, n_cells, self.d)
-        shapes = _times(1.0 - gain, _CELL_PRIOR_MEAN * unit)
-        shapes = shapes + _times(gain, _spectral(seconds, 0.02, 2.0))
-        return np.maximum(counts, 0.0), moments.count_noise, centers + shifts, shapes
+        weights /= weights.sum()
+        mean = np.tensordot(weights, em.covariances_, axes=1)
+        shapes = em.covariances_ + _TO_THE_MEAN * (mean - em.covariances_)
+        return self._mixture(weights, em.means_, shapes)
 
     def refine(self, mixture):
         """Return the mixture after EM in local frames."""
         k = mixture.n_components
         doubts = np.full((3, k), _START_VARIANCE)  # of weights, means and covariances
         kappa = clipping_factor(self.d, self.radius)
-        for _ in range(self.plan["components"].noise.count):
-            moments = self.measure("components", mixture, self.radius)
+        for _ in range(self.plan.moments.count):
+            moments = release_moments(
+                self.X,
+                mixture,
+                self.radius,
+                self.plan.weights,
+                self.plan.moments,
+                self.source,
+                bound=self.bound,
+            )
             counts, doubts[0] = self._filtered_counts(mixture.weights, moments, doubts[0])
             divisor = np.maximum(counts, 2.0 * moments.count_noise)
             noise = self.radius * moments.sum_noise / divisor
@@ -410,17 +334,6 @@ class _Run:
             covariances = frames.covariances * shapes
         return self._mixture(frames.weights, means, covariances)
 
-    def _in_frame(self, whole, weights, centers, shapes):
-        """Return Gaussians that are given in the units of one frame."""
-        n_cells = len(centers)
-        frames = MixtureParameters(
-            weights,
-            np.repeat(whole.means, n_cells, axis=0),
-            np.repeat(whole.covariances, n_cells, axis=0),
-            self.kind,
-        )
-        return self._moved(frames, centers, shapes)
-
 
 def _unit(kind: str, k: int, d: int) -> np.ndarray:
     """Unit covariances of a type."""
@@ -449,24 +362,7 @@ def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.einsum("kab,kb,kcb->kac", vectors, np.clip(values, low, high), vectors)
 
 
-def _edge(kind: str, d: int) -> float:
-    """Largest eigenvalue to expect of noise of unit variance on a second moment."""
-    if kind == "full":
-        return math.sqrt(2.0 * d)
-    return math.sqrt(2.0 * math.log(2.0 * d)) if kind == "diag" else 1.0
-
-
 def _shortened(vectors: np.ndarray, length: float) -> np.ndarray:
     """Shorten vectors to a length at most."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors * (length / np.maximum(norms, length))
-
-
-def _spread(n_points: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw points as of a standard normal distribution that keep apart (best of 20 candidates)."""
-    points = rng.normal(size=(1, d))
-    for _ in range(n_points - 1):
-        candidates = rng.normal(size=(20, d))
-        gaps = ((candidates[:, None] - points[None]) ** 2).sum(axis=2).min(axis=1)
-        points = np.vstack([points, candidates[gaps.argmax()]])
-    return points

@@ -145,26 +145,6 @@ def _responsibilities(block, m, log_scales, offsets, whitening, work, terms, pea
 
 
 @part()
-def _belong_to_nearest(block, m, offsets, whitening, work, terms, squared, least):
-    """Write 1 to the term of the component of least squared distance, the first of ties; else 0."""
-    for i in range(m):
-        least[i] = np.inf
-    for k in range(terms.shape[0]):
-        row = terms[k]
-        _whiten(block, m, offsets[k], whitening[k], work, squared)
-        for i in range(m):
-            q = squared[i] if squared[i] < _FAR else _FAR
-            row[i] = q
-            least[i] = q if q < least[i] else least[i]
-    for k in range(terms.shape[0]):
-        row = terms[k]
-        for i in range(m):
-            is_nearest = row[i] == least[i]
-            row[i] = 1.0 if is_nearest else 0.0
-            least[i] = -1.0 if is_nearest else least[i]
-
-
-@part()
 def _draw_in(white, n_features, m, squared, radius, unit):
     """Draw whitened points in to a radius, in units of which they have norm 1 at most."""
     most, least = 1.0 / (radius * unit), 1.0 / unit
@@ -304,12 +284,11 @@ def exact_moments(X, scale, log_scales, means, whitening):
 
 
 @kernel()
-def clipped_moments(X, scale, log_scales, means, whitening, radius, unit, hard):
+def clipped_moments(X, scale, log_scales, means, whitening, radius, unit):
     """As `exact_moments`, of v = W (x - mean) drawn in to a radius, in units of radius times unit.
 
     x is a point times the scale. The computed v is what is drawn in and summed: a row adds no more
-    than the radius allows however W is conditioned. With ``hard`` a point belongs to the component
-    of least ``|v|`` alone.
+    than the radius allows however W is conditioned.
     """
     n, d = X.shape
     n_components = means.shape[0]
@@ -325,10 +304,7 @@ def clipped_moments(X, scale, log_scales, means, whitening, radius, unit, hard):
         m = min(size, n - start)
         load(X, False, start, m, block)
         _scale_block(block, d, m, scale, False)
-        if hard:
-            _belong_to_nearest(block, m, offsets, factors, work, terms, squared, peak)
-        else:
-            _responsibilities(block, m, log_scales, offsets, factors, work, terms, peak, total)
+        _responsibilities(block, m, log_scales, offsets, factors, work, terms, peak, total)
         for k in range(n_components):
             _whiten(block, m, offsets[k], factors[k], white, squared)
             _draw_in(white, d, m, squared, radius, unit)

@@ -64,15 +64,13 @@ def statistic_weights(
     radius: float,
     *,
     n_components: int = 1,
-    with_counts: bool = True,
 ) -> StatisticWeights:
     """Return the weights that cost the fitted density least.
 
     To second order, noise of variance s^2 / a^2 on a count of N costs the expected log density a
     multiple of 1 / 2 a^2; that on a sum d r^2 / 2 b^2; that on second moments p r^4 / c^2 with p a
     quarter of the free entries. A given sum of squares is divided best as the roots of these.
-    The radius r is in standard deviations; where the count is public a is 0 (not `with_counts`).
-    `n_components` is how many share a row: 1 where it belongs to one alone.
+    The radius r is in standard deviations, `n_components` how many share a row.
 
     Examples
     --------
@@ -85,13 +83,8 @@ def statistic_weights(
     entries = {"full": d * (d + 1) / 8.0, "diag": d / 4.0, "spherical": 1.0 / (4.0 * d)}
     a2 = math.sqrt(0.5)
     b2, c2 = math.sqrt(d * r2 / 2.0), math.sqrt(entries[covariance_type]) * r2
-    if not with_counts:
-        least, a2 = _least_product(b2, c2), 0.0
-    else:
-        a2 = max(a2, -_least_product(b2, c2))  # then phi'phi' >= 0
-        least = 0.0
-    squared = 2.0 * (a2 + b2 + c2) + 2.0 * max(0.0, -least)
-    sensitivity = math.sqrt(squared) * rounding(n_components, d, "l2")
+    a2 = max(a2, -_least_product(b2, c2))  # then phi'phi' >= 0
+    sensitivity = math.sqrt(2.0 * (a2 + b2 + c2)) * rounding(n_components, d, "l2")
     return StatisticWeights(math.sqrt(a2), math.sqrt(b2), math.sqrt(c2), sensitivity)
 
 
@@ -125,19 +118,17 @@ def release_moments(
     source: NoiseSource,
     *,
     bound: float = 1.0,
-    hard: bool = False,
 ) -> FrameMoments:
     """Release the moments of rows in the frames of a mixture's components.
 
     Each component is a frame of a radius r in its standard deviations, and decides with the others
-    who belongs to it; `hard`: a row belongs to the nearest alone, in standard deviations. Frames
-    are in units of the `bound` on rows. Noise comes from the weights.
+    who belongs to it. Frames are in units of the `bound` on rows. Noise comes from the weights.
     """
-    exact = clipped_moments(X, frames, radius, bound=bound, hard=hard)
+    exact = clipped_moments(X, frames, radius, bound=bound)
     abc = weights.counts, weights.sums, weights.seconds
     parts = exact.counts, exact.sums, exact.second_moments
     noised = add_joint_noise(noise, *parts, source, abc).of_unit(exact.unit)
-    noises = [noise.sigma / (weight or math.inf) for weight in abc]
+    noises = [noise.sigma / weight for weight in abc]
     return FrameMoments(noised.counts, noised.sums, noised.second_moments, *noises)
 
 
@@ -147,7 +138,6 @@ def clipped_moments(
     radius: float,
     *,
     bound: float = 1.0,
-    hard: bool = False,
 ) -> ExactStatistics:
     """Return counts, sums and second moments in frames, without noise.
 
@@ -155,7 +145,7 @@ def clipped_moments(
     """
     unit = unit_margin(X.shape[1], FACTOR_BITS)
     parameters = frames.log_scales, frames.means, frames.whitening
-    arguments = (1.0 / bound, *parameters, radius, unit, hard)
+    arguments = (1.0 / bound, *parameters, radius, unit)
     sums = summed_up(_exact_kernels.clipped_moments, X, arguments, frames)
     return ExactStatistics(*sums, unit)
 

@@ -1,0 +1,125 @@
+"""A density of rows in a ball, from two sketches with normal noise: a pilot, and one of clusters.
+
+It is what `privclust.kmeans.CompressiveKMeans` does without a last round, for callers who compose
+the noise with other releases of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from privclust.kmeans._ellipsoids import n_numbers
+from privclust.kmeans._feature_sums import FeatureSums
+from privclust.kmeans._fit_budget import PILOT_SHARE
+from privclust.kmeans._fit_sizes import (
+    cluster_frequencies,
+    number_of_frequencies,
+    pilot_frequencies,
+    pilot_size,
+)
+from privclust.kmeans._gaussians import drawn_points
+from privclust.kmeans._release import noised
+from privclust.kmeans._sketch import Sketch
+from privclust.kmeans._sketch_decoding import decode, moments_of_pilot
+from privclust.kmeans._sketch_noise import sensitivities
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.bounds import Box
+from privclust.privacy.measurements import Gaussian
+from privclust.privacy.noise import NoiseSource, unprotected_generator
+
+MOST_NUMBERS = 1000
+"""Of clusters with covariances, which take many times as long as those without."""
+_CHUNK = 1 << 16  # rows
+_LARGEST_SIGMA = 1e150  # whose square is an ordinary number
+_OF_THE_CALLER = Guarantee(
+    "none", Neighbours.REPLACE_ONE, caveats=("a part of a fit, which states what all promise",)
+)
+
+
+@dataclass(frozen=True)
+class DensitySketches:
+    """The noise of both sketches; for replaced rows, whose number is public.
+
+    Attributes
+    ----------
+    pilot, clusters : Gaussian
+    """
+
+    pilot: Gaussian
+    clusters: Gaussian
+
+    @classmethod
+    def planned(cls, n_features: int, n_clusters: int, share: float) -> Self:
+        """Return noise that costs share^2 / 2 in zCDP.
+
+        Raises
+        ------
+        ValueError
+            If the share is so small that noise is no ordinary number.
+
+        Examples
+        --------
+        >>> sketches = DensitySketches.planned(2, 3, 0.5)
+        >>> round(sketches.pilot.loss.rho + sketches.clusters.loss.rho, 6)
+        0.125
+        """
+        sizes = pilot_size(n_features), number_of_frequencies(n_clusters * n_features)
+        noises = [
+            Gaussian.of_share(sensitivities(size, "replace_one")[1], share * math.sqrt(part))
+            for size, part in zip(sizes, (PILOT_SHARE, 1.0 - PILOT_SHARE), strict=True)
+        ]
+        largest = max(noise.sigma for noise in noises)
+        if largest > _LARGEST_SIGMA:
+            raise ValueError(
+                f"the budget is too small: sketches would get noise of {largest:.3g}, which may be "
+                f"{_LARGEST_SIGMA:g} at most"
+            )
+        return cls(*noises)
+
+    def points(
+        self, X: np.ndarray, radius: float, n_clusters: int, n_points: int, source: NoiseSource
+    ) -> np.ndarray:
+        """Sketch rows and draw points from the density that the sketches tell of.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Rows in a ball about the origin.
+        radius : float
+            Of the ball.
+        n_clusters : int
+        n_points : int
+        source : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_features)
+            In units of the radius.
+        """
+        d, rng = X.shape[1], unprotected_generator(source)
+        box = Box(np.full(d, -1.0), np.full(d, 1.0))
+        pilot = _released(X, radius, pilot_frequencies(box, rng), self.pilot, source)
+        moments = moments_of_pilot(pilot, box, rng)
+        m = number_of_frequencies(n_clusters * d)
+        frequencies = cluster_frequencies(n_clusters, m, moments, rng)
+        density = decode(
+            _released(X, radius, frequencies, self.clusters, source),
+            n_clusters,
+            bounds=(box.low, box.high),
+            covariances=n_numbers(n_clusters, d) <= MOST_NUMBERS,
+            moments=moments,
+            random_state=rng,
+        ).density
+        return drawn_points(density.weights, density.centers, density.spreads, n_points, rng)
+
+
+def _released(X, radius, frequencies, noise, source) -> Sketch:
+    """Return the noised sketch of X / radius."""
+    sums = FeatureSums(frequencies)
+    for start in range(0, len(X), _CHUNK):
+        sums.add(X[start : start + _CHUNK] / radius)
+    return noised(Sketch.from_feature_sums(sums), noise, source, _OF_THE_CALLER)
