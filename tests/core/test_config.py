@@ -122,7 +122,7 @@ def test_every_claim_names_a_target_and_methods_that_exist(config):
     for paper, claim in ((paper, claim) for paper, own in claims.items() for claim in own):
         assert plan.targets[claim["target"]].paper == paper
         check = claim["check"]
-        if check["kind"] != "printed":
+        if "experiment" in check:
             experiment = plan.experiments[check["experiment"]]
             assert {check["method"], *check.get("against", [])} <= set(experiment.methods)
 
@@ -162,3 +162,12 @@ def test_files_that_are_no_config_are_named(tmp_path):
     path.write_text("a: [1")
     with pytest.raises(ConfigError, match="not YAML"):
         load_yaml(path)
+
+
+def test_a_key_that_is_given_twice_is_refused(tmp_path):
+    path = tmp_path / "twice.yaml"
+    path.write_text("- {of: paper, a: &a {b: 1, c: 2}}\n- of: paper\n  id: 3\n  of: ours\n")
+    with pytest.raises(ConfigError, match=r"twice.yaml: not YAML \(of is given twice.*line 2"):
+        load_yaml(path)
+    path.write_text("x: &x {a: 1, b: 2}\ny: &y {<<: *x, b: 3}\nz: {<<: *y, b: 4}\n")
+    assert load_yaml(path)["z"] == {"a": 1, "b": 4}

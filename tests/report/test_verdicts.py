@@ -533,3 +533,13 @@ def test_the_interval_of_a_ratio_of_spreads_covers_as_often_as_it_says():
         misses += abs(log_ratio - np.log(0.5)) > half
     # 5 % of 400 is 20; a binomial of that rate is beyond 36 in 1 of 2,000 runs
     assert misses <= 36
+
+
+def test_several_conditions_select_what_meets_all():
+    table = trials({"a": 0.5})["e"]
+    halves = [table.assign(x=x, y=y) for x in (1, 2) for y in (1, 2)]
+    wide = pd.concat([halves[0], *(half.assign(error=9.0) for half in halves[1:])])
+    check = {"kind": "below", "experiment": "e", "metric": "error", "method": "a", "bound": 1.0}
+    for conditions, expected in ((["x=1", "y=1"], "reproduced"), ("x=1", "not reproduced")):
+        claim = {**HEAD, "check": {**check, "select": conditions}}
+        assert judge([claim], {"e": wide}, printed("1"))["verdict"].tolist() == [expected]

@@ -95,8 +95,10 @@ def judge(
             rows.extend(_judge_margins(head, check["method"], printed, trials))
             continue
         table = trials.get(check["experiment"])
-        if table is not None and "select" in check:
-            table = select(table, check["select"])
+        if table is not None:
+            conditions = check.get("select", [])
+            for condition in [conditions] if isinstance(conditions, str) else conditions:
+                table = select(table, condition)
         rows.append(head | _judge_comparisons(check, table))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
