@@ -491,7 +491,7 @@ def test_each_reading_has_its_panel_and_what_is_not_defined_is_left_out():
 
 def test_panels_of_the_leak_cross_features_with_the_label():
     axes = standard("leak").figure.axes
-    for axis, methods in zip(axes, privatemail._LEAKS.values(), strict=True):
+    for axis, methods in zip(axes, 2 * [*privatemail._LEAKS.values()], strict=True):
         named = lines_named(axis)
         for features, shift in (("real", 0.0), ("class-free", 0.01)):
             for own, (label, _, dash) in methods.items():

@@ -413,36 +413,51 @@ def leak(results: Results) -> Drawing:
     table = statistics(results.trials, ["epsilon"], metrics)
     table = table[table["method"].isin([name for part in _LEAKS.values() for name in part])]
     recalls = table[table["metric"] == "recall_8"]
-    with canvas(_WIDTH, 5.2, results.trials) as figure:
-        axes = figure.subplots(1, len(_LEAKS), sharey=True)
-        for axis, (title, methods) in zip(axes, _LEAKS.items(), strict=True):
+    with canvas(_WIDTH, 8.6, results.trials) as figure:
+        axes = figure.subplots(2, len(_LEAKS), sharey="row")
+        for panels, (title, methods) in zip(axes.T, _LEAKS.items(), strict=True):
             kept = table[table["method"].isin(methods)]
-            ceiling(axis, results.trials[control])
-            for experiment in results.trials:
-                features = "class-free" if experiment == control else "real"
-                names = {
-                    name: f"{features} features, {text}" for name, (text, *_) in methods.items()
-                }
-                curves = recalls[recalls["experiment"] == experiment]
-                curves = curves.assign(label=curves["method"].map(names))
-                styles = {
-                    name: MethodStyle(_FEATURES[features], marker, dash)
-                    for name, (_, marker, dash) in methods.items()
-                }
-                mean_curves(axis, curves, "epsilon", list(methods), styles)
-            chance(axis, kept.loc[kept["metric"] == "chance_8", "mean"].mean())
-            axis.set(title=title, xlabel="privacy budget, ε")
-        recall_scale(axes[0], recalls["mean"].max())
-        axes[0].set_ylabel("Recall@8, CIFAR-100")
-        named_below(figure, axes[0], _WIDTH)
+            level = kept.loc[kept["metric"] == "chance_8", "mean"].mean()
+            for axis in panels:
+                ceiling(axis, results.trials[control])
+                for experiment in results.trials:
+                    _leaking(axis, recalls, experiment, methods, is_control=experiment == control)
+                chance(axis, level)
+            panels[0].set_title(title)
+            panels[1].set_xlabel("privacy budget, ε")
+        recall_scale(axes[0, 0], recalls["mean"].max())
+        near = recalls.loc[(recalls["mean"] - level).abs() < _NEAR_CHANCE, "mean"]
+        axes[1, 0].set_ylim(min([level, *near]) - 0.01, max([level, *near]) + 0.01)
+        for axis, label in zip(axes[:, 0], ("Recall@8", "Recall@8, near chance"), strict=True):
+            axis.set_ylabel(f"{label}, CIFAR-100")
+        named_below(figure, axes[0, 0], _WIDTH)
         caption(
             figure,
             f"{_mean_of(results)}. Class-free features know nothing of the image. Dashed: iterates "
             "after the noise use the query's label where it is private. Shaded: above what any "
             "(ε, δ)-private query that gets 9 images back can have; among dummies, as printed, it "
-            "gets 9 of each class.",
+            "gets 9 of each class. Below: the same near chance, at a scale of its own.",
         )
     return Drawing(figure, table)
+
+
+def _leaking(
+    axis: Axes,
+    recalls: pd.DataFrame,
+    experiment: str,
+    methods: Mapping[str, tuple[str, str, str]],
+    is_control: bool,
+) -> None:
+    """Draw recalls on the features of one experiment."""
+    features = "class-free" if is_control else "real"
+    names = {name: f"{features} features, {text}" for name, (text, *_) in methods.items()}
+    curves = recalls[recalls["experiment"] == experiment]
+    curves = curves.assign(label=curves["method"].map(names))
+    styles = {
+        name: MethodStyle(_FEATURES[features], marker, dash)
+        for name, (_, marker, dash) in methods.items()
+    }
+    mean_curves(axis, curves, "epsilon", list(methods), styles)
 
 
 def sensitivity(results: Results) -> Drawing:
