@@ -1,0 +1,78 @@
+"""CPU seconds, memory and loss of `CompressiveKMeans` with many clusters and features.
+
+Run: ``python benchmarks/frontier.py [path of letter.dat]``. Sets and scaling are
+those of the frontier's table (`privclust.papers.frontier.data`): 20,000 rows of scikit-learn's
+blobs, divided by the largest norm; the paper's mixture with 100,000 rows; and Letter, where its
+path is given. Three fits each at epsilon = 1, delta = 1e-6, rows added or removed, on one core,
+after one that compiles; seconds are of the process, memory is the most of a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+
+import resource
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+from sklearn.datasets import make_blobs
+
+from privclust.core.lloyd import nearest_center
+from privclust.datasets import letter
+from privclust.kmeans import CompressiveKMeans
+
+SIZES = ((10, 10), (64, 4), (64, 16), (64, 64), (16, 128), (64, 128))
+N_FITS = 3
+
+
+def mixture(k, d):
+    """Return rows within the unit ball and the box they are in."""
+    if k == 10:
+        rng = np.random.default_rng(0)
+        means = 1.5 * k ** (1.0 / d) * rng.standard_normal((k, d))
+        X = means[rng.integers(k, size=100_000)] + rng.standard_normal((100_000, d))
+    else:
+        X = make_blobs(n_samples=20_000, n_features=d, centers=k, random_state=1)[0]
+    return scaled(X)
+
+
+def scaled(X):
+    """Return rows about their mean, divided by the largest norm."""
+    X = X - X.mean(axis=0)
+    return X / np.linalg.norm(X, axis=1).max()
+
+
+def measure(X, k):
+    """Print seconds of a fit, memory and the mean loss."""
+    budget = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
+    seconds, losses = [], []
+    for seed in range(-1, N_FITS):
+        model = CompressiveKMeans(k, bounds=(-1.0, 1.0), random_state=seed + 1, **budget)
+        start = time.process_time()
+        model.fit(X)
+        seconds.append(time.process_time() - start)
+        centers = model.cluster_centers_[nearest_center(X, model.cluster_centers_)]
+        losses.append(((X - centers) ** 2).sum() / len(X))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    times = " ".join(f"{s:.1f}" for s in seconds[1:])
+    print(f"| {k} | {X.shape[1]} | {len(X):,} | {times} | {memory:.0f} | {np.mean(losses):.4f} |")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", UserWarning)
+    if sys.argv[1:2] == ["one"]:
+        measure(mixture(*map(int, sys.argv[2:])), int(sys.argv[2]))
+    elif sys.argv[1:2] == ["letter"]:
+        measure(scaled(letter.read(sys.argv[2])["X"]), 26)
+    else:
+        print("| k | d | rows | CPU seconds | MB | loss |\n| --- | --- | --- | --- | --- | --- |")
+        jobs = [["one", str(k), str(d)] for k, d in SIZES]
+        jobs += [["letter", path] for path in sys.argv[1:]]
+        for job in jobs:
+            subprocess.run([sys.executable, __file__, *job], check=True)
