@@ -63,6 +63,7 @@ from privclust.kmeans._standard_errors import (
 )
 from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import GROUP, ROW, Groups
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.records import PrivateEstimator, private_records
@@ -227,7 +228,7 @@ class CompressiveKMeans(
         self.max_clusters = max_clusters
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Sketch the rows, add noise, and find centers.
 
         Parameters
@@ -238,6 +239,11 @@ class CompressiveKMeans(
             any number of rows, even none.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and a group counts as one record, the mean of its rows' features. Centers are those of
+            data in which every group weighs the same. No last round is taken. None: each row is
+            protected by itself.
 
         Returns
         -------
@@ -246,8 +252,8 @@ class CompressiveKMeans(
         Raises
         ------
         ValueError
-            If X is not as described, or has fewer rows than clusters where their number is public,
-            or if a parameter is out of its range.
+            If X or groups are not as described, or there are fewer rows than clusters where their
+            number is public, or if a parameter is out of its range.
         ImportError
             If `random_state` is None, an epsilon is given and OpenDP is not installed.
 
@@ -259,11 +265,14 @@ class CompressiveKMeans(
             If a cluster cannot be told from noise, or data lie outside the bounds.
         """
         X = self._records(X)
-        self._check_parameters(X)
-        self._start(X, self.last_round)
-        return self._add(X, None)
+        groups = self._groups(groups, X)
+        self._check_parameters(X, groups)
+        if groups is not None and self.last_round is True:
+            raise ValueError("last_round=True cannot be had with groups: rounds are of rows")
+        self._start(X, self.last_round, groups)
+        return self._add(X, None, groups)
 
-    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Add rows that were not seen before, and find centers anew.
 
         The paper's protocol with one device a call: rows are sketched with the frequencies of the
@@ -274,13 +283,15 @@ class CompressiveKMeans(
         than many small ones.
 
         Parameters and errors are those of `fit`; all calls need the same number of features, and
-        the first at least as many rows as there are clusters, where their number is public.
+        the first at least as many rows as there are clusters, where their number is public. With
+        groups all calls have them, and all rows of a group come in one.
         """
         first = not hasattr(self, "sketch_")
         X = self._records(X, reset=first)
-        self._check_parameters(X if first else None)
+        groups = self._groups(groups, X)
+        self._check_parameters(X if first else None, groups)
         if first:
-            self._start(X, last_round=False)
+            self._start(X, last_round=False, groups=groups)
         elif (self.epsilon is None) != (self.sketch_.noise is None):
             raise ValueError(
                 "epsilon must be a number in all calls of partial_fit or None in all, "
@@ -291,7 +302,7 @@ class CompressiveKMeans(
                 "partial_fit cannot go on from a fit with a last round: fit with last_round=False, "
                 "or call partial_fit from the first rows on"
             )
-        return self._add(X, None if first else self._merged)
+        return self._add(X, None if first else self._merged, groups)
 
     def standard_errors(
         self, *, rows: bool = True, random_state: RandomState = None
@@ -330,7 +341,7 @@ class CompressiveKMeans(
         types = [np.float64, np.float32]
         return private_records(self, X, dtype=types, neighbours=relation, reset=reset)
 
-    def _start(self, X, last_round):
+    def _start(self, X, last_round, groups=None):
         """Choose where to look and the frequencies, from nothing, a pilot or the rows."""
         d = X.shape[1]
         self._box_of_data, self._leaks = box_of_fit(X, self.bounds, self.epsilon)
@@ -338,14 +349,14 @@ class CompressiveKMeans(
             self._rng = as_generator(self.random_state)
         else:
             self._rng = unprotected_generator(noise_source(self.random_state))
-        p, m = self._sizes(d, last_round)
+        p, m = self._sizes(d, last_round, ROW if groups is None else GROUP)
         self._share = 1.0 - self._round_share
         self._charge(m, 0 if self.variance is not None else pilot_size(p))
         self._projection, self._seen_box = None, self._box_of_data
         if p < d:
             self._projection = Projection.drawn(self._box_of_data.center, p, self._rng)
             self._seen_box = self._projection.box(self._box_of_data)
-        self._data_moments, self._pilots = self._moments(self._seen(X))
+        self._data_moments, self._pilots = self._moments(self._seen(X), groups)
         self._share -= PILOT_SHARE * len(self._pilots)
         if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(X)):
             self._share, self._round_share = self._share + self._round_share, 0.0
@@ -355,17 +366,17 @@ class CompressiveKMeans(
             sizes = self._most_clusters, m
             self._frequencies = cluster_frequencies(*sizes, self._data_moments, self._rng)
 
-    def _sizes(self, d, last_round):
+    def _sizes(self, d, last_round, unit):
         """Return the numbers of directions and frequencies; choose noise and a round's share."""
         k = self._most_clusters
         p = self.n_directions or number_of_directions(k, d)
         m = self.n_frequencies or number_of_frequencies(k * p)
-        self._budget = FitBudget.of(self, m)
-        has_round = last_round and self._budget.is_normal
+        self._budget = FitBudget.of(self, m, unit)
+        has_round = last_round and self._budget.is_normal and unit == ROW
         if not (has_round and self.decoder == "gaussian" and self.variance is None):
             self._round_share, p = 0.0, d
             m = self.n_frequencies or number_of_frequencies(k * d)
-            self._budget = FitBudget.of(self, m)
+            self._budget = FitBudget.of(self, m, unit)
             if self._budget.mechanism == "laplace" and self.epsilon is not None:
                 m = self.n_frequencies or number_under_laplace_noise(k * d)
         else:
@@ -390,21 +401,22 @@ class CompressiveKMeans(
             return X
         return self._projection.rows(self._box_of_data.drawn_in(X))
 
-    def _sketched(self, rows, frequencies):
+    def _sketched(self, rows, frequencies, groups):
         """Return the sketch of rows without noise."""
         sums = FeatureSums(frequencies)
         if self.bounds is not None:
             rows = sums.drawn_in(rows, self._seen_box.center)
-        return Sketch.from_feature_sums(sums.add(rows))
+        return Sketch.from_feature_sums(sums.add(rows, groups))
 
-    def _add(self, X, before):
+    def _add(self, X, before, groups):
         """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
         if before is not None:
             of_call = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbours")}
+            of_call["unit"] = ROW if groups is None else GROUP
             self._budget = replace(self._budget, **of_call)
             self._charge(before.n_frequencies, before=before)
         rows, box = self._seen(X), self._seen_box
-        exact = self._sketched(rows, self._frequencies)
+        exact = self._sketched(rows, self._frequencies, groups)
         sketch = self._budget.release(exact, self._share, self._rng)
         self._merged = sketch if before is None else before + sketch
         bounds = None if box is None else (box.low, box.high)
@@ -473,7 +485,7 @@ class CompressiveKMeans(
             hidden.append(self.cluster_count_.hidden())
         warn_of_noise("; ".join(filter(None, hidden)))
 
-    def _moments(self, rows):
+    def _moments(self, rows, groups):
         """Return where the data are, and the sketches this took."""
         if self.epsilon is None:
             mean, variances = (f(axis=0, dtype=np.float64) for f in (rows.mean, rows.var))
@@ -482,7 +494,7 @@ class CompressiveKMeans(
         if self.variance is not None:
             return None, []
         box, rng = self._seen_box, self._rng
-        exact = self._sketched(rows, pilot_frequencies(box, rng))
+        exact = self._sketched(rows, pilot_frequencies(box, rng), groups)
         pilot = self._budget.release(exact, PILOT_SHARE, rng)
         return moments_of_pilot(pilot, box, rng), [pilot]
 
@@ -508,10 +520,26 @@ class CompressiveKMeans(
         rounds = [round_.noise for round_ in self._rounds]
         return self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
 
-    def _check_parameters(self, X):
-        """Raise a ValueError; X is None where there may be fewer rows than clusters."""
-        is_public = Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
-        check_parameters(self, X, count_is_public=self.epsilon is None or is_public)
+    @staticmethod
+    def _groups(groups, X):
+        """Return the weights of groups, or None."""
+        return None if groups is None else Groups.of(groups, len(X))
+
+    def _check_parameters(self, X, groups):
+        """Raise a ValueError; X is None where there may be fewer records than clusters."""
+        is_public = self.epsilon is None or (
+            Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
+        )
+        check_parameters(self, X, count_is_public=is_public and groups is None)
+        if (
+            X is not None
+            and groups is not None
+            and is_public
+            and groups.count < self._most_clusters
+        ):
+            raise ValueError(
+                f"n_clusters={self.n_clusters} must be at most the number of groups, {groups.count}"
+            )
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
         if self.last_round not in (True, False, _AUTO):

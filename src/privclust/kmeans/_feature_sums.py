@@ -16,7 +16,9 @@ from privclust.kmeans._sketch_kernels import (
     LANES,
     add_features,
     add_masked_features,
+    add_weighted_features,
 )
+from privclust.privacy.groups import GROUP, ROW, UNITS, Groups
 
 # No record adds an entry of larger modulus to the sums, nor a real or imaginary part: features in
 # float32 are rounded to multiples of 2^-22, those in float64 to multiples of 2^-40.
@@ -66,6 +68,8 @@ class FeatureSums:
         Number of records that were added.
     next_record : int
         Index of the next record.
+    unit : {"row", "group"} or None
+        Whether a record is a row or a group of rows; None before any was added.
 
     Raises
     ------
@@ -122,10 +126,11 @@ class FeatureSums:
         self.next_record = first_record
         self.n_threads = n_threads
         self.n_samples = 0
+        self.unit: str | None = None
         self._sums = _FixedPoint(m)
         self._turns = {}
 
-    def add(self, X: ArrayLike) -> Self:
+    def add(self, X: ArrayLike, groups: ArrayLike | Groups | None = None) -> Self:
         """Add the features of records.
 
         Parameters
@@ -133,6 +138,10 @@ class FeatureSums:
         X : array-like of shape (n_samples, n_features)
             Records in the rows, in any memory layout. float32 is computed in float32, every other
             type in float64.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is. A record is then a group, such as a person, and its features are the
+            mean of its rows', whose modulus is bounded as that of one row. All rows of a group must
+            come in one call, and no group in two. None: each row is a record.
 
         Returns
         -------
@@ -143,9 +152,18 @@ class FeatureSums:
         ------
         ValueError
             If X has another shape or holds NaN, infinity or values so large that a phase overflows
-            (see `drawn_in`); the sums are then as before.
+            (see `drawn_in`); if groups are not one a row; if rows and groups are mixed, or groups
+            have masks. The sums are then as before.
         """
         X = self._check_records(X)
+        weights, n_records = None, len(X)
+        if groups is not None:
+            groups = Groups.of(groups, len(X))
+            weights, n_records = groups.weights, groups.count
+            if self.n_measurements < self.frequencies.shape[1]:
+                raise ValueError("groups cannot have masks, which are drawn for each row")
+        unit = ROW if groups is None else GROUP
+        self._check_unit(unit)
         turns, limit = self._turns_in(_SINGLE if X.dtype == _SINGLE else _DOUBLE)
         size = max(1, _CHUNK_VALUES // turns.shape[1] // BLOCK) * BLOCK
         starts = range(0, len(X), size)
@@ -157,7 +175,10 @@ class FeatureSums:
             for start in starts[thread::n_threads]:
                 rows = X[start : start + size]
                 _check_values(rows, limit, start)
-                self._add_chunk(rows, self.next_record + start, turns, sums)
+                if weights is None:
+                    self._add_chunk(rows, self.next_record + start, turns, sums)
+                else:
+                    _add_weighted_chunk(rows, weights[start : start + size], turns, sums)
             return sums
 
         if n_threads == 1:
@@ -168,8 +189,17 @@ class FeatureSums:
         for part in parts:
             self._sums.add(part.whole, part.fraction)
         self.next_record += len(X)
-        self.n_samples += len(X)
+        self.n_samples += n_records
+        self.unit = unit
         return self
+
+    def _check_unit(self, unit):
+        """Raise a ValueError if records of another kind are there already."""
+        if unit is not None and self.unit not in (None, unit):
+            raise ValueError(
+                f"records are {UNITS[self.unit]} each so far, and would be {UNITS[unit]}: what "
+                "protects one kind protects the other less"
+            )
 
     def drawn_in(self, X: ArrayLike, middle: np.ndarray) -> np.ndarray:
         """Return records that `add` takes, whatever their entries are.
@@ -237,8 +267,10 @@ class FeatureSums:
                 "sums to merge must have the same n_measurements, "
                 f"got {self.n_measurements} and {other.n_measurements}"
             )
+        self._check_unit(other.unit)
         self._sums.add(other._sums.whole, other._sums.fraction)
         self.n_samples += other.n_samples
+        self.unit = self.unit or other.unit
         self.next_record = max(self.next_record, other.next_record)
         return self
 
@@ -261,7 +293,12 @@ class FeatureSums:
 
     @classmethod
     def from_state(
-        cls, state: Mapping[str, ArrayLike], frequencies: ArrayLike, **parameters: Any
+        cls,
+        state: Mapping[str, ArrayLike],
+        frequencies: ArrayLike,
+        *,
+        unit: str | None = ROW,
+        **parameters: Any,
     ) -> Self:
         """Return the sums of a state.
 
@@ -269,6 +306,8 @@ class FeatureSums:
         ----------
         state : mapping
             As `state` returns it, or a sum of such.
+        unit : {"row", "group"} or None
+            What its records are.
         frequencies, **parameters
             Those of the class; `first_record` is the index of the next record to be added.
 
@@ -293,7 +332,7 @@ class FeatureSums:
             arrays[name] = array.astype(np.int64)
         if arrays["n_samples"][0] < 0:
             raise ValueError(f"n_samples must not be negative, got {arrays['n_samples'][0]}")
-        sums.n_samples = int(arrays["n_samples"][0])
+        sums.n_samples, sums.unit = int(arrays["n_samples"][0]), unit
         sums._sums.add(arrays["whole"], arrays["fraction"])
         return sums
 
@@ -345,14 +384,31 @@ class FeatureSums:
             r, seed = self.n_measurements, np.uint64(self.mask_seed)
             add_masked_features(padded, first_record, turns, r, seed, shift, parts)
         else:
-            n_full, rest = divmod(n, BLOCK)
-            blocks = _aligned_zeros((n_full + (rest > 0), n_columns, BLOCK), turns.dtype)
-            full = rows[: n_full * BLOCK].reshape(n_full, BLOCK, d)
-            blocks[:n_full, :d] = full.swapaxes(1, 2)
-            if rest:
-                blocks[n_full, :d, :rest] = rows[n_full * BLOCK :].T
-            add_features(blocks, n, turns, shift, parts)
+            add_features(_blocks_of(rows, turns), n, turns, shift, parts)
         sums.add(np.zeros_like(parts), parts)
+
+
+def _add_weighted_chunk(rows, weights, turns, sums):
+    """Add the features of weighted rows to sums in fixed point."""
+    shift = FRACTION_BITS_OF_SUMS - FRACTION_BITS[turns.dtype]
+    parts = np.zeros((len(turns), 2), dtype=np.int64)
+    blocks = _blocks_of(rows, turns)
+    padded = np.zeros((len(blocks), BLOCK))
+    padded.ravel()[: len(weights)] = weights
+    add_weighted_features(blocks, padded, len(rows), turns, shift, parts)
+    sums.add(np.zeros_like(parts), parts)
+
+
+def _blocks_of(rows, turns):
+    """Return rows in blocks (n_blocks, n_columns, BLOCK), in the type of the frequencies."""
+    n, d = rows.shape
+    n_full, rest = divmod(n, BLOCK)
+    blocks = _aligned_zeros((n_full + (rest > 0), turns.shape[1], BLOCK), turns.dtype)
+    full = rows[: n_full * BLOCK].reshape(n_full, BLOCK, d)
+    blocks[:n_full, :d] = full.swapaxes(1, 2)
+    if rest:
+        blocks[n_full, :d, :rest] = rows[n_full * BLOCK :].T
+    return blocks
 
 
 class _FixedPoint:

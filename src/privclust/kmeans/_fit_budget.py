@@ -12,6 +12,7 @@ from privclust.kmeans._last_rounds import round_noise, state_round
 from privclust.kmeans._release import promise, smaller_noise, uncharged_release
 from privclust.kmeans._sketch import Sketch
 from privclust.privacy import Guarantee, Neighbours, noise_source
+from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import is_seeded
 
@@ -36,6 +37,8 @@ class FitBudget:
     neighbours : {"replace_one", "add_remove"}
     random_state
         Of the estimator: whether noise comes from a seed.
+    unit : {"row", "group"}
+        What is protected.
     """
 
     epsilon: float | None
@@ -43,15 +46,16 @@ class FitBudget:
     mechanism: str
     neighbours: str
     random_state: RandomState
+    unit: str = ROW
 
     @classmethod
-    def of(cls, estimator, n_frequencies: int) -> FitBudget:
+    def of(cls, estimator, n_frequencies: int, unit: str = ROW) -> FitBudget:
         """Return the budget of `CompressiveKMeans`; the larger sketch decides on the noise."""
         how = estimator.neighbours, estimator.epsilon, estimator.delta
         noise = estimator.noise
         if estimator.epsilon is not None and noise == "auto":
             noise = smaller_noise(n_frequencies, *how)
-        return cls(estimator.epsilon, estimator.delta, noise, how[0], estimator.random_state)
+        return cls(estimator.epsilon, estimator.delta, noise, how[0], estimator.random_state, unit)
 
     @property
     def relation(self) -> Neighbours:
@@ -84,6 +88,7 @@ class FitBudget:
             neighbours=self.neighbours,
             share=share,
             seeded=self._seeded,
+            unit=self.unit,
         )
 
     def release(self, sketch: Sketch, share: float, rng: np.random.Generator) -> Sketch:
@@ -114,10 +119,11 @@ class FitBudget:
     ) -> Guarantee:
         """Return what sums, pilots and the noises of rounds promise together, and what leaks."""
         if self.epsilon is None or sums is None:
-            return Guarantee("none", self.relation, caveats=("no noise was asked for",))
+            caveats = ("no noise was asked for",)
+            return Guarantee("none", self.relation, caveats=caveats, unit=self.unit)
         others = [pilot.part("pilot") for pilot in pilots]
         others += [state_round(noise, self.delta, self._seeded) for noise in rounds]
         if leaks:
-            others.append(Guarantee("none", self.relation, caveats=leaks))
+            others.append(Guarantee("none", self.relation, caveats=leaks, unit=self.unit))
         whole = sums.compose(*others)
         return whole if leaks else replace(whole, caveats=(*whole.caveats, _ANY_ROW))

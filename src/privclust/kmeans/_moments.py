@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from scipy.optimize import nnls
@@ -25,6 +26,9 @@ _NATS_PER_NUMBER = 5.0  # that a number of a Gaussian must explain, or noise may
 _SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3  # gain in nats
 _MODEL_ERROR = 0.1  # by which data that are no Gaussian may differ from one
 _LEAST_VARIANCE_RATIO = 1e-3  # of a feature to the largest
+_HEAVY_WEIGHT, _FAR_RATIO = 0.6, 2.0  # of one cluster; of the variance of all to that of its own
+_LEAST_FAR_VARIANCE = 1e-8  # in the box's
+_FAR_WEIGHT, _FAR_VARIANCES = 0.2, (0.05, 0.3)  # that other rows are looked for with, in the box's
 
 
 @dataclass(frozen=True)
@@ -55,24 +59,36 @@ def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Mo
     apart. Without noise the mean and a common variance come from a least-squares fit of one
     Gaussian atom; with noise, in a box, from the posterior of `_posterior_moments`. Unless noise
     is large, the variance of each feature comes from a nonnegative linear fit of
-    :math:`-\log |z_j|^2`.
+    :math:`-\log |z_j|^2`. One Gaussian may be of one cluster that holds most rows: see
+    `_with_far_rows`.
 
     Features (m,) at frequencies (d, m) have `noise`, a variance of real and imaginary parts, and
     were divided by a number of records of variance `of_count`, in squares of it. `box`, or None,
     says where to look, `rng` places from which the least-squares fit starts.
     """
-    d = len(frequencies)
-    if noise > 0.0 and box is not None:
+    is_posterior = noise > 0.0 and box is not None
+    if is_posterior:
         moments, level = _posterior_moments(features, frequencies, noise, of_count, box)
         features, noise = features / level, noise / level**2
         if noise > _LARGE_NOISE:  # squared moduli are mostly noise
-            return moments
+            return _with_far_rows(moments, features, frequencies, noise, box)
+    else:
+        moments = None
+    moments = _of_each_feature(moments, features, frequencies, noise, box, rng)
+    if is_posterior:
+        return _with_far_rows(moments, features, frequencies, noise, box)
+    return moments
+
+
+def _of_each_feature(moments, features, frequencies, noise, box, rng):
+    """Return moments with a variance of each feature; one for all, or None, is known before."""
+    d = len(frequencies)
     power = np.abs(features) ** 2 - 2.0 * noise
     squares = np.einsum("ij,ij->j", frequencies, frequencies)
     order = np.argsort(squares, kind="stable")
     fewest = (_FEWEST_FREQUENCIES + 2 * d) * max(1.0, noise / _LARGE_NOISE)
     low = order[: _number_of_low(power[order], int(min(fewest, len(power))))]
-    if noise > 0.0 and box is not None:
+    if moments is not None:
         mean, variance = moments.mean, moments.variance
     else:
         mean, variance = _fitted_gaussian(
@@ -81,6 +97,52 @@ def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Mo
     if noise > _LARGE_NOISE:
         return Moments(mean, np.full(d, variance))
     return Moments(mean, _variances(power[low], frequencies[:, low], variance, noise))
+
+
+def _with_far_rows(moments, features, frequencies, noise, box):
+    """Return the moments of all rows, where one Gaussian is that of a cluster with most of them.
+
+    Features then have the power of that cluster's weight up to high frequencies, which one Gaussian
+    of the weight 1 explains best if it is as narrow as the cluster. Two are fitted by least squares
+    in place of it, with weights that add up to about 1. Their moments count where the second
+    explains more than noise lets its numbers explain, the narrow one has most of the weight, and
+    all rows are spread much wider than it. Elsewhere clusters are told from one another later.
+    """
+    d, m = frequencies.shape
+    unit = math.sqrt(float((box.half_widths**2).mean()))
+    # at frequency 0, once for each other one, features are known to be 1
+    shifted = np.append(features * np.exp(-1j * (box.center @ frequencies)), np.ones(m))
+    problem = least_squares_problem(shifted, np.hstack([frequencies * unit, np.zeros((d, m))]))
+    bounds = math.log(_LEAST_FAR_VARIANCE), 2.0 * math.log(2.0)
+    near, narrow = (moments.mean - box.center) / unit, moments.variance / unit**2
+
+    def fitted(weights, centers, variances):
+        """Descend from here; return f and the point."""
+        parts = (np.log(variances) - bounds[0]) / (bounds[1] - bounds[0])
+        parts = np.clip(parts, LOGISTIC_EDGE, 1.0 - LOGISTIC_EDGE)
+        logits = np.log(parts / (1.0 - parts))
+        point = np.concatenate([np.sqrt(weights), np.ravel(centers), logits])
+        return minimise(point, len(weights), *bounds, problem, 200, 1e-6), point
+
+    alone, _ = fitted([1.0], [near], [narrow])
+    least, best = min(
+        (
+            fitted([1.0 - _FAR_WEIGHT, _FAR_WEIGHT], [near, far], [narrow, wide])
+            for wide in _FAR_VARIANCES
+            for far in (np.zeros(d), near)
+        ),
+        key=itemgetter(0),
+    )
+    weights, centers, variances, _ = unpacked(best, 2, d, *bounds)
+    weights = weights / max(float(weights.sum()), _LEAST_LEVEL)
+    mean = weights @ centers
+    spread = weights @ (variances[:, None] + (centers - mean) ** 2)
+    is_more = alone - least > 2.0 * noise * _NATS_PER_NUMBER * (d + 2)
+    is_heavy = weights[np.argmin(variances)] > _HEAVY_WEIGHT
+    if not (is_more and is_heavy and spread.mean() > _FAR_RATIO * narrow):
+        return moments
+    center = np.clip(box.center + unit * mean, box.low, box.high)
+    return Moments(center, np.minimum(unit**2 * spread, box.half_widths**2))
 
 
 def _fitted_gaussian(features, frequencies, squares, box, rng):

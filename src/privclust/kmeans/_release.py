@@ -20,6 +20,7 @@ from privclust.kmeans._sketch import Sketch
 from privclust.kmeans._sketch_noise import SketchNoise, laplace_noise, sensitivities
 from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import NoiseSource
 
@@ -108,7 +109,8 @@ def release(
     _check_without_noise(sketch)
     source = noise_source(random_state)
     r, m = sketch.n_measurements, sketch.n_frequencies
-    charge(promise(r, m, epsilon, delta, seeded=is_seeded(source), **settings))
+    stated = {"seeded": is_seeded(source), "unit": sketch.unit}
+    charge(promise(r, m, epsilon, delta, **stated, **settings))
     return uncharged_release(sketch, epsilon, delta, random_state=random_state, **settings)
 
 
@@ -127,7 +129,8 @@ def uncharged_release(
     r, m = sketch.n_measurements, sketch.n_frequencies
     chosen = _measurement(r, epsilon, delta, noise, neighbours, share)
     source = noise_source(random_state)
-    return noised(sketch, chosen, source, _stated(chosen, r, m, delta, is_seeded(source)))
+    stated = _stated(chosen, r, m, delta, is_seeded(source), sketch.unit)
+    return noised(sketch, chosen, source, stated)
 
 
 def promise(
@@ -140,6 +143,7 @@ def promise(
     neighbours: str = "replace_one",
     share: float = 1.0,
     seeded: bool = False,
+    unit: str = ROW,
 ) -> Guarantee:
     """Return the guarantee that `release` gives for sketches of such a size.
 
@@ -153,6 +157,8 @@ def promise(
         As for `release`.
     seeded : bool
         Whether the noise will come from a seed.
+    unit : {"row", "group"}
+        What the records of the sketch are.
 
     Returns
     -------
@@ -169,7 +175,7 @@ def promise(
     1.0
     """
     chosen = _measurement(n_measurements, epsilon, delta, noise, neighbours, share)
-    return _stated(chosen, n_measurements, n_frequencies, delta, seeded)
+    return _stated(chosen, n_measurements, n_frequencies, delta, seeded, unit)
 
 
 def _measurement(r, epsilon, delta, noise, neighbours, share) -> Laplace | Gaussian:
@@ -188,7 +194,7 @@ def _measurement(r, epsilon, delta, noise, neighbours, share) -> Laplace | Gauss
     return Gaussian(l2, analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share))
 
 
-def _stated(noise, r, m, delta, seeded) -> Guarantee:
+def _stated(noise, r, m, delta, seeded, unit=ROW) -> Guarantee:
     """Return what noise on the sums promises, and what that rests on.
 
     (epsilon, delta)-privacy is kept as the concentrated privacy that it follows from.
@@ -207,6 +213,7 @@ def _stated(noise, r, m, delta, seeded) -> Guarantee:
         delta=float(delta) if is_normal else 0.0,
         seeded=seeded,
         caveats=caveats,
+        unit=unit,
     )
 
 

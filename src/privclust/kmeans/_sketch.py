@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 from privclust.core import hdf5
 from privclust.core.printable import excerpt
 from privclust.core.streams import Source, chunks
-from privclust.core.validation import check_integer
+from privclust.core.validation import check_integer, check_option
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._sketch_noise import SketchNoise, check_statement
 from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.groups import ROW, UNITS, Groups
 
 KIND = "sketch"
 MOST_BYTES = 1 << 30
@@ -65,6 +66,8 @@ class Sketch:
         None where there is none.
     guarantee : privclust.privacy.Guarantee or None
         What the noise gives; None where there is no noise.
+    unit : {"row", "group"}
+        What its records are: rows, or groups of rows, such as all rows of one person.
     exact : mapping of str to ndarray or None
         The exact state of the sums, `FeatureSums.state`; None where they are not exact.
 
@@ -95,6 +98,7 @@ class Sketch:
     noise: SketchNoise | None = None
     guarantee: Guarantee | None = field(default=None, repr=False)
     exact: Mapping[str, np.ndarray] | None = field(default=None, repr=False)
+    unit: str = ROW
 
     def __post_init__(self) -> None:
         checked = FeatureSums(self.frequencies, n_measurements=self.n_measurements)
@@ -105,6 +109,9 @@ class Sketch:
             raise ValueError(f"sums must be {m} finite numbers, got an array of {sums.shape}")
         if (self.noise is None) != (self.guarantee is None):
             raise ValueError("a sketch has both noise and a guarantee, or neither")
+        check_option("unit", self.unit, tuple(UNITS))
+        if self.noise is not None and self.guarantee.unit != self.unit:
+            raise ValueError("a sketch and its guarantee must be of one kind of records")
         if self.noise is not None and self.exact is not None:
             raise ValueError("a sketch with noise must not carry its sums without noise")
         if self.noise is None or not isinstance(self.n_samples, float):
@@ -122,6 +129,7 @@ class Sketch:
         source: Source,
         frequencies: ArrayLike,
         *,
+        groups: ArrayLike | None = None,
         n_measurements: int | None = None,
         mask_seed: int | None = None,
         first_record: int = 0,
@@ -136,6 +144,11 @@ class Sketch:
         source : array_like, path or iterable of chunks
             What `privclust.core.streams.chunks` reads.
         frequencies : array_like of shape (n_features, m)
+        groups : array_like of shape (n_samples,) or None
+            Whose each row of the source is, in its order: a record is then a group, such as a
+            person, and its features are the mean of its rows'. These labels are in memory all at
+            once; a group's rows may lie anywhere in the source, but in no other sketch that is
+            merged with this one. None: each row is a record.
         n_measurements : int or None
             r: how many features each record takes part in; None for all.
         mask_seed : int or None
@@ -175,15 +188,18 @@ class Sketch:
             raise ValueError(
                 f"{stream.name} has {stream.n_features} columns, the frequencies {n_features}"
             )
-        for chunk in stream:
-            sums.add(chunk)
+        if groups is None:
+            for chunk in stream:
+                sums.add(chunk)
+        else:
+            _add_groups(sums, stream, groups)
         return cls.from_feature_sums(sums)
 
     @classmethod
     def from_feature_sums(cls, sums: FeatureSums) -> Sketch:
         """Return the sketch of the records that were added to `sums` so far."""
         parts = sums.frequencies, sums.values, sums.n_samples, sums.n_measurements
-        return cls(*parts, exact=sums.state())
+        return cls(*parts, exact=sums.state(), unit=sums.unit or ROW)
 
     @property
     def n_features(self) -> int:
@@ -268,6 +284,8 @@ class Sketch:
             "noise": self.noise and asdict(self.noise),
             "guarantee": self.guarantee and self.guarantee.as_dict(),
         }
+        if self.unit != ROW:
+            parameters["unit"] = self.unit
         if self.exact is None:
             content = {_SUMS: self.sums}
         else:
@@ -306,16 +324,19 @@ class Sketch:
         frequencies, n_measurements = arrays[_FREQUENCIES], parameters["n_measurements"]
         check_integer("n_measurements", n_measurements, minimum=1)
         noise, guarantee = parameters["noise"], parameters["guarantee"]
+        unit = parameters.get("unit", ROW)
         if noise is None and guarantee is None and _SUMS not in arrays:
             state = {name: arrays[key] for name, key in _EXACT.items()}
-            sums = FeatureSums.from_state(state, frequencies, n_measurements=n_measurements)
+            sums = FeatureSums.from_state(
+                state, frequencies, n_measurements=n_measurements, unit=unit
+            )
             sketch = cls.from_feature_sums(sums)
         else:
             noise = None if noise is None else SketchNoise(**noise)
             guarantee = None if guarantee is None else Guarantee.from_dict(guarantee)
             n_samples = parameters["n_samples"]
             parts = frequencies, arrays[_SUMS], n_samples, n_measurements, noise, guarantee
-            sketch = cls(*parts)
+            sketch = cls(*parts, unit=unit)
         if sketch.n_samples != parameters["n_samples"] or sketch.key != parameters["frequencies"]:
             raise ValueError("its header is of other records or frequencies")
         n_parts = 1 if noise is None else noise.n_parts
@@ -331,7 +352,7 @@ class Sketch:
     def _feature_sums(self) -> FeatureSums:
         """An accumulator of its own with these sums: merging changes it."""
         return FeatureSums.from_state(
-            self.exact, self.frequencies, n_measurements=self.n_measurements
+            self.exact, self.frequencies, n_measurements=self.n_measurements, unit=self.unit
         )
 
     def _plus_private(self, other: Sketch) -> Sketch:
@@ -346,6 +367,18 @@ class Sketch:
         )
 
 
+def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
+    """Add the rows of groups, whose rows may lie in several chunks."""
+    weights, start = Groups.of(groups, np.size(groups)), 0
+    for chunk in stream:
+        stop = start + len(chunk)
+        if stop <= np.size(groups):
+            sums.add(chunk, weights.rows(start, stop))
+        start = stop
+    if start != np.size(groups):
+        raise ValueError(f"groups must be one a row: there are {np.size(groups)} and {start} rows")
+
+
 def secret_mask_seed() -> int:
     """Return a seed of masks from the operating system, which nobody is to know."""
     return secrets.randbits(_MASK_SEED_BITS)
@@ -357,11 +390,12 @@ def _check_same_features(one: Sketch, other: Sketch) -> None:
         ("shapes of the frequencies", one.frequencies.shape, other.frequencies.shape),
         ("frequencies (their keys)", one.key, other.key),
         ("measurements per record", one.n_measurements, other.n_measurements),
+        ("kinds of records", UNITS[one.unit], UNITS[other.unit]),
     ):
         if ours != theirs:
             raise ValueError(
                 f"sketches cannot be merged: {name} differ, {ours} and {theirs}; draw the "
-                "frequencies once and use them for all"
+                "frequencies once, and use one kind of records"
             )
 
 

@@ -127,8 +127,9 @@ def decode(
         how = {"spread": spread, "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
         how |= {"covariances": covariances, "box": box}
         decoded = decode_mixture(*task, moments, expected, **how)
-        if guessed and box is not None and decoded.residual > _POOR_FIT_RATIO * expected:
-            # clusters far apart: no frequency is low enough to tell where the data are
+        if box is not None and decoded.residual > _POOR_FIT_RATIO * expected:
+            # clusters far apart, where no frequency is low enough to tell where the data are, or
+            # small ones far from one that holds most rows, about which the moments are
             again = decode_mixture(*task, moments_of_box(box), expected, **how)
             decoded = min(decoded, again, key=lambda run: run.residual)
     else:

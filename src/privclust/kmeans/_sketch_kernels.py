@@ -247,6 +247,34 @@ def add_features(blocks, n_records, turns, shift, sums):
             sums[j, 1] += np.int64(pair[1]) << shift
 
 
+@kernel()
+def add_weighted_features(blocks, weights, n_records, turns, shift, sums):
+    """As `add_features`, each record's features times its weight (n_blocks, BLOCK), cut to zero.
+
+    Cutting makes no part larger, so that weights that add up to 1 keep the bound of one record.
+    """
+    phases = np.zeros(BLOCK, blocks.dtype)
+    last = turns.shape[1] - LANES
+    start = _minus_rounders(1, phases[0])
+    for b in range(blocks.shape[0]):
+        x = blocks[b]
+        n = min(BLOCK, n_records - b * BLOCK)
+        for j in range(turns.shape[0]):
+            w = turns[j]
+            for i in range(n):
+                phases[i] = phases.dtype.type(0)
+            for k in range(0, last, LANES):
+                for i in range(n):
+                    phases[i] = _four_terms(x, k, w, i, phases[i])
+            cosines, sines = np.int64(0), np.int64(0)
+            for i in range(n):
+                pair = _add_feature(start, _four_terms(x, last, w, i, phases[i]))
+                cosines += np.int64(np.float64(np.int64(pair[0]) << shift) * weights[b, i])
+                sines += np.int64(np.float64(np.int64(pair[1]) << shift) * weights[b, i])
+            sums[j, 0] += cosines
+            sums[j, 1] += sines
+
+
 @part()
 def _four_terms(x, k, w, i, start):
     """Four terms of the phase of record i, from column k on."""

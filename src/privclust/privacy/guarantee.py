@@ -16,11 +16,15 @@ from privclust.privacy.accounting import (
     total_rho,
     zcdp_epsilon,
 )
+from privclust.privacy.groups import ROW, UNITS
 from privclust.privacy.sensitivity import Neighbours
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
 _STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
-_SHARED_TERMS = ("neighbour relations", "definitions (and their delta)", "mechanisms", "losses")
+_SHARED_TERMS = (
+    *("units", "neighbour relations"),
+    *("definitions (and their delta)", "mechanisms", "losses"),
+)
 _FIXED_PARTS = (
     "parallel composition: holds for records that were assigned to parts in advance, not by their "
     "values"
@@ -95,6 +99,8 @@ class Guarantee:
         it serves reproduction, it is not a release.
     caveats : tuple of str
         What the statement rests on, or why there is none.
+    unit : {"row", "group"}
+        What is exchanged, added or removed: one row, or all rows of one group, such as a person.
 
     Examples
     --------
@@ -114,9 +120,11 @@ class Guarantee:
     tau: float = math.inf
     seeded: bool = False
     caveats: tuple[str, ...] = ()
+    unit: str = ROW
 
     def __post_init__(self) -> None:
         check_option("definition", self.definition, DEFINITIONS)
+        check_option("unit", self.unit, tuple(UNITS))
         for name in ("epsilon", "delta", "rho", "mu", "tau"):
             if not getattr(self, name) >= 0:  # NaN is not
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
@@ -132,6 +140,7 @@ class Guarantee:
         delta: float = 0.0,
         seeded: bool = False,
         caveats: Iterable[str] = (),
+        unit: str = ROW,
     ) -> Guarantee:
         """Compose releases and state the outcome in the sense asked for.
 
@@ -146,7 +155,14 @@ class Guarantee:
         releases, caveats = tuple(releases), tuple(caveats)
         flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
         relation = Neighbours.of(relation, "relation")
-        plain = cls("none", relation, releases=releases, seeded=seeded, caveats=(*caveats, *flaws))
+        plain = cls(
+            "none",
+            relation,
+            releases=releases,
+            seeded=seeded,
+            caveats=(*caveats, *flaws),
+            unit=unit,
+        )
         if flaws or definition == "none":
             return plain
         losses = [release.loss for release in releases]
@@ -169,7 +185,8 @@ class Guarantee:
 
     def _restated(self, releases, definition, relation, delta) -> Guarantee:
         """Compose other releases, or in another sense, with the same seed and caveats."""
-        rest = {"delta": delta, "seeded": self.seeded, "caveats": self.caveats}
+        rest = {name: getattr(self, name) for name in ("seeded", "caveats", "unit")}
+        rest["delta"] = delta
         return Guarantee.of(releases, definition, relation, **rest)
 
     @property
@@ -256,12 +273,13 @@ class Guarantee:
         Raises
         ------
         ValueError
-            If the neighbour relations differ.
+            If the neighbour relations differ, or what is protected.
         """
         parts = (self, *others)
-        relations = {part.relation for part in parts}
-        if len(relations) > 1:
+        if len({part.relation for part in parts}) > 1:
             raise ValueError("compose: neighbour relations differ; see to_replace_one")
+        if len({part.unit for part in parts}) > 1:
+            raise ValueError("compose: one part protects rows and another groups of rows")
         return Guarantee.of(
             [release for part in parts for release in part.releases],
             self.definition if all(part._holds for part in parts) else "none",
@@ -269,6 +287,7 @@ class Guarantee:
             delta=max(part.delta for part in parts),
             seeded=any(part.seeded for part in parts),
             caveats=dict.fromkeys(caveat for part in parts for caveat in part.caveats),
+            unit=self.unit,
         )
 
     def alongside(self, *others: Guarantee) -> Guarantee:
@@ -372,7 +391,8 @@ class Guarantee:
             "asymptotic": f"{self.epsilon:.4g}-differential privacy in the limit only",
             "none": "no differential privacy",
         }[self.definition]
-        lines = [f"{statement} ({self.relation} neighbours)"]
+        unit = "" if self.unit == ROW else f", {UNITS[self.unit]}"
+        lines = [f"{statement} ({self.relation} neighbours{unit})"]
         for release in self.releases:
             count = f" x {release.loss.count}" if release.loss else ""
             lines.append(f"  {release.name}{count}: {release.mechanism}, {release.noise}")
@@ -386,6 +406,7 @@ def _alike(guarantee: Guarantee) -> tuple[Any, ...]:
     """What parallel parts must have in common, in the order of `_SHARED_TERMS`."""
     losses = [(release.mechanism, release.loss) for release in guarantee.releases]
     return (
+        guarantee.unit,
         guarantee.relation,
         (guarantee.definition, guarantee.delta),
         [mechanism for mechanism, _ in losses],
