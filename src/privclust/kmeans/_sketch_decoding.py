@@ -29,6 +29,7 @@ METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")
 _DEFAULT_STARTS, _STARTED_CLUSTERS = 5, 50  # starts, fewer of many clusters
 _POOR_FIT_RATIO = 2.0  # a residual so many times what is expected is looked at again
+_MUCH_LESS = 0.5  # of a residual, that another start must leave: no density fits real data well
 _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
 _LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
 
@@ -131,7 +132,8 @@ def decode(
             # clusters far apart, where no frequency is low enough to tell where the data are, or
             # small ones far from one that holds most rows, about which the moments are
             again = decode_mixture(*task, moments_of_box(box), expected, **how)
-            decoded = min(decoded, again, key=lambda run: run.residual)
+            if again.residual < _MUCH_LESS * decoded.residual:
+                decoded = again
     else:
         decoded = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
     if box is None:
