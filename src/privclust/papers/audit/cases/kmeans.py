@@ -132,18 +132,22 @@ class ScrambledSketch(AuditCase):
 
 
 class ReleasedSketch(AuditCase):
-    """`release` of the sketch of one record without masks: opposite phases."""
+    """`release` of the sketch of one record without masks: opposite phases.
 
-    def __init__(self, noise: str = "laplace") -> None:
+    The record is a row, or a group of `n_rows` alike.
+    """
+
+    def __init__(self, noise: str = "laplace", n_rows: int = 1) -> None:
         self._noise = noise
         is_pure = noise == "laplace"
         self.delta = 0.0 if is_pure else 0.01
         # normal noise is calibrated anew for each release, which takes most of the time
         self.draws, self.least_draws = (200_000, 10_000) if is_pure else (60_000, 3_000)
         angle = math.pi / 4.0
-        self.data, self.neighbour = np.array([[angle]]), np.array([[angle + math.pi]])
+        self.data, self.neighbour = (np.full((n_rows, 1), a) for a in (angle, angle + math.pi))
+        groups = None if n_rows == 1 else np.zeros(n_rows)
         self._sketches = {
-            float(rows[0, 0]): Sketch.of(rows, np.array([[1.0]]))
+            float(rows[0, 0]): Sketch.of(rows, np.array([[1.0]]), groups=groups)
             for rows in (self.data, self.neighbour)
         }
         values = [sketch.sums.view(float) for sketch in self._sketches.values()]
