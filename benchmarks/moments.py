@@ -1,6 +1,7 @@
 """What a moment sketch finds, what it misses, and what it takes: tables for its page.
 
-    OMP_NUM_THREADS=1 python benchmarks/moments.py [times rows sizes errors components shares]
+    OMP_NUM_THREADS=1 python benchmarks/moments.py [times rows sizes wide_sizes evidence errors components
+        shares]
 
 All columns of a row spend the same privacy: delta = 1e-6, rows replaced. Nothing was chosen on
 these seeds.
@@ -14,6 +15,10 @@ otherwise, and how often it is beyond 0.5 and says nothing. "SuLQ": 10 rounds, o
 "SuLQ, 5": five starts, the mean of five rounds. They draw rows in to the unit ball.
 *sizes*: how often "auto" is right, by the penalty for a parameter, in parts of log(2 d^2); 2 is
 what the estimator has. Mixtures of 1 to 4 subspaces of dimension 1 to 3 in 5 to 10 dimensions.
+*wide_sizes*: the same of 1 to 6 subspaces of dimension 1 to 5 in 8 to 12 dimensions.
+*evidence*: nats for each number of a subspace, of which `is_clear_` asks 2.5: smallest and largest
+of rows of any direction, and of two or three planes in 4 to 10 dimensions, which are within 0.5 of
+the true ones or farther off.
 *errors*: root mean squares of distances of subspaces that are called clear, and of the errors that
 are stated of them; how many lie within 1.5 and 2 times the stated error; by whether there was a
 last round. Rows of half of the data sets are spread unevenly, with deviations 1 and 0.4.
