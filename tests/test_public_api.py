@@ -21,7 +21,7 @@ from privclust.core.validation import Integer, Real, Unless, constraints
 from privclust.embedding import SMLQ, DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, LloydKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, GaussianMixtureEM, PrivateGaussianMixture
-from privclust.preprocessing import AppendOne, BoundsScaler, PrincipalCoordinates
+from privclust.preprocessing import AppendOne, BoundsScaler, PrincipalCoordinates, TableEncoder
 from privclust.segmentation import CASS, LRR, LSR, MTSC, SBL, SSC, TSC
 from privclust.subspaces import (
     GibbsSubspaceClustering,
@@ -141,7 +141,8 @@ ESTIMATORS = [
 
 def unlisted():
     """Yield the public estimators that stand in no list above, as they are by default, seeded."""
-    listed = {type(estimator) for estimator in ESTIMATORS}
+    # those of tables read columns by name: scikit-learn's checks are on arrays
+    listed = {*map(type, ESTIMATORS), TableEncoder}
     for cls in filter(inspect.isclass, PUBLIC.values()):
         if issubclass(cls, BaseEstimator) and hasattr(cls, "fit") and cls not in listed:
             seeded = "random_state" in inspect.signature(cls).parameters

@@ -1,0 +1,319 @@
+"""Columns of a table as coordinates, by what is declared of them and known without the data."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from privclust.core.validation import check_parameters
+
+Column = tuple[Any, Any] | Sequence[str]
+"""Of numbers or dates (low, high); of categories a list of their names."""
+_SIDE = math.sqrt(0.5)  # of a simplex whose corners are 1 apart
+_DAY = np.timedelta64(1, "D") / np.timedelta64(1, "s")
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    r"""Map columns of a table to coordinates between 0 and 1, each row by itself.
+
+    For columns of different units before a private estimator. `fit` learns nothing of the data, and
+    what becomes of a row depends on that row alone: neighbours stay neighbours, and the guarantee
+    of an estimator that follows holds for the rows of the table. Two rows that differ by the whole
+    range of a number, or by a category, are 1 apart in that column.
+
+    Parameters
+    ----------
+    columns : mapping of str to (low, high) or list of str
+        What is declared of each column that counts, in the order of the coordinates; other columns
+        of the table are not looked at. None of it may come from private data.
+
+        - ``(low, high)``, numbers, ``low < high``: entries beyond are drawn in.
+        - ``("2020-01-01", "2024-12-31")``: dates, ISO 8601 or ``numpy.datetime64``, in the same
+          way.
+        - ``["basic", "plus"]``, a list: the categories, at least two. A row gets a coordinate for
+          each: :math:`\sqrt{1/2}` for its own, 0 for the others.
+    missing : {"middle", "error"}
+        What an entry counts as that is missing, no number, no date or none of the categories:
+        ``"middle"``, the middle of its range, or of all categories the mean; by this rule no row
+        decides between a result and an error. ``"error"`` refuses it, which is an event outside of
+        any guarantee.
+
+    Attributes
+    ----------
+    bounds_ : (low, high)
+        Of the coordinates, arrays of shape (n_coordinates,): for an estimator's `bounds`.
+    n_features_in_ : int
+        How many columns are declared.
+
+    Raises
+    ------
+    ValueError
+        If a declaration is none of these, or the table lacks a column; by ``missing="error"`` for
+        an entry, which is not named.
+
+    Examples
+    --------
+    >>> encoder = TableEncoder({"age": (0, 100), "plan": ["basic", "plus"]})
+    >>> table = {"age": [25, 150, None], "plan": ["plus", "basic", "?"]}
+    >>> encoder.fit_transform(table).round(2)
+    array([[0.25, 0.  , 0.71],
+           [1.  , 0.71, 0.  ],
+           [0.5 , 0.35, 0.35]])
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'plan=basic', 'plan=plus']
+    >>> center = encoder.inverse_transform([[0.4, 0.5, 0.2]])
+    >>> {name: values.round(2).tolist() for name, values in center.items()}
+    {'age': [40.0], 'plan=basic': [0.71], 'plan=plus': [0.29]}
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        *,
+        missing: Literal["middle", "error"] = "middle",
+    ) -> None:
+        self.columns = columns
+        self.missing = missing
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Check the declarations, and that the table X has these columns; nothing else is read."""
+        parts = self._parts()
+        for part in parts:
+            _column(X, part.name)
+        self.n_features_in_ = len(parts)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the coordinates of rows, shape (n_samples, n_coordinates).
+
+        Parameters
+        ----------
+        X : table
+            What has columns by name, ``X[name]``: a frame of pandas or Polars, a table of Arrow, a
+            dict of arrays.
+        """
+        parts = self._parts()
+        columns = [_column(X, part.name) for part in parts]
+        lengths = {len(column) for column in columns}
+        if len(lengths) > 1:
+            raise ValueError(f"columns must be of one length, got {sorted(lengths)}")
+        coordinates = [
+            part.encoded(column, self.missing == "error")
+            for part, column in zip(parts, columns, strict=True)
+        ]
+        return np.hstack(coordinates)
+
+    def inverse_transform(self, X: Any) -> dict[str, np.ndarray]:
+        """Return points such as centers in the units of the table, by the names of coordinates.
+
+        Of a category it is the share of rows that have it: of all shares the nearest that are not
+        negative and add up to 1. Dates are ``datetime64[s]``. Nothing is drawn in to bounds.
+        """
+        X, decoded, start = np.asarray(X, dtype=float), {}, 0
+        for part in self._parts():
+            decoded |= part.decoded(X[:, start : start + part.width])
+            start += part.width
+        return decoded
+
+    def scale(self) -> np.ndarray:
+        """Return how much of its unit one of each coordinate is: for standard errors of centers.
+
+        Of dates it is in days, of categories in shares.
+        """
+        return np.concatenate([part.scale for part in self._parts()])
+
+    @property
+    def bounds_(self) -> tuple[np.ndarray, np.ndarray]:
+        """The box of all coordinates."""
+        highs = np.concatenate([part.highs for part in self._parts()])
+        return np.zeros(len(highs)), highs
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the coordinates."""
+        return np.array([name for part in self._parts() for name in part.names], dtype=object)
+
+    def _parts(self):
+        """Return what each column is."""
+        check_parameters(self)
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise ValueError("columns must be a mapping of names to bounds or categories")
+        return [_part(str(name), declared) for name, declared in self.columns.items()]
+
+    def __sklearn_tags__(self):
+        """Say that fitting learns nothing."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A column of numbers, or of dates in seconds since 1970, between bounds."""
+
+    name: str
+    low: float
+    high: float
+    is_date: bool = False
+    width = 1
+    highs = np.ones(1)
+
+    @property
+    def names(self):
+        """The name of the coordinate."""
+        return [self.name]
+
+    @property
+    def scale(self):
+        """The unit of the coordinate: the range, of dates in days."""
+        return np.array([(self.high - self.low) / (_DAY if self.is_date else 1.0)])
+
+    def encoded(self, column, strict):
+        """Return parts of the range, (n, 1)."""
+        values = (_seconds if self.is_date else _numbers)(column)
+        if strict and np.isnan(values).any():
+            kind = "dates" if self.is_date else "numbers"
+            raise ValueError(f"column {self.name!r} must hold {kind} alone: an entry is none")
+        inside = np.clip(values, self.low, self.high)
+        parts = np.clip((inside - self.low) / (self.high - self.low), 0.0, 1.0)
+        return np.where(np.isnan(parts), 0.5, parts)[:, None]
+
+    def decoded(self, X):
+        """Return the column of points (n, 1)."""
+        values = self.low + X[:, 0] * (self.high - self.low)
+        if self.is_date:
+            values = values.round().astype("datetime64[s]")
+        return {self.name: values}
+
+
+@dataclass(frozen=True)
+class _Categories:
+    """A column of categories."""
+
+    name: str
+    categories: tuple[str, ...]
+
+    @property
+    def width(self):
+        """A coordinate each."""
+        return len(self.categories)
+
+    @property
+    def names(self):
+        """The names of the coordinates."""
+        return [f"{self.name}={category}" for category in self.categories]
+
+    @property
+    def highs(self):
+        """The largest coordinates."""
+        return np.full(self.width, _SIDE)
+
+    @property
+    def scale(self):
+        """The unit of the coordinates: a share."""
+        return np.full(self.width, 1.0 / _SIDE)
+
+    def encoded(self, column, strict):
+        """Return corners of a simplex, (n, K), or its middle."""
+        places = {category: k for k, category in enumerate(self.categories)}
+        found = np.array([places.get(_label(entry), -1) for entry in column.tolist()], dtype=int)
+        if strict and (found < 0).any():
+            raise ValueError(f"column {self.name!r}: an entry is none of its categories")
+        rows = np.full((len(found), self.width), _SIDE / self.width)
+        known = found >= 0
+        rows[known] = 0.0
+        rows[known, found[known]] = _SIDE
+        return rows
+
+    def decoded(self, X):
+        """Return shares of points (n, K)."""
+        shares = _nearest_shares(X / _SIDE)
+        return dict(zip(self.names, shares.T, strict=True))
+
+
+def _part(name: str, declared: Any) -> _Numbers | _Categories:
+    """Return what a declaration is of; a ValueError names the column."""
+    if isinstance(declared, list):
+        categories = tuple(map(str, declared))
+        if len(categories) < 2 or len(set(categories)) < len(categories):
+            raise ValueError(f"column {name!r}: needs at least two categories, none of them twice")
+        return _Categories(name, categories)
+    try:
+        low, high = declared
+        is_date = isinstance(low, str | np.datetime64)
+        low, high = (_seconds(np.array([end]))[0] if is_date else float(end) for end in (low, high))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {name!r}: must be declared as (low, high) or a list of categories"
+        ) from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        kind = "dates" if is_date else "numbers"
+        raise ValueError(f"column {name!r}: bounds must be {kind} with low < high")
+    return _Numbers(name, low, high, is_date)
+
+
+def _column(X: Any, name: str) -> np.ndarray:
+    """Return a column of a table."""
+    try:
+        column = np.asarray(X[name])
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise ValueError(f"the table has no column {name!r}") from None
+    if column.ndim != 1:
+        raise ValueError(f"column {name!r} must have one entry a row, got shape {column.shape}")
+    return column
+
+
+def _label(entry: Any) -> str:
+    """Return the name of a category; a whole number's without a point."""
+    if isinstance(entry, float) and entry.is_integer():
+        return str(int(entry))
+    return str(entry)
+
+
+def _numbers(column: np.ndarray) -> np.ndarray:
+    """Return entries as numbers, NaN for what is none, each by itself."""
+    if column.dtype.kind in "fiub":
+        return column.astype(float)
+    return np.array([_number(entry) for entry in column.tolist()], dtype=float)
+
+
+def _number(entry: Any) -> float:
+    """Return one entry as a number."""
+    try:
+        return float(entry)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _seconds(column: np.ndarray) -> np.ndarray:
+    """Return dates in seconds since 1970, NaN for what is none, each by itself."""
+    if column.dtype.kind == "M":
+        times = column.astype("datetime64[s]")
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of time zones, which count as they are written
+            times = np.array([_time(entry) for entry in column.tolist()], dtype="datetime64[s]")
+    return np.where(np.isnat(times), math.nan, times.astype(np.int64).astype(float))
+
+
+def _time(entry: Any) -> np.datetime64:
+    """Return one entry as a date."""
+    try:
+        return np.datetime64(str(entry), "s") if entry is not None else np.datetime64("NaT")
+    except (ValueError, OverflowError):
+        return np.datetime64("NaT")
+
+
+def _nearest_shares(X: np.ndarray) -> np.ndarray:
+    """Return the nearest points that are not negative and add up to 1, row by row."""
+    descending = -np.sort(-X, axis=1)
+    excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, X.shape[1] + 1)
+    last = (descending > excess).sum(axis=1) - 1
+    return np.maximum(X - excess[np.arange(len(X)), last][:, None], 0.0)
