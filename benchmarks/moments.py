@@ -1,7 +1,7 @@
 """What a moment sketch finds, what it misses, and what it takes: tables for its page.
 
-    OMP_NUM_THREADS=1 python benchmarks/moments.py [times rows sizes wide_sizes evidence errors components
-        shares]
+    OMP_NUM_THREADS=1 python benchmarks/moments.py [times rows sizes wide_sizes evidence errors
+        components shares]
 
 All columns of a row spend the same privacy: delta = 1e-6, rows replaced. Nothing was chosen on
 these seeds.
