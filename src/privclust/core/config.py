@@ -28,28 +28,31 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
         If the file is missing or is not YAML, or gives a key of one mapping twice.
     """
     yaml = require("yaml", "config files")
-
-    class Loader(yaml.SafeLoader):
-        """Of two equal keys the last would silently count."""
-
-        def compose_mapping_node(self, anchor):
-            node = super().compose_mapping_node(anchor)
-            names = [key.value for key, _ in node.value]
-            twice = sorted({str(name) for name in names if names.count(name) > 1})
-            if twice:
-                problem = f"{', '.join(twice)} is given twice"
-                raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
-            return node
-
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        return yaml.load(text, Loader)
+        return yaml.load(text, _loader_of_single_keys(yaml))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"{path}: not YAML ({reason})") from None
+
+
+def _loader_of_single_keys(yaml: Any) -> type:
+    """Return a safe loader that refuses a key given twice, of which the last would count."""
+
+    def compose_mapping_node(self, anchor):
+        node = yaml.SafeLoader.compose_mapping_node(self, anchor)
+        names = [key.value for key, _ in node.value]
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        if twice:
+            problem = f"{', '.join(twice)} is given twice"
+            raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+        return node
+
+    members = {"compose_mapping_node": compose_mapping_node}
+    return type("LoaderOfSingleKeys", (yaml.SafeLoader,), members)
 
 
 def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:

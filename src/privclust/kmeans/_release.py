@@ -109,7 +109,7 @@ def release(
     _check_without_noise(sketch)
     source = noise_source(random_state)
     r, m = sketch.n_measurements, sketch.n_frequencies
-    stated = {"seeded": is_seeded(source), "unit": sketch.unit}
+    stated: dict[str, Any] = {"seeded": is_seeded(source), "unit": sketch.unit}
     charge(promise(r, m, epsilon, delta, **stated, **settings))
     return uncharged_release(sketch, epsilon, delta, random_state=random_state, **settings)
 
