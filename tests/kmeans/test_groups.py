@@ -8,7 +8,7 @@ import pytest
 
 from privclust.kmeans import CompressiveKMeans, FeatureSums, Sketch, draw_frequencies, release
 from privclust.kmeans._sketch_noise import sensitivities
-from privclust.privacy import Guarantee
+from privclust.privacy import Budget, BudgetError, Guarantee
 from privclust.privacy.groups import Groups
 
 
@@ -228,3 +228,21 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_names_of_groups_are():
         first = model().fit(X, groups=groups)
         other = model().fit(X, groups=[f"customer {g}" for g in groups])
     assert first.cluster_centers_.tobytes() == other.cluster_centers_.tobytes()
+
+
+def test_a_ledger_of_rows_counts_fits_of_groups_where_they_imply_it():
+    """Exchanging a row exchanges its group; a row more is no group more."""
+    X, groups, _ = heavy_users(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Budget(epsilon=3.0, delta=1e-6) as ledger:
+            model().fit(X, groups=groups)
+            model().fit(X)
+            assert ledger.guarantee.unit == "row"
+            assert 1.0 < ledger.guarantee.epsilon_at(1e-6) < 2.0
+        with Budget(epsilon=9.0, delta=1e-6) as ledger:
+            model(neighbours="add_remove").fit(X, groups=groups)
+            assert ledger.guarantee.epsilon_at(1e-6) > 1.5  # of a replaced group, two steps
+        ledger = Budget(epsilon=3.0, delta=1e-6, neighbours="add_remove")
+        with ledger, pytest.raises(BudgetError, match="a row more in a group changes the group"):
+            model(neighbours="add_remove").fit(X, groups=groups)

@@ -22,6 +22,7 @@ from typing import Any
 
 from privclust.core.files import write_text
 from privclust.privacy.accounting import Loss, composed_epsilon, total_epsilon, total_rho
+from privclust.privacy.groups import ROW
 from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.sensitivity import Neighbours
 
@@ -335,10 +336,17 @@ class Budget:
                 "what is private"
             )
         guarantee = _with_losses(guarantee)
+        if guarantee.unit != ROW and self.neighbours is Neighbours.ADD_REMOVE:
+            raise BudgetError(
+                "the ledger refuses this fit: it counts added or removed rows, and a row more in a "
+                "group changes the group, which is neither added nor removed; take a ledger with "
+                "neighbours='replace-one'"
+            )
         if guarantee.relation is self.neighbours:
-            return guarantee
+            # to exchange a row of a group is to exchange the group for another
+            return replace(guarantee, unit=ROW)
         if self.neighbours is Neighbours.REPLACE_ONE:
-            return guarantee.to_replace_one()
+            return replace(guarantee.to_replace_one(), unit=ROW)
         raise BudgetError(
             "the ledger refuses this fit: it counts added or removed records (add-remove), and "
             "the fit hides a replaced one only; fit with neighbours='add-remove', or take a "
