@@ -67,7 +67,7 @@ def estimators(modules):
     classes = [c for c in found if inspect.isclass(c) and issubclass(c, BaseEstimator)]
     by_name = {c.__name__: c for c in classes if hasattr(c, "fit")}
     given = {"random_state": 0}
-    required = {"base": by_name["KPlanes"](2, 1), "bounds": (-1.0, 1.0)}
+    required = {"base": by_name["KPlanes"](2, 1), "bounds": (-1.0, 1.0), "columns": {"x": (0, 1)}}
     for name, cls in sorted(by_name.items()):
         accepted = inspect.signature(cls).parameters
         needed = {key for key in accepted if accepted[key].default is inspect.Parameter.empty}
@@ -100,7 +100,8 @@ def main():
     X /= np.linalg.norm(X, axis=1).max()
     results = {}
     for name, estimator in estimators(modules.values()):
-        results[name] = attempt(estimator.fit, X, y)
+        rows = {"x": X[:, 0]} if name == "TableEncoder" else X
+        results[name] = attempt(estimator.fit, rows, y)
         if results[name] == "done" and hasattr(estimator, "predict"):
             assert len(estimator.predict(X)) == 60
     mixture = GaussianMixtureEM().fit(X)
