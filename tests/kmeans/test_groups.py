@@ -55,6 +55,12 @@ def test_groups_that_are_none_are_refused_and_not_named(ids, message):
     assert "secret" not in str(error.value)
 
 
+def test_weights_of_other_rows_are_refused():
+    with pytest.raises(ValueError, match="groups are of 2 rows, not of 3"):
+        Groups.of(Groups.of([1, 1], 2), 3)
+    assert Groups.of([], 0).count == 0
+
+
 # --- sums ----------------------------------------------------------------------------------------
 
 

@@ -61,6 +61,8 @@ class Groups:
         ([0.5, 1.0, 0.5], 2)
         """
         if isinstance(groups, Groups):
+            if len(groups.weights) != n_samples:
+                raise ValueError(f"groups are of {len(groups.weights)} rows, not of {n_samples}")
             return groups
         groups = np.asarray(groups)
         if groups.shape != (n_samples,):
