@@ -8,7 +8,8 @@ after one that compiles; seconds are of the process, memory is the most of a pro
 
 Then clusters of very unequal size: 50,000 rows, a part of them in one of k clusters of deviation
 0.03 in a box of (-1, 1), and what is left in equal parts far from it; squared error over that of
-the true centers, median and worst of five mixtures, rows replaced.
+the true centers, median and worst of five mixtures, rows replaced; and of DPLloyd with the
+separated start, at the same (epsilon, delta).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sklearn.datasets import make_blobs
 
 from privclust.core.lloyd import nearest_center
 from privclust.datasets import letter
-from privclust.kmeans import CompressiveKMeans
+from privclust.kmeans import CompressiveKMeans, DPLloyd
 
 SIZES = ((10, 10), (64, 4), (64, 16), (64, 64), (16, 128), (64, 128))
 N_FITS = 3
@@ -71,27 +72,29 @@ def measure(X, k):
 
 def uneven():
     """Print how well small clusters far from a large one are found."""
-    print("\n| d | k | in one | epsilon | median | worst |\n| --- | --- | --- | --- | --- | --- |")
+    columns = ["d", "k", "in one", "epsilon", "median", "worst", "DPLloyd", "worst"]
+    print("\n| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
     for d, k in UNEVEN:
         for part, epsilon in ((0.7, 0.1), (0.7, 1.0), (0.9, 0.1), (0.9, 1.0)):
-            ratios = []
-            for seed in range(5):
-                rng = np.random.default_rng(seed)
-                places = rng.uniform(-0.8, 0.8, (k, d))
-                shares = np.r_[part, np.full(k - 1, (1.0 - part) / (k - 1))]
-                labels = rng.choice(k, size=50_000, p=shares)
-                X = places[labels] + 0.03 * rng.standard_normal((50_000, d))
-                budget = {"epsilon": epsilon, "delta": 1e-6, "random_state": seed}
-                model = CompressiveKMeans(k, bounds=(-1.0, 1.0), **budget).fit(X)
-                squares = [
-                    ((X - centers[nearest_center(X, centers)]) ** 2).sum()
-                    for centers in (model.cluster_centers_, places)
-                ]
-                ratios.append(squares[0] / squares[1])
-            print(
-                f"| {d} | {k} | {part:.0%} | {epsilon:g} | {np.median(ratios):.3g} | "
-                f"{max(ratios):.3g} |"
-            )
+            ratios = np.array([relative_errors(d, k, part, epsilon, seed) for seed in range(5)])
+            cells = [f"{f(column):.3g}" for column in ratios.T for f in (np.median, np.max)]
+            print(f"| {d} | {k} | {part:.0%} | {epsilon:g} | " + " | ".join(cells) + " |")
+
+
+def relative_errors(d, k, part, epsilon, seed):
+    """Return squared errors over that of the true centers."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(-0.8, 0.8, (k, d))
+    shares = np.r_[part, np.full(k - 1, (1.0 - part) / (k - 1))]
+    X = places[rng.choice(k, size=50_000, p=shares)] + 0.03 * rng.standard_normal((50_000, d))
+    settings = {"bounds": (-1.0, 1.0), "epsilon": epsilon, "delta": 1e-6, "random_state": seed}
+    models = (
+        CompressiveKMeans(k, **settings),
+        DPLloyd(k, accounting="pld", init="separated", **settings),
+    )
+    found = [model.fit(X).cluster_centers_ for model in models]
+    errors = [((X - c[nearest_center(X, c)]) ** 2).sum() for c in (*found, places)]
+    return errors[0] / errors[2], errors[1] / errors[2]
 
 
 if __name__ == "__main__":
