@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 
+from privclust.core.lloyd import nearest_center
 from privclust.kmeans import CompressiveKMeans, Sketch, release
 from privclust.kmeans._fit_sizes import pilot_frequencies
-from privclust.kmeans._moments import _with_far_rows
+from privclust.kmeans._moments import Moments, _with_far_rows
 from privclust.kmeans._sketch_decoding import mean_features, moments_of_pilot
 from privclust.privacy.bounds import Box
 
@@ -40,6 +42,21 @@ def test_equal_clusters_keep_the_moments_of_one_gaussian(d, k):
     assert again is moments
 
 
+def test_a_wrong_level_of_all_features_is_not_taken_for_rows_far_away():
+    """A noised number of rows is off by some per cent: the features of all rows are too large."""
+    rng = np.random.default_rng(0)
+    d, box = 8, Box(np.full(8, -1.0), np.full(8, 1.0))
+    X = 0.01 * rng.standard_normal((20_000, d))
+    exact = Sketch.of(X, pilot_frequencies(box, rng))
+    for seed in range(10):
+        pilot = release(exact, 1.0, 1e-6, noise="gaussian", random_state=seed)
+        features, noise, _ = mean_features(pilot)
+        moments = Moments(np.zeros(d), np.full(d, 1e-4))
+        for level in (0.97, 1.03):
+            told = _with_far_rows(moments, level * features, pilot.frequencies, noise, box)
+            assert told is moments
+
+
 @pytest.mark.parametrize(("d", "k"), [(2, 6), (10, 5)])
 def test_small_clusters_far_from_one_of_most_rows_are_found(d, k):
     """Each has some thousand rows, 20 times the noise; without them the SSE is 20 times larger."""
@@ -52,3 +69,15 @@ def test_small_clusters_far_from_one_of_most_rows_are_found(d, k):
         centers = CompressiveKMeans(k, bounds=(-1, 1), **budget).fit(X).cluster_centers_
         squares = [((X[:, None] - c) ** 2).sum(axis=2).min(axis=1).sum() for c in (centers, places)]
         assert squares[0] < 1.05 * squares[1]
+
+
+def test_equal_clusters_in_many_dimensions_are_not_taken_for_one_and_far_rows():
+    """Sixteen blobs in 128 dimensions, seen along eight directions, with a noised number of rows."""
+    X = make_blobs(n_samples=20_000, n_features=128, centers=16, random_state=1)[0]
+    X -= X.mean(axis=0)
+    X /= np.linalg.norm(X, axis=1).max()
+    budget = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
+    for seed in (1, 5):
+        centers = CompressiveKMeans(16, bounds=(-1, 1), random_state=seed, **budget).fit(X)
+        found = centers.cluster_centers_[nearest_center(X, centers.cluster_centers_)]
+        assert ((X - found) ** 2).sum() / len(X) < 0.03

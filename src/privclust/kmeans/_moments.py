@@ -27,6 +27,7 @@ _SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3  # gain in nats
 _MODEL_ERROR = 0.1  # by which data that are no Gaussian may differ from one
 _LEAST_VARIANCE_RATIO = 1e-3  # of a feature to the largest
 _HEAVY_WEIGHT, _FAR_RATIO = 0.6, 2.0  # of one cluster; of the variance of all to that of its own
+_DAMPED = 4.0  # squared phase beyond which a Gaussian's features are next to nothing
 _LEAST_FAR_VARIANCE = 1e-8  # in the box's
 _FAR_WEIGHT, _FAR_VARIANCES = 0.2, (0.05, 0.3)  # that other rows are looked for with, in the box's
 
@@ -104,19 +105,24 @@ def _with_far_rows(moments, features, frequencies, noise, box):
 
     Features then have the power of that cluster's weight up to high frequencies, which one Gaussian
     of the weight 1 explains best if it is as narrow as the cluster. Two are fitted by least squares
-    in place of it, with weights that add up to about 1. Their moments count where the second
-    explains more than noise lets its numbers explain, the narrow one has most of the weight, and
-    all rows are spread much wider than it. Elsewhere clusters are told from one another later.
+    in place of it, with weights that add up to about 1. Their moments count where they explain more
+    than it by more than noise lets their numbers explain; where, at frequencies at which the wider
+    one is not damped to nothing, they explain more than it, and than one Gaussian of any weight
+    (which explains as well that all features are too small, as by a wrong number of records); and
+    where the narrow one has most of the weight, and all rows are spread much wider than it.
+    Elsewhere clusters are told from one another later.
     """
     d, m = frequencies.shape
     unit = math.sqrt(float((box.half_widths**2).mean()))
+    scaled, shifted = frequencies * unit, features * np.exp(-1j * (box.center @ frequencies))
+    of_features = least_squares_problem(shifted, scaled)
     # at frequency 0, once for each other one, features are known to be 1
-    shifted = np.append(features * np.exp(-1j * (box.center @ frequencies)), np.ones(m))
-    problem = least_squares_problem(shifted, np.hstack([frequencies * unit, np.zeros((d, m))]))
+    known = np.append(shifted, np.ones(m)), np.hstack([scaled, np.zeros((d, m))])
+    anchored = least_squares_problem(*known)
     bounds = math.log(_LEAST_FAR_VARIANCE), 2.0 * math.log(2.0)
     near, narrow = (moments.mean - box.center) / unit, moments.variance / unit**2
 
-    def fitted(weights, centers, variances):
+    def fitted(problem, weights, centers, variances):
         """Descend from here; return f and the point."""
         parts = (np.log(variances) - bounds[0]) / (bounds[1] - bounds[0])
         parts = np.clip(parts, LOGISTIC_EDGE, 1.0 - LOGISTIC_EDGE)
@@ -124,25 +130,42 @@ def _with_far_rows(moments, features, frequencies, noise, box):
         point = np.concatenate([np.sqrt(weights), np.ravel(centers), logits])
         return minimise(point, len(weights), *bounds, problem, 200, 1e-6), point
 
-    alone, _ = fitted([1.0], [near], [narrow])
+    alone, _ = fitted(anchored, [1.0], [near], [narrow])
     least, best = min(
         (
-            fitted([1.0 - _FAR_WEIGHT, _FAR_WEIGHT], [near, far], [narrow, wide])
+            fitted(anchored, [1.0 - _FAR_WEIGHT, _FAR_WEIGHT], [near, far], [narrow, wide])
             for wide in _FAR_VARIANCES
             for far in (np.zeros(d), near)
         ),
         key=itemgetter(0),
     )
     weights, centers, variances, _ = unpacked(best, 2, d, *bounds)
+    k = int(np.argmin(variances))
+    _, free = min(
+        fitted(of_features, [1.0], [near], [narrow]),
+        fitted(of_features, weights[k : k + 1], centers[k : k + 1], variances[k : k + 1]),
+        key=itemgetter(0),
+    )
+    low = float(variances.max()) * np.einsum("ij,ij->j", scaled, scaled) < _DAMPED
+    one = np.ones(1), near[None], np.array([narrow])
+    left = [
+        float((np.abs(shifted - _gaussians(*parts, scaled))[low] ** 2).sum())
+        for parts in (one, unpacked(free, 1, d, *bounds)[:3], (weights, centers, variances))
+    ]
     weights = weights / max(float(weights.sum()), _LEAST_LEVEL)
     mean = weights @ centers
     spread = weights @ (variances[:, None] + (centers - mean) ** 2)
-    is_more = alone - least > 2.0 * noise * _NATS_PER_NUMBER * (d + 2)
-    is_heavy = weights[np.argmin(variances)] > _HEAVY_WEIGHT
-    if not (is_more and is_heavy and spread.mean() > _FAR_RATIO * narrow):
+    is_more = alone - least > 2.0 * noise * _NATS_PER_NUMBER * (d + 2) and left[2] < min(left[:2])
+    if not (is_more and weights[k] > _HEAVY_WEIGHT and spread.mean() > _FAR_RATIO * narrow):
         return moments
     center = np.clip(box.center + unit * mean, box.low, box.high)
     return Moments(center, np.minimum(unit**2 * spread, box.half_widths**2))
+
+
+def _gaussians(weights, centers, variances, frequencies):
+    """Return the features of Gaussians."""
+    squares = np.einsum("ij,ij->j", frequencies, frequencies)
+    return weights @ np.exp(1j * (centers @ frequencies) - 0.5 * np.outer(variances, squares))
 
 
 def _fitted_gaussian(features, frequencies, squares, box, rng):
