@@ -7,9 +7,10 @@ numbers of an atom, the mixture of least
 
 .. math:: f_k / s^2 + k\, p \log(2 m)
 
-is taken (BIC). s is what is expected at the true mixture (`expected_residual`). How rows scatter is
-part of that, and is not noise of each frequency by itself: it is smooth, and a few atoms explain
-most of it. So an atom is to explain half of it as well.
+is taken (BIC). Atoms are round, or, where that explains more beside its p, have a variance for each
+feature or a covariance. s is what is expected at the true mixture (`expected_residual`). How rows
+scatter is part of that, and is not noise of each frequency by itself: it is smooth, and a few atoms
+explain most of it. So an atom is to explain half of it as well.
 
 An atom of weight :math:`\alpha` and variance v explains at most
 :math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}` of f. Below the weight at which that is the penalty of
@@ -25,7 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privclust.core.hints import Bounds, RandomState
+from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator, check_integer
+from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._mixture_decoder import OPTIMISER_RESIDUAL, expected_residual
 from privclust.kmeans._mixture_fit import LAST_FIT, ROUGH_FIT, MixtureFit
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
@@ -77,6 +80,7 @@ class ClusterCount:
         return f"noise hides more than {clusters}, of up to {len(self.scores)} that were looked for"
 
 
+@one_blas_thread
 def count_clusters(
     sketch: Sketch,
     max_clusters: int = MOST_CLUSTERS,
@@ -121,13 +125,13 @@ def count_clusters(
     features, noise, n_samples = mean_features(sketch)
     expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
     expected = max(expected, OPTIMISER_RESIDUAL * float(np.vdot(features, features).real))
+    box = None if bounds is None else checked_box(bounds, sketch.n_features)
     guesses = [moments]
     if moments is None:
-        box = None if bounds is None else checked_box(bounds, sketch.n_features)
         of_count = count_noise(sketch)
         guesses = [estimate_moments(features, sketch.frequencies, noise, box, rng, of_count)]
-        if box is not None:  # clusters far apart: no frequency may be low enough to tell where
-            guesses.append(moments_of_box(box))
+    if box is not None:  # clusters far apart: no frequency may be low enough to tell where
+        guesses.append(moments_of_box(box))
     counts = [
         _counted(features, sketch.frequencies, guess, expected, noise, max_clusters, rng)
         for guess in guesses
@@ -152,10 +156,26 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
     best = int(np.argmin(scores)) + 1
     mixture, residual = _refitted(problem, mixtures[best], LAST_FIT)
     scores[best - 1] = min(scores[best - 1], residual + best * of_atom)
+    for diagonal in (True, False):
+        of_shape = unit * (n_numbers(1, d, diagonal=diagonal) - (d + 2)) * math.log(2.0 * m)
+        of_ellipsoid = of_atom + of_shape
+        _score_ellipsoids(scores, problem, mixtures, best, of_ellipsoid, expected, diagonal)
+    best = int(np.argmin(scores)) + 1
+    mixture = mixtures[best]
     norm = float(np.exp(-np.median(mixture[2]) * problem.problem[1]).sum())
     least = math.sqrt(of_atom / norm) if norm > 0.0 else 1.0
     relative = (scores - scores.min()) / unit
     return scores.min(), ClusterCount(best, relative, min(least, 1.0))
+
+
+def _score_ellipsoids(scores, problem, mixtures, most, of_atom, enough, diagonal):
+    """Lower scores where few atoms with covariances do better than many round ones."""
+    residual = math.inf
+    for k in range(1, most + 1):
+        if residual <= enough or k * of_atom >= scores.min():
+            return
+        *_, residual = problem.with_covariances(mixtures[k], diagonal=diagonal)
+        scores[k - 1] = min(scores[k - 1], residual + k * of_atom)
 
 
 def _refitted(problem, mixture, how):

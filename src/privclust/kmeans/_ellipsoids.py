@@ -26,9 +26,10 @@ _PROGRESS = 1e-7  # relative, of one step, at which a fit ends
 _LEAST_WEIGHT = 1e-6
 
 
-def n_numbers(n_atoms: int, n_features: int) -> int:
+def n_numbers(n_atoms: int, n_features: int, *, diagonal: bool = False) -> int:
     """Count the unknowns of atoms with a weight, a center and a covariance each."""
-    return n_atoms * (1 + n_features + n_features * (n_features + 1) // 2)
+    of_shape = n_features if diagonal else n_features * (n_features + 1) // 2
+    return n_atoms * (1 + n_features + of_shape)
 
 
 def ellipsoid_atoms(frequencies, centers, factors):
@@ -39,14 +40,14 @@ def ellipsoid_atoms(frequencies, centers, factors):
     return damping * np.cos(phases), damping * np.sin(phases)
 
 
-def fit_ellipsoids(features, frequencies, weights, centers, variances):
+def fit_ellipsoids(features, frequencies, weights, centers, variances, *, diagonal=False):
     """Refine isotropic atoms to atoms with covariances; features (m,) at frequencies (d, m).
 
     Returns weights (K,), centers (K, d), the lower triangular factors L (K, d, d) of the
     covariances L L', and f, which is not above that of the isotropic atoms.
     """
     n_atoms, d = centers.shape
-    rows, columns = np.tril_indices(d)
+    rows, columns = (np.arange(d), np.arange(d)) if diagonal else np.tril_indices(d)
 
     def pack(roots, centers, factors):
         return np.concatenate([roots, centers.ravel(), factors[:, rows, columns].ravel()])

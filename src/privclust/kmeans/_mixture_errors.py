@@ -20,6 +20,7 @@ from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._gaussians import GaussianMixture, log_parts
 from privclust.kmeans._sketch_decoding import mean_features
 
+_THIN = 0.03  # of the widest direction
 _TILE = 512  # frequencies at once
 
 
@@ -81,6 +82,20 @@ def scores(points, density):
             ]
         out += [part, *(part * unit), *of_spread]
     return np.array(out).T
+
+
+def is_thin(density):
+    """Return which numbers are of directions in which a Gaussian is next to flat, (K, numbers).
+
+    Such as the corner of a simplex that stands for a category: how flat it is, nobody asks.
+    """
+    if density.spreads.ndim == 1:
+        return np.zeros((density.n_fitted, _n_numbers(density) // density.n_fitted), dtype=bool)
+    widths = np.sqrt((density.spreads[: density.n_fitted] ** 2).sum(axis=1))  # L's columns
+    widths = widths / np.maximum(widths.max(axis=1, keepdims=True), 1e-300)
+    pairs = [widths[:, i] * widths[:, j] for i, j, _ in _pairs(widths.shape[1])]
+    sizes = np.column_stack([np.ones(len(widths)), widths, *pairs])
+    return sizes < _THIN
 
 
 def law(density: GaussianMixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

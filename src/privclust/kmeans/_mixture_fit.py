@@ -265,18 +265,21 @@ class MixtureFit:
         Refined from mixtures of isotropic atoms; the score is the residual plus `of_each` for each
         unknown. More unknowns than half the equations are not tried.
         """
-        turns, _, real, imaginary = self.problem
         best = None
-        for weights, centers, variances in mixtures:
-            size = n_numbers(*centers.shape)
-            if size > len(real):
+        for mixture in mixtures:
+            size = n_numbers(*mixture[1].shape)
+            if size > len(self.problem[2]):
                 continue
-            *atoms, residual = fit_ellipsoids(
-                real + 1j * imaginary, turns * (2.0 * math.pi), weights, centers, variances
-            )
+            *atoms, residual = self.with_covariances(mixture)
             if residual + of_each * size < least_score:
                 best, least_score = atoms, residual + of_each * size
         return best
+
+    def with_covariances(self, mixture, *, diagonal=False):
+        """Return weights, centers and factors of atoms refined from round ones, and f."""
+        turns, _, real, imaginary = self.problem
+        features, frequencies = real + 1j * imaginary, turns * (2.0 * math.pi)
+        return fit_ellipsoids(features, frequencies, *mixture, diagonal=diagonal)
 
     def shrunk(self, density, residual, of_each):
         """Return a density mixed with one wide Gaussian by the part that noise may explain of it.

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from privclust.core.hints import Bounds, RandomState
+from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator, check_integer, check_option
 from privclust.kmeans._clompr import decode_diracs
 from privclust.kmeans._mixture_decoder import (
@@ -34,6 +35,7 @@ _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about
 _LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
 
 
+@one_blas_thread
 def decode(
     sketch: Sketch,
     n_clusters: int,

@@ -26,6 +26,7 @@ from scipy.spatial.distance import cdist
 
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
+from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator
 from privclust.kmeans._gaussians import (
     drawn_points,
@@ -34,7 +35,7 @@ from privclust.kmeans._gaussians import (
 )
 from privclust.kmeans._last_rounds import Round
 from privclust.kmeans._mixture_decoder import POINTS_PER_CLUSTER, Decoded
-from privclust.kmeans._mixture_errors import errors_of_numbers, law, scores, shares
+from privclust.kmeans._mixture_errors import errors_of_numbers, is_thin, law, scores, shares
 from privclust.kmeans._sketch import Sketch
 
 _DRAWS = 200  # of errors
@@ -74,6 +75,7 @@ class StandardErrors:
     is_reliable: np.ndarray
 
 
+@one_blas_thread
 def standard_errors(
     sketch: Sketch, decoded: Decoded, *, rows: bool = True, random_state: RandomState = None
 ) -> StandardErrors:
@@ -115,6 +117,7 @@ def standard_errors(
     return _summary(draws.centers - draws.start, draws)
 
 
+@one_blas_thread
 def errors_after_round(
     sketch: Sketch,
     decoded: Decoded,
@@ -135,6 +138,7 @@ def errors_after_round(
     return _summary(moves, draws)
 
 
+@one_blas_thread
 def errors_after_projection(
     sketch: Sketch,
     decoded: Decoded,
@@ -197,7 +201,7 @@ def _draws(sketch, decoded, rows, rng) -> _Draws:
 def _is_known(points, centers, density, numbers):
     """Return at which centers few points are of Gaussians that are not known well."""
     deviations = np.sqrt((numbers**2).mean(axis=1)).reshape(density.n_fitted, -1)
-    doubtful = (deviations > _KNOWN_WELL).any(axis=1)
+    doubtful = ((deviations > _KNOWN_WELL) & ~is_thin(density)).any(axis=1)
     of_doubtful = shares(points, density)[:, : density.n_fitted] @ doubtful
     labels, k = nearest_center(points, centers), len(centers)
     n_points = np.maximum(np.bincount(labels, minlength=k), 1)
