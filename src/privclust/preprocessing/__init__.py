@@ -2,6 +2,14 @@
 
 from privclust.preprocessing.bounds_scaler import BoundsScaler
 from privclust.preprocessing.linear import AppendOne, PrincipalCoordinates
+from privclust.preprocessing.private_bounds import PrivateBounds, private_bounds
 from privclust.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["AppendOne", "BoundsScaler", "PrincipalCoordinates", "TableEncoder"]
+__all__ = [
+    "AppendOne",
+    "BoundsScaler",
+    "PrincipalCoordinates",
+    "PrivateBounds",
+    "TableEncoder",
+    "private_bounds",
+]

@@ -177,7 +177,7 @@ class _Numbers:
 
     def encoded(self, column, strict):
         """Return parts of the range, (n, 1)."""
-        values = (_seconds if self.is_date else _numbers)(column)
+        values = (_seconds if self.is_date else numbers_of)(column)
         if strict and np.isnan(values).any():
             kind = "dates" if self.is_date else "numbers"
             raise ValueError(f"column {self.name!r} must hold {kind} alone: an entry is none")
@@ -277,7 +277,7 @@ def _label(entry: Any) -> str:
     return str(entry)
 
 
-def _numbers(column: np.ndarray) -> np.ndarray:
+def numbers_of(column: np.ndarray) -> np.ndarray:
     """Return entries as numbers, NaN for what is none, each by itself."""
     if column.dtype.kind in "fiub":
         return column.astype(float)

@@ -1,0 +1,252 @@
+"""Bounds of columns, from noised histograms, for whoever knows none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+
+from privclust.core.fixed_point import EXACT_ROWS, SUM_BITS, FixedPoint
+from privclust.core.hints import RandomState
+from privclust.core.validation import UNUSED_DELTA, check_real
+from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
+from privclust.privacy.budget import charge
+from privclust.privacy.groups import GROUP, ROW, Groups
+from privclust.privacy.hidden import warn_of_noise
+from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
+
+_ROUNDS = 3  # of histograms: one of powers of two, two of equal cells
+_CELLS = 64
+_EXPONENTS = (-63, 64)  # of powers of two; smaller magnitudes count as 0, larger ones as the last
+_FALSE_ALARM = 0.01  # that a bin without rows is taken for one with
+_MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25  # a normal law's tail of 3 % is that far from 3 sigma
+_DEVIATIONS, _TAIL = 2.0, 1e-3  # of noise, and part of the rows, that are cut off at either end
+
+
+@dataclass(frozen=True)
+class PrivateBounds:
+    """Bounds that were told from noised histograms.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_features,)
+        NaN where noise hides them.
+    is_clear : ndarray of shape (n_features,)
+        Whether anything of a column was seen above the noise.
+    guarantee : privclust.privacy.Guarantee
+        Of the bounds; for what is fitted with them see `Guarantee.compose`.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    is_clear: np.ndarray
+    guarantee: Guarantee
+
+
+def private_bounds(
+    X: ArrayLike,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    groups: ArrayLike | None = None,
+    neighbours: str = "replace_one",
+    random_state: RandomState = None,
+) -> PrivateBounds:
+    r"""Return bounds of columns that hold nearly all rows, under differential privacy.
+
+    Three rounds of one noised histogram a column: of powers of two and signs, which are the same
+    for any data; of 64 equal cells between the outermost that stand out from the noise; and of 64
+    equal cells between the bounds that these tell. Bounds cut off at either end what is below a
+    thousandth of the rows and three deviations of noise: outliers move nothing.
+
+    A row adds 1 to one bin of each of d columns. Exchanging one moves a round's histograms by at
+    most :math:`\sqrt{2 d}` in l2 and 2 d in l1, adding or removing one by :math:`\sqrt d` and d.
+    With groups a row adds its weight, rounded down to a multiple of 2^-30; what a group adds to a
+    column is not negative and adds up to 1 at most, so the same bounds hold. Sums are exact.
+
+    *Where it fails.* Columns of few rows, or of a small epsilon, are hidden: a bin needs some
+    :math:`30 \sqrt d / \epsilon` rows at a delta of 1e-6. Rare but wanted values, such as a
+    cluster of a thousandth of the rows far off, are cut off. A column of which a part of the rows
+    holds a code for "unknown", such as -999, gets bounds that hold the code. Bounds that are known
+    are better in each of these ways and cost nothing.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Any numbers; NaN counts nowhere, infinity as the largest magnitude.
+    epsilon : float
+        Budget of all rounds and columns, in nats.
+    delta : float
+        From 0 to less than 1; 0: Laplace noise.
+    groups : array-like of shape (n_samples,) or None
+        Whose each row is, where all rows of a group, such as a person, are protected together.
+    neighbours : {"replace_one", "add_remove"}
+        Which change of the rows is hidden.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]``), anything else for reproduction.
+
+    Returns
+    -------
+    PrivateBounds
+
+    Raises
+    ------
+    ValueError
+        If X holds no numbers, groups are not one a row, or a parameter is out of its range.
+
+    Warns
+    -----
+    NoiseWarning
+        If noise hides the bounds of a column.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.uniform(18, 90, 20000), rng.lognormal(10, 0.5, 20000)])
+    >>> bounds = private_bounds(X, 0.5, 1e-7, random_state=0)
+    >>> bounds.low.round().tolist(), bounds.high.round().tolist()
+    ([16.0, 4096.0], [95.0, 69240.0])
+    """
+    X = _checked(X)
+    check_real("epsilon", epsilon)
+    UNUSED_DELTA("delta", delta, {})
+    groups = None if groups is None else Groups.of(groups, len(X))
+    source = noise_source(random_state)
+    noise = _noise(X.shape[1], epsilon, delta, Neighbours.of(neighbours))
+    guarantee = Guarantee.of(
+        [noise.statement("histograms of columns")],
+        "approximate" if delta else "pure",
+        noise.sensitivity.relation,
+        delta=delta,
+        seeded=is_seeded(source),
+        unit=ROW if groups is None else GROUP,
+    )
+    charge(guarantee)
+    weights = np.ones(len(X)) if groups is None else _rounded_down(groups.weights)
+
+    def noised(bins, n_bins):
+        """Return noised counts (d, n_bins) of the bins of entries, an iterator over columns."""
+        exact = np.stack([_counts(of_column, weights, n_bins) for of_column in bins])
+        return np.asarray(noise.release(FixedPoint(exact, SUM_BITS), source))
+
+    low, high = _rough_bounds(noised(map(_power, X.T), len(_LOWS)), noise)
+    for _ in range(_ROUNDS - 1):
+        counts = noised(map(_cell, X.T, low, high), _CELLS)
+        low, high = _narrowed(low, high, counts, noise.deviation)
+    high = np.where(low == high, low + 1.0, high)  # of a column of zeros
+    is_clear = np.isfinite(low)
+    hidden = np.flatnonzero(~is_clear)
+    if len(hidden):
+        columns = ", ".join(map(str, hidden))
+        warn_of_noise(f"noise hides the bounds of columns {columns} (counted from 0)")
+    return PrivateBounds(low, high, is_clear, guarantee)
+
+
+def _checked(X: ArrayLike) -> np.ndarray:
+    """Return rows as float64."""
+    X = np.asarray(X)
+    if X.dtype.kind not in "fiub" or X.ndim != 2 or not X.shape[1]:
+        raise ValueError(
+            f"X must hold numbers in shape (n_samples, n_features), got {X.dtype} of {X.shape}"
+        )
+    return X.astype(float)
+
+
+def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussian | Laplace:
+    """Return what the histograms of a round get."""
+    ends = 2 if relation is Neighbours.REPLACE_ONE else 1
+    proof = f"a row adds at most 1 to each of {d} columns, not below 0"
+    if delta:
+        sensitivity = Sensitivity(math.sqrt(ends * d), "l2", relation, proof)
+        return Gaussian.of_share(sensitivity, gaussian_share(epsilon, delta, _ROUNDS), _ROUNDS)
+    return Laplace(Sensitivity(ends * d, "l1", relation, proof), epsilon / _ROUNDS, _ROUNDS)
+
+
+def _rounded_down(weights: np.ndarray) -> np.ndarray:
+    """Return multiples of 2^-30 that are not larger, so that those of a group stay within 1."""
+    return np.floor(np.ldexp(weights, SUM_BITS)) * 2.0**-SUM_BITS
+
+
+def _counts(bins: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the exact sums of weights by bin, in units of 2^-30; a bin of -1 is none."""
+    sums = np.zeros(n_bins, dtype=np.int64)
+    for start in range(0, len(bins), EXACT_ROWS):
+        part, of_part = (array[start : start + EXACT_ROWS] for array in (bins, weights))
+        is_in = part >= 0
+        counted = np.bincount(part[is_in], of_part[is_in], n_bins)
+        sums += np.ldexp(counted, SUM_BITS).astype(np.int64)
+    return sums
+
+
+_SIDE = _EXPONENTS[1] - _EXPONENTS[0] + 1
+_MAGNITUDES = np.ldexp(1.0, np.arange(_EXPONENTS[0] - 1, _EXPONENTS[1] + 1))
+_LOWS = np.concatenate([-_MAGNITUDES[:0:-1], [0.0], _MAGNITUDES[:-1]])
+_HIGHS = -_LOWS[::-1]
+"""Of the bins of powers of two, the middle one of which is 0 alone."""
+
+
+def _power(column: np.ndarray) -> np.ndarray:
+    """Return the bin of each entry by its sign and the power of two above it."""
+    exponents = np.frexp(column)[1].astype(np.int64)
+    exponents[np.isinf(column)] = _EXPONENTS[1]
+    place = np.clip(exponents - _EXPONENTS[0] + 1, 0, _SIDE)
+    place[column == 0] = 0
+    bins = _SIDE + np.where(column < 0, -place, place)
+    bins[np.isnan(column)] = -1
+    return bins
+
+
+def _cell(column: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Return the cell of each entry between bounds; entries beyond are in none."""
+    if not low < high:
+        return np.full(len(column), -1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        place = (column - low) / (high - low) * _CELLS
+        is_in = (place >= 0.0) & (place <= _CELLS)
+    return np.where(is_in, np.minimum(np.where(is_in, place, 0.0), _CELLS - 1), -1).astype(np.int64)
+
+
+def _rough_bounds(counts: np.ndarray, noise: Gaussian | Laplace) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outermost edges of the bins that stand out from noise."""
+    per_bin = _FALSE_ALARM / counts.size
+    if isinstance(noise, Laplace):
+        threshold = -noise.scale * math.log(2.0 * per_bin)
+    else:
+        threshold = noise.deviation * norm.isf(per_bin)
+    low, high = np.full((2, len(counts)), np.nan)
+    for j, is_seen in enumerate(counts > threshold):
+        if is_seen.any():
+            places = np.flatnonzero(is_seen)
+            low[j], high[j] = _LOWS[places[0]], _HIGHS[places[-1]]
+    return low, high
+
+
+def _narrowed(low, high, counts, deviation):
+    """Return bounds that cut off what is few, beside noise and the rows, at either end.
+
+    They are then widened by more the larger the part is that may have been cut off.
+    """
+    width, total = (high - low) / _CELLS, np.maximum(counts.sum(axis=1, keepdims=True), 0.0)
+    allowed = _DEVIATIONS * deviation * np.sqrt(np.arange(1, _CELLS + 1)) + _TAIL * total
+    first = _first_above(np.cumsum(counts, axis=1), allowed)
+    last = _first_above(np.cumsum(counts[:, ::-1], axis=1), allowed)
+    is_told = first + last < _CELLS  # else they stay as they are
+    narrow = low + first * width, high - last * width
+    cut = [allowed[range(len(low)), np.minimum(ends, _CELLS - 1)] for ends in (first, last)]
+    margins = [_margin(of_end, total[:, 0]) * (narrow[1] - narrow[0]) for of_end in cut]
+    wide = np.maximum(narrow[0] - margins[0], low), np.minimum(narrow[1] + margins[1], high)
+    return tuple(np.where(is_told, new, old) for new, old in zip(wide, (low, high), strict=True))
+
+
+def _margin(cut, total):
+    """Return by what part of their width bounds are widened, of how many rows are cut off."""
+    return np.minimum(_MARGIN_OF_CUT * cut / np.maximum(total, 1.0), _LARGEST_MARGIN)
+
+
+def _first_above(sums, allowed):
+    """Return the first cell of each column whose sum is above what may be cut off."""
+    is_above = sums > allowed
+    return np.where(is_above.any(axis=1), is_above.argmax(axis=1), sums.shape[1])
