@@ -1,4 +1,4 @@
-"""The command ``privclust``: sketches of files, clusters from sketches, audits of mechanisms.
+"""The command ``privclust``: clusters of tables, sketches, what they tell, audits of mechanisms.
 
 A command is a module that adds its parser, which names what runs it. Nothing that takes long to
 import is imported before the arguments have been understood.
@@ -13,10 +13,17 @@ import warnings
 from collections.abc import Iterator
 
 from privclust import __version__
-from privclust.command import _audit_command, _decode_command, _plan_command, _sketch_command
+from privclust.command import (
+    _audit_command,
+    _cluster_command,
+    _decode_command,
+    _plan_command,
+    _sketch_command,
+)
 from privclust.command._arguments import Parser
 from privclust.command._output import say
 
+_COMMANDS = (_cluster_command, _sketch_command, _decode_command, _plan_command, _audit_command)
 _FAILURE, _INTERRUPTED, _TERMINATED = 1, 130, 143
 
 
@@ -46,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="privclust", description="Clustering under differential privacy.")
     parser.add_argument("--version", action="version", version=f"privclust {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (_sketch_command, _decode_command, _plan_command, _audit_command):
+    for command in _COMMANDS:
         command.add_to(commands)
     args = parser.parse_args(argv)
     try:

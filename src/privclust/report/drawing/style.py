@@ -142,16 +142,21 @@ def _style_of(entry: Mapping[str, Any]) -> MethodStyle:
     return MethodStyle(COLOURS[entry.get("colour", "black")], entry.get("marker", ""), dash)
 
 
+def house_style():
+    """Return a context in which figures look as all do."""
+    return mpl.rc_context(RC)
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure in the house style; sizes in inches."""
-    with mpl.rc_context(RC):
+    with house_style():
         return Figure(figsize=(width, height), layout="constrained")
 
 
 @contextmanager
 def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> Iterator[Figure]:
     """Give an empty figure of a size in inches, and note the sources of its trials when done."""
-    with mpl.rc_context(RC):
+    with house_style():
         figure = new_figure(width, height)
         yield figure
         note_sources(figure, tables)
@@ -180,7 +185,13 @@ def note_of(figure: Figure) -> str:
 
 def save(drawing: Drawing, svg: AnyPath, png: AnyPath, table: AnyPath) -> None:
     """Write a drawing as SVG and PNG, and its numbers as CSV, each whole or not at all."""
-    for path, kind, entry in ((svg, "svg", "Date"), (png, "png", "Software")):
-        with mpl.rc_context(RC), atomic_path(path) as temporary:
-            drawing.figure.savefig(temporary, format=kind, metadata={entry: None})
+    save_figure(drawing.figure, svg, "svg")
+    save_figure(drawing.figure, png, "png")
     write_table(table, drawing.table.to_csv(index=False, float_format="%.6g"))
+
+
+def save_figure(figure: Figure, path: AnyPath, kind: str) -> None:
+    """Write a figure as ``"svg"`` or ``"png"``, without a clock in it."""
+    entry = {"svg": "Date", "png": "Software"}[kind]
+    with house_style(), atomic_path(path) as temporary:
+        figure.savefig(temporary, format=kind, metadata={entry: None})

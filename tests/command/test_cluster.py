@@ -1,0 +1,224 @@
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust.command import main
+from privclust.kmeans import Sketch
+from privclust.privacy import Budget, Guarantee
+
+DECLARED = [
+    *("--bounds", "age=0:110,income=0:200000", "since=2020-01-01:2024-12-31"),
+    *("--categories", "plan=basic:plus:pro"),
+]
+PRIVACY = ["--epsilon", "2", "--delta", "1e-6", "--seed", "0"]
+FILES = {
+    *("centers.csv", "clusters.json", "clusters.svg", "guarantee.json", "guarantee.txt"),
+    *("report.html", "sketch.h5"),
+}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    customer = rng.integers(0, 6000, 12_000)
+    is_old = (rng.random(6000) < 0.4)[customer]
+    days = np.where(is_old, 1200, 200) + rng.normal(0, 40, 12_000)
+    return pd.DataFrame(
+        {
+            "customer": [f"c{number}" for number in customer],
+            "age": np.where(is_old, 68.0, 33.0) + rng.normal(0, 5, 12_000),
+            "income": np.where(is_old, 30_000.0, 90_000.0) + rng.normal(0, 6000, 12_000),
+            "since": np.datetime64("2020-01-01") + days.astype("timedelta64[D]"),
+            "plan": np.where(is_old, "basic", "plus"),
+            "secret": "4711",
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table(frame, tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "customers.csv"
+    frame.to_csv(path, index=False)
+    return str(path)
+
+
+def centers(folder):
+    return pd.read_csv(folder / "centers.csv").sort_values("age").reset_index(drop=True)
+
+
+def run(*args):
+    return main(["cluster", *map(str, args)])
+
+
+def test_from_a_table_to_centers_in_its_own_units(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(table, *DECLARED, *PRIVACY, "--groups", "customer", "-o", out) == 0
+    assert set(os.listdir(out)) == FILES
+    found = centers(out)
+    assert len(found) == 2
+    for name, truth, tolerance in (("age", [33, 68], 0.5), ("income", [90_000, 30_000], 600)):
+        np.testing.assert_allclose(found[name], truth, atol=tolerance)
+        off = (found[name] - truth).abs() / found[f"{name} error"]
+        assert (off < 5).all()
+    assert found["since"].str.slice(0, 7).tolist() == ["2020-07", "2023-04"]
+    np.testing.assert_allclose(found["plan=basic"], [0, 1], atol=0.05)
+    np.testing.assert_allclose(found["weight"], [0.6, 0.4], atol=0.05)
+    assert (found["clear"] == "yes").all()
+    said = capsys.readouterr().err
+    assert "(2, 1e-06)-differential privacy (replace-one neighbours, all rows of one group)" in said
+
+
+def test_all_files_tell_the_same_and_nothing_of_other_columns(table, tmp_path):
+    out = tmp_path / "out"
+    run(table, *DECLARED, *PRIVACY, "--clusters", 2, "-o", out)
+    told = json.loads((out / "clusters.json").read_text())
+    guarantee = Guarantee.from_dict(json.loads((out / "guarantee.json").read_text()))
+    assert guarantee == Guarantee.from_dict(told["guarantee"])
+    assert (out / "guarantee.txt").read_text() == f"{guarantee}\n"
+    assert Sketch.load(out / "sketch.h5").guarantee == guarantee
+    ages = sorted(cluster["center"]["age"] for cluster in told["clusters"])
+    np.testing.assert_array_equal(ages, centers(out)["age"])
+    report = (out / "report.html").read_text()
+    assert (out / "clusters.svg").read_text().count("<path") > 10
+    for text in (report, json.dumps(told)):
+        assert "4711" not in text
+        assert "secret" not in text
+        assert str(tmp_path) not in text
+    assert "http" not in report.replace("http://www.w3.org", "").replace(
+        "http://purl.org", ""
+    ).replace("http://creativecommons.org", "").replace("https://matplotlib.org", "")
+
+
+def test_csv_and_parquet_give_the_same_bytes(table, frame, tmp_path):
+    parquet = tmp_path / "customers.parquet"
+    frame.to_parquet(parquet)
+    for path, name in ((table, "csv"), (parquet, "parquet")):
+        run(path, *DECLARED, *PRIVACY, "--clusters", 2, "-o", tmp_path / name)
+    for name in FILES:
+        csv, parquet = ((tmp_path / kind / name).read_bytes() for kind in ("csv", "parquet"))
+        assert csv == parquet
+
+
+def test_bounds_that_nobody_knows_are_found_on_a_part_of_the_budget(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    ledger = tmp_path / "ledger.json"
+    Budget.open(ledger, 2.0, 1e-6)
+    columns = ["--columns", "age,income", "--bounds", "age=0:110", "--private-bounds", "0.2"]
+    assert run(table, *columns, *PRIVACY, "--clusters", 2, "--budget", ledger, "-o", out) == 0
+    np.testing.assert_allclose(centers(out)["income"], [90_000, 30_000], rtol=0.03)
+    guarantee = Guarantee.from_dict(json.loads((out / "guarantee.json").read_text()))
+    assert guarantee.releases[0].name == "bounds: histograms of columns"
+    assert 1.4 < guarantee.epsilon <= 2.0
+    assert guarantee.delta == 1e-6
+    assert Budget.open(ledger).spent == pytest.approx(guarantee.epsilon, rel=1e-6)
+    assert "bounds of income" in capsys.readouterr().err
+
+
+def test_what_noise_hides_is_not_printed_as_a_number(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    run(
+        table,
+        *DECLARED,
+        "--epsilon",
+        "1e-3",
+        "--delta",
+        "1e-9",
+        "--seed",
+        0,
+        "-o",
+        out,
+        "--clusters",
+        3,
+    )
+    found = pd.read_csv(out / "centers.csv")
+    assert (found["clear"] == "no").all()
+    assert found["age"].isna().all()
+    assert "hidden by noise" in (out / "report.html").read_text()
+    assert "0 of 3 clusters above the noise" in capsys.readouterr().err
+
+
+def test_files_are_replaced_only_if_asked_for(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "report.html").write_text("mine")
+    command = (table, "--bounds", "age=0:110", *PRIVACY, "--clusters", 2, "-o", out)
+    assert run(*command) == 1
+    assert (out / "report.html").read_text() == "mine"
+    assert "--force" in capsys.readouterr().err
+    assert run(*command, "--force") == 0
+
+
+def test_odd_entries_decide_nothing(frame, tmp_path):
+    odd = frame.astype(object).head(3000)
+    odd.iloc[:8, 1] = ["", "old", "1e400", "-1e400", "nan", None, "١", "0x10"]
+    odd.iloc[:4, 3] = ["", "yesterday", "2020-13-45", None]
+    odd.iloc[:3, 4] = ["", "NA", "gold"]
+    path = tmp_path / "odd.csv"
+    odd.to_csv(path, index=False)
+    assert run(path, *DECLARED, *PRIVACY, "--clusters", 2, "-o", tmp_path / "out") == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "name the columns that count"),
+        (["--columns", "age"], "--private-bounds"),
+        (["--bounds", "age"], "must be NAME="),
+        (["--bounds", "age=1"], "LOW:HIGH"),
+        (["--bounds", "age=0:1", "--categories", "age=a:b"], "--bounds and --categories"),
+        (["--bounds", "age=0:1", "age=0:2"], "there twice"),
+        (["--bounds", "age=0:1", "--columns", "income"], "not among --columns"),
+        (["--bounds", "age=0:1", "--private-bounds"], "wasted"),
+        (["--bounds", "age=0:1", "--groups", "age"], "whose a row is"),
+        (["--bounds", "age=0:1", "--private-bounds", "0.9"], "at most 0.5"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(args, message, table, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run(table, *args, *PRIVACY, "-o", tmp_path / "out")
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--bounds", "wage=0:1"], "has no column 'wage'"),
+        (["--bounds", "age=1:0"], "low < high"),
+        (["--bounds", "age=0:110", "--groups", "who"], "has no column 'who'"),
+        (["--bounds", "age=0:110", "--clusters", "20000"], "n_clusters"),
+        (["--columns", "plan", "--private-bounds"], "holds no numbers"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(args, message, table, tmp_path, capsys):
+    assert run(table, *args, *PRIVACY, "-o", tmp_path / "out") == 1
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("privclust: error: ")
+    assert message in error
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.txt", b"a\n1\n", "a table must be a file"),
+        ("t.csv", b"", "it is empty"),
+        ("t.csv", b"age\n\xff\xfe\n", "no UTF-8 text"),
+        ("t.csv", b"age,age\n1,2\n", "has two columns 'age'"),
+        ("t.parquet", b"PAR1 no", "cannot be read"),
+    ],
+)
+def test_bad_tables_are_named_and_not_quoted(name, content, message, tmp_path, capsys):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert run(path, "--bounds", "age=0:110", *PRIVACY, "-o", tmp_path / "out") == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "4711" not in error
+
+
+def test_a_table_that_is_not_there(tmp_path, capsys):
+    assert run(tmp_path / "no.csv", "--bounds", "a=0:1", *PRIVACY, "-o", tmp_path / "out") == 1
+    assert "there is no such file" in capsys.readouterr().err
