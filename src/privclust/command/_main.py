@@ -6,6 +6,7 @@ import is imported before the arguments have been understood.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import signal
 import threading
@@ -17,6 +18,7 @@ from privclust.command import _audit_command, _decode_command, _plan_command, _s
 from privclust.command._arguments import Parser
 from privclust.command._output import say
 
+_COMMANDS = (_sketch_command, _decode_command, _plan_command, _audit_command)
 _FAILURE, _INTERRUPTED, _TERMINATED = 1, 130, 143
 
 
@@ -43,12 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     SystemExit
         With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
     """
-    parser = Parser(prog="privclust", description="Clustering under differential privacy.")
-    parser.add_argument("--version", action="version", version=f"privclust {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (_sketch_command, _decode_command, _plan_command, _audit_command):
-        command.add_to(commands)
-    args = parser.parse_args(argv)
+    args = parser().parse_args(argv)
     try:
         with _termination_as_exception(), _warnings_as_lines():
             return args.run(args) or 0
@@ -58,6 +55,16 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("terminated; nothing was written", _TERMINATED)
     except Exception as error:  # one line whatever it is; a library's errors have any type
         return _fail(str(error).strip() or type(error).__name__, _FAILURE)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands, which the documentation is made from as well."""
+    whole = Parser(prog="privclust", description="Clustering under differential privacy.")
+    whole.add_argument("--version", action="version", version=f"privclust {__version__}")
+    commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.add_to(commands)
+    return whole
 
 
 @contextlib.contextmanager
