@@ -1,4 +1,4 @@
-"""Directive `command`: what `privclust --help` and the help of each command say, from its parser."""
+"""Directive `command`: what the help of each command of `privclust` says, from its parser."""
 
 from __future__ import annotations
 

@@ -281,7 +281,13 @@ def test_small_budgets_are_shown_and_more_clusters_than_rows_refused(browser):
     assert "0.000001" in answer(browser)
     ask(browser, "kmeans", "approximate", (1_000, 2, 2_000, 1.0))
     assert answer(browser) == "Give fewer clusters, k, than rows, n."
-    ask(browser, "kmeans", "approximate", (1_000, 2, 2.5, 1.0))
+
+
+def test_half_a_cluster_is_refused(browser):
+    ask(browser, "kmeans", "approximate", (1_000, 2, 2, 1.0))
+    box = browser.find_element("name", "k")
+    box.clear()
+    box.send_keys("2.5")
     assert answer(browser) == "Give a whole number for clusters, k."
 
 
