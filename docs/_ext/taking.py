@@ -23,9 +23,8 @@ class Taking(SphinxDirective):
         """Return the list."""
         bullets = nodes.bullet_list()
         for name, methods in taking(self.arguments[0]):
-            link = pending_xref(
-                "", nodes.literal("", name), reftype="obj", refdomain="py", reftarget=name
-            )
+            short = nodes.literal("", name.rpartition(".")[2])
+            link = pending_xref("", short, reftype="obj", refdomain="py", reftarget=name)
             link["refdoc"] = self.env.docname
             parts: list[nodes.Node] = [link, nodes.Text(": ")]
             for method in methods:
@@ -35,7 +34,7 @@ class Taking(SphinxDirective):
 
 
 def taking(argument: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the names of public classes, and their methods that take the argument."""
+    """Yield the dotted names of public classes, and their methods that take the argument."""
     for package in PACKAGES:
         module = import_module(f"privclust.{package}")
         for name in sorted(module.__all__):
@@ -47,7 +46,7 @@ def taking(argument: str) -> Iterator[tuple[str, list[str]]]:
                     if not method.startswith(("_", "set_", "get_")) and takes(function, argument)
                 ]
                 if methods:
-                    yield name, methods
+                    yield f"{module.__name__}.{name}", methods
 
 
 def takes(function: object, argument: str) -> bool:
