@@ -22,9 +22,14 @@ extensions = [
     "numpydoc",
     "examples",
     "chooser",
+    "citation",
+    "command",
+    "figures",
     "mathml",
     "names",
     "tables",
+    "taking",
+    "titles",
 ]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True

@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from privclust.core.packages import require
+from privclust.core.packages import _ORIGINS, require
 
+ROOT = Path(__file__).parents[1]
 SCRIPT = Path(__file__).with_name("core_alone.py")
 PACKAGES = {
     "bingham",
@@ -62,8 +64,8 @@ def test_every_estimator_fits_or_says_what_to_install(outcome):
     assert {name for name, what in fitted.items() if what != "done"} == CALIBRATED
     for name in CALIBRATED:
         assert re.search(
-            r"need (dp-accounting|mpmath), which cannot be imported "
-            r"\(No module named '(dp_accounting|mpmath)'\): pip install privclust$",
+            r"need (dp_accounting|mpmath), which cannot be imported \(No module named '\1'\): "
+            r"pip install '(dp-accounting>=0\.6,<1|mpmath>=1\.3)'$",
             fitted[name],
         )
     assert {"LloydKMeans", "GaussianMixtureEM", "SSC", "KPlanes", "SMLQ"} <= set(fitted)
@@ -72,9 +74,9 @@ def test_every_estimator_fits_or_says_what_to_install(outcome):
 @pytest.mark.parametrize(
     ("what", "install"),
     [
-        ("save", "pip install privclust"),
-        ("Sketch.save", "pip install privclust"),
-        ("random_state=None", "pip install 'privclust[secure]'"),
+        ("save", "pip install 'h5py>=3.16'"),
+        ("Sketch.save", "pip install 'h5py>=3.16'"),
+        ("random_state=None", "pip install 'opendp>=0.14,<1'"),
     ],
 )
 def test_what_needs_more_says_so_in_one_line(outcome, what, install):
@@ -85,5 +87,15 @@ def test_what_needs_more_says_so_in_one_line(outcome, what, install):
 
 def test_an_extra_is_quoted_for_the_shell(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ImportError, match=r"^images need onnxruntime, .*'privclust\[images\]'$"):
+    advice = r"pip install 'onnxruntime>=1\.20,<2' \(in a clone .*: pip install '\.\[images\]'\)$"
+    with pytest.raises(ImportError, match=rf"^images need onnxruntime, .*: {advice}"):
         require("onnxruntime", "images")
+
+
+def test_advice_is_what_is_declared_and_names_no_package_that_is_on_no_index():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {"": project["dependencies"], **project["optional-dependencies"]}
+    for requirement, extra in _ORIGINS.values():
+        assert requirement in declared[extra]
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"pip install '?privclust", path.read_text(encoding="utf-8")), path

@@ -135,3 +135,16 @@ def test_the_readme_of_the_config_names_every_file_and_key():
         assert {*schema, *entry} <= named
     for link in re.findall(r"\]\(([^)]*)\)", text):
         assert (ROOT / "config" / link).is_file(), link
+
+
+def test_hooks_before_a_commit_are_checks_of_make_lint_and_need_no_network():
+    (repo,) = loaded(".pre-commit-config.yaml")["repos"]
+    assert repo["repo"] == "local"
+    (rules,) = re.findall(r"^lint: setup\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    linted = {line.split()[0] for line in rules.splitlines()}
+    for hook in repo["hooks"]:
+        assert hook["language"] == "system"
+        assert hook["entry"].split()[0] in linted
+        assert "files" in hook or "types_or" in hook
+        assert not set(hook) & {"additional_dependencies", "rev"}
+    assert {Path(hook["entry"].split()[0]).name for hook in repo["hooks"]} >= {"ruff", "mypy"}

@@ -1,9 +1,11 @@
 """What the wheel holds, and that it works with no more beside it than estimators need."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+OPTIONAL = "optional-dependencies"
 BUILD = "import sys; from hatchling import build; print(getattr(build, sys.argv[1])(sys.argv[2]))"
 FIT = """
 import numpy as np
@@ -38,6 +41,11 @@ def wheel(tmp_path_factory):
     return build("wheel", ROOT, tmp_path_factory.mktemp("wheel") / "dist")
 
 
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist") / "dist")
+
+
 def names(wheel):
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
@@ -59,8 +67,49 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert any(name.endswith("licenses/LICENSE") for name in found)
 
 
-def test_the_sdist_builds_the_same_wheel(wheel, tmp_path):
-    sdist = build("sdist", ROOT, tmp_path / "sdist")
+def test_the_sdist_is_the_whole_project(sdist):
+    """All that a clone has: its tests, pages, settings and pipeline work from it as well."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a clone: there is nothing to compare with")
+    with tarfile.open(sdist) as archive:
+        found = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
+    assert len(tracked) > 500
+    assert tracked - found == set()
+    assert {name for name in found - tracked if "__pycache__" in name or "_build" in name} == set()
+    assert not any(name.startswith(("results/quick", "data/raw", ".venv")) for name in found)
+
+
+def test_links_of_the_long_description_lead_into_the_sdist(wheel, sdist):
+    """The package is on no index: README says that its links are to files of the sources."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode()
+    head, _, description = text.partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in head
+    assert "Links lead to files of the source tree" in description
+    with tarfile.open(sdist) as archive:
+        found = {name.partition("/")[2] for name in archive.getnames()}
+    links = re.findall(r"\]\(([^)#]+)", description)
+    assert len(links) > 10
+    assert {link for link in links if not re.match(r"https?:", link)} <= found
+
+
+def test_extras_are_named_as_they_can_be_installed():
+    """README and the page on installing name each extra that there is, and none that is not."""
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][OPTIONAL])
+    page = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
+    assert extras <= set(re.findall(r"^\| `(\w+)` \|", page, re.M))
+    for text in (page, (ROOT / "README.md").read_text(encoding="utf-8")):
+        named = re.findall(r"pip install '[^'\n]*\[([\w,]+)\]'", text)
+        assert {extra for names in named for extra in names.split(",")} <= extras
+        assert not re.search(r"pip install '?privclust(\[|\s|$)", text)
+
+
+def test_the_sdist_builds_the_same_wheel(wheel, sdist, tmp_path):
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source")  # our own: no need of a filter, which 3.11.2 lacks
     (source,) = (tmp_path / "source").iterdir()
@@ -103,6 +152,6 @@ def test_it_fits_with_five_packages_beside_it(run):
 
 
 def test_its_command_says_how_it_is_used(run):
-    done = run("from privclust.command import main; sys.exit(main())", "--help")
+    done = run("import runpy; runpy.run_module('privclust', run_name='__main__')", "--help")
     assert done.returncode == 0, done.stderr
     assert "sketch" in done.stdout

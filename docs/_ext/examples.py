@@ -1,9 +1,12 @@
-"""Directives `example` and `picture`: scripts that are run when the site is built.
+"""Scripts and pages that are run when the site is built; directives `example` and `picture`.
 
 A script of docs/methods/examples/ has two parts, divided by the line ``# %% picture``. The first
 computes and prints, the second draws with Matplotlib. ``picture`` shows what was drawn,
 ``example`` the first part, what it printed and, folded, how the picture is drawn. Both are of
 one run. A script that fails, warns, prints nothing or draws nothing fails the build.
+
+A page whose Python is followed by blocks of ``text`` says what is printed: all its Python runs, in
+one namespace, and the build fails where something else is printed.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -25,9 +29,12 @@ import matplotlib.pyplot as plt
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 MARK = "# %% picture\n"
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.M | re.S)
+LOGGER = logging.getLogger(__name__)
 STYLE = {
     "figure.figsize": (6.4, 3.2),
     "figure.dpi": 110,
@@ -75,6 +82,40 @@ def run(script: Path, folder: Path) -> Outcome:
         finally:
             plt.close("all")
     return Outcome(computing.strip(), drawing.strip(), printed.getvalue().rstrip(), picture)
+
+
+def run_page(text: str, name: str) -> int:
+    """Run a page's Python if the page says what it prints; return how many blocks ran.
+
+    Raises
+    ------
+    ValueError
+        If something else is printed than the page says, or what it does not say.
+    Exception
+        Whatever its Python raises; a warning is an error.
+    """
+    blocks = BLOCK.findall(text)
+    if all(language == "python" for language, _ in blocks):
+        return 0
+    namespace, printed = {"__name__": "example"}, io.StringIO()
+    for language, block in [*blocks, ("text", "")]:
+        if language == "python":
+            with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+                warnings.simplefilter("error")
+                exec(compile(block, name, "exec"), namespace)
+        elif printed.getvalue() != block:
+            raise ValueError(f"it printed\n{printed.getvalue()}where the page says\n{block}")
+        else:
+            printed = io.StringIO()
+    return sum(language == "python" for language, _ in blocks)
+
+
+def check_page(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Run a page when it is read; what is wrong is a warning, which fails the build."""
+    try:
+        run_page(source[0], docname)
+    except Exception as error:
+        LOGGER.warning("its Python failed: %r", error, location=docname)
 
 
 class _OfScript(SphinxDirective):
@@ -129,6 +170,7 @@ def _literal(text: str, language: str, *classes: str) -> nodes.literal_block:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
+    app.connect("source-read", check_page)
     app.add_directive("picture", Picture)
     app.add_directive("example", Example)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -47,10 +47,15 @@ def resolve(
         return None
     objects = env.domains.python_domain.objects
     ending = "." + node["reftarget"].rpartition(".")[2]
-    entries = [entry for name, entry in objects.items() if name.endswith(ending)]
+    # a class is listed under the module that it is written in as well, at the same place
+    entries = {
+        (entry.docname, entry.node_id): entry
+        for name, entry in objects.items()
+        if name.endswith(ending)
+    }
     if len(entries) != 1:
         return content
-    (entry,) = entries
+    (entry,) = entries.values()
     return make_refnode(
         app.builder, node["refdoc"], entry.docname, entry.node_id, content, node["reftarget"]
     )

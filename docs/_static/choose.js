@@ -140,6 +140,11 @@
       show(make("p", {}, `Give a number above 0 for ${wrong.map((n) => NAMES[n]).join("; ")}.`));
       return;
     }
+    const broken = ["n", "d", "k"].filter((name) => !Number.isInteger(wanted[name]));
+    if (broken.length) {
+      show(make("p", {}, `Give a whole number for ${broken.map((n) => NAMES[n]).join("; ")}.`));
+      return;
+    }
     if (wanted.k >= wanted.n) {
       show(make("p", {}, "Give fewer clusters, k, than rows, n."));
       return;
@@ -156,13 +161,17 @@
     const nearest = able.filter((_, i) => distances[i] <= least + 1e-9);
     const isPlanned = task.plan && isPrivate;
     const reach = isPlanned ? CLOSE : REACH;
-    const far = names.filter((name) => nearest.every((g) => factor(wanted[name], g[name]) > reach));
+    const beyond = (times) =>
+      names.filter((name) => nearest.every((g) => factor(wanted[name], g[name]) > times));
+    const far = beyond(reach);
+    const stretched = beyond(CLOSE);
     const { name, page } = winner(nearest, wanted, sign);
     answer.dataset.take = far.length ? "" : name;
     const head = far.length
       ? [make("strong", {}, "No result reaches your settings"), ` (${far.join(", ")}). The nearest: `]
       : [make("strong", {}, "Take "), ""];
-    const parts = [make("p", { class: "take" }, ...head, link(page, name), ".")];
+    const flag = far.length || !stretched.length ? "" : `, extrapolated (${stretched.join(", ")})`;
+    const parts = [make("p", { class: "take" }, ...head, link(page, name), `${flag}.`)];
     if (far.length && isPlanned) parts.push(prediction(wanted));
     if (isUseless(nearest, wanted, sign)) {
       const text = `None is of use here: ${nearest[0].nothing.name} is as good as the best.`;

@@ -224,7 +224,8 @@ def test_missing_noise_is_told_before_reading(run, monkeypatch):
     monkeypatch.setattr("privclust.privacy.noise.find_spec", lambda name: None)
     code, _, err = run("sketch", "none.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1")
     assert code == 1
-    assert "privclust[secure]" in err
+    assert "pip install 'opendp" in err
+    assert "pip install '.[secure]'" in err
 
 
 def test_full_disk_leaves_the_file_as_it_was(run):

@@ -307,7 +307,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         return real_import(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ValueError, match=r"x\.parquet: .*pip install 'privclust\[files\]'"):
+    with pytest.raises(ValueError, match=r"x\.parquet: .*pip install 'pyarrow>=17'"):
         chunks(path)
 
 

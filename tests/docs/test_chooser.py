@@ -242,6 +242,7 @@ def test_it_names_the_winner_and_links_to_its_page_and_the_result(browser, site)
 
 def test_what_is_far_is_flagged_and_what_is_out_of_reach_is_said(browser):
     ask(browser, "subspaces", "approximate", (600_000, 5, 3, 1.0))
+    assert answer(browser).startswith("Take MomentSubspaceClustering, extrapolated (n).")
     assert "6 times, extrapolated" in answer(browser)
     ask(browser, "kmeans", "approximate", (600_000, 10, 10, 1.0))
     assert answer(browser).startswith("No result reaches your settings (n).")
@@ -280,6 +281,14 @@ def test_small_budgets_are_shown_and_more_clusters_than_rows_refused(browser):
     assert "0.000001" in answer(browser)
     ask(browser, "kmeans", "approximate", (1_000, 2, 2_000, 1.0))
     assert answer(browser) == "Give fewer clusters, k, than rows, n."
+
+
+def test_half_a_cluster_is_refused(browser):
+    ask(browser, "kmeans", "approximate", (1_000, 2, 2, 1.0))
+    box = browser.find_element("name", "k")
+    box.clear()
+    box.send_keys("2.5")
+    assert answer(browser) == "Give a whole number for clusters, k."
 
 
 def test_it_works_by_keyboard_alone(browser):

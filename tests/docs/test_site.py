@@ -1,5 +1,8 @@
 """The built site: links, pictures, output of the examples, and what needs no script."""
 
+import html
+import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -85,6 +88,90 @@ def test_the_example_printed_and_drew(site, pages, name):
     pixels = pyplot.imread(path.parent / unquote(image["src"]))
     assert pixels.shape[1] > 500
     assert pixels[..., :3].std() > 0.02
+
+
+def pictures(page):
+    """Each picture of a page, with the link around it or None."""
+    link = None
+    for tag, given in page.tags:
+        if tag == "a":
+            link = given
+        elif tag == "img" and "_images/" in given["src"]:
+            yield given, link
+            link = None
+
+
+def test_every_picture_can_be_enlarged_by_mouse_and_keyboard(pages):
+    """Each is a link to its own file, which a browser shows as large as it is."""
+    count = 0
+    for page in pages.values():
+        for image, link in pictures(page):
+            assert link["href"] == image["src"]
+            assert "tabindex" not in link
+            count += 1
+    assert count > 2 * 50  # on its page, and in the gallery
+
+
+def test_the_gallery_has_every_picture_of_the_pages_it_is_of(site, pages):
+    shown = [image["src"].rpartition("/")[2] for image, _ in pictures(pages[site / "gallery.html"])]
+    committed = {unquote(name) for name in shown}
+    texts = [path.read_text(encoding="utf-8") for path in DOCS.glob("results/*.md")]
+    results = {name for text in texts for name in re.findall(r"!\[[^]]*\]\((\w+\.png)\)", text)}
+    assert len(results) > 25
+    assert results <= committed
+    assert {f"{name}.png" for name in PAGES} <= committed
+    assert len(shown) == len(set(shown))
+    links = {link.partition("#")[0] for link in pages[site / "gallery.html"].links if "#" in link}
+    assert {f"methods/{name}.html" for name in PAGES} <= links
+
+
+def test_what_takes_groups_leads_to_its_reference(site, pages):
+    links = pages[site / "people.html"].links
+    assert "methods/compressive_kmeans.html#privclust.kmeans.CompressiveKMeans" in links
+    assert "methods/sketch.html#privclust.kmeans.Sketch" in links
+
+
+def test_included_files_are_whole(site):
+    for name, source in (("changelog", "CHANGELOG.md"), ("contributing", "CONTRIBUTING.md")):
+        text = html.unescape((site / f"{name}.html").read_text(encoding="utf-8"))
+        headings = re.findall(r"^##+ (.*)$", (DOCS.parent / source).read_text(), re.M)
+        assert len(headings) > 3
+        for heading in headings:
+            assert re.search(rf"<h[23]>{re.escape(heading)}<", text), heading
+    assert "src/privclust/kmeans/_one_round.py" in text  # the name of a block's file
+
+
+@pytest.fixture(scope="module")
+def index(site):
+    """The index of the search: pages, and where stemmed words are, also in titles."""
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    return json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+
+
+def pages_with(index, where, word):
+    """Pages that the search finds a word on, as its script looks it up."""
+    stem = pytest.importorskip("snowballstemmer").stemmer("english").stemWord(word.lower())
+    numbers = index[where].get(stem, [])
+    return {index["docnames"][i] for i in ([numbers] if isinstance(numbers, int) else numbers)}
+
+
+@pytest.mark.parametrize(
+    ("word", "where", "page"),
+    [
+        ("install", "titleterms", "installation"),
+        ("install", "terms", "quickstart"),
+        ("StandardScaler", "titleterms", "scaling"),
+        ("epsilon", "titleterms", "choosing"),
+        ("bounds", "titleterms", "choosing"),
+        ("groups", "titleterms", "people"),
+        ("customer", "terms", "people"),
+        ("parquet", "terms", "command"),
+        ("cite", "titleterms", "cite"),
+    ],
+)
+def test_the_search_leads_to_what_is_asked_for(index, word, where, page):
+    """Words in titles stand first among what is found."""
+    assert page in pages_with(index, where, word)
 
 
 def test_without_a_script_the_chooser_is_its_tables(site, pages):

@@ -157,7 +157,7 @@ def test_missing_package_says_what_to_install(monkeypatch, gratings, missing):
     monkeypatch.setattr(_extract, "read_weights", lambda model: {})
     if missing == "onnx":
         pytest.importorskip("onnxruntime", reason="needs onnxruntime: pip install '.[images]'")
-    with pytest.raises(ImportError, match=rf"{missing}.*pip install 'privclust\[images\]'"):
+    with pytest.raises(ImportError, match=rf"{missing}.*pip install '\.\[images\]'"):
         extract_features(gratings["images"])
 
 

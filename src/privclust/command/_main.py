@@ -6,6 +6,7 @@ import is imported before the arguments have been understood.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import signal
 import threading
@@ -50,12 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     SystemExit
         With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
     """
-    parser = Parser(prog="privclust", description="Clustering under differential privacy.")
-    parser.add_argument("--version", action="version", version=f"privclust {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add_to(commands)
-    args = parser.parse_args(argv)
+    args = parser().parse_args(argv)
     try:
         with _termination_as_exception(), _warnings_as_lines():
             return args.run(args) or 0
@@ -65,6 +61,16 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("terminated; nothing was written", _TERMINATED)
     except Exception as error:  # one line whatever it is; a library's errors have any type
         return _fail(str(error).strip() or type(error).__name__, _FAILURE)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands, which the documentation is made from as well."""
+    whole = Parser(prog="privclust", description="Clustering under differential privacy.")
+    whole.add_argument("--version", action="version", version=f"privclust {__version__}")
+    commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.add_to(commands)
+    return whole
 
 
 @contextlib.contextmanager

