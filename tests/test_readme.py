@@ -160,6 +160,23 @@ def test_commands_of_the_readme_find_the_clusters(tmp_path):
     assert np.abs(centers[["x1", "x2"]].to_numpy() - expected).max() < 0.5
 
 
+def test_the_command_of_the_readme_leads_from_a_table_to_a_report(tmp_path):
+    pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
+    rng = np.random.default_rng(0)
+    customer = rng.integers(0, 5000, 20_000)
+    is_old = (rng.random(5000) < 0.4)[customer]
+    age, income = np.where(is_old, 68, 33), np.where(is_old, 30_000, 90_000)
+    table = {"age": age + rng.normal(0, 5, 20_000), "income": income + rng.normal(0, 9e3, 20_000)}
+    pd.DataFrame({"customer": customer, **table}).to_csv(tmp_path / "customers.csv", index=False)
+    (line,) = re.findall(r"^privclust cluster .*$", TEXT, re.M)
+    command = [sys.executable, "-m", "privclust.command", *shlex.split(line)[1:]]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    centers = pd.read_csv(tmp_path / "out" / "centers.csv").sort_values("age")
+    expected = [[33, 90_000], [68, 30_000]]
+    np.testing.assert_allclose(centers[["age", "income"]], expected, rtol=0.05)
+    assert "one group" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_commands_of_the_readme_find_the_subspaces(tmp_path):
     X, _, truth = subspace_mixture(20_000, 3, 5, 2, np.random.default_rng(0), noise=0.05)
     run_commands_of_the_readme(tmp_path, np.split(X, 2), lambda of_subspaces: of_subspaces)
