@@ -1,11 +1,15 @@
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
+from sklearn.model_selection import GridSearchCV
 
 from privclust.core.lloyd import _farthest, plus_plus
-from privclust.kmeans._lloyd import LloydKMeans
+from privclust.kmeans import CompressiveKMeans, DPLloyd, LloydKMeans
+from privclust.privacy import PrivacyLeakWarning
 
 
 def mixture(n=2000, k=5, d=3, seed=0):
@@ -160,3 +164,29 @@ def test_bad_rows(bad):
     X[3, 1] = bad
     with pytest.raises(ValueError, match=r"NaN|infinity|rescale X"):
         LloydKMeans(3).fit(X)
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_distances_to_centers_and_the_score_of_rows(output):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = LloydKMeans(4, random_state=0).set_output(transform=output).fit(X)
+    distances = model.transform(X)
+    if output == "pandas":
+        assert distances.columns.tolist() == [f"lloydkmeans{j}" for j in range(4)]
+    distances = np.asarray(distances)
+    np.testing.assert_array_equal(distances.argmin(axis=1), model.labels_)
+    assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-12)
+    assert model.score(X) == pytest.approx(-(distances.min(axis=1) ** 2).sum(), rel=1e-9)
+    with pytest.raises(ValueError, match="NaN"):
+        model.score(np.full((1, 3), np.nan))
+
+
+def test_a_search_by_scores_of_private_rows_is_warned_of():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    how = {"norm_bound": 10.0, "random_state": 0}
+    with pytest.warns(PrivacyLeakWarning, match="DPLloyd.score is of the rows themselves"):
+        GridSearchCV(DPLloyd(**how), {"n_clusters": [2, 3]}, cv=2).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = CompressiveKMeans(2, epsilon=None, random_state=0).fit(X)
+        assert model.score(X) < 0

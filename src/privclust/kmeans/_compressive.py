@@ -8,8 +8,6 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import Bounds, RandomState
@@ -73,9 +71,7 @@ _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.3, 0.45  # of the budget
 _AUTO = "auto"
 
 
-class CompressiveKMeans(
-    PrivateEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CenterClusterer
-):
+class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means from the mean of random Fourier features: one pass, any number of devices.
 
     Rows are seen once, to add up :math:`\exp(i \omega_j' x)` for m random frequencies; noise on
@@ -323,15 +319,6 @@ class CompressiveKMeans(
             return standard_errors(*released, rows=rows, random_state=random_state)
         after = errors_after_projection if self._projection else errors_after_round
         return after(*released, self._rounds[-1], rows=rows, random_state=random_state)
-
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
-        return cdist(self._validated(X), self.cluster_centers_)
-
-    @property
-    def _n_features_out(self):
-        """For the names of what `transform` returns."""
-        return len(self.cluster_centers_)
 
     def _records(self, X, reset=True):
         """Return the rows of X, checked for what is public of them."""

@@ -6,18 +6,26 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
+from scipy.spatial.distance import cdist
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core.hints import RandomState
-from privclust.core.lloyd import lloyd, nearest_center, plus_plus
+from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
 from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
-from privclust.privacy.records import takes_any_row, validated
+from privclust.privacy.records import takes_any_row, validated, warn_of_score
 
 _LARGEST = 1e100  # coordinates whose squares can be summed up
 
 
-class CenterClusterer(ClusterMixin, BaseEstimator):
+class CenterClusterer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """A row belongs to the nearest of `cluster_centers_`, which `fit` of a subclass sets."""
 
     _constraints: ClassVar[dict[str, Any]] = {"n_clusters": GROUPS}
@@ -25,6 +33,39 @@ class CenterClusterer(ClusterMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest center of each row, shape (n_samples,)."""
         return nearest_center(self._validated(X), self.cluster_centers_)
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the distance of each row to each center, shape (n_samples, n_clusters)."""
+        return cdist(self._validated(X), self.cluster_centers_)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return minus the sum of squared distances of rows to their nearest center.
+
+        It is of these rows, without noise: neither it nor what is chosen by it is private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : None
+            Not used.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If the centers are private: a search over parameters that goes by scores of private rows
+            costs more than the fits, and no guarantee counts that.
+        """
+        check_is_fitted(self)
+        warn_of_score(self)
+        X = validated(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        *_, error = nearest_center_statistics(X, self.cluster_centers_)
+        return -float(error)
+
+    @property
+    def _n_features_out(self) -> int:
+        """For the names of what `transform` returns."""
+        return len(self.cluster_centers_)
 
     def _validated(self, X):
         """Check that the estimator is fitted and that X fits it; any row that it was fitted to."""

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
+from privclust.privacy.guarantee import PrivacyLeakWarning
 from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
 
@@ -62,6 +64,19 @@ class PrivateEstimator:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.string = takes_any_row(self)
         return tags
+
+
+def warn_of_score(estimator: Any) -> None:
+    """Give a PrivacyLeakWarning where a fit has a guarantee, which scores do not keep."""
+    if getattr(estimator, "guarantee_", None) is None or estimator.guarantee_.definition == "none":
+        return
+    warnings.warn(
+        f"{type(estimator).__name__}.score is of the rows themselves, without noise: if they are "
+        "private, so is the score, and so is the choice of parameters by it; public rows, or "
+        "n_clusters='auto' and privclust plan, which cost nothing, leave the guarantee as it is",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )
 
 
 def takes_any_row(estimator: Any) -> bool:
