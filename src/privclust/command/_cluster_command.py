@@ -134,7 +134,7 @@ def _run(args) -> None:
     check_readable([args.table, args.budget])
 
     from privclust.core.packages import require
-    from privclust.core.tables import Table
+    from privclust.core.named_columns import Table
     from privclust.preprocessing import TableEncoder
     from privclust.privacy import Budget, noise_source
 
