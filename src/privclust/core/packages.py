@@ -21,6 +21,7 @@ _ORIGINS = {
     "onnxruntime": ("onnxruntime", "privclust[images]"),
     "pandas": ("pandas", "privclust"),
     "pooch": ("pooch", "privclust[workflow]"),
+    "pyarrow": ("pyarrow", "privclust[files]"),
     "requests": ("requests", "privclust[workflow]"),
     "yaml": ("PyYAML", "privclust[workflow]"),
 }

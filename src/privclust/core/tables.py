@@ -1,0 +1,456 @@
+"""Tables of any size, added up where they lie: Parquet files, streams of Arrow, Dask, Spark.
+
+A table is cut into parts, a function is applied to the rows of each part, and what it returns,
+arrays of integers, is added up. No engine is imported unless a table of it is given.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from privclust.core.arrow import check_columns, entries_of, numeric_type, rows_of
+from privclust.core.packages import require
+from privclust.core.printable import excerpt
+from privclust.core.validation import check_integer
+
+State: TypeAlias = dict[str, np.ndarray]
+"""Arrays of integers of which those of two parts, added entry by entry, are those of both."""
+
+_BATCH_VALUES = 1 << 20  # of a table that a thread has in memory at a time, beside a row group's
+_BUFFER_BYTES = 1 << 20  # read of a file at a time
+_FAN_IN = 16  # states that are added at a time
+_PARQUET = (".parquet", ".pq")
+_TAKEN = (
+    "a path of Parquet files (a file, a folder, a pattern, or a list of files), a data set of "
+    "pyarrow, what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow), a Dask or a Spark frame"
+)
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Rows of numbers of a part of a table.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Those that are read, in the order of the features.
+    encoder : object or None
+        What makes rows of what was read, each by itself, by ``encoder.transform``: of a table, if
+        its attribute `columns` is a mapping, as a `TableEncoder`'s is, otherwise of an array.
+    dtype : numpy.dtype or None
+        Of frames of pandas, whose own types depend on entries; None for batches of Arrow.
+    """
+
+    columns: tuple[str, ...]
+    encoder: Any = None
+    dtype: np.dtype | None = None
+
+    def __call__(self, part: Any) -> np.ndarray:
+        """Return the rows (n, n_features) of a batch of Arrow, or of a frame of pandas."""
+        if takes_tables(self.encoder):
+            is_batch = _is_of(part, "pyarrow")
+            table = entries_of(part, self.columns) if is_batch else part
+            rows = self.encoder.transform(table)
+        else:
+            rows = self._numbers(part)
+            if self.encoder is not None:
+                rows = self.encoder.transform(rows)
+        rows = np.asarray(rows)
+        if rows.ndim != 2 or len(rows) != len(part):
+            raise ValueError(
+                f"an encoder must give a row for each row: of {len(part)} it made {rows.shape}"
+            )
+        return rows
+
+    def _numbers(self, part):
+        """Return numbers as they are."""
+        if self.dtype is None:
+            return rows_of(part, self.columns)
+        rows = np.empty((len(self.columns), len(part)), self.dtype)
+        for row, name in zip(rows, self.columns, strict=True):
+            try:
+                row[:] = part[name].to_numpy(dtype=self.dtype, na_value=np.nan)
+            except (TypeError, ValueError):  # whose message may hold an entry
+                raise ValueError(
+                    f"column {excerpt(name)!r} holds something other than numbers in one partition"
+                ) from None
+        return rows.T
+
+
+def takes_tables(encoder: object) -> bool:
+    """Whether an encoder names the columns that it reads."""
+    return isinstance(getattr(encoder, "columns", None), Mapping)
+
+
+def total(
+    source: Any,
+    state_of: Callable[[Iterable[np.ndarray]], State],
+    *,
+    columns: Sequence[str] | None = None,
+    encoder: Any = None,
+    row_filter: Any = None,
+    n_threads: int = 1,
+    progress: Callable[[int], object] | None = None,
+) -> State:
+    """Apply a function to the rows of each part of a table where it lies, and add up its states.
+
+    Parameters
+    ----------
+    source : table
+        - A str or path-like: a Parquet file, a folder of such, with those in its folders and
+          without those whose names begin with ``.`` or ``_``, or a pattern such as
+          ``"day-*.parquet"``; or a list of files. Row groups are shared by threads. Or a
+          ``pyarrow.dataset.Dataset``, wherever its files are.
+        - What has ``__arrow_c_stream__`` (a relation of DuckDB, a frame of Polars or pandas, a
+          table or a reader of Arrow), or a Polars ``LazyFrame``, read in batches.
+        - A Dask or a Spark frame: the function is applied to each partition by a worker, on which
+          this package must be installed; states alone come here.
+    state_of : callable
+        Of an iterable of arrays of rows (n, n_features); returns their state, also of no array. It
+        can be pickled.
+    columns : sequence of str or None
+        No others are read. None: all, or those of an encoder.
+    encoder : object or None
+        See `RowReader`.
+    row_filter : pyarrow.compute.Expression or None
+        Of Parquet files and data sets: rows that are read. Row groups whose statistics say that
+        they have none are passed over.
+    n_threads : int
+        Of Parquet files and streams.
+    progress : callable or None
+        Of these: is told of numbers of rows as they are read, by one thread at a time.
+
+    Returns
+    -------
+    dict of ndarray
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described or a file cannot be read; no message holds an entry.
+    FileNotFoundError
+        If there is no such file.
+    """
+    check_integer("n_threads", n_threads, minimum=1)
+    if encoder is not None and not hasattr(encoder, "transform"):
+        raise ValueError(f"encoder must have a method transform, got {type(encoder).__name__}")
+    if takes_tables(encoder):
+        if columns is not None:
+            raise ValueError("columns are those of the encoder: leave them out")
+        columns = [str(name) for name in encoder.columns]
+    if isinstance(columns, str):
+        raise ValueError("columns must be a sequence of names, got one text")
+    distributed = _is_of(source, "dask") or _is_of(source, "pyspark")
+    for name, value in (("row_filter", row_filter), ("progress", progress)):
+        if value is not None and distributed:
+            advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
+            raise ValueError(f"{name} is not for frames of an engine: {advice}")
+    if _is_of(source, "dask"):
+        return _dask_total(source, state_of, columns, encoder)
+    if _is_of(source, "pyspark"):
+        return _spark_total(source, state_of, columns, encoder)
+    parts = _parts(source, columns, encoder, row_filter)
+    return _total_of_threads(parts, state_of, n_threads, progress)
+
+
+def parquet_files(source: str | os.PathLike[str]) -> list[str]:
+    """Return the Parquet files of a folder, of a pattern or of one path, sorted by path.
+
+    Raises
+    ------
+    ValueError
+        If a folder holds none, or a pattern names none.
+
+    Examples
+    --------
+    >>> parquet_files("day.parquet")
+    ['day.parquet']
+    """
+    path = os.fspath(source)
+    if os.path.isdir(path):
+        inside = (file.relative_to(path) for file in Path(path).rglob("*"))
+        files = [
+            os.path.join(path, file)
+            for file in inside
+            if file.suffix.lower() in _PARQUET and not any(part[0] in "._" for part in file.parts)
+        ]
+        what = "the folder holds no Parquet files"
+    elif glob.has_magic(path) and not os.path.exists(path):
+        files, what = glob.glob(path, recursive=True), "no file is named so"
+    else:
+        return [path]
+    if not files:
+        raise ValueError(f"{path}: {what}")
+    return sorted(files)
+
+
+def added(states: Iterable[State]) -> State:
+    """Return the sum of states, at least one, entry by entry."""
+    states = iter(states)
+    result = {name: array.copy() for name, array in next(states).items()}
+    for state in states:
+        for name, array in state.items():
+            result[name] += array
+    return result
+
+
+def _is_of(source: object, package: str) -> bool:
+    """Whether an object's class, or a parent of it, is of a package."""
+    return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
+
+
+_Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # of its batches
+
+
+def _parts(source, columns, encoder, row_filter) -> Iterator[_Part]:
+    """Return the parts of files or a stream."""
+    paths = list(source) if isinstance(source, list | tuple) else [source]
+    if all(isinstance(path, str | os.PathLike) for path in paths):
+        return _parts_of_dataset(_dataset_of_files(paths), columns, encoder, row_filter)
+    pyarrow = require("pyarrow", "tables")
+    if _is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
+        return _parts_of_dataset(source, columns, encoder, row_filter)
+    if row_filter is not None:
+        raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
+    if hasattr(source, "collect_batches"):  # a lazy frame of Polars
+        wanted = source if columns is None else source.select(columns)
+        streams = wanted.collect_batches()
+    elif hasattr(source, "__arrow_c_stream__"):
+        streams = [source]
+    else:
+        raise ValueError(f"a table must be {_TAKEN}; got {type(source).__name__}")
+    return _parts_of_streams(pyarrow, streams, columns, encoder)
+
+
+def _parts_of_streams(pyarrow, streams, columns, encoder) -> Iterator[_Part]:
+    """One slice of a batch each."""
+    for stream in streams:
+        try:
+            reader = pyarrow.RecordBatchReader.from_stream(stream)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # may hold an entry
+            raise ValueError(
+                f"the table gives no stream of Arrow ({type(error).__name__}): are there columns "
+                "of mixed types?"
+            ) from None
+        names = check_columns(reader.schema, columns)
+        rows = _reader(reader.schema, names, encoder)
+        for batch in reader:
+            batch = batch.select(list(names))
+            step = _batch_rows(len(names))
+            for start in range(0, len(batch), step):
+                yield rows, iter([batch.slice(start, step)])
+
+
+def _dataset_of_files(paths):
+    """Return the data set of paths; of a folder's folders named key=value, keys are columns."""
+    dataset = require("pyarrow.dataset", "Parquet files")
+    for path in map(os.fspath, paths):
+        if "://" in path:
+            raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
+    files = [file for path in paths for file in parquet_files(path)]
+    if not files:
+        raise ValueError("the list of files is empty")
+    if len(set(map(os.path.realpath, files))) < len(files):
+        raise ValueError("a file is named twice, whose rows would be hidden half as well")
+    for file in files:
+        if not os.path.isfile(file):
+            raise FileNotFoundError(f"{file}: there is no such file")
+    how = {}
+    if len(paths) == 1 and os.path.isdir(paths[0]):
+        how = {"partitioning": "hive", "partition_base_dir": os.fspath(paths[0])}
+    try:
+        return dataset.dataset(files, format="parquet", **how)
+    except (OSError, ValueError) as error:
+        raise _unreadable(files[0], error) from None
+
+
+def _parts_of_dataset(data, columns, encoder, row_filter) -> Iterator[_Part]:
+    """One row group each, by the types of its own file."""
+    pyarrow = require("pyarrow", "Parquet files")
+    dataset = require("pyarrow.dataset", "Parquet files")
+    keys = _partition_keys(data)
+    how = {"filter": row_filter, "use_threads": False, "batch_readahead": 1}
+    buffered = dataset.ParquetFragmentScanOptions(
+        use_buffered_stream=True, buffer_size=_BUFFER_BYTES, pre_buffer=False
+    )
+    for fragment in data.get_fragments(filter=row_filter):
+        name = getattr(fragment, "path", "the data set")
+        try:
+            own = fragment.physical_schema
+            schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
+            names = check_columns(schema, columns)
+            rows = _reader(schema, names, encoder)
+            options = dict(how, schema=schema, columns=list(names))
+            options["batch_size"] = _batch_rows(len(names))
+            pieces = [fragment]
+            if hasattr(fragment, "split_by_row_group"):
+                pieces = fragment.split_by_row_group(filter=row_filter, schema=schema)
+                options["fragment_scan_options"] = buffered
+        except (OSError, ValueError) as error:
+            raise _unreadable(name, error) from None
+        for piece in pieces:
+            yield rows, _batches(name, piece, options)
+
+
+def _partition_keys(data):
+    """Return the columns that folders named key=value are, of a data set of files."""
+    partitioning = getattr(data, "partitioning", None)
+    return () if partitioning is None else tuple(partitioning.schema)
+
+
+def _batches(name, piece, options):
+    """Read a part of a file; an error of the reader becomes one line with its name."""
+    try:
+        yield from piece.to_batches(**options)
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from None
+
+
+def _unreadable(name, error) -> ValueError:
+    """One line for what is wrong with a file."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return ValueError(f"{name}: {excerpt(lines[0])}")
+
+
+def _reader(schema, names, encoder) -> RowReader:
+    """Return the reader of rows of a schema whose types fit."""
+    if not takes_tables(encoder):
+        numeric_type(schema, names)
+    return RowReader(names, encoder)
+
+
+def _batch_rows(n_columns: int) -> int:
+    """Rows of a batch."""
+    return max(1, _BATCH_VALUES // n_columns)
+
+
+def _total_of_threads(parts, state_of, n_threads, progress) -> State:
+    """Let threads take parts until none is left; each adds up its own."""
+    lock, stop = threading.Lock(), threading.Event()
+
+    def rows_of_parts():
+        """Yield rows of parts that no other thread has."""
+        while not stop.is_set():
+            with lock:
+                part = next(parts, None)
+            if part is None:
+                return
+            reader, batches = part
+            for batch in batches:
+                if stop.is_set():
+                    return
+                yield reader(batch)
+                if progress is not None:
+                    with lock:
+                        progress(len(batch))
+
+    def state(_):
+        """Add up what one thread takes; the others stop where it fails."""
+        try:
+            return state_of(rows_of_parts())
+        except BaseException:
+            stop.set()
+            raise
+
+    if n_threads == 1:
+        return state(0)
+    with ThreadPoolExecutor(n_threads) as executor:
+        try:
+            return added(executor.map(state, range(n_threads)))
+        finally:
+            stop.set()
+
+
+def _dask_total(frame, state_of, columns, encoder) -> State:
+    """Apply the function to each partition by a task, and add states up by a tree of tasks."""
+    import dask
+
+    if not hasattr(frame, "to_delayed") or not hasattr(frame, "dtypes"):
+        raise ValueError(f"a table of Dask must be a data frame, got {type(frame).__name__}")
+    schema = _schema_of_dask(frame.dtypes)
+    names = check_columns(schema, columns)
+    reader = _reader(schema, names, encoder)
+    if not takes_tables(encoder):
+        reader = replace(reader, dtype=numeric_type(schema, names))
+    shared = dask.delayed((state_of, reader))
+    of_partition, sum_of = dask.delayed(_state_of_frame), dask.delayed(added)
+    states = [of_partition(shared, part) for part in frame[list(names)].to_delayed()]
+    while len(states) > 1:
+        groups = (states[i : i + _FAN_IN] for i in range(0, len(states), _FAN_IN))
+        states = [sum_of(group) for group in groups]
+    return states[0].compute() if states else state_of(iter(()))
+
+
+def _state_of_frame(shared, frame) -> State:
+    """Return the state of a frame of pandas."""
+    state_of, reader = shared
+    step = _batch_rows(len(reader.columns))
+    pieces = (frame.iloc[start : start + step] for start in range(0, len(frame), step))
+    return state_of(map(reader, pieces))
+
+
+def _schema_of_dask(types):
+    """Return the types that are declared of the columns of a Dask frame."""
+    pyarrow = require("pyarrow", "tables")
+    fields = []
+    for name, dtype in types.items():
+        kind = getattr(dtype, "pyarrow_dtype", None)
+        plain = getattr(dtype, "numpy_dtype", dtype)
+        if kind is None and getattr(plain, "kind", "O") in "iufmMb":
+            kind = pyarrow.from_numpy_dtype(plain)
+        fields.append((str(name), kind or pyarrow.string()))  # categories and the like too
+    return pyarrow.schema(fields)
+
+
+def _spark_total(frame, state_of, columns, encoder) -> State:
+    """Apply the function to each partition by an executor, which sends its state once."""
+    if not hasattr(frame, "mapInArrow"):
+        raise ValueError(f"a table of Spark must be a data frame, got {type(frame).__name__}")
+    schema = _schema_of_spark(frame.dtypes)
+    names = check_columns(schema, columns)
+    reader = _reader(schema, names, encoder)
+
+    def states(batches):
+        """Return the state of one partition, in one row."""
+        import pyarrow
+
+        content = io.BytesIO()
+        np.savez(content, **state_of(map(reader, batches)))
+        packed = pyarrow.array([content.getvalue()], pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([packed], ["state"])
+
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    rows = frame.select(*quoted).mapInArrow(states, "state binary").collect()
+    unpacked = (np.load(io.BytesIO(row["state"]), allow_pickle=False) for row in rows)
+    return added(itertools.chain([state_of(iter(()))], map(dict, unpacked)))
+
+
+def _schema_of_spark(types):
+    """Return the types of the columns of a Spark frame, in numbers alone to the letter."""
+    pyarrow = require("pyarrow", "tables")
+    numbers = {
+        "tinyint": pyarrow.int8(),
+        "smallint": pyarrow.int16(),
+        "int": pyarrow.int32(),
+        "bigint": pyarrow.int64(),
+        "float": pyarrow.float32(),
+        "double": pyarrow.float64(),
+        "boolean": pyarrow.bool_(),
+        "date": pyarrow.date32(),
+        "timestamp": pyarrow.timestamp("us", "UTC"),
+        "timestamp_ntz": pyarrow.timestamp("us"),
+        "decimal": pyarrow.decimal128(38),
+    }
+    fields = [(name, numbers.get(kind.partition("(")[0], pyarrow.string())) for name, kind in types]
+    return pyarrow.schema(fields)
