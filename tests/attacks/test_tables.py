@@ -63,5 +63,9 @@ def test_a_null_in_another_row_does_not_change_a_category():
         table = pa.table({"id": pa.array(ids, pa.int64()), "x": np.full(len(ids), 0.3)})
         return Sketch.of_table(table, frequencies, encoder=encoder)
 
+    numbers = pa.table({name: pa.array([large, None], pa.int64()) for name in COLUMNS})
+    apart = numbers.slice(0, 1), numbers.slice(1, 1)
+    both = [Sketch.of_table(part, FREQUENCIES) for part in apart]
+    assert state_bytes(Sketch.of_table(numbers, FREQUENCIES)) == state_bytes(both[0] + both[1])
     assert state_bytes(sketch([large, None])) == state_bytes(sketch([large]) + sketch([None]))
     assert (sketch([large]).sums != sketch([large - 1]).sums).any()

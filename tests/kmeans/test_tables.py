@@ -90,7 +90,7 @@ def test_any_way_to_name_a_table_gives_the_same_bytes(tmp_path):
 
 
 def test_large_batches_are_cut(monkeypatch):
-    monkeypatch.setattr("privclust.core.tables._BATCH_VALUES", 300)
+    monkeypatch.setattr("privclust.core.arrow._BATCH_VALUES", 300)
     counts = []
     table = frame(1000)
     sketch = Sketch.of_table(table, FREQUENCIES, columns=COLUMNS, progress=counts.append)

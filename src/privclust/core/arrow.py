@@ -7,8 +7,9 @@ rounded by itself. A null is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 TIMES = "; turn times into numbers, such as days"
 _PANDAS_INDEX = "__index_level_"
+_BATCH_VALUES = 1 << 20  # of a table that a thread has in memory at a time, beside a row group's
 
 
 def check_columns(schema: pa.Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -94,3 +96,76 @@ def entries_of(batch: pa.RecordBatch, columns: Sequence[str]) -> dict[str, np.nd
         else:
             arrays[name] = array.to_numpy(zero_copy_only=False)
     return arrays
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Rows of numbers of a part of a table.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Those that are read, in the order of the features.
+    encoder : object or None
+        What makes rows of what was read, each by itself, by ``encoder.transform``: of a table, if
+        its attribute `columns` is a mapping, as a `TableEncoder`'s is, otherwise of an array.
+    dtype : numpy.dtype or None
+        Of frames of pandas, whose own types depend on entries; None for batches of Arrow.
+    """
+
+    columns: tuple[str, ...]
+    encoder: Any = None
+    dtype: np.dtype | None = None
+
+    def __call__(self, part: Any) -> np.ndarray:
+        """Return the rows (n, n_features) of a batch of Arrow, or of a frame of pandas."""
+        if takes_tables(self.encoder):
+            is_batch = is_of(part, "pyarrow")
+            table = entries_of(part, self.columns) if is_batch else part
+            rows = self.encoder.transform(table)
+        else:
+            rows = self._numbers(part)
+            if self.encoder is not None:
+                rows = self.encoder.transform(rows)
+        rows = np.asarray(rows)
+        if rows.ndim != 2 or len(rows) != len(part):
+            raise ValueError(
+                f"an encoder must give a row for each row: of {len(part)} it made {rows.shape}"
+            )
+        return rows
+
+    def _numbers(self, part):
+        """Return numbers as they are."""
+        if self.dtype is None:
+            return rows_of(part, self.columns)
+        rows = np.empty((len(self.columns), len(part)), self.dtype)
+        for row, name in zip(rows, self.columns, strict=True):
+            try:
+                row[:] = part[name].to_numpy(dtype=self.dtype, na_value=np.nan)
+            except (TypeError, ValueError):  # whose message may hold an entry
+                raise ValueError(
+                    f"column {excerpt(name)!r} holds something other than numbers in one partition"
+                ) from None
+        return rows.T
+
+
+def takes_tables(encoder: object) -> bool:
+    """Whether an encoder names the columns that it reads."""
+    return isinstance(getattr(encoder, "columns", None), Mapping)
+
+
+def reader_of(schema, names, encoder) -> RowReader:
+    """Return the reader of rows of a schema whose types fit."""
+    if not takes_tables(encoder):
+        numeric_type(schema, names)
+    return RowReader(names, encoder)
+
+
+def batch_rows(n_columns: int) -> int:
+    """Rows of a batch."""
+    return max(1, _BATCH_VALUES // n_columns)
+
+
+def is_of(source: object, package: str) -> bool:
+    """Whether an object's class, or a parent of it, is of a package."""
+    return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)

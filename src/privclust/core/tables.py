@@ -7,90 +7,34 @@ arrays of integers, is added up. No engine is imported unless a table of it is g
 from __future__ import annotations
 
 import glob
-import io
-import itertools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from privclust.core.arrow import check_columns, entries_of, numeric_type, rows_of
+from privclust.core.arrow import (
+    RowReader,
+    batch_rows,
+    check_columns,
+    is_of,
+    reader_of,
+    takes_tables,
+)
+from privclust.core.engines import State, added, dask_total, spark_total
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 
-State: TypeAlias = dict[str, np.ndarray]
-"""Arrays of integers of which those of two parts, added entry by entry, are those of both."""
-
-_BATCH_VALUES = 1 << 20  # of a table that a thread has in memory at a time, beside a row group's
 _BUFFER_BYTES = 1 << 20  # read of a file at a time
-_FAN_IN = 16  # states that are added at a time
 _PARQUET = (".parquet", ".pq")
 _TAKEN = (
     "a path of Parquet files (a file, a folder, a pattern, or a list of files), a data set of "
     "pyarrow, what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow), a Dask or a Spark frame"
 )
-
-
-@dataclass(frozen=True)
-class RowReader:
-    """Rows of numbers of a part of a table.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        Those that are read, in the order of the features.
-    encoder : object or None
-        What makes rows of what was read, each by itself, by ``encoder.transform``: of a table, if
-        its attribute `columns` is a mapping, as a `TableEncoder`'s is, otherwise of an array.
-    dtype : numpy.dtype or None
-        Of frames of pandas, whose own types depend on entries; None for batches of Arrow.
-    """
-
-    columns: tuple[str, ...]
-    encoder: Any = None
-    dtype: np.dtype | None = None
-
-    def __call__(self, part: Any) -> np.ndarray:
-        """Return the rows (n, n_features) of a batch of Arrow, or of a frame of pandas."""
-        if takes_tables(self.encoder):
-            is_batch = _is_of(part, "pyarrow")
-            table = entries_of(part, self.columns) if is_batch else part
-            rows = self.encoder.transform(table)
-        else:
-            rows = self._numbers(part)
-            if self.encoder is not None:
-                rows = self.encoder.transform(rows)
-        rows = np.asarray(rows)
-        if rows.ndim != 2 or len(rows) != len(part):
-            raise ValueError(
-                f"an encoder must give a row for each row: of {len(part)} it made {rows.shape}"
-            )
-        return rows
-
-    def _numbers(self, part):
-        """Return numbers as they are."""
-        if self.dtype is None:
-            return rows_of(part, self.columns)
-        rows = np.empty((len(self.columns), len(part)), self.dtype)
-        for row, name in zip(rows, self.columns, strict=True):
-            try:
-                row[:] = part[name].to_numpy(dtype=self.dtype, na_value=np.nan)
-            except (TypeError, ValueError):  # whose message may hold an entry
-                raise ValueError(
-                    f"column {excerpt(name)!r} holds something other than numbers in one partition"
-                ) from None
-        return rows.T
-
-
-def takes_tables(encoder: object) -> bool:
-    """Whether an encoder names the columns that it reads."""
-    return isinstance(getattr(encoder, "columns", None), Mapping)
 
 
 def total(
@@ -122,7 +66,7 @@ def total(
     columns : sequence of str or None
         No others are read. None: all, or those of an encoder.
     encoder : object or None
-        See `RowReader`.
+        See `privclust.core.arrow.RowReader`.
     row_filter : pyarrow.compute.Expression or None
         Of Parquet files and data sets: rows that are read. Row groups whose statistics say that
         they have none are passed over.
@@ -151,15 +95,15 @@ def total(
         columns = [str(name) for name in encoder.columns]
     if isinstance(columns, str):
         raise ValueError("columns must be a sequence of names, got one text")
-    distributed = _is_of(source, "dask") or _is_of(source, "pyspark")
+    distributed = is_of(source, "dask") or is_of(source, "pyspark")
     for name, value in (("row_filter", row_filter), ("progress", progress)):
         if value is not None and distributed:
             advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
             raise ValueError(f"{name} is not for frames of an engine: {advice}")
-    if _is_of(source, "dask"):
-        return _dask_total(source, state_of, columns, encoder)
-    if _is_of(source, "pyspark"):
-        return _spark_total(source, state_of, columns, encoder)
+    if is_of(source, "dask"):
+        return dask_total(source, state_of, columns, encoder)
+    if is_of(source, "pyspark"):
+        return spark_total(source, state_of, columns, encoder)
     parts = _parts(source, columns, encoder, row_filter)
     return _total_of_threads(parts, state_of, n_threads, progress)
 
@@ -195,21 +139,6 @@ def parquet_files(source: str | os.PathLike[str]) -> list[str]:
     return sorted(files)
 
 
-def added(states: Iterable[State]) -> State:
-    """Return the sum of states, at least one, entry by entry."""
-    states = iter(states)
-    result = {name: array.copy() for name, array in next(states).items()}
-    for state in states:
-        for name, array in state.items():
-            result[name] += array
-    return result
-
-
-def _is_of(source: object, package: str) -> bool:
-    """Whether an object's class, or a parent of it, is of a package."""
-    return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
-
-
 _Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # of its batches
 
 
@@ -219,7 +148,7 @@ def _parts(source, columns, encoder, row_filter) -> Iterator[_Part]:
     if all(isinstance(path, str | os.PathLike) for path in paths):
         return _parts_of_dataset(_dataset_of_files(paths), columns, encoder, row_filter)
     pyarrow = require("pyarrow", "tables")
-    if _is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
+    if is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
         return _parts_of_dataset(source, columns, encoder, row_filter)
     if row_filter is not None:
         raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
@@ -244,10 +173,10 @@ def _parts_of_streams(pyarrow, streams, columns, encoder) -> Iterator[_Part]:
                 "of mixed types?"
             ) from None
         names = check_columns(reader.schema, columns)
-        rows = _reader(reader.schema, names, encoder)
+        rows = reader_of(reader.schema, names, encoder)
         for batch in reader:
             batch = batch.select(list(names))
-            step = _batch_rows(len(names))
+            step = batch_rows(len(names))
             for start in range(0, len(batch), step):
                 yield rows, iter([batch.slice(start, step)])
 
@@ -290,9 +219,9 @@ def _parts_of_dataset(data, columns, encoder, row_filter) -> Iterator[_Part]:
             own = fragment.physical_schema
             schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
             names = check_columns(schema, columns)
-            rows = _reader(schema, names, encoder)
+            rows = reader_of(schema, names, encoder)
             options = dict(how, schema=schema, columns=list(names))
-            options["batch_size"] = _batch_rows(len(names))
+            options["batch_size"] = batch_rows(len(names))
             pieces = [fragment]
             if hasattr(fragment, "split_by_row_group"):
                 pieces = fragment.split_by_row_group(filter=row_filter, schema=schema)
@@ -321,18 +250,6 @@ def _unreadable(name, error) -> ValueError:
     """One line for what is wrong with a file."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return ValueError(f"{name}: {excerpt(lines[0])}")
-
-
-def _reader(schema, names, encoder) -> RowReader:
-    """Return the reader of rows of a schema whose types fit."""
-    if not takes_tables(encoder):
-        numeric_type(schema, names)
-    return RowReader(names, encoder)
-
-
-def _batch_rows(n_columns: int) -> int:
-    """Rows of a batch."""
-    return max(1, _BATCH_VALUES // n_columns)
 
 
 def _total_of_threads(parts, state_of, n_threads, progress) -> State:
@@ -370,87 +287,3 @@ def _total_of_threads(parts, state_of, n_threads, progress) -> State:
             return added(executor.map(state, range(n_threads)))
         finally:
             stop.set()
-
-
-def _dask_total(frame, state_of, columns, encoder) -> State:
-    """Apply the function to each partition by a task, and add states up by a tree of tasks."""
-    import dask
-
-    if not hasattr(frame, "to_delayed") or not hasattr(frame, "dtypes"):
-        raise ValueError(f"a table of Dask must be a data frame, got {type(frame).__name__}")
-    schema = _schema_of_dask(frame.dtypes)
-    names = check_columns(schema, columns)
-    reader = _reader(schema, names, encoder)
-    if not takes_tables(encoder):
-        reader = replace(reader, dtype=numeric_type(schema, names))
-    shared = dask.delayed((state_of, reader))
-    of_partition, sum_of = dask.delayed(_state_of_frame), dask.delayed(added)
-    states = [of_partition(shared, part) for part in frame[list(names)].to_delayed()]
-    while len(states) > 1:
-        groups = (states[i : i + _FAN_IN] for i in range(0, len(states), _FAN_IN))
-        states = [sum_of(group) for group in groups]
-    return states[0].compute() if states else state_of(iter(()))
-
-
-def _state_of_frame(shared, frame) -> State:
-    """Return the state of a frame of pandas."""
-    state_of, reader = shared
-    step = _batch_rows(len(reader.columns))
-    pieces = (frame.iloc[start : start + step] for start in range(0, len(frame), step))
-    return state_of(map(reader, pieces))
-
-
-def _schema_of_dask(types):
-    """Return the types that are declared of the columns of a Dask frame."""
-    pyarrow = require("pyarrow", "tables")
-    fields = []
-    for name, dtype in types.items():
-        kind = getattr(dtype, "pyarrow_dtype", None)
-        plain = getattr(dtype, "numpy_dtype", dtype)
-        if kind is None and getattr(plain, "kind", "O") in "iufmMb":
-            kind = pyarrow.from_numpy_dtype(plain)
-        fields.append((str(name), kind or pyarrow.string()))  # categories and the like too
-    return pyarrow.schema(fields)
-
-
-def _spark_total(frame, state_of, columns, encoder) -> State:
-    """Apply the function to each partition by an executor, which sends its state once."""
-    if not hasattr(frame, "mapInArrow"):
-        raise ValueError(f"a table of Spark must be a data frame, got {type(frame).__name__}")
-    schema = _schema_of_spark(frame.dtypes)
-    names = check_columns(schema, columns)
-    reader = _reader(schema, names, encoder)
-
-    def states(batches):
-        """Return the state of one partition, in one row."""
-        import pyarrow
-
-        content = io.BytesIO()
-        np.savez(content, **state_of(map(reader, batches)))
-        packed = pyarrow.array([content.getvalue()], pyarrow.binary())
-        yield pyarrow.RecordBatch.from_arrays([packed], ["state"])
-
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    rows = frame.select(*quoted).mapInArrow(states, "state binary").collect()
-    unpacked = (np.load(io.BytesIO(row["state"]), allow_pickle=False) for row in rows)
-    return added(itertools.chain([state_of(iter(()))], map(dict, unpacked)))
-
-
-def _schema_of_spark(types):
-    """Return the types of the columns of a Spark frame, in numbers alone to the letter."""
-    pyarrow = require("pyarrow", "tables")
-    numbers = {
-        "tinyint": pyarrow.int8(),
-        "smallint": pyarrow.int16(),
-        "int": pyarrow.int32(),
-        "bigint": pyarrow.int64(),
-        "float": pyarrow.float32(),
-        "double": pyarrow.float64(),
-        "boolean": pyarrow.bool_(),
-        "date": pyarrow.date32(),
-        "timestamp": pyarrow.timestamp("us", "UTC"),
-        "timestamp_ntz": pyarrow.timestamp("us"),
-        "decimal": pyarrow.decimal128(38),
-    }
-    fields = [(name, numbers.get(kind.partition("(")[0], pyarrow.string())) for name, kind in types]
-    return pyarrow.schema(fields)

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
+from privclust.core.engines import State
 from privclust.core.printable import excerpt
 from privclust.core.streams import Source, chunks
-from privclust.core.tables import State, total
+from privclust.core.tables import total
 from privclust.core.validation import check_integer, check_option
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._sketch_noise import SketchNoise, check_statement
