@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.core.tables import parquet_files
+from privclust.core.tables import files_of
 from privclust.kmeans import FeatureSums, Sketch, draw_frequencies, release
 from privclust.preprocessing import BoundsScaler, TableEncoder
 
@@ -246,12 +246,12 @@ def test_no_rows_are_a_sketch_too(tmp_path):
 # --- what is wrong is said -----------------------------------------------------------------------
 
 
-def test_a_folder_is_its_parquet_files_sorted_without_hidden_ones(tmp_path):
+def test_a_folder_is_its_files_of_sorted_without_hidden_ones(tmp_path):
     for name in ("b/x.parquet", "a.pq", "_SUCCESS", ".a.parquet.crc", "_temp/x.parquet", "read.me"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert parquet_files(tmp_path) == [str(tmp_path / "a.pq"), str(tmp_path / "b/x.parquet")]
-    assert parquet_files(str(tmp_path / "*" / "x.parquet")) == [
+    assert files_of(tmp_path) == [str(tmp_path / "a.pq"), str(tmp_path / "b/x.parquet")]
+    assert files_of(str(tmp_path / "*" / "x.parquet")) == [
         str(tmp_path / "_temp/x.parquet"),
         str(tmp_path / "b/x.parquet"),
     ]
@@ -279,7 +279,7 @@ def test_wrong_tables_are_refused_by_name(tmp_path):
     refused(path, "n_threads must be", columns=COLUMNS, n_threads=0)
     refused(path / "part-9.parquet", "no such file", FileNotFoundError)
     refused(path / "no-*.parquet", "no file is named so")
-    refused(tmp_path / "empty", "holds no Parquet files")
+    refused(tmp_path / "empty", "is a directory without Parquet files")
     refused([], "the list of files is empty")
     refused([path, path / "part-0.parquet"], "a file is named twice", columns=COLUMNS)
     refused("s3://bucket/x.parquet", r"pyarrow\.dataset")

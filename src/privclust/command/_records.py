@@ -110,11 +110,13 @@ def public_stream(args):
     """Return the chunks of the public sample."""
     from privclust.core.streams import chunks
 
-    is_text = ".csv" in Path(args.public_sample.lower()).suffixes
+    suffixes = Path(args.public_sample.lower()).suffixes
+    is_text, is_parquet = ".csv" in suffixes, suffixes[-1:] in ([".parquet"], [".pq"])
     return chunks(
         args.public_sample,
         chunk_size=_SAMPLE_ROWS,
         delimiter=args.delimiter if is_text else None,
+        columns=args.columns if is_parquet else None,
     )
 
 

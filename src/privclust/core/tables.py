@@ -108,8 +108,8 @@ def total(
     return _total_of_threads(parts, state_of, n_threads, progress)
 
 
-def parquet_files(source: str | os.PathLike[str]) -> list[str]:
-    """Return the Parquet files of a folder, of a pattern or of one path, sorted by path.
+def files_of(source: str | os.PathLike[str]) -> list[str]:
+    """Return the Parquet files of a folder, the files of a pattern, or a path itself, sorted.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def parquet_files(source: str | os.PathLike[str]) -> list[str]:
 
     Examples
     --------
-    >>> parquet_files("day.parquet")
+    >>> files_of("day.parquet")
     ['day.parquet']
     """
     path = os.fspath(source)
@@ -129,7 +129,7 @@ def parquet_files(source: str | os.PathLike[str]) -> list[str]:
             for file in inside
             if file.suffix.lower() in _PARQUET and not any(part[0] in "._" for part in file.parts)
         ]
-        what = "the folder holds no Parquet files"
+        what = "is a directory without Parquet files"
     elif glob.has_magic(path) and not os.path.exists(path):
         files, what = glob.glob(path, recursive=True), "no file is named so"
     else:
@@ -187,7 +187,7 @@ def _dataset_of_files(paths):
     for path in map(os.fspath, paths):
         if "://" in path:
             raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
-    files = [file for path in paths for file in parquet_files(path)]
+    files = [file for path in paths for file in files_of(path)]
     if not files:
         raise ValueError("the list of files is empty")
     if len(set(map(os.path.realpath, files))) < len(files):
