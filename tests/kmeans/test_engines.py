@@ -98,7 +98,11 @@ def test_polars(kind):
     refused(
         source(table()), "column 'plan' holds .*string.*, not numbers", columns=["x", "y", "plan"]
     )
-    refused(source(table()).drop("x"), "x", columns=COLUMNS)
+    refused(source(table()).drop("x"), "no column 'x' among y, z", columns=COLUMNS)
+    wrong = source(table()).with_columns(x=polars.col("plan"))
+    if kind == "lazy":
+        wrong = wrong.with_columns(x=polars.col("plan").cast(polars.Int64))
+        refused(wrong, "the table broke off .*run its query by itself", columns=COLUMNS)
 
 
 @needs("duckdb")

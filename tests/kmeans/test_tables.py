@@ -1,9 +1,11 @@
 """Sketches of tables in files and streams: the bytes of memory, and what is wrong is said."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -295,6 +297,39 @@ def test_wrong_tables_are_refused_by_name(tmp_path):
     refused(indexed, "is an index that pandas wrote")
 
 
+def test_errors_of_filters_and_of_other_formats_hold_no_entry(tmp_path):
+    table = frame(50).assign(x="secret")
+    path = folder(tmp_path / "parts", table, n_files=1)
+    (tmp_path / "text.csv").write_text("x,y,z\n" + "1,2,3\n" * 10**6 + "secret,2,3\n")
+    field = compute.field
+    for source, row_filter, reason in (
+        (path, field("x").cast("int64") > 3, r"part-0\.parquet: cannot be read, or not with this"),
+        (path, field("w") > 3, "the data set: cannot be read, or not with this filter"),
+        (path, field("y") > "text", "cannot be read, or not with this filter"),
+        (dataset.dataset(tmp_path / "text.csv", format="csv"), None, r"text\.csv: cannot be read"),
+    ):
+        with pytest.raises(ValueError, match=reason) as error:
+            Sketch.of_table(
+                source,
+                FREQUENCIES,
+                columns=["y", "z", "x" if row_filter is None else "day"],
+                row_filter=row_filter,
+            )
+        assert "secret" not in str(error.value)
+
+
+def test_a_stream_that_breaks_off_is_not_quoted():
+    def batches():
+        yield pa.RecordBatch.from_pandas(frame(5)[COLUMNS])
+        raise RuntimeError("secret")
+
+    schema = pa.Schema.from_pandas(frame(5)[COLUMNS])
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    with pytest.raises(ValueError, match="the table broke off") as error:
+        Sketch.of_table(reader, FREQUENCIES, columns=COLUMNS)
+    assert "secret" not in str(error.value)
+
+
 def test_encoders_that_lose_rows_are_refused():
     class Dropping:
         def transform(self, rows):
@@ -311,6 +346,25 @@ def test_a_file_that_is_damaged_stops_all_threads(tmp_path):
     with pytest.raises(ValueError, match=r"part-15\.parquet"):
         Sketch.of_table(path, FREQUENCIES, columns=COLUMNS, n_threads=2, progress=seen.append)
     assert sum(seen) < 3000
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_memory_does_not_grow_with_the_number_of_row_groups(tmp_path, n_threads):
+    few = draw_frequencies(3, 2, variance=1.0, random_state=0)
+    table = pa.table({name: np.random.default_rng(0).random(500_000) for name in COLUMNS})
+    before, peaks = pa.default_memory_pool(), []
+    for copies in (1, 6):
+        path = tmp_path / f"{copies}.parquet"
+        parquet.write_table(pa.concat_tables([table] * copies), path, row_group_size=50_000)
+        pool = pa.proxy_memory_pool(before)
+        pa.set_memory_pool(pool)
+        try:
+            Sketch.of_table(path, few, n_threads=n_threads)
+        finally:
+            pa.set_memory_pool(before)
+        peaks.append(pool.max_memory())
+    assert table.nbytes / 10 < peaks[1] < 1.5 * peaks[0]
+    assert peaks[1] < table.nbytes  # a sixth of what was read
 
 
 def test_more_files_than_a_process_may_open(tmp_path):
@@ -333,3 +387,12 @@ def test_more_files_than_a_process_may_open(tmp_path):
         env=os.environ,
     )
     assert done.stdout.strip() == in_memory(frame(300))["whole"].hex()
+
+
+def test_the_page_on_big_data_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "big_data.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```\n", page, re.S):
+        exec(compile(block, "big_data.md", "exec"), names)
+    assert capsys.readouterr().out == "".join(re.findall(r"```text\n(.*?)```\n", page, re.S))

@@ -6,6 +6,7 @@ arrays of integers, is added up. No engine is imported unless a table of it is g
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import threading
@@ -153,8 +154,8 @@ def _parts(source, columns, encoder, row_filter) -> Iterator[_Part]:
     if row_filter is not None:
         raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
     if hasattr(source, "collect_batches"):  # a lazy frame of Polars
-        wanted = source if columns is None else source.select(columns)
-        streams = wanted.collect_batches()
+        schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
+        streams = source.select(check_columns(schema, columns)).collect_batches()
     elif hasattr(source, "__arrow_c_stream__"):
         streams = [source]
     else:
@@ -163,22 +164,34 @@ def _parts(source, columns, encoder, row_filter) -> Iterator[_Part]:
 
 
 def _parts_of_streams(pyarrow, streams, columns, encoder) -> Iterator[_Part]:
-    """One slice of a batch each."""
-    for stream in streams:
+    """One slice of a batch each; what an engine says of an error may hold entries, and is not."""
+    for stream in _unquoted(streams):
         try:
             reader = pyarrow.RecordBatchReader.from_stream(stream)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # may hold an entry
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
             raise ValueError(
                 f"the table gives no stream of Arrow ({type(error).__name__}): are there columns "
                 "of mixed types?"
             ) from None
         names = check_columns(reader.schema, columns)
         rows = reader_of(reader.schema, names, encoder)
-        for batch in reader:
+        for batch in _unquoted(reader):
             batch = batch.select(list(names))
             step = batch_rows(len(names))
             for start in range(0, len(batch), step):
                 yield rows, iter([batch.slice(start, step)])
+
+
+def _unquoted(stream) -> Iterator[Any]:
+    """Pass on what comes; of an error the kind alone."""
+    try:
+        yield from stream
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"the table broke off ({type(error).__name__}): run its query by itself to see why"
+        ) from None
 
 
 def _dataset_of_files(paths):
@@ -198,10 +211,8 @@ def _dataset_of_files(paths):
     how = {}
     if len(paths) == 1 and os.path.isdir(paths[0]):
         how = {"partitioning": "hive", "partition_base_dir": os.fspath(paths[0])}
-    try:
+    with _named(files[0], quiet=False):
         return dataset.dataset(files, format="parquet", **how)
-    except (OSError, ValueError) as error:
-        raise _unreadable(files[0], error) from None
 
 
 def _parts_of_dataset(data, columns, encoder, row_filter) -> Iterator[_Part]:
@@ -213,9 +224,13 @@ def _parts_of_dataset(data, columns, encoder, row_filter) -> Iterator[_Part]:
     buffered = dataset.ParquetFragmentScanOptions(
         use_buffered_stream=True, buffer_size=_BUFFER_BYTES, pre_buffer=False
     )
-    for fragment in data.get_fragments(filter=row_filter):
+    with _named("the data set", quiet=row_filter is not None):
+        fragments = list(data.get_fragments(filter=row_filter))
+    for fragment in fragments:
         name = getattr(fragment, "path", "the data set")
-        try:
+        is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
+        quiet = row_filter is not None or not is_parquet
+        with _named(name, quiet):
             own = fragment.physical_schema
             schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
             names = check_columns(schema, columns)
@@ -223,13 +238,11 @@ def _parts_of_dataset(data, columns, encoder, row_filter) -> Iterator[_Part]:
             options = dict(how, schema=schema, columns=list(names))
             options["batch_size"] = batch_rows(len(names))
             pieces = [fragment]
-            if hasattr(fragment, "split_by_row_group"):
+            if is_parquet:
                 pieces = fragment.split_by_row_group(filter=row_filter, schema=schema)
                 options["fragment_scan_options"] = buffered
-        except (OSError, ValueError) as error:
-            raise _unreadable(name, error) from None
         for piece in pieces:
-            yield rows, _batches(name, piece, options)
+            yield rows, _batches(name, piece, options, quiet)
 
 
 def _partition_keys(data):
@@ -238,18 +251,22 @@ def _partition_keys(data):
     return () if partitioning is None else tuple(partitioning.schema)
 
 
-def _batches(name, piece, options):
-    """Read a part of a file; an error of the reader becomes one line with its name."""
-    try:
+def _batches(name, piece, options, quiet):
+    """Read a part of a file."""
+    with _named(name, quiet):
         yield from piece.to_batches(**options)
-    except (OSError, ValueError) as error:
-        raise _unreadable(name, error) from None
 
 
-def _unreadable(name, error) -> ValueError:
-    """One line for what is wrong with a file."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return ValueError(f"{name}: {excerpt(lines[0])}")
+@contextlib.contextmanager
+def _named(name, quiet):
+    """Make an error one line with a file's name; of text and of filters it might quote entries."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as e:
+        reason = excerpt((str(e).strip() or type(e).__name__).splitlines()[0])
+        if quiet and is_of(e, "pyarrow"):
+            reason = f"cannot be read, or not with this filter ({type(e).__name__})"
+        raise ValueError(f"{name}: {reason}") from None
 
 
 def _total_of_threads(parts, state_of, n_threads, progress) -> State:
