@@ -8,6 +8,7 @@ pyproject.toml, and a Java for Spark.
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -80,6 +81,17 @@ def refused(source, match, **how):
     with pytest.raises(Exception, match=match) as caught:
         Sketch.of_table(source, FREQUENCIES, **how)
     assert "elsewhere" not in str(caught.value)  # an entry
+
+
+@needs("polars", "duckdb", "dask", "pyspark")
+def test_no_engine_is_imported_for_a_table_of_another():
+    code = (
+        "import sys, pandas; from privclust.kmeans import Sketch;"
+        "Sketch.of_table(pandas.DataFrame({'x': [1.0]}), [[1.0, 2.0]]);"
+        "print({'polars', 'duckdb', 'dask', 'pyspark'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 # --- Polars and DuckDB ---------------------------------------------------------------------------
