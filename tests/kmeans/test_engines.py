@@ -170,6 +170,28 @@ def test_dask_reads_the_columns_that_are_named(dask_cluster, tmp_path):
     assert state_bytes(sketch) == in_memory(rows[rows.visits > 2])
 
 
+@pytest.mark.slow
+@needs("dask", "distributed")
+def test_partitions_of_a_dask_worker_that_is_killed_count_once(dask_cluster, tmp_path):
+    import dask.dataframe
+
+    rows, marker = table(), str(tmp_path / "killed")
+
+    def dying(part, marker=marker):
+        if len(part) and part.visits.iloc[-1] == rows_end and not os.path.exists(marker):
+            open(marker, "w").close()
+            os._exit(1)
+        return part
+
+    rows_end = rows.visits.iloc[-1]
+    frame = dask.dataframe.from_pandas(rows, npartitions=12).map_partitions(
+        dying, meta=rows.iloc[:0]
+    )
+    sketch = Sketch.of_table(frame, FREQUENCIES, columns=COLUMNS)
+    assert os.path.exists(marker)
+    assert state_bytes(sketch) == in_memory(rows)
+
+
 @needs("dask")
 def test_dask_frames_whose_types_change_or_do_not_fit():
     """Declared types decide: integers of one partition, or a null in another, change nothing."""
@@ -212,7 +234,7 @@ def spark():
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[2,3]")  # a task may fail twice
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -254,3 +276,24 @@ def test_spark_reads_parquet_and_says_what_is_wrong(spark, tmp_path):
     refused(frame, "finite", columns=COLUMNS, strict=True)
     odd = frame.withColumnRenamed("x", "a.b `c`")
     assert state_bytes(Sketch.of_table(odd, FREQUENCIES, columns=["a.b `c`", "y", "z"])) == expected
+
+
+@pytest.mark.slow
+@needs("pyspark")
+def test_partitions_of_a_spark_task_that_fails_half_way_count_once(spark, tmp_path):
+    marker = str(tmp_path / "failed")
+
+    def failing(batches):
+        for number, batch in enumerate(batches):
+            if number == 2 and not os.path.exists(marker):
+                open(marker, "w").close()
+                raise RuntimeError("a machine was lost")
+            yield batch
+
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 100)
+    rows = table()[COLUMNS].fillna(0.0)
+    kind = "x double, y double, z double"
+    frame = spark.createDataFrame(rows, kind).repartition(3).mapInPandas(failing, kind)
+    sketch = Sketch.of_table(frame, FREQUENCIES)
+    assert os.path.exists(marker)
+    assert state_bytes(sketch) == in_memory(rows)
