@@ -1,5 +1,6 @@
 # make            set up, make every figure and table at quick effort, say where the page is
 # make test       set up, run the tests
+# make engines    set up, install Dask, Spark, DuckDB and Polars, run the tests that need them
 # make docs       set up, build the documentation site, say where it is
 # make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores
 
@@ -9,7 +10,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python;
 	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && echo $$python && break; done)
 
-.PHONY: reproduce test docs lint setup clean
+.PHONY: reproduce test engines docs lint setup clean
 
 reproduce: setup
 	.venv/bin/snakemake --cores $(CORES) --config effort=$(EFFORT)
@@ -20,6 +21,12 @@ test: setup
 	--ignore=tests/workflow/slurm
 	.venv/bin/python -m pytest tests/workflow/slurm
 
+engines: setup
+	.venv/bin/python -c "import tomllib; groups = tomllib.load(open('pyproject.toml', 'rb')); \
+	print(*groups['dependency-groups']['engines'])" | \
+	xargs .venv/bin/python -m pip install --quiet --disable-pip-version-check
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest tests/kmeans/test_engines.py
+
 docs: setup
 	.venv/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "Done: open docs/_build/html/index.html"
@@ -29,7 +36,7 @@ lint: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/snakefmt --check Snakefile workflow
+	.venv/bin/snakefmt --check Snakefile workflow examples
 	.venv/bin/snakemake --lint
 
 setup: .venv/ready

@@ -49,6 +49,44 @@ def test_every_format_gives_the_sketch_of_the_library(run):
         assert found.guarantee is None
 
 
+def test_a_folder_is_its_files_and_only_named_columns_are_read(run):
+    """The bytes of the library, whatever the files; a shell's pattern is one of ours in quotes."""
+    Path("days").mkdir()
+    for i, rows in enumerate(np.split(X, 6)):
+        table = pd.DataFrame(rows, columns=list("abc")).assign(name="someone")
+        table.to_parquet(f"days/{i}.parquet")
+        table.to_parquet(f"{i}.parquet")
+    Path("days/_SUCCESS").touch()
+    table[list("cab")].iloc[:2].to_parquet("public.pq")
+    for number, files in enumerate((["days"], ["[0-9].parquet"], ["0.parquet", "[1-5].parquet"])):
+        out = f"{number}.h5"
+        code, _, err = run("sketch", *files, "-o", out, "--columns", "c, a", *DRAWN)
+        assert (code, "sketch of 600 records" in err) == (0, True)
+        found = Sketch.load(out)
+        expected = Sketch.of(X[:, [2, 0]], found.frequencies)
+        assert {k: v.tobytes() for k, v in found.exact.items()} == {
+            k: v.tobytes() for k, v in expected.exact.items()
+        }
+    drawn = ("--frequencies", "30", "--public-sample", "public.pq", "--columns", "c,a")
+    assert run("sketch", "days", "-o", "3.h5", *drawn)[0] == 0
+    assert Sketch.load("3.h5").n_features == 2
+    for arguments, reason in (
+        (("days", "--columns", "a,d"), "0.parquet: there is no column 'd' among a, b, c, name"),
+        (("days",), "0.parquet: column 'name' holds"),
+        (("days", "0.parquet", "--columns", "a"), "holds the same as days/0.parquet"),
+        (("x.npy", "--columns", "a"), "x.npy: columns are named of Parquet files only"),
+        (("*.csv",), "*.csv: no file is named so"),
+        (("days", "--columns", "a,,b"), "must be names between commas"),
+    ):
+        code, _, err = run("sketch", *arguments, "-o", "s.h5", *DRAWN)
+        assert code in (1, 2)
+        assert reason in err
+        assert "someone" not in err
+    Path("days/7.parquet").write_bytes(b"")
+    code, _, err = run("sketch", "days", "--columns", "a", "-o", "s.h5", *DRAWN)
+    assert (code, "7.parquet: cannot be read" in err) == (1, True)
+
+
 def test_private_sketch_says_what_it_promises(run):
     code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0.5")
     assert code == 0

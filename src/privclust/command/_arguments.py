@@ -78,3 +78,11 @@ def delimiter(text: str) -> str:
     if len(character) != 1:
         raise argparse.ArgumentTypeError(f"must be one character or 'tab', got {text!r}")
     return character
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names between commas."""
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise argparse.ArgumentTypeError(f"must be names between commas, got {text!r}")
+    return parts

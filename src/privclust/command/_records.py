@@ -10,6 +10,7 @@ from pathlib import Path
 
 from privclust.command._output import progress, say
 
+_START_BYTES = 1 << 16
 _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
 
 
@@ -66,9 +67,9 @@ def check_distinct(
     files: list[str], public_sample: str | None, counts: Callable[[str], bool]
 ) -> None:
     """Refuse records that would count twice, for which no noise is, and a private public sample."""
-    by_size: dict[int, list[str]] = {}
+    by_start: dict[tuple[int, bytes], list[str]] = {}
     for file in filter(os.path.isfile, files):
-        others = by_size.setdefault(os.path.getsize(file), [])
+        others = by_start.setdefault(_start(file), [])
         twin = next((other for other in others if filecmp.cmp(file, other, shallow=False)), None)
         if twin is not None and (os.path.samefile(file, twin) or counts(file)):
             raise ValueError(
@@ -77,12 +78,18 @@ def check_distinct(
             )
         others.append(file)
     if public_sample is not None and os.path.isfile(public_sample):
-        for file in by_size.get(os.path.getsize(public_sample), []):
+        for file in by_start.get(_start(public_sample), []):
             if filecmp.cmp(public_sample, file, shallow=False):
                 raise ValueError(
                     f"{public_sample}: holds the same as {file}, of which the variance would tell "
                     "without noise; name a sample that is public"
                 )
+
+
+def _start(path: str) -> tuple[int, bytes]:
+    """Return a file's size and how it begins: of thousands few are compared in full."""
+    with open(path, "rb") as file:
+        return os.path.getsize(path), hashlib.sha256(file.read(_START_BYTES)).digest()
 
 
 def add_checked(streams, sketcher, seen: Twins | None) -> None:
@@ -110,11 +117,13 @@ def public_stream(args):
     """Return the chunks of the public sample."""
     from privclust.core.streams import chunks
 
-    is_text = ".csv" in Path(args.public_sample.lower()).suffixes
+    suffixes = Path(args.public_sample.lower()).suffixes
+    is_text, is_parquet = ".csv" in suffixes, suffixes[-1:] in ([".parquet"], [".pq"])
     return chunks(
         args.public_sample,
         chunk_size=_SAMPLE_ROWS,
         delimiter=args.delimiter if is_text else None,
+        columns=args.columns if is_parquet else None,
     )
 
 

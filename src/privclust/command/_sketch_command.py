@@ -10,6 +10,7 @@ from pathlib import Path
 from privclust.command._arguments import (
     add_command,
     delimiter,
+    names,
     positive_integer,
     positive_number,
     probability,
@@ -61,13 +62,24 @@ def add_to(commands) -> None:
         "With --epsilon it is private; without, it is NOT and must be kept as the data.",
     )
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="records, one a row")
+    add(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="records, one a row; a folder stands for the Parquet files in it",
+    )
     add_output(add, "SKETCH", "file to write (.h5)", required=True)
     add(
         "--delimiter",
         type=delimiter,
         metavar="C",
         help="character between the fields of CSV files, or 'tab'; default: ,",
+    )
+    add(
+        "--columns",
+        type=names,
+        metavar="A,B,...",
+        help="columns of Parquet files, in this order; no others are read; default: all",
     )
     add("--dataset", metavar="NAME", help="data set within HDF5 files, if there are several")
     add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
@@ -130,7 +142,10 @@ def add_to(commands) -> None:
 
 def _run(args) -> None:
     """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
+    from privclust.core.tables import files_of
+
     _check_arguments(args)
+    args.files = [file for name in args.files for file in files_of(name)]
     inputs = [*args.files, args.like, args.public_sample, args.budget]
     check_output(args.output, inputs, "HDF5", args.force)
 
@@ -142,7 +157,8 @@ def _run(args) -> None:
         noise_source(None)  # says now, not after hours, what is not installed
     check_readable(inputs)
     hides_number = args.epsilon is not None and args.neighbours == "add_remove"
-    how = {"dataset": args.dataset, "delimiter": args.delimiter, "strict": not hides_number}
+    how = {"dataset": args.dataset, "delimiter": args.delimiter, "columns": args.columns}
+    how["strict"] = not hides_number
     streams = [chunks(file, **how) for file in args.files]
     check_distinct(
         args.files,

@@ -12,7 +12,6 @@ from privclust.command._output import say
 from privclust.command._records import public_sample
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
-_WITHIN = 1.0 - 2.0**-20  # of a bound: still within it when it is rounded to float32
 
 
 class FeatureSketcher:
@@ -60,12 +59,7 @@ class FeatureSketcher:
 
     def borne(self, chunk):
         """Return values that the sums bear, of any."""
-        import numpy as np
-
-        largest = self.sums.largest_value(chunk.dtype) * _WITHIN
-        values = np.clip(chunk, -largest, largest)
-        values[np.isnan(values)] = 0.0
-        return values
+        return self.sums.drawn_in(chunk, [0.0] * self.n_features)
 
     def exact(self):
         """Return the sketch of what was added, which is not private."""

@@ -6,7 +6,7 @@ import csv
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.arrow import TIMES, check_columns, numeric_type, rows_of
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import how_to_install, require
 from privclust.core.printable import excerpt
@@ -23,12 +24,10 @@ Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """Where records come from; see `chunks`."""
 
 _CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
-_PANDAS_INDEX = "__index_level_"
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")  # that pandas reads CSV through
 _DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _NEVER = "\x1f"  # the character that is there to separate units; text ends at it
 _NPY_SIGNATURE = b"\x93NUMPY"
-_TIMES = "; turn times into numbers, such as days"
 
 
 @dataclass
@@ -73,7 +72,7 @@ class Chunks:
         """Bring a piece to a type that can be computed with, or say what is wrong with it."""
         array = np.asarray(piece)
         if array.dtype.kind not in "iuf":
-            hint = _TIMES if array.dtype.kind in "mM" else ""
+            hint = TIMES if array.dtype.kind in "mM" else ""
             kind = excerpt(array.dtype)
             raise ValueError(f"{self.name}: holds {kind} where real numbers should be{hint}")
         if array.ndim != 2 or array.shape[1] != self.n_features:
@@ -104,6 +103,7 @@ def chunks(
     chunk_size: int | None = None,
     dataset: str | None = None,
     delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
     strict: bool = True,
 ) -> Chunks:
     """Return an iterator over the records of a source, of which one chunk is in memory at a time.
@@ -114,7 +114,7 @@ def chunks(
         - What has a shape and can be sliced by rows: arrays, memory maps, h5py data sets, frames
           of pandas.
         - A str or path-like, read by its suffix. ``.h5``, ``.hdf5``, ``.hdf``: a two-dimensional
-          data set of an HDF5 file. ``.parquet``, ``.pq``: all columns, which must be numbers (needs
+          data set of an HDF5 file. ``.parquet``, ``.pq``: columns of numbers (needs
           ``privclust[files]``). ``.npy``: a two-dimensional array. ``.csv``, also compressed (as
           ``.csv.gz``): fields between commas, the first line a header if none of its fields is a
           number, and a record if all are.
@@ -125,6 +125,8 @@ def chunks(
         Name of the data set within an HDF5 file; None for the only two-dimensional one.
     delimiter : str or None
         One character between the fields of a CSV file; None for a comma.
+    columns : sequence of str or None
+        Names of the columns of a Parquet file, of which no others are read; None for all.
     strict : bool
         False: no entry of a record makes reading it fail, for callers that have a rule of their own
         for such entries. Chunks then hold NaN and infinity where records do. Of a CSV file the
@@ -158,11 +160,13 @@ def chunks(
     if delimiter is not None and not (len(delimiter) == 1 and _can_delimit(delimiter)):
         raise ValueError(f"delimiter must be one character that no number has, got {delimiter!r}")
     if isinstance(source, str | os.PathLike):
-        records = _from_file(Path(source), chunk_size, dataset, delimiter, strict)
+        records = _from_file(Path(source), chunk_size, dataset, delimiter, columns, strict)
     elif dataset is not None:
         raise ValueError(f"dataset names a part of an HDF5 file, got {dataset!r} without a file")
     elif delimiter is not None:
         raise ValueError(f"delimiter is for CSV files only, got {delimiter!r} without a file")
+    elif columns is not None:
+        raise ValueError("columns are named of Parquet files only")
     elif hasattr(source, "shape") and hasattr(source, "__getitem__"):
         records = _from_table("the array", source, chunk_size)
     elif isinstance(source, Iterable):
@@ -205,7 +209,12 @@ def _from_iterable(source: Iterable) -> Chunks:
 
 
 def _from_file(
-    path: Path, chunk_size: int | None, dataset: str | None, delimiter: str | None, strict: bool
+    path: Path,
+    chunk_size: int | None,
+    dataset: str | None,
+    delimiter: str | None,
+    columns: Sequence[str] | None,
+    strict: bool,
 ) -> Chunks:
     """Choose the reader by the suffix; what goes wrong in it is one line with the path."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -221,6 +230,10 @@ def _from_file(
         options = {"dataset": dataset}
     elif dataset is not None and reader is not None:
         raise ValueError(f"{path}: dataset is for HDF5 files only, got {dataset!r}")
+    if reader is _parquet:
+        options = {"columns": columns}
+    elif columns is not None and reader is not None:
+        raise ValueError(f"{path}: columns are named of Parquet files only")
     reason = why_unreadable(path)
     if reason == NO_SUCH_FILE and reader is not None:
         raise FileNotFoundError(f"{path}: {reason}")
@@ -324,40 +337,33 @@ class _NpyFile:
             ) from None
 
 
-def _parquet(path: Path, chunk_size: int | None) -> Chunks:
+def _parquet(path: Path, chunk_size: int | None, columns: Sequence[str] | None) -> Chunks:
     """Batches of rows; a row group is read page by page."""
     try:
-        from pyarrow import parquet, types
+        from pyarrow import parquet
     except ImportError:
         raise _Refused(
             f"{path}: Parquet files are read by pyarrow, which is not installed: "
             f"{how_to_install('pyarrow')}"
         ) from None
 
-    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-    schema = file.schema_arrow
-    for column in schema:
-        if not (types.is_integer(column.type) or types.is_floating(column.type)):
-            hint = _TIMES if types.is_temporal(column.type) else ""
-            kind = excerpt(column.type)
-            raise _Refused(f"{path}: column {column.name!r} holds {kind}, not numbers{hint}")
-        if column.name.startswith(_PANDAS_INDEX):
-            raise _Refused(
-                f"{path}: column {column.name!r} is an index that pandas wrote; write the frame "
-                "with index=False"
-            )
-    if not schema.names:
-        raise _Refused(f"{path}: has no columns")
-    is_short = all(types.is_float32(c.type) or types.is_float16(c.type) for c in schema)
-    dtype = np.float32 if is_short else np.float64
-    batches = file.iter_batches(batch_size=_rows(chunk_size, len(schema.names)))
-    pieces = (
-        np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch]).astype(dtype)
-        for batch in batches
-        if len(batch)
-    )
-    names = tuple(schema.names)
-    return Chunks(str(path), len(names), file.metadata.num_rows, pieces, names, header=names)
+    with parquet.ParquetFile(path) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    try:
+        names = check_columns(schema, columns)
+        numeric_type(schema, names)
+    except ValueError as error:
+        raise _Refused(f"{path}: {error}") from None
+
+    def pieces():
+        """Open the file when it is its turn: a folder may hold thousands."""
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            size = _rows(chunk_size, len(names))
+            for batch in file.iter_batches(batch_size=size, columns=list(names)):
+                if len(batch):
+                    yield rows_of(batch, names)
+
+    return Chunks(str(path), len(names), n_rows, pieces(), names, header=names)
 
 
 def _csv(path: Path, chunk_size: int | None, delimiter: str | None, strict: bool) -> Chunks:
@@ -433,7 +439,7 @@ def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
     is_text = pd.to_numeric(fields.astype(str), errors="coerce").isna() & fields.notna()
     row = int(is_text.to_numpy().argmax())
     time = pd.to_datetime(str(fields.iloc[row]), errors="coerce", format="ISO8601")
-    hint = "" if pd.isna(time) else f" but a time{_TIMES}"
+    hint = "" if pd.isna(time) else f" but a time{TIMES}"
     raise _Refused(f"{path}: {records.place(row, column)} is no number{hint}")
 
 

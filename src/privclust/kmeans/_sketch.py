@@ -6,17 +6,19 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
+from privclust.core.engines import State
 from privclust.core.printable import excerpt
 from privclust.core.streams import Source, chunks
+from privclust.core.tables import total
 from privclust.core.validation import check_integer, check_option
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._sketch_noise import SketchNoise, check_statement
@@ -196,6 +198,91 @@ class Sketch:
         return cls.from_feature_sums(sums)
 
     @classmethod
+    def of_table(
+        cls,
+        source: Any,
+        frequencies: ArrayLike,
+        *,
+        columns: Sequence[str] | None = None,
+        encoder: Any = None,
+        row_filter: Any = None,
+        strict: bool = False,
+        n_threads: int = 1,
+        progress: Callable[[int], object] | None = None,
+    ) -> Sketch:
+        """Return the sketch of a table where it lies, without noise, its sums to the last bit.
+
+        Sums are exact: the same rows give the same bytes from memory, from files, and from any
+        engine, however they are cut into parts.
+
+        Parameters
+        ----------
+        source : table
+            A path of Parquet files (a file, a folder, a pattern such as ``"day-*.parquet"``, or a
+            list of files), a ``pyarrow.dataset.Dataset``, whatever gives a stream of Arrow (a
+            relation of DuckDB, a frame of Polars or pandas, a table of Arrow), a lazy frame of
+            Polars, a data frame of Dask or of Spark. See `privclust.core.tables.total`.
+        frequencies : array_like of shape (n_features, m)
+        columns : sequence of str or None
+            Columns of numbers, in the order of the features; no others are read. None: all.
+        encoder : privclust.preprocessing.TableEncoder or None
+            What makes features of columns of any kind, in place of `columns`. Or any other object
+            whose ``transform`` makes features of an array of the columns, each row by itself.
+        row_filter : pyarrow.compute.Expression or None
+            Which rows of Parquet files count. The number of rows then depends on rows: if it does
+            so on columns that are private, it is hidden by ``neighbours="add_remove"`` alone.
+        strict : bool
+            False: no row decides whether there is a result. What is missing or no number counts as
+            0, what is too large for the frequencies as the largest that is not. True: such an entry
+            is an error, which is outside of any guarantee.
+        n_threads : int
+            That read and add up Parquet files and streams; the result does not depend on it.
+        progress : callable or None
+            Of files and streams: is told of numbers of rows as they are read.
+
+        Returns
+        -------
+        Sketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, if a column is not there or holds no numbers, or if
+            a file cannot be read. No message holds an entry.
+        FileNotFoundError
+            If there is no such file.
+
+        Notes
+        -----
+        Columns of float32 and float16 alone are computed in float32; with integers or float64 among
+        them, in float64. Types decide, not entries, and of a file its own types.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"name": ["a", "b"], "x": [1.0, None], "y": [2, 3]})
+        >>> frequencies = np.array([[0.0, 1.0], [0.5, 0.0]])
+        >>> sketch = Sketch.of_table(table, frequencies, columns=["x", "y"])
+        >>> same = Sketch.of(np.array([[1.0, 2.0], [0.0, 3.0]]), frequencies)
+        >>> sketch.n_samples, bool((sketch.sums == same.sums).all())
+        (2, True)
+        """
+        empty = FeatureSums(frequencies)
+        n_features = empty.frequencies.shape[0]
+        if columns is not None and encoder is None and len(columns) != n_features:
+            raise ValueError(f"there are {len(columns)} columns, the frequencies have {n_features}")
+        state = total(
+            source,
+            partial(_state_of_rows, empty.frequencies, strict),
+            columns=columns,
+            encoder=encoder,
+            row_filter=row_filter,
+            n_threads=n_threads,
+            progress=progress,
+        )
+        return cls.from_feature_sums(FeatureSums.from_state(state, empty.frequencies))
+
+    @classmethod
     def from_feature_sums(cls, sums: FeatureSums) -> Sketch:
         """Return the sketch of the records that were added to `sums` so far."""
         parts = sums.frequencies, sums.values, sums.n_samples, sums.n_measurements
@@ -365,6 +452,14 @@ class Sketch:
             noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
             guarantee=guarantee,
         )
+
+
+def _state_of_rows(frequencies: np.ndarray, strict: bool, parts: Iterable[np.ndarray]) -> State:
+    """Return the state of the sums over parts of a table; runs where the parts are."""
+    sums = FeatureSums(frequencies)
+    for rows in parts:
+        sums.add(rows if strict else sums.drawn_in(rows, np.zeros(len(frequencies))))
+    return sums.state()
 
 
 def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:

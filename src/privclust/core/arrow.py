@@ -1,0 +1,171 @@
+"""Columns of Arrow as rows of numbers: decided by the types of columns, never by entries.
+
+Types of columns are public, entries are not. Columns of float32 and float16 alone give rows in
+float32; if there are integers or float64 among them, rows are in float64, to which each entry is
+rounded by itself. A null is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privclust.core.printable import excerpt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TIMES = "; turn times into numbers, such as days"
+_PANDAS_INDEX = "__index_level_"
+_BATCH_VALUES = 1 << 20  # of a table that a thread has in memory at a time, beside a row group's
+
+
+def check_columns(schema: pa.Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the columns to read, all of them for None.
+
+    Raises
+    ------
+    ValueError
+        If there are none, if one is not there or there twice, or if among all there is an index
+        that pandas wrote.
+    """
+    if columns is None:
+        for name in schema.names:
+            if name.startswith(_PANDAS_INDEX):
+                raise ValueError(
+                    f"column {excerpt(name)!r} is an index that pandas wrote; write the frame with "
+                    "index=False, or name the columns to read"
+                )
+    names = tuple(schema.names if columns is None else columns)
+    if not names:
+        raise ValueError("has no columns" if columns is None else "columns must be at least one")
+    for name in names:
+        if names.count(name) > 1 or schema.names.count(name) > 1:
+            raise ValueError(f"there are two columns {excerpt(name)!r}")
+        if name not in schema.names:
+            known = excerpt(", ".join(schema.names))
+            raise ValueError(f"there is no column {excerpt(name)!r} among {known}")
+    return names
+
+
+def numeric_type(schema: pa.Schema, columns: Sequence[str]) -> np.dtype:
+    """Return the type that rows of these columns are computed in, float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        If one of them holds something other than integers or floats.
+    """
+    from pyarrow import types
+
+    kinds = [schema.field(name).type for name in columns]
+    for name, kind in zip(columns, kinds, strict=True):
+        if not (types.is_integer(kind) or types.is_floating(kind)):
+            hint = TIMES if types.is_temporal(kind) else ""
+            hint = "; cast it to a double" if types.is_decimal(kind) else hint
+            raise ValueError(f"column {excerpt(name)!r} holds {excerpt(kind)}, not numbers{hint}")
+    is_short = all(types.is_float32(kind) or types.is_float16(kind) for kind in kinds)
+    return np.dtype(np.float32 if is_short else np.float64)
+
+
+def rows_of(batch: pa.RecordBatch, columns: Sequence[str]) -> np.ndarray:
+    """Return the rows of columns that hold numbers, shape (n_rows, n_columns), column-major."""
+    rows = np.empty((len(columns), len(batch)), numeric_type(batch.schema, columns))
+    for row, name in zip(rows, columns, strict=True):
+        row[:] = batch[name].to_numpy(zero_copy_only=False)
+    return rows.T
+
+
+def entries_of(batch: pa.RecordBatch, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return columns of any types as arrays, shape (n_rows,) each, for an encoder of tables.
+
+    Integers with nulls are Python's: as floats, large ones would be others' by a null elsewhere.
+    """
+    from pyarrow import types
+
+    arrays = {}
+    for name in columns:
+        array = batch[name]
+        if types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if types.is_integer(array.type) and array.null_count:
+            arrays[name] = np.array(array.to_pylist(), dtype=object)
+        else:
+            arrays[name] = array.to_numpy(zero_copy_only=False)
+    return arrays
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Rows of numbers of a part of a table.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Those that are read, in the order of the features.
+    encoder : object or None
+        What makes rows of what was read, each by itself, by ``encoder.transform``: of a table, if
+        its attribute `columns` is a mapping, as a `TableEncoder`'s is, otherwise of an array.
+    dtype : numpy.dtype or None
+        Of frames of pandas, whose own types depend on entries; None for batches of Arrow.
+    """
+
+    columns: tuple[str, ...]
+    encoder: Any = None
+    dtype: np.dtype | None = None
+
+    def __call__(self, part: Any) -> np.ndarray:
+        """Return the rows (n, n_features) of a batch of Arrow, or of a frame of pandas."""
+        if takes_tables(self.encoder):
+            is_batch = is_of(part, "pyarrow")
+            table = entries_of(part, self.columns) if is_batch else part
+            rows = self.encoder.transform(table)
+        else:
+            rows = self._numbers(part)
+            if self.encoder is not None:
+                rows = self.encoder.transform(rows)
+        rows = np.asarray(rows)
+        if rows.ndim != 2 or len(rows) != len(part):
+            raise ValueError(
+                f"an encoder must give a row for each row: of {len(part)} it made {rows.shape}"
+            )
+        return rows
+
+    def _numbers(self, part):
+        """Return numbers as they are."""
+        if self.dtype is None:
+            return rows_of(part, self.columns)
+        rows = np.empty((len(self.columns), len(part)), self.dtype)
+        for row, name in zip(rows, self.columns, strict=True):
+            try:
+                row[:] = part[name].to_numpy(dtype=self.dtype, na_value=np.nan)
+            except (TypeError, ValueError):  # whose message may hold an entry
+                raise ValueError(
+                    f"column {excerpt(name)!r} holds something other than numbers in one partition"
+                ) from None
+        return rows.T
+
+
+def takes_tables(encoder: object) -> bool:
+    """Whether an encoder names the columns that it reads."""
+    return isinstance(getattr(encoder, "columns", None), Mapping)
+
+
+def reader_of(schema, names, encoder) -> RowReader:
+    """Return the reader of rows of a schema whose types fit."""
+    if not takes_tables(encoder):
+        numeric_type(schema, names)
+    return RowReader(names, encoder)
+
+
+def batch_rows(n_columns: int) -> int:
+    """Rows of a batch."""
+    return max(1, _BATCH_VALUES // n_columns)
+
+
+def is_of(source: object, package: str) -> bool:
+    """Whether an object's class, or a parent of it, is of a package."""
+    return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
