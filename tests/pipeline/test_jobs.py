@@ -232,6 +232,7 @@ def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
         "papers": [],
         "own_claims": [],
         "own_targets": [],
+        "quantities": {"mtsc": {}},
     }
     page = json.loads(jobs.page_spec(of()))
     assert page["changed"] == {"seed": "7"}

@@ -322,6 +322,7 @@ class Jobs:
             "papers": list(self.plan.beside(CLAIMS)),
             "own_claims": self.plan.own_claims,
             "own_targets": [name for name, target in self.plan.targets.items() if target.ours],
+            "quantities": self.plan.quantities,
         }
         return canonical_json(spec)
 

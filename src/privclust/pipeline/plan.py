@@ -69,6 +69,7 @@ class Plan:
     targets: dict[str, Target]
     own_data: dict[str, OwnData] = field(default_factory=dict)  # of the user
     own_claims: list[dict[str, Any]] = field(default_factory=list)  # on methods of the user
+    quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
 
     def beside(self, name: str) -> dict[str, str]:
         """Return the files of a name in the papers' folders, by paper; a paper may have none."""
@@ -157,6 +158,7 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         own_data=own_data,
         own_claims=own_claims,
         papers=papers,
+        quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
         experiments=experiments,
         targets=targets,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,6 +18,10 @@ _VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, whic
 _CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
 _OUTCOMES = {HOLDS: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
 _ALT_CLAIMS = 3  # of which an alternative text tells
+_NUMBER = re.compile(  # as `verdicts.judge` words what a printed number is judged by
+    r"ours is (?P<ours>\S+) \(95 % interval (?P<interval>.*?)\) from (?P<trials>.*) trials"
+)
+_OTHERS = re.compile(r"in which (?P<others>.*) numbers printed for other methods lie too")
 
 
 def counts(verdicts: pd.DataFrame) -> dict[str, int]:
@@ -48,11 +53,11 @@ def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
     entries = []
     for row in claims(verdicts):
         name, _, printed = row["claim"].rpartition(": ")
-        ours, _, trials = row["decided_by"].removeprefix("ours ").partition(" on ")
-        interval, _, others = row["tolerance"].partition(" (95 % of ours); so do ")
-        parts = {"name": name, "printed": printed, "ours": ours, "trials": trials}
-        others = others.removesuffix(" numbers of other methods")
-        entries.append(row | parts | {"interval": interval, "others": others})
+        ours = _NUMBER.fullmatch(row["decided_by"])
+        parts = ours.groupdict() if ours else dict.fromkeys(_NUMBER.groupindex, "")
+        others = _OTHERS.search(row["tolerance"])
+        parts |= {"name": name, "printed": printed, "others": others["others"] if others else ""}
+        entries.append(row | parts | {"trials": parts["trials"].replace("the paper's ", "")})
     return entries
 
 
