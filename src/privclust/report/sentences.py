@@ -50,8 +50,9 @@ class Wording:
         return self._quantities.get(name, name.replace("_", " "))
 
     def label_of(self, method: str) -> str:
-        """Return what a method is called."""
-        return str(self._labels.get(method, method))
+        """Return what a method is called, in quotes where it has a comma."""
+        label = str(self._labels.get(method, method))
+        return f'"{label}"' if "," in label else label
 
     def at(self, values: Mapping[str, Any]) -> str:
         """Write values of axes, such as ``epsilon = 0.1``."""

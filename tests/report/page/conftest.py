@@ -53,6 +53,7 @@ def paper(name, title):
         "title": title,
         "citation": f"{NASTY}, ICML",
         "file": f"config/{name}.yaml",
+        "results": f"docs/results/{name}.md" if name != "audit" else "",
     }
 
 
@@ -71,6 +72,27 @@ def run():
     spec = {
         "effort": "paper",
         "changed": {"effort": "paper"},
+        "citation": {
+            "type": "software",
+            "title": "privclust: clusters",
+            "message": f"Cite it {NASTY}.",
+            "authors": [{"name": "The developers"}],
+            "version": "1.0",
+            "references": [
+                {
+                    "type": "conference-paper",
+                    "title": f"Subspaces & more {NASTY}",
+                    "authors": [
+                        {"family-names": "Montjoye", "given-names": "Y.", "name-particle": "de"},
+                        {"family-names": "Rémi", "given-names": "G."},
+                    ],
+                    "year": 2015,
+                    "conference": {"name": "ICML"},
+                    "start": 7,
+                    "end": 9,
+                },
+            ],
+        },
         "papers": [
             paper("mtsc", f"Subspaces {NASTY}"),
             paper("dpem", "Mixtures"),
@@ -150,9 +172,10 @@ def run():
         "cpu_seconds": ["0.271828", "0.314159", "0.577215"],
     }
     points = {
+        "experiment": ["synthetic_data"] * 100,
         "label": [f"{NASTY} {i}" for i in range(100)],
         "n": [str(i) for i in range(100)],
-        "mean": ["", *(f"{i}.123456789" for i in range(1, 100))],
+        "mean_of_all": ["", *(f"{i}.123456789" for i in range(1, 100))],
     }
     tables = {
         "mtsc_fig1": pd.DataFrame(points),
