@@ -1,4 +1,4 @@
-"""The command ``privclust``: sketches of files, clusters from sketches, audits of mechanisms.
+"""The command ``privclust``: sketches of files, clusters from them, audits, runs compared.
 
 A command is a module that adds its parser, which names what runs it. Nothing that takes long to
 import is imported before the arguments have been understood.
@@ -13,7 +13,13 @@ import warnings
 from collections.abc import Iterator
 
 from privclust import __version__
-from privclust.command import _audit_command, _decode_command, _plan_command, _sketch_command
+from privclust.command import (
+    _audit_command,
+    _compare_command,
+    _decode_command,
+    _plan_command,
+    _sketch_command,
+)
 from privclust.command._arguments import Parser
 from privclust.command._output import say
 
@@ -35,8 +41,8 @@ def main(argv: list[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if it failed, with one line on the standard error, or if an audit finds a claim
-        violated; 130 or 143 if it was interrupted or terminated.
+        0; 1 if it failed, with one line on the standard error, if an audit finds a claim
+        violated, or if two runs differ; 130 or 143 if it was interrupted or terminated.
 
     Raises
     ------
@@ -46,7 +52,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="privclust", description="Clustering under differential privacy.")
     parser.add_argument("--version", action="version", version=f"privclust {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (_sketch_command, _decode_command, _plan_command, _audit_command):
+    for command in (
+        _sketch_command,
+        _decode_command,
+        _plan_command,
+        _audit_command,
+        _compare_command,
+    ):
         command.add_to(commands)
     args = parser.parse_args(argv)
     try:
