@@ -90,6 +90,30 @@ def test_reading_own_data_is_among_the_costs(followed):
     assert costs.loc[costs["name"] == "read_own", "jobs"].item() == 1
 
 
+def test_rows_outside_the_box_are_told_in_the_panels(followed):
+    trials = table(followed, "own/visits_kmeans/trials.csv")
+    assert set(trials["rows"]) == {5000}
+    assert set(trials["rows_outside"]) == {0}
+
+
+def test_what_only_paper_effort_has_is_told(followed):
+    said = re.search(r"`(ckm_beyond is made at effort=paper only.*?)` \|", TEXT)[1]
+    file = followed.folder / "config/my_methods.yaml"
+    before = file.read_text()
+    try:
+        followed.edit(
+            "config/my_methods.yaml", "ckm_fig3: {}", "ckm_fig3: {}\n      ckm_beyond: {}"
+        )
+        whole = followed.run("-n", "--cores", "1")
+        asked = followed.run("-n", "--cores", "1", "ckm_beyond", check=False)
+    finally:
+        file.write_text(before)
+    assert f"targets.ckm_beyond: left out of this run: {said}" in whole
+    assert asked.returncode != 0
+    assert said in asked.stdout
+    assert "No rule to produce" not in asked.stdout
+
+
 @pytest.mark.parametrize(
     ("file", "pattern", "new", "message"),
     [
