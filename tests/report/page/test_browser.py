@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 
 from privclust.report.page import costs_script, render
@@ -391,6 +392,28 @@ def test_claims_are_seen_without_scrolling_in_a_box(page):
         .map((list) => [list.scrollHeight, list.clientHeight])""")
     assert sizes
     assert all(whole == shown for whole, shown in sizes)
+
+
+def test_no_column_is_lost_where_every_verdict_occurs(browser, run, tmp_path):
+    """As at paper effort, with a paper's long title and hundreds of claims."""
+    first = run["verdicts"].iloc[0].to_dict()
+    claims = [
+        first | {"id": f"{verdict} {i}", "verdict": verdict, "of": of}
+        for verdict in VERDICTS
+        for of in ("paper", "ours", "code")
+        for i in range(120)
+    ]
+    papers = [dict(paper) for paper in run["spec"]["papers"]]
+    papers[0]["title"] = "Supervised Manifold Learning of Deep Features With Privacy"
+    spec = run["spec"] | {"papers": papers}
+    page = render(**run | {"spec": spec, "verdicts": pd.DataFrame(claims)})
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    emulate(browser, 1280, "light")
+    browser.get((tmp_path / "index.html").as_uri())
+    script = """return [...document.querySelectorAll('[aria-labelledby=scorecard] .scroll')]
+        .map((part) => [part.scrollWidth, part.clientWidth])"""
+    sizes = browser.execute_script(script)
+    assert [whole for whole, _ in sizes] == [shown for _, shown in sizes]
 
 
 def test_both_themes_can_be_read(page):
