@@ -181,12 +181,12 @@ TOLERANCES = {
     "lowest": "the 95 % interval of paired differences",
     "lower": "one data set, no trials: the plain order",
     "below": "the 95 % interval of the mean",
-    "within": "the 95 % interval of paired differences, against {bound}: {reason}",
-    "alike": "the 95 % interval of ratios of standard deviations, against {bound}: {reason}",
-    "at_most": "{bound}: {reason}",
+    "within": "the 95 % interval of paired differences, against {bound:g}: {reason}",
+    "alike": "the 95 % interval of ratios of standard deviations, against {bound:g}: {reason}",
+    "at_most": "{bound:g}: {reason}",
     "falls": "the 95 % interval of paired differences of neighbouring points",
-    "stable": "the 95 % interval of the change, against {bound}: {reason}",
-    "varies": "the 95 % interval of the change, against {bound}: {reason}",
+    "stable": "the 95 % interval of the change, against {bound:g}: {reason}",
+    "varies": "the 95 % interval of the change, against {bound:g}: {reason}",
 }
 
 
