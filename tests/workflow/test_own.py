@@ -1,5 +1,6 @@
 """docs/own.md, executed: a method and data of one's own, and what is said of wrong ones."""
 
+import copy
 import re
 import shlex
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 pytestmark = pytest.mark.slow
 
@@ -16,12 +18,24 @@ TEXT = (HERE.parents[1] / "docs/own.md").read_text()
 STEPS = re.findall(r'```(\w+)(?: title="([^"]+)")?\n(.*?)```', TEXT, re.S)
 
 
+def add_target_of_paper_effort(file):
+    """Give a paper a target that quick effort has not."""
+    paper = yaml.safe_load(file.read_text())
+    experiment = copy.deepcopy(paper["experiments"]["ckm_privacy"])
+    del experiment["effort"]["quick"]
+    paper["experiments"]["ckm_several"] = experiment
+    drawn = {"experiments": ["ckm_several"], "draw": "privclust.papers.ckm.figures.beyond"}
+    paper["targets"]["ckm_beyond"] = paper["targets"]["ckm_fig3"] | drawn
+    file.write_text(yaml.safe_dump(paper, sort_keys=False))
+
+
 @pytest.fixture(scope="module")
 def followed(project_in, tmp_path_factory):
     """A copy in which the tutorial was followed, with a small paper and a small audit."""
     project = project_in(tmp_path_factory.mktemp("own"))
     for paper in ("ckm", "audit"):
         project.put_paper(HERE / f"own_{paper}.yaml", paper)
+    add_target_of_paper_effort(project.folder / "config/papers/ckm/paper.yaml")
     both = "papers/ckm\n  - config/papers/audit"
     project.edit("config/config.yaml", "papers/mtsc", both)
     for kind, name, content in STEPS:
