@@ -6,8 +6,10 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
 from privclust.core.config import ConfigError
+from privclust.core.lloyd import nearest_center_statistics
 from privclust.kmeans import DPLloyd
 from privclust.papers.audit.cases.user_method import OwnMethod
+from privclust.papers.ckm.metrics import evaluate_clusters
 from privclust.papers.user_trials import clusters_trial, mixture_trial
 from privclust.pipeline import runner
 from privclust.pipeline.runner import TrialStreams, random_state_for, run_block
@@ -150,6 +152,37 @@ def test_rows_of_a_mixture_lie_in_the_ball_by_the_box_alone(dataset):
     moved = mixture_trial({"n_clusters": 2, "n_starts": 1}, 0, streams, corner)
     np.testing.assert_allclose(np.linalg.norm(moved.X, axis=1), 1.0)
     np.testing.assert_array_equal(dataset["low"], [5.0, -4.0])
+
+
+@pytest.mark.parametrize("trial", [clusters_trial, mixture_trial])
+def test_how_many_rows_lie_outside_the_box_is_a_fact(dataset, trial):
+    point = {"n_clusters": 2, "n_starts": 1}
+    X, low, high = dataset["X"], dataset["low"], dataset["high"]
+    outside = [i for i in range(500) if any(X[i] < low) or any(X[i] > high)]
+    assert 0 < len(outside) < 100
+    facts = trial(point, 0, TrialStreams(SPEC, point, 0), dataset).facts
+    assert facts == {"rows_outside": len(outside), "rows": 500}
+    inside = {**dataset, "X": np.clip(X, low, high)}
+    assert trial(point, 0, TrialStreams(SPEC, point, 0), inside).facts["rows_outside"] == 0
+
+
+def test_rows_of_clusters_are_drawn_in_to_the_box_and_the_data_stay(dataset):
+    before = dataset["X"].copy()
+    data = clusters_trial({"n_clusters": 2}, 0, TrialStreams(SPEC, {}, 0), dataset)
+    np.testing.assert_array_equal(data.X, np.clip(before, dataset["low"], dataset["high"]))
+    np.testing.assert_array_equal(dataset["X"], before)
+
+
+def test_a_far_row_does_not_hide_what_methods_find():
+    """Lloyd's reference on rows as they are would have the one far row as a center of its own."""
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(c, 0.05, (500, 2)) for c in (-0.5, 0.5)] + [[[1e4, 1e4]]])
+    rows = {"X": X, "low": np.full(2, -1.0), "high": np.ones(2), "source": "own"}
+    data = clusters_trial({"n_clusters": 2}, 0, TrialStreams(SPEC, {}, 0), rows)
+    _, _, best = nearest_center_statistics(data.X, np.array([[-0.5, -0.5], [0.5, 0.5]]))
+    data.extra["reference"] = {"sse": best}
+    found = evaluate_clusters(data, {"centers": np.array([[-0.4, -0.5], [0.5, 0.5]])})
+    assert 1.0 < found["relative_sse"] < 4.0
 
 
 @pytest.mark.parametrize("trial", [clusters_trial, mixture_trial])

@@ -232,12 +232,20 @@ def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
         "papers": [],
         "own_claims": [],
         "own_targets": [],
+        "quantities": {"mtsc": {}},
     }
     page = json.loads(jobs.page_spec(of()))
     assert page["changed"] == {"seed": "7"}
     assert page["effort"] == "quick"
     assert page["experiments"]["mtsc_synthetic"]["n_points"] == 4
     assert page["datasets"]["hopkins155"]["substitutes"]
+    assert page["citation"] is None
+    assert page["papers"][0]["results"] == ""
+    write("docs/results/mtsc.md")
+    Path("CITATION.cff").write_text("title: it\ndate-released: 2026-01-02\n")
+    page = json.loads(jobs.page_spec(of()))
+    assert page["citation"] == {"title": "it", "date-released": "2026-01-02"}
+    assert page["papers"][0]["results"] == "docs/results/mtsc.md"
     assert (jobs.page, jobs.verdicts) == ("results/quick/index.html", "results/quick/verdicts.csv")
 
 

@@ -41,11 +41,11 @@ def plan_of(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "own_classes", raising=False)
 
-    def plan(methods=None, data=None, claims=(), **changes):
+    def plan(methods=None, data=None, claims=(), panels="config/my_panels.yaml", **changes):
         papers = [f"config/papers/{paper}" for paper in ("ckm", "dpem", "audit")]
         config = load_yaml("config/config.yaml") | {"papers": papers} | changes
         own = {"methods": methods or {}, "claims": list(claims)}
-        own_data = {"data": data or {}, "panels": "config/my_panels.yaml"}
+        own_data = {"data": data or {}, "panels": panels}
         for key, document in (("my_methods", own), ("my_data", own_data)):
             config[key] = str(tmp_path / f"{key}.yaml")
             Path(config[key]).write_text(yaml.safe_dump(document))
@@ -260,3 +260,38 @@ def test_files_without_rows_and_of_unknown_kinds_are_named(tmp_path):
             prepared("rows", str(tmp_path / name), None, 0, 1)
     with pytest.raises(DataError, match="columns have names in"):
         prepared("rows", str(tmp_path / "none.npy"), ["a"], 0, 1)
+
+
+def test_what_only_paper_effort_has_is_told_and_left_out_at_quick_effort(plan_of):
+    methods = {"mine": {**METHOD, "targets": {"ckm_fig3": {}, "ckm_beyond": {}}}}
+    quick = plan_of(methods)
+    assert "ckm_beyond" in quick.elsewhere
+    assert "ckm_fig3" not in quick.elsewhere
+    (notice,) = quick.notices
+    assert notice.endswith(
+        "my_methods.yaml: methods.mine.targets.ckm_beyond: left out of this run: ckm_beyond is "
+        "made at effort=paper only, as it takes long; to make it: snakemake --cores 2 ckm_beyond "
+        "--config effort=paper"
+    )
+    assert "mine" in quick.experiments["ckm_privacy"].methods
+    whole = plan_of(methods, effort="paper")
+    assert whole.elsewhere == whole.notices == ()
+    assert "ckm_beyond" in whole.targets
+
+
+def test_a_panel_of_own_data_that_only_paper_effort_has_is_told(plan_of, table, tmp_path):
+    panels = load_yaml(ROOT / "config/my_panels.yaml")
+    del panels["experiments"]["mixture"]["effort"]["quick"]
+    (tmp_path / "panels.yaml").write_text(yaml.safe_dump(panels))
+    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 3, "columns": ["a", "b"]}
+    plan = plan_of(data={"rows": entry}, panels=str(tmp_path / "panels.yaml"))
+    assert set(plan.targets) >= {"rows_kmeans"}
+    assert "rows_mixture" in plan.elsewhere
+    (notice,) = plan.notices
+    assert "my_data.yaml: a panel is left out of this run: rows_mixture is made at" in notice
+
+
+def test_no_notice_where_a_user_asks_for_nothing(plan_of):
+    plan = plan_of()
+    assert plan.elsewhere
+    assert plan.notices == ()

@@ -1,8 +1,12 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from privclust.core.config import load_yaml
 from privclust.report import checks
 from privclust.report.comparison import (
     PRINTED_COLUMNS,
@@ -13,6 +17,7 @@ from privclust.report.comparison import (
 )
 from privclust.report.verdicts import _verdict_on_counts, judge
 
+PAPERS = Path(__file__).parents[2] / "config/papers"
 HEAD = {"id": "c", "paper": "p", "target": "t", "where": "w", "claim": "says"}
 
 
@@ -73,7 +78,7 @@ def test_trials_that_cannot_tell_convict_nobody():
     row = verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.1}, seed=1))
     assert row["verdict"] == "too few trials"
     assert "0 of 4 comparisons hold, 0 are contradicted" in row["decided_by"]
-    assert "0.1 of 4 would seem to hold, and as many contradicted" in row["tolerance"]
+    assert "chance alone would have 0.1 of 4 hold and as many contradicted" in row["tolerance"]
     one = trials({"a": 0.1, "b": 0.5, "c": 0.5}, n=1)
     assert verdict(LOWEST, one)["verdict"] == "too few trials"
 
@@ -145,7 +150,9 @@ def test_a_number_that_agrees_as_those_of_others_do_is_partly_reproduced():
     tables = trials({"a": 0.1, "b": 0.2, "c": 0.2})
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, *others]))
     assert rows["verdict"].tolist() == ["partly", "not reproduced", "not reproduced"]
-    assert rows["tolerance"][0].endswith("so do 1 of 2 numbers of other methods")
+    assert rows["tolerance"][0].endswith(
+        "in which 1 of 2 numbers printed for other methods lie too"
+    )
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, others[1]]))
     assert rows["verdict"].tolist() == ["reproduced", "not reproduced"]
     equal = printed("10.1").assign(method="b")
@@ -248,7 +255,7 @@ def test_printed_numbers_are_judged_by_the_standard_error(value, expected):
 def test_printed_numbers_on_a_part_of_the_trials_are_partly_reproduced():
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], trials({"a": 0.1}), printed("10", n=155))
     assert rows["verdict"].tolist() == ["partly"]
-    assert rows["decided_by"].str.contains("100 of 155").all()
+    assert rows["decided_by"].str.contains("from 100 of the paper's 155 trials").all()
 
 
 def test_printed_numbers_agree_within_rounding():
@@ -332,7 +339,9 @@ def test_points_at_which_a_method_has_no_value_decide_nothing(check):
     row = verdict(check, {"e": gone})
     n_comparisons = len(check.get("against", ["bound"]))
     assert row["verdict"] == "reproduced"
-    assert f"{n_comparisons} of {n_comparisons}" in row["decided_by"]
+    of_all = f"{n_comparisons} of {n_comparisons} comparisons hold"
+    said = of_all if n_comparisons > 1 else "at d = 2; the interval lies on the expected side"
+    assert said in row["decided_by"]
     nothing = table.assign(error=table["error"].where(table["method"] != "a"))
     assert verdict(check, {"e": nothing})["verdict"] == "not run"
 
@@ -384,7 +393,11 @@ def test_falls_compares_each_point_with_the_next(means, expected, held, failed):
 
 def test_falls_names_the_smallest_fall():
     row = verdict(FALLS, {"e": curve({0.1: 0.9, 1.0: 0.4, 10.0: 0.3}, spread=0.0)})
-    assert "smallest fall 0.1000 +- 0.0000 (from epsilon=1 to 10)" in row["decided_by"]
+    assert row["decided_by"] == (
+        "Error was expected to fall as epsilon grows for A; from epsilon = 1 to 10 it gets lower "
+        "by 0.1 (95 % interval 0.1 to 0.1, 50 trials), the least favourable step of 2; "
+        "2 of 2 comparisons hold, 0 are contradicted"
+    )
 
 
 def test_falls_pairs_points_by_trial():
@@ -398,7 +411,8 @@ def test_falls_pairs_points_by_trial():
     # without trials in common nothing can be compared
     apart = table.assign(trial=table["trial"] + 100 * (table["epsilon"] > 0.5))
     row = verdict(FALLS, {"e": apart})
-    assert "0 of 1 comparisons hold, 0 are contradicted" in row["decided_by"]
+    assert row["verdict"] == "too few trials"
+    assert "lower by an unknown amount (no trial has both)" in row["decided_by"]
 
 
 def test_false_alarms_of_falls_are_rare_where_nothing_falls():
@@ -422,7 +436,7 @@ def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies
     assert verdict(STABLE, table)["verdict"] == stable
     row = verdict(VARIES, table)
     assert row["verdict"] == varies
-    assert "over 1)" in row["decided_by"]
+    assert "than at 1; the interval" in row["decided_by"]
     assert "0.05: made up" in row["tolerance"]
 
 
@@ -452,8 +466,10 @@ def test_differences_within_their_error_are_left_open(check, mean):
     off = mean + 0.02 * (-1.0) ** table["trial"]
     table["error"] += off.where(table["epsilon"] < 0.5, 0.0)
     row = verdict(check, {"e": table})
-    assert "0 of 1 comparisons hold, 0 are contradicted" in row["decided_by"]
-    assert "+- 0.0151" in row["decided_by"]
+    assert row["verdict"] == "too few trials"
+    assert row["decided_by"].endswith("; the interval holds both sides")
+    low, high = re.search(r"95 % interval (\S+) to (\S+), 10 trials", row["decided_by"]).groups()
+    assert float(high) - float(low) == pytest.approx(2 * 0.0151, abs=2e-4)
 
 
 def margins_of(values, printed_values=("5.0", "3.0"), n_printed=40, scenes=None):
@@ -543,3 +559,68 @@ def test_several_conditions_select_what_meets_all():
     for conditions, expected in ((["x=1", "y=1"], "reproduced"), ("x=1", "not reproduced")):
         claim = {**HEAD, "check": {**check, "select": conditions}}
         assert judge([claim], {"e": wide}, printed("1"))["verdict"].tolist() == [expected]
+
+
+# --- sentences ---------------------------------------------------------------------------------
+
+
+def sentence(check, tables, **quantities):
+    """What a verdict on one claim says decided it."""
+    check = {"experiment": "e", "metric": "error", "method": "a", **check}
+    row = judge([{**HEAD, "check": check}], tables, pd.DataFrame(), quantities={"p": quantities})
+    return row["decided_by"][0]
+
+
+def test_a_sentence_says_what_where_what_was_expected_and_what_came_out():
+    table = trials({"a": 0.1}, n=2, spread=0.0)["e"]
+    table["error"] = [1.0, 1.0, 1.0, 0.0]  # a share of trials, at d = 1 and at d = 2
+    said = sentence(
+        {"kind": "below", "bound": 0.5, "by": ["d"]}, {"e": table}, error="the share", d="size"
+    )
+    assert said == (
+        "The share was expected below 0.5 for A; it is 1 (95 % interval 0.158 to 1, 2 trials) at "
+        "size = 1, the highest of 2; 0 of 2 comparisons hold, 0 are contradicted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (
+            {"kind": "lowest", "against": ["b", "c"], "by": ["d"]},
+            "Error was expected lower for A than for B and C; against C at d = 1 it is lower by "
+            "0.02 (95 % interval 0.02 to 0.02, 3 trials), the least favourable of 4; 4 of 4",
+        ),
+        (
+            {"kind": "lowest", "method": "c", "against": ["a"], "select": "d=1"},
+            "Error was expected lower for C than for A; against A it is higher by 0.02 (95 % "
+            "interval 0.02 to 0.02, 3 trials); the interval lies on the other side",
+        ),
+        (
+            {"kind": "within", "against": ["b"], "bound": 0.5, "reason": "r", "select": "d=2"},
+            "Error was expected less than 0.5 higher for A than for B; against B it is lower by "
+            "0.03 (95 % interval 0.03 to 0.03, 3 trials); the interval lies on the expected side",
+        ),
+        (
+            {"kind": "at_most", "bound": 0.2, "reason": "r"},
+            "Error was expected at most 0.2 in every trial for A; the largest of 6 is 0.1; 6 of 6",
+        ),
+    ],
+)
+def test_each_kind_has_its_sentence(check, said):
+    tables = trials({"a": 0.10, "b": 0.13, "c": 0.12}, n=3, spread=0.0)
+    assert sentence(check, tables).startswith(said)
+
+
+def test_names_of_many_methods_are_counted():
+    tables = trials({"a": 0.1, "b": 0.2, "c": 0.2, "d2": 0.2, "f": 0.2}, n=3)
+    check = {"kind": "lowest", "against": ["b", "c", "d2", "f"], "by": ["d"]}
+    assert "lower for A than for 4 other methods; against " in sentence(check, tables)
+    assert "for B, C and D2; " in sentence({**check, "against": ["b", "c", "d2"]}, tables)
+
+
+@pytest.mark.parametrize("file", sorted(PAPERS.glob("*/claims.yaml")), ids=lambda f: f.parent.name)
+def test_every_metric_that_is_judged_is_said_in_words(file):
+    paper = load_yaml(file.with_name("paper.yaml"))
+    judged = {claim["check"].get("metric") for claim in load_yaml(file)} - {None}
+    assert judged <= paper["quantities"].keys()

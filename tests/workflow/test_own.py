@@ -1,5 +1,6 @@
 """docs/own.md, executed: a method and data of one's own, and what is said of wrong ones."""
 
+import copy
 import re
 import shlex
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 pytestmark = pytest.mark.slow
 
@@ -16,12 +18,24 @@ TEXT = (HERE.parents[1] / "docs/own.md").read_text()
 STEPS = re.findall(r'```(\w+)(?: title="([^"]+)")?\n(.*?)```', TEXT, re.S)
 
 
+def add_target_of_paper_effort(file):
+    """Give a paper a target that quick effort has not."""
+    paper = yaml.safe_load(file.read_text())
+    experiment = copy.deepcopy(paper["experiments"]["ckm_privacy"])
+    del experiment["effort"]["quick"]
+    paper["experiments"]["ckm_several"] = experiment
+    drawn = {"experiments": ["ckm_several"], "draw": "privclust.papers.ckm.figures.beyond"}
+    paper["targets"]["ckm_beyond"] = paper["targets"]["ckm_fig3"] | drawn
+    file.write_text(yaml.safe_dump(paper, sort_keys=False))
+
+
 @pytest.fixture(scope="module")
 def followed(project_in, tmp_path_factory):
     """A copy in which the tutorial was followed, with a small paper and a small audit."""
     project = project_in(tmp_path_factory.mktemp("own"))
     for paper in ("ckm", "audit"):
         project.put_paper(HERE / f"own_{paper}.yaml", paper)
+    add_target_of_paper_effort(project.folder / "config/papers/ckm/paper.yaml")
     both = "papers/ckm\n  - config/papers/audit"
     project.edit("config/config.yaml", "papers/mtsc", both)
     for kind, name, content in STEPS:
@@ -88,6 +102,30 @@ def test_reading_own_data_is_among_the_costs(followed):
     followed.run("--cores", "1", "costs")
     costs = table(followed, "costs.csv")
     assert costs.loc[costs["name"] == "read_own", "jobs"].item() == 1
+
+
+def test_rows_outside_the_box_are_told_in_the_panels(followed):
+    trials = table(followed, "own/visits_kmeans/trials.csv")
+    assert set(trials["rows"]) == {5000}
+    assert set(trials["rows_outside"]) == {0}
+
+
+def test_what_only_paper_effort_has_is_told(followed):
+    said = re.search(r"`(ckm_beyond is made at effort=paper only.*?)` \|", TEXT)[1]
+    file = followed.folder / "config/my_methods.yaml"
+    before = file.read_text()
+    try:
+        followed.edit(
+            "config/my_methods.yaml", "ckm_fig3: {}", "ckm_fig3: {}\n      ckm_beyond: {}"
+        )
+        whole = followed.run("-n", "--cores", "1")
+        asked = followed.run("-n", "--cores", "1", "ckm_beyond", check=False)
+    finally:
+        file.write_text(before)
+    assert f"targets.ckm_beyond: left out of this run: {said}" in whole
+    assert asked.returncode != 0
+    assert said in asked.stdout
+    assert "No rule to produce" not in asked.stdout
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from privclust.pipeline.plan import (
     changed_settings,
     load_plan,
     normalise,
+    only_at_paper_effort,
 )
 from privclust.pipeline.sources import source_files
 
@@ -31,11 +32,23 @@ def or_stop(function, *arguments):
         raise WorkflowError(str(error))
 
 
+def stops_with(message):
+    """Return an input function that stops Snakemake where its rule is asked for."""
+
+    def stop(wildcards):
+        raise WorkflowError(message)
+
+    return stop
+
+
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)
 
 config.update(normalise(config))
 PLAN = or_stop(load_plan, config, "workflow/schemas", os.environ)
+if workflow.is_main_process:
+    for notice in PLAN.notices:
+        logger.warning(notice)
 # What the rules below ask; its methods take the wildcards of a job.
 JOBS = Jobs(PLAN, changed_settings(config, "config/config.yaml"), config)

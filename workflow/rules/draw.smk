@@ -43,3 +43,14 @@ for item, targets in JOBS.named_rules().items():
             JOBS.drawings(targets),
             JOBS.gaps_behind(targets),
         localrule: True
+
+
+# What this effort has not is known by name all the same, to say how it is made.
+for item in PLAN.elsewhere:
+
+    rule:
+        name:
+            item
+        input:
+            stops_with(only_at_paper_effort(item)),
+        localrule: True

@@ -8,6 +8,7 @@ import pandas as pd
 
 from privclust.core.files import write_text
 from privclust.pipeline import artefacts
+from privclust.pipeline.project_files import commit_of
 from privclust.report.page import costs_script, render, svg_size
 
 job.start(snakemake)
@@ -36,4 +37,4 @@ costs = {
     Path(path).parent.name: pd.read_csv(artefacts.read_table(path), sep="\t")
     for path in files.costs
 }
-write_text(snakemake.output.costs, costs_script(spec, costs))
+write_text(snakemake.output.costs, costs_script(spec, costs, commit_of(config=snakemake.config)))

@@ -25,5 +25,5 @@ empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
 tables = [pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed]
 printed = pd.concat(tables or [empty])
 printed["select"] = printed["select"].fillna("")
-verdicts = judge(claims, trials, printed, spec["own_targets"])
+verdicts = judge(claims, trials, printed, spec["own_targets"], spec["quantities"])
 artefacts.write_table(snakemake.output.verdicts, verdicts.to_csv(index=False))

@@ -133,8 +133,8 @@ def _run(args) -> None:
     declared, unknown = declared_columns(args)
     check_readable([args.table, args.budget])
 
-    from privclust.core.packages import require
     from privclust.core.named_columns import Table
+    from privclust.core.packages import require
     from privclust.preprocessing import TableEncoder
     from privclust.privacy import Budget, noise_source
 

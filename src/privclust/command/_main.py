@@ -1,4 +1,4 @@
-"""The command ``privclust``: clusters of tables, sketches, what they tell, audits of mechanisms.
+"""The command ``privclust``: clusters, sketches, what they tell, audits, runs compared.
 
 A command is a module that adds its parser, which names what runs it. Nothing that takes long to
 import is imported before the arguments have been understood.
@@ -17,6 +17,7 @@ from privclust import __version__
 from privclust.command import (
     _audit_command,
     _cluster_command,
+    _compare_command,
     _decode_command,
     _plan_command,
     _sketch_command,
@@ -24,7 +25,10 @@ from privclust.command import (
 from privclust.command._arguments import Parser
 from privclust.command._output import say
 
-_COMMANDS = (_cluster_command, _sketch_command, _decode_command, _plan_command, _audit_command)
+_COMMANDS = (
+    *(_cluster_command, _sketch_command, _decode_command, _plan_command),
+    *(_audit_command, _compare_command),
+)
 _FAILURE, _INTERRUPTED, _TERMINATED = 1, 130, 143
 
 
@@ -43,8 +47,8 @@ def main(argv: list[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if it failed, with one line on the standard error, or if an audit finds a claim
-        violated; 130 or 143 if it was interrupted or terminated.
+        0; 1 if it failed, with one line on the standard error, if an audit finds a claim
+        violated, or if two runs differ; 130 or 143 if it was interrupted or terminated.
 
     Raises
     ------

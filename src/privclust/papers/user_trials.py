@@ -12,12 +12,17 @@ import numpy as np
 from privclust.core.config import ConfigError
 from privclust.papers.rows import TEST_PART, Dataset, Point, random_split
 from privclust.pipeline.runner import TrialData, TrialStreams
+from privclust.pipeline.words import ROWS, ROWS_OUTSIDE
 
 
 def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """All rows; trials differ by noise."""
+    """All rows, those outside the box drawn in to it; trials differ by noise.
+
+    So private methods, which draw rows in, and Lloyd's reference see the same rows.
+    """
     extra = _extra(point, dataset) | {"n_frequencies": None}
-    return TrialData(dataset["X"], None, dataset["source"], extra=extra)
+    X, facts = _drawn_in(dataset)
+    return TrialData(X, None, dataset["source"], facts, extra)
 
 
 def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
@@ -34,11 +39,20 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
         raise ConfigError(
             f"{dataset['source']}: got {n_samples} rows; a mixture may have {TEST_PART} or more"
         )
-    X = np.clip(dataset["X"], low, high) - 0.5 * (low + high)
+    X, facts = _drawn_in(dataset)
+    X = X - 0.5 * (low + high)
     X /= np.linalg.norm(0.5 * (high - low))
     X, test = random_split(X, streams)
     extra |= {"test": test, "n_starts": point["n_starts"]}
-    return TrialData(X, None, dataset["source"], extra=extra)
+    return TrialData(X, None, dataset["source"], facts, extra)
+
+
+def _drawn_in(dataset: Dataset) -> tuple[np.ndarray, dict[str, str | int]]:
+    """Return the rows drawn in to their box, and how many of how many that were to."""
+    X, low, high = (dataset[name] for name in ("X", "low", "high"))
+    n_outside = int(((low > X) | (high < X)).any(axis=1).sum())
+    facts = {ROWS_OUTSIDE: n_outside, ROWS: len(X)}
+    return (np.clip(X, low, high) if n_outside else X), facts
 
 
 def _extra(point: Point, dataset: Dataset) -> dict[str, Any]:

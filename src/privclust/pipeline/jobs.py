@@ -7,17 +7,19 @@ source files that do; a job is done again when one of them changes.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from privclust.core.canonical import canonical_json
+from privclust.core.config import load_yaml
 from privclust.datasets.registry import Dataset
 from privclust.pipeline import layout
 from privclust.pipeline.experiment import MEMORY_MB, Experiment
 from privclust.pipeline.plan import CLAIMS, PRINTED, Plan
-from privclust.pipeline.project_files import project_digest
+from privclust.pipeline.project_files import CITATION, project_digest
 from privclust.pipeline.sources import source_files, sources_of_function
 
 Wildcards = Any
@@ -322,6 +324,7 @@ class Jobs:
             "papers": list(self.plan.beside(CLAIMS)),
             "own_claims": self.plan.own_claims,
             "own_targets": [name for name, target in self.plan.targets.items() if target.ours],
+            "quantities": self.plan.quantities,
         }
         return canonical_json(spec)
 
@@ -335,7 +338,11 @@ class Jobs:
         plan = self.plan
         spec = {
             "effort": plan.effort,
-            "papers": [{"name": name, **about} for name, about in plan.papers.items()],
+            "papers": [
+                {"name": name, **about, "results": _page_of_results(name)}
+                for name, about in plan.papers.items()
+            ],
+            "citation": _citation(),
             "targets": [asdict(target) for target in plan.targets.values()],
             "experiments": {name: _settings_of(e) for name, e in plan.experiments.items()},
             "datasets": {name: _words_on(dataset) for name, dataset in plan.datasets.items()},
@@ -389,6 +396,19 @@ class Jobs:
             [self._file(pattern, name) for pattern in (layout.METRICS, layout.COSTS)],
             [self._file(pattern, name) for pattern in (layout.TRIALS, layout.SUMMARY)],
         ]
+
+
+def _citation() -> Any:
+    """Return the content of CITATION.cff as JSON values; None where the project has none."""
+    if not os.path.exists(CITATION):
+        return None
+    return json.loads(json.dumps(load_yaml(CITATION), default=str))  # YAML has dates
+
+
+def _page_of_results(paper: str) -> str:
+    """Return the page that says what came out of a paper, or of the audit; empty without one."""
+    pages = f"docs/results/{paper}.md", f"docs/{paper}.md"
+    return next((page for page in pages if os.path.exists(page)), "")
 
 
 def _settings_of(experiment: Experiment) -> dict[str, Any]:

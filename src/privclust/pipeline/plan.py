@@ -69,6 +69,9 @@ class Plan:
     targets: dict[str, Target]
     own_data: dict[str, OwnData] = field(default_factory=dict)  # of the user
     own_claims: list[dict[str, Any]] = field(default_factory=list)  # on methods of the user
+    quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
+    elsewhere: tuple[str, ...] = ()  # targets that only the other effort has
+    notices: tuple[str, ...] = ()  # what the user's files ask for and this effort has not
 
     def beside(self, name: str) -> dict[str, str]:
         """Return the files of a name in the papers' folders, by paper; a paper may have none."""
@@ -132,15 +135,17 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         documents.append((template, own_paper))
     own_claims = join_own_methods([d for _, d in documents], config["my_methods"], folder)
     papers, experiments, targets = {}, {}, {}
+    elsewhere: dict[str, Target] = {}
     for path, document in documents:
         paper = document["paper"]
         _check_dotted_paths(document, path)
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
         of_paper = experiments_of(document, config["effort"], config["seed"], path)
         _add(experiments, of_paper, f"{path}: experiments")
-        drawn = _targets_of(document, path).items()
-        drawable = {name: target for name, target in drawn if {*target.experiments} <= {*of_paper}}
+        drawn = _targets_of(document, path)
+        drawable = {name: t for name, t in drawn.items() if {*t.experiments} <= {*of_paper}}
         _add(targets, drawable, f"{path}: targets")
+        elsewhere |= {name: target for name, target in drawn.items() if name not in drawable}
     features = load_feature_sets(
         config["features"], folder / "features.schema.yaml", datasets, config["datasets"]
     )
@@ -157,9 +162,40 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         own_data=own_data,
         own_claims=own_claims,
         papers=papers,
+        quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
         experiments=experiments,
         targets=targets,
+        elsewhere=tuple(sorted(elsewhere)),
+        notices=_notices(elsewhere, own_paper, config),
     )
+
+
+def only_at_paper_effort(target: str) -> str:
+    """Say of a target that quick effort has not how it is made."""
+    return (
+        f"{target} is made at effort=paper only, as it takes long; to make it: snakemake --cores 2 "
+        f"{target} --config effort=paper"
+    )
+
+
+def _notices(
+    elsewhere: Mapping[str, Target], own_paper: Mapping[str, Any] | None, config: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Say which entries of the user's own this run leaves out, since its effort has no such panel.
+
+    The entries are right, and serve another effort.
+    """
+    of_methods = [
+        f"{config['my_methods']}: methods.{method}.targets.{name}: left out of this run: "
+        f"{only_at_paper_effort(name)}"
+        for name, target in sorted(elsewhere.items())
+        for method in target.own
+    ]
+    of_data = [
+        f"{config['my_data']}: a panel is left out of this run: {only_at_paper_effort(name)}"
+        for name in sorted(elsewhere.keys() & (own_paper or {}).get("targets", {}).keys())
+    ]
+    return (*of_methods, *of_data)
 
 
 def _data_used(

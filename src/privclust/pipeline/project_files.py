@@ -1,9 +1,10 @@
-"""The files that make up the workflow, and a checksum of them all."""
+"""The files that make up the workflow, a checksum of them all, and the commit they are of."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ from privclust.core.config import ConfigError, load_yaml
 
 WORKFLOW = "workflow/Snakefile"
 CONFIG = "config/config.yaml"
+CITATION = "CITATION.cff"
 _PINS = ("environment.yml", "pyproject.toml", "requirements.lock")
 _TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *_PINS)
 # What the project itself may hold: whatever else lies there is somebody's own.
 _SOURCES = (
+    CITATION,
     "config/README.md",
+    "docs/*.md",
+    "docs/results/*.md",
     "src/privclust/**/*.py",
     "src/privclust/**/*.pyi",
     "src/privclust/py.typed",
@@ -90,3 +95,27 @@ def project_digest(
         if path.is_file():
             sha.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return sha.hexdigest()
+
+
+def commit_of(folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None) -> str:
+    """Return the git commit that all `project_files` are of.
+
+    Where some differ from it, the text says so after the commit. It is empty where the project's
+    folder is no git checkout, or there is no git.
+    """
+    try:
+        top = _git(folder, "rev-parse", "--show-toplevel").strip()
+        if Path(top).resolve() != Path(folder).resolve():
+            return ""
+        commit = _git(folder, "rev-parse", "HEAD").strip()
+        files = project_files(folder, config)
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", *files)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"{commit}, with files changed since" if changed.strip() else commit
+
+
+def _git(folder: str | os.PathLike[str], *arguments: str) -> str:
+    """Ask git of a folder."""
+    command = ["git", "-C", os.fspath(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

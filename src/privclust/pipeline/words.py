@@ -5,6 +5,9 @@ from __future__ import annotations
 OWN_CLAIM = "(own claim)"
 """Ends the labels of a user's own methods: captions speak of the privacy of the others."""
 
+ROWS, ROWS_OUTSIDE = "rows", "rows_outside"
+"""Facts of trials on a user's own data: how many rows there are, and how many outside the box."""
+
 CLAIMANTS = ("ours", "paper", "code", "copy")
 """Who claims what the audit attacks; the metric ``claimant`` is the place here."""
 

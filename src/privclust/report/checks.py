@@ -1,45 +1,82 @@
 """The kinds of check: comparisons of means, each of which holds, fails or stays open.
 
+Each returns what became of the comparisons and a sentence on the one that is least favourable.
+
 A bound that lies within the 95 % interval of a mean leaves it open: no tolerance is picked.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privclust.report.comparison import SCENE, half_width, mean_and_half
+from privclust.report.sentences import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Estimate,
+    Wording,
+    higher_or_lower,
+    short,
+    with_interval,
+)
 
-HOLDS, FAILS, OPEN = "holds", "fails", "open"  # of one comparison
+Judged = tuple[list[str], str]
 
 
-def _lowest(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare a method with others, trial by trial, at each point: is its mean the lowest?"""
-    text = "smallest gain {mean} (over {where})"
-    return _all_on_one_side(_paired(check, table), text, 0.0, is_below=False)
-
-
-def _below(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
-    """Compare a method's mean at each point with a bound."""
-    means = (
-        (point, *_interval(_by_trial(part, "method", check["metric"]), check["method"]))
-        for point, part in _points(check, table)
+    results, least = _all_on_one_side(_paired(check, table), 0.0, is_below=False)
+    if not least:
+        return [], ""
+    other = replace(least, mean=-least.mean)
+    return results, (
+        f"{wording.quantity} was expected lower for {wording.label} than for {wording.others}; "
+        f"against {wording.label_of(least.other)}{wording.place(least)} it is "
+        f"{higher_or_lower(other)}{_of_several(results, 'the least favourable')}"
     )
-    return _all_on_one_side(means, "largest mean {mean} at {where}", check["bound"], is_below=True)
 
 
-def _within(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+def _below(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
+    """Compare a method's mean at each point with a bound."""
+    means = [
+        _estimate(_by_trial(part, "method", check["metric"]), check["method"], at=point)
+        for point, part in _points(check, table)
+    ]
+    results, highest = _all_on_one_side(means, check["bound"], is_below=True)
+    if not highest:
+        return [], ""
+    values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
+    range_of = (0.0, 1.0) if values.isin((0.0, 1.0)).all() else (-np.inf, np.inf)  # of a share
+    return results, (
+        f"{wording.quantity} was expected below {short(check['bound'])} for {wording.label}; it is "
+        f"{with_interval(highest, range_of=range_of)}{wording.place(highest)}"
+        f"{_of_several(results, 'the highest')}"
+    )
+
+
+def _within(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare how far a method's mean lies above another's, trial by trial, with a bound."""
-    gaps = ((where, -gain, half) for where, gain, half in _paired(check, table))
-    return _all_on_one_side(gaps, "largest gap {mean} (to {where})", check["bound"], is_below=True)
+    gaps = [replace(gain, mean=-gain.mean) for gain in _paired(check, table)]
+    results, largest = _all_on_one_side(gaps, check["bound"], is_below=True)
+    if not largest:
+        return [], ""
+    return results, (
+        f"{wording.quantity} was expected less than {short(check['bound'])} higher for "
+        f"{wording.label} than for {wording.others}; against {wording.label_of(largest.other)}"
+        f"{wording.place(largest)} it is {higher_or_lower(largest)}"
+        f"{_of_several(results, 'the least favourable')}"
+    )
 
 
-def _alike(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare by what factor a method's standard deviation is off another's, with a bound."""
     ratios = []
     for point, part in _points(check, table):
@@ -47,40 +84,66 @@ def _alike(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], st
         for other in set(check["against"]) & set(wide):
             both = wide[[other, check["method"]]].dropna()
             if len(both) > 2:
-                where = f"{other} at {point}" if point else other
                 log_ratio, half = _log_ratio_of_spreads(both.to_numpy())
-                ratios.append((where, abs(log_ratio), half))
-    text = "largest logarithm of a factor {mean} (to {where})"
-    return _all_on_one_side(ratios, text, np.log(check["bound"]), is_below=True)
+                ratios.append(Estimate(abs(log_ratio), half, len(both), point, other))
+    results, largest = _all_on_one_side(ratios, np.log(check["bound"]), is_below=True)
+    if not largest:
+        return [], ""
+    low, high = np.exp([largest.mean - largest.half, largest.mean + largest.half])
+    return results, (
+        f"the standard deviation of {wording.quantity} was expected within a factor of "
+        f"{short(check['bound'])} for {wording.label} and {wording.others}; against "
+        f"{wording.label_of(largest.other)}{wording.place(largest)} the factor is "
+        f"{short(np.exp(largest.mean))} (95 % interval {short(low)} to {short(high)}, "
+        f"{largest.n} trials){_of_several(results, 'the largest')}"
+    )
 
 
-def _at_most(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare the largest value over all trials with a bound."""
     values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
     results = [HOLDS if value <= check["bound"] else FAILS for value in values]
-    return results, f"largest of {len(values)} trials {values.max():.3g}"
+    if not results:
+        return [], ""
+    return results, (
+        f"{wording.quantity} was expected at most {short(check['bound'])} in every trial for "
+        f"{wording.label}; the largest of {len(values)} is {short(values.max())}"
+    )
 
 
-def _lower(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+def _lower(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare a method's value with the others' on the one data set that a figure shows."""
     values = table.set_index("method")[check["metric"]]
     value = values[check["method"]]
     results = [HOLDS if value < values[other] else FAILS for other in check["against"]]
-    others = ", ".join(f"{other} {values[other]:.4g}" for other in check["against"])
-    return results, f"{value:.4g} against {others}"
+    others = ", ".join(f"{wording.label_of(o)} {values[o]:.4g}" for o in check["against"])
+    return results, (
+        f"{wording.quantity} was expected lowest for {wording.label}; it is {value:.4g}, "
+        f"and that of others: {others}"
+    )
 
 
-def _falls(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare a method at each point of an axis with itself at the next, trial by trial."""
     wide = _along(check, table)
-    falls = (
-        (f"from {check['along']}={low:g} to {high:g}", *_interval(wide, low, high))
+    falls = [
+        _estimate(wide, low, high, at={"from": low, "to": high})
         for low, high in itertools.pairwise(wide.columns)
+    ]
+    results, least = _all_on_one_side(falls, 0.0, is_below=False)
+    if not least:
+        return [], ""
+    axis = wording.words(check["along"])
+    start, end = (short(least.at[name]) for name in ("from", "to"))
+    at_end = replace(least, mean=-least.mean)
+    return results, (
+        f"{wording.quantity} was expected to fall as {axis} grows for {wording.label}"
+        f"{_fixed(check, wording)}; from {axis} = {start} to {end} it gets "
+        f"{higher_or_lower(at_end)}{_of_several(results, 'the least favourable step')}"
     )
-    return _all_on_one_side(falls, "smallest fall {mean} ({where})", 0.0, is_below=False)
 
 
-def _stable(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], str]:
+def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare with a bound how far apart a method's means lie along an axis.
 
     The two points are picked as those farthest apart, so that noise widens what is judged: it
@@ -91,13 +154,18 @@ def _stable(check: Mapping[str, Any], table: pd.DataFrame) -> tuple[list[str], s
         return [], ""
     means = wide.mean()
     low, high = means.idxmin(), means.idxmax()
-    where = f"{check['along']}={high:g} over {low:g}"
-    spreads = [(where, *_interval(wide, high, low))]
+    spread = _estimate(wide, high, low)
     is_below = check["kind"] == "stable"
-    return _all_on_one_side(spreads, "spread {mean} ({where})", check["bound"], is_below)
+    results, _ = _all_on_one_side([spread], check["bound"], is_below)
+    axis = wording.words(check["along"])
+    return results, (
+        f"{wording.quantity} was expected to change by {'less' if is_below else 'more'} than "
+        f"{short(check['bound'])} along {axis} for {wording.label}{_fixed(check, wording)}; at "
+        f"{axis} = {short(high)} it is {higher_or_lower(spread)} than at {short(low)}"
+    )
 
 
-KINDS: dict[str, Callable[..., tuple[list[str], str]]] = {
+KINDS: dict[str, Callable[..., Judged]] = {
     "lowest": _lowest,
     "lower": _lower,
     "below": _below,
@@ -108,16 +176,17 @@ KINDS: dict[str, Callable[..., tuple[list[str], str]]] = {
     "stable": _stable,
     "varies": _stable,
 }
+WITHOUT_INTERVAL = ("at_most", "lower")
 TOLERANCES = {
-    "lowest": "paired difference against its interval",
+    "lowest": "the 95 % interval of paired differences",
     "lower": "one data set, no trials: the plain order",
-    "below": "mean with its interval against {bound}",
-    "within": "paired difference with its interval against {bound}: {reason}",
-    "alike": "ratio of standard deviations with its interval against {bound}: {reason}",
-    "at_most": "{bound}: {reason}",
-    "falls": "paired difference of neighbouring points against its interval",
-    "stable": "spread with its interval against {bound}: {reason}",
-    "varies": "spread with its interval against {bound}: {reason}",
+    "below": "the 95 % interval of the mean",
+    "within": "the 95 % interval of paired differences, against {bound:g}: {reason}",
+    "alike": "the 95 % interval of ratios of standard deviations, against {bound:g}: {reason}",
+    "at_most": "{bound:g}: {reason}",
+    "falls": "the 95 % interval of paired differences of neighbouring points",
+    "stable": "the 95 % interval of the change, against {bound:g}: {reason}",
+    "varies": "the 95 % interval of the change, against {bound:g}: {reason}",
 }
 
 
@@ -131,29 +200,38 @@ def at_chance(check: Mapping[str, Any], table: pd.DataFrame) -> bool:
         wide = _by_trial(part, "method", chance["metric"])
         for method in methods:
             if method in wide:
-                mean, half = _interval(wide, method)
-                if mean - half > chance["value"]:
+                estimate = _estimate(wide, method)
+                if estimate.mean - estimate.half > chance["value"]:
                     return False
     return True
 
 
-def _side(mean: float, half: float, bound: float, is_below: bool) -> str:
+def _side(estimate: Estimate, bound: float, is_below: bool) -> str:
     """Say whether a mean lies below a bound (or above it) by more than half its interval."""
-    below, above = mean + half < bound, mean - half > bound
+    below = estimate.mean + estimate.half < bound
+    above = estimate.mean - estimate.half > bound
     holds, fails = (below, above) if is_below else (above, below)
     return HOLDS if holds else FAILS if fails else OPEN
 
 
 def _all_on_one_side(
-    means: Iterable[tuple[str, float, float]], text: str, bound: float, is_below: bool
-) -> tuple[list[str], str]:
-    """Compare means (where, mean, half of its interval) with a bound; tell of the closest one."""
-    means = list(means)
+    means: Sequence[Estimate], bound: float, is_below: bool
+) -> tuple[list[str], Estimate | None]:
+    """Compare means with a bound; return the one that is closest to it, or farthest beyond, too."""
     if not means:
-        return [], ""
-    results = [_side(mean, half, bound, is_below) for _, mean, half in means]
-    where, mean, half = (max if is_below else min)(means, key=itemgetter(1))
-    return results, text.format(where=where, mean=f"{mean:.4f} +- {half:.4f}")
+        return [], None
+    results = [_side(estimate, bound, is_below) for estimate in means]
+    return results, (max if is_below else min)(means, key=attrgetter("mean"))
+
+
+def _of_several(results: Sequence[str], which: str) -> str:
+    """Say that a sentence tells of one comparison among several."""
+    return f", {which} of {len(results)}" if len(results) > 1 else ""
+
+
+def _fixed(check: Mapping[str, Any], wording: Wording) -> str:
+    """Write the values of other axes that a check keeps fixed."""
+    return f" at {wording.at(check['at'])}" if "at" in check else ""
 
 
 def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
@@ -171,19 +249,18 @@ def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     return _by_trial(table, check["along"], check["metric"])
 
 
-def _paired(check: Mapping[str, Any], table: pd.DataFrame):
-    """Yield, for each other method and point, the mean of what it has more and half its interval.
+def _paired(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
+    """Return, for each other method and point, the mean of what it has more.
 
     Where one of the two has no value (it cannot be run there), nothing is compared.
     """
+    gains = []
     for point, part in _points(check, table):
         wide = _by_trial(part, "method", check["metric"])
         for other in check["against"]:
             if other in wide and wide[[other, check["method"]]].notna().all(axis=1).any():
-                yield (
-                    f"{other} at {point}" if point else other,
-                    *_interval(wide, other, check["method"]),
-                )
+                gains.append(_estimate(wide, other, check["method"], at=point, method=other))
+    return gains
 
 
 def _by_trial(table: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
@@ -192,11 +269,17 @@ def _by_trial(table: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
     return table.pivot_table(index=index, columns=column, values=metric)
 
 
-def _interval(wide: pd.DataFrame, one: Any, other: Any = None) -> tuple[float, float]:
-    """Return the mean of a column, or of what it has more than another, and half its interval."""
+def _estimate(
+    wide: pd.DataFrame,
+    one: Any,
+    other: Any = None,
+    at: Mapping[str, Any] | None = None,
+    method: str = "",
+) -> Estimate:
+    """Return the mean of a column, or of what it has more than another, with its interval."""
     values = (wide[one] if other is None else wide[one] - wide[other]).dropna()
     scenes = values.index.get_level_values(SCENE) if SCENE in values.index.names else None
-    return mean_and_half(values.to_numpy(), scenes)
+    return Estimate(*mean_and_half(values.to_numpy(), scenes), len(values), at or {}, method)
 
 
 def _log_ratio_of_spreads(pairs: np.ndarray) -> tuple[float, float]:
@@ -223,4 +306,4 @@ def _points(check: Mapping[str, Any], table: pd.DataFrame):
     table = table[table["method"].isin(methods)].dropna(subset=[check["metric"]])
     for values, part in table.groupby(axes, sort=True) if axes else [((), table)]:
         if check["method"] in set(part["method"]):
-            yield ", ".join(f"{a}={v}" for a, v in zip(axes, values, strict=True)), part
+            yield dict(zip(axes, values, strict=True)), part

@@ -14,8 +14,9 @@ import pandas as pd
 from scipy.stats import binom
 
 from privclust.pipeline.words import is_substitute
-from privclust.report.checks import FAILS, HOLDS, KINDS, TOLERANCES, at_chance
+from privclust.report.checks import KINDS, TOLERANCES, WITHOUT_INTERVAL, at_chance
 from privclust.report.comparison import FEWEST, compare, compare_margins, select
+from privclust.report.sentences import FAILS, HOLDS, Wording, capitalised, outcome
 
 REPRODUCED = "reproduced"
 PARTLY = "partly"
@@ -72,13 +73,15 @@ def judge(
     trials: Mapping[str, pd.DataFrame],
     printed: pd.DataFrame,
     own_targets: Iterable[str] = (),
+    quantities: Mapping[str, Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
     """Return a verdict for each claim; a claim on printed numbers gives one for each number.
 
     `claims` are the entries of the papers' claims.yaml, each with its ``paper``, `trials` those of
     each experiment that was run, `printed` the numbers the papers print; see
     `privclust.report.comparison.PRINTED_COLUMNS`. What a claim does not say to be ``of`` the
-    paper, the code or ours is of the paper, but for `own_targets`. The result has `COLUMNS`.
+    paper, the code or ours is of the paper, but for `own_targets`. `quantities` has for each paper
+    what its metrics and axes are in words. The result has `COLUMNS`.
     """
     own_targets = frozenset(own_targets)
     rows: list[dict[str, str]] = []
@@ -99,7 +102,9 @@ def judge(
             conditions = check.get("select", [])
             for condition in [conditions] if isinstance(conditions, str) else conditions:
                 table = select(table, condition)
-        rows.append(head | _judge_comparisons(check, table))
+        rows.append(
+            head | _judge_comparisons(check, table, (quantities or {}).get(claim["paper"], {}))
+        )
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -120,10 +125,14 @@ def _judge_printed(
             "tolerance": "",
         }
         if entry["n"]:
-            row["decided_by"] = f"ours {entry['ours']:.3g} on {entry['n']} of {entry['trials']}"
+            interval = f"95 % interval {entry['low']:.3g} to {entry['high']:.3g}"
+            row["decided_by"] = (
+                f"ours is {entry['ours']:.3g} ({interval}) from {entry['n']} of the paper's "
+                f"{entry['trials']} trials"
+            )
             row["tolerance"] = (
-                f"{entry['low']:.3g} to {entry['high']:.3g} (95 % of ours); so do "
-                f"{entry['others']:.0f} of {entry['n_others']:.0f} numbers of other methods"
+                f"the 95 % interval of ours, in which {entry['others']:.0f} of "
+                f"{entry['n_others']:.0f} numbers printed for other methods lie too"
             )
         row["verdict"] = _verdict_on_number(entry)
         rows.append(row)
@@ -157,8 +166,12 @@ def _judge_margins(
         }
         if margin["n"] > 1:
             row["claim"] += f": {margin['printed_margin']:.2f}"
-            row["decided_by"] = f"ours {margin['margin']:.3g} on the same {margin['n']:.0f}"
-            row["tolerance"] = f"{margin['low']:.3g} to {margin['high']:.3g} (95 % of ours, paired)"
+            interval = f"95 % interval {margin['low']:.3g} to {margin['high']:.3g}"
+            row["decided_by"] = (
+                f"ours is {margin['margin']:.3g} ({interval}) from the same "
+                f"{margin['n']:.0f} trials"
+            )
+            row["tolerance"] = "the 95 % interval of paired differences of ours"
         rows.append(row)
     return rows
 
@@ -192,12 +205,16 @@ def _verdict_on_number(entry: Mapping[str, Any]) -> str:
     return REPRODUCED if is_whole and says_more else PARTLY
 
 
-def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> dict[str, str]:
+def _judge_comparisons(
+    check: Mapping[str, Any], table: pd.DataFrame | None, quantities: Mapping[str, str]
+) -> dict[str, str]:
     """Judge a claim that is a set of comparisons, each of which holds, fails or stays open."""
     methods = {check["method"], *check.get("against", [])}
     if table is None or not methods <= set(table["method"]):
         return {"verdict": NOT_RUN, "decided_by": "", "tolerance": "", "data": ""}
-    results, decided_by = KINDS[check["kind"]](check, table)
+    wording = Wording(check, table, quantities)
+    has_interval = check["kind"] not in WITHOUT_INTERVAL
+    results, sentence = KINDS[check["kind"]](check, table, wording)
     held, failed = results.count(HOLDS), results.count(FAILS)
     if not results:
         return {"verdict": NOT_RUN, "decided_by": "no value", "tolerance": "", "data": ""}
@@ -207,14 +224,16 @@ def _judge_comparisons(check: Mapping[str, Any], table: pd.DataFrame | None) -> 
     sources = sorted(set(table["source"]))
     if any(map(is_substitute, sources)):
         verdict = NOT_COMPARABLE
-    counts = f"{held} of {len(results)} comparisons hold, {failed} are contradicted; "
     tolerance = TOLERANCES[check["kind"]].format(**check)
     if len(results) > 1 and "interval" in tolerance:
         by_chance = f"{_BY_CHANCE * len(results):.2g} of {len(results)}"
-        tolerance += f"; were all ties, {by_chance} would seem to hold, and as many contradicted"
+        tolerance += (
+            f"; were there no difference at all, chance alone would have {by_chance} hold and as "
+            "many contradicted"
+        )
     return {
         "verdict": verdict,
-        "decided_by": counts + decided_by,
+        "decided_by": f"{capitalised(sentence)}; {outcome(results, has_interval)}",
         "tolerance": tolerance,
         "data": "; ".join(sources),
     }

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib import colors
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from privclust.core.config import load_yaml
 from privclust.papers.ckm import figures as ckm
@@ -615,3 +616,18 @@ def test_statements_have_a_row_each():
     cells = drawing.figure.axes[0].tables[0].get_celld()
     heads = [cells[0, column].get_text().get_text() for column in range(6)]
     assert heads == ["statement", "n", "mean", "median", "min", "max"]
+
+
+def test_rows_outside_the_box_are_told():
+    results = edited(SPARSE["beyond"], lambda trials: trials.assign(rows_outside=7, rows=1000))
+    said = drawn("beyond", results).figure.get_suptitle().replace("\n", " ")
+    assert "7 of 1,000 rows lie outside the declared box, and are drawn in to it." in said
+    assert "outside" not in drawn("beyond", SPARSE["beyond"]).figure.get_suptitle()
+
+
+def test_an_axis_between_two_ticks_has_ticks_of_its_own():
+    table = pd.DataFrame({"n": [3, 3], "median": [49.7, 49.8]})
+    axis = Figure().subplots()
+    ckm_panels.excess_scale(axis, table)
+    axis.figure.draw_without_rendering()
+    assert [text.get_text() for text in axis.get_yticklabels()] == ["50.7", "50.8"]

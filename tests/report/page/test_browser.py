@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 
 from privclust.report.page import costs_script, render
@@ -63,8 +64,13 @@ def browser():
 @pytest.fixture(scope="module")
 def site(run, costs, svg, tmp_path_factory):
     """The folder of a run with its page."""
-    folder = tmp_path_factory.mktemp("site with a space")
-    made = {"index.html": render(**run), "costs.js": costs_script(run["spec"], costs)}
+    project = tmp_path_factory.mktemp("site with a space")
+    folder = project / "results/paper"
+    for paper in ("mtsc", "dpem"):
+        (project / "docs/results").mkdir(parents=True, exist_ok=True)
+        (project / f"docs/results/{paper}.md").write_text("what came out")
+    made = {"index.html": render(**run)}
+    made["costs.js"] = costs_script(run["spec"], costs, "abc123")
     made["verdicts.csv"] = run["verdicts"].to_csv()
     for name, table in run["tables"].items():
         made |= {f"targets/{name}/{name}.{suffix}": svg for suffix in ("svg", "png")}
@@ -147,6 +153,96 @@ def test_filters_leave_what_fits_and_say_how_much(page):
     find(page, "select[name=verdict]").send_keys("not comparable")
     assert shown(page, "targets") == ["mtsc_tab1"]
     assert len(shown(page, "claims")) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "targets"),
+    [
+        ("subspaces figure 1", ["mtsc_fig1"]),
+        ("Subspaces Table 1", ["mtsc_tab1"]),
+        ("mixtures figure 1", ["dpem_statements"]),
+        ("figure 11", []),
+        ("lrr", ["mtsc_fig1", "mtsc_tab1"]),
+        ("Laplace", ["audit_epsilon"]),
+        ("hopkins155", ["mtsc_tab1"]),
+    ],
+)
+def test_targets_are_found_by_paper_figure_method_and_data(page, words, targets):
+    find(page, "input[name=words]").send_keys(words)
+    assert shown(page, "targets") == targets
+
+
+def test_figure_1_is_one_word(page):
+    matches = "return wordsOf(arguments[0]).map((word) => word.test(arguments[1]))"
+    assert page.execute_script(matches, "figure 3", "figure 31, 3 trials") == [False]
+    assert page.execute_script(matches, "figure 3", "figure 3, section 6") == [True]
+    assert page.execute_script(matches, "0.1 3", "at 0.15 and 13") == [False, False]
+    assert page.execute_script(matches, "(a+", "f(a+b)") == [True]
+
+
+@pytest.mark.parametrize(
+    ("words", "places"),
+    [
+        ("cost", ["#costs"]),
+        ("minutes", ["#costs"]),
+        ("bibtex", ["#cite"]),
+        ("too few", ["#meanings"]),
+        ("mixtures", ["#dpem"]),
+        ("nothing of it", []),
+        ("", []),
+    ],
+)
+def test_other_parts_of_the_page_are_found(page, words, places):
+    find(page, "input[name=words]").send_keys(words or "x", *([] if words else [Keys.BACKSPACE]))
+    links = page.find_elements("css selector", ".elsewhere a")
+    found = [link.get_attribute("href").split("#")[1] for link in links if link.is_displayed()]
+    assert [f"#{name}" for name in found] == places
+
+
+def test_the_commit_is_shown(page):
+    assert find(page, "[data-commit]").text == "abc123"
+
+
+def test_tables_can_be_copied_as_latex(page, nasty):
+    script = "return latexOf(document.querySelector(arguments[0]))"
+    lines = page.execute_script(script, "#cases").splitlines()
+    assert lines[0].startswith("% The audit")
+    assert lines[2:5] == [
+        r"\begin{tabular}{lllrrrl}",
+        r"\toprule",
+        r"mechanism & of & claimed by & claimed epsilon & at delta & epsilon is at least & verdict"
+        r" \\",
+    ]
+    assert lines[5] == r"\midrule"
+    escaped = r"""</script><img src=x onerror="window.hacked = 1">'"\&\{\{ 7 * 7 \}\}"""
+    assert lines[
+        6
+    ] == rf"Laplace {escaped} & controls & ours & 1 & 0 & 0.9957 & ● holds \\".replace("● ", "")
+    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    # what is shown: without rows that a filter hides, in the order that a reader gave
+    find(page, "[data-filters=cases] input[name=words]").send_keys("controls")
+    find(page, "#cases th:nth-child(4) button").click()
+    find(page, "#cases th:nth-child(4) button").click()
+    rows = page.execute_script(script, "#cases").splitlines()[6:-2]
+    assert [row.split(" & ")[0][:6] for row in rows] == ["normal", "Laplac"]
+    cell = (
+        "const c = document.createElement('td'); c.textContent = arguments[0]; return latexCell(c)"
+    )
+    assert page.execute_script(cell, "-0.5") == "$-0.5$"
+    assert page.execute_script(cell, r"a_b 5 % ~ ^ \x") == (
+        r"a\_b 5 \% \textasciitilde{} \textasciicircum{} \textbackslash{}x"
+    )
+
+
+def test_latex_that_cannot_be_copied_is_shown_and_selected(page):
+    refuse = "navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))"
+    page.execute_script(refuse)
+    tools = find(page, "#cases").find_element("xpath", "../following-sibling::p")
+    tools.find_element("css selector", "button").click()
+    said = tools.find_element("css selector", "[role=status]")
+    support.WebDriverWait(page, 5).until(lambda _: said.text)
+    assert said.text == "Selected: press Ctrl+C"
+    assert "\\begin{tabular}" in page.execute_script("return getSelection().toString()")
 
 
 def test_cases_of_the_audit_have_filters_of_their_own(page):
@@ -261,6 +357,62 @@ def test_no_table_of_the_scorecard_is_cut_off_on_a_small_laptop(page):
         .map((part) => [part.scrollWidth, part.clientWidth])"""
     sizes = page.execute_script(script)
     assert len(sizes) == 3
+    assert [whole for whole, _ in sizes] == [shown for _, shown in sizes]
+
+
+OVERFLOWS = """
+    return [...document.querySelectorAll('.scroll')].filter((part) => part.checkVisibility()).map(
+        (part) => [part.scrollWidth > part.clientWidth + 1,
+                   part.previousElementSibling.matches('.hint')
+                   && part.previousElementSibling.checkVisibility(),
+                   part.classList.contains('more')])
+"""
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_tables_that_are_wider_than_the_page_say_so(page, width):
+    emulate(page, width, "light")
+    page.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+
+    def is_settled(_):
+        return all(a == b == c for a, b, c in page.execute_script(OVERFLOWS))
+
+    support.WebDriverWait(page, 5).until(is_settled)
+    wide = [overflows for overflows, *_ in page.execute_script(OVERFLOWS)]
+    assert any(wide) == (width == 400)
+    if width == 400:  # at its right end there is nothing more to the right
+        script = "const t = document.querySelector('#targets').parentElement; t.scrollLeft = 9e9"
+        page.execute_script(script)
+        more = "return document.querySelector('#targets').parentElement.matches('.more')"
+        support.WebDriverWait(page, 5).until(lambda _: not page.execute_script(more))
+
+
+def test_claims_are_seen_without_scrolling_in_a_box(page):
+    sizes = page.execute_script("""return [...document.querySelectorAll('.target .claims')]
+        .map((list) => [list.scrollHeight, list.clientHeight])""")
+    assert sizes
+    assert all(whole == shown for whole, shown in sizes)
+
+
+def test_no_column_is_lost_where_every_verdict_occurs(browser, run, tmp_path):
+    """As at paper effort, with a paper's long title and hundreds of claims."""
+    first = run["verdicts"].iloc[0].to_dict()
+    claims = [
+        first | {"id": f"{verdict} {i}", "verdict": verdict, "of": of}
+        for verdict in VERDICTS
+        for of in ("paper", "ours", "code")
+        for i in range(120)
+    ]
+    papers = [dict(paper) for paper in run["spec"]["papers"]]
+    papers[0]["title"] = "Supervised Manifold Learning of Deep Features With Privacy"
+    spec = run["spec"] | {"papers": papers}
+    page = render(**run | {"spec": spec, "verdicts": pd.DataFrame(claims)})
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    emulate(browser, 1280, "light")
+    browser.get((tmp_path / "index.html").as_uri())
+    script = """return [...document.querySelectorAll('[aria-labelledby=scorecard] .scroll')]
+        .map((part) => [part.scrollWidth, part.clientWidth])"""
+    sizes = browser.execute_script(script)
     assert [whole for whole, _ in sizes] == [shown for _, shown in sizes]
 
 

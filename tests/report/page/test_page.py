@@ -17,7 +17,7 @@ from privclust.report.page import costs_script, render, svg_size
 class Tags(HTMLParser):
     """Collects tags with their attributes, and texts, and checks that tags close."""
 
-    VOID = ("meta", "img", "br", "link", "input")
+    VOID = ("meta", "img", "br", "link", "input", "wbr")
 
     def __init__(self, text):
         super().__init__()
@@ -180,6 +180,64 @@ def test_long_tables_are_cut_and_numbers_shortened(page):
     assert 'data-sort="3.123456789">3.123<' in text
 
 
+def test_columns_that_are_alike_in_all_rows_are_told_once(page):
+    text = dict(sections_of(page))["mtsc_fig1"]
+    table = text.split('aria-label="Numbers of mtsc_fig1"')[1]
+    assert "The same in all rows: experiment = synthetic_data" in " ".join(table.split())
+    heads = re.findall('<th scope="col"[^>]*>(.*?)</th>', table)
+    assert heads == ["label", "n", "mean_<wbr>of_<wbr>all"]  # long names may break
+    # a table of one row keeps its columns
+    assert "The same in all rows" not in dict(sections_of(page))["dpem_statements"]
+
+
+def test_claims_that_failed_come_first_and_list_and_count_agree(run, page):
+    table = page.split('<table id="claims"')[1].split("</table>")[0]
+    verdicts = re.findall(r'<td data-sort="\d"><span class="verdict [a-z-]+">([^<]+)<', table)
+    first = ["not reproduced", "partly", "not comparable", "reproduced", "not run"]
+    assert list(dict.fromkeys(verdicts)) == first
+    assert len(verdicts) == len(run["verdicts"])
+    claims = run["verdicts"][~run["verdicts"]["id"].str.contains("/")]
+    for name, text in sections_of(page):
+        rows = claims[claims["target"] == name]
+        listed = re.findall(r'<li><span class="verdict [a-z-]+">([^<]+)<', text)
+        assert sorted(listed) == sorted(rows["verdict"])
+    # what is reproduced and long is folded, and its heading says how many there are
+    text = dict(sections_of(page))["dpem_statements"]
+    assert "<summary>8 reproduced</summary>" in text
+    assert 'class="claims"' not in dict(sections_of(page))["mtsc_tab1"]
+
+
+def test_targets_lead_to_the_page_of_results(page):
+    link = '<a href="../../docs/results/mtsc.md">'
+    assert dict(sections_of(page))["mtsc_fig1"].count(link) == 1
+    assert "What came out, in words" not in dict(sections_of(page))["audit_epsilon"]
+
+
+def test_rows_hold_the_words_that_they_are_found_by(tags, nasty):
+    rows = [a["data-words"] for a in tags.attributes("tr") if "data-words" in a]
+    assert len(rows) == 4
+    assert f"MTSC {nasty}" in rows[0]
+    assert "lrr LRR" in rows[0]
+    assert f"Hopkins {nasty}" in rows[1]
+    places = {a["href"]: a["data-words"] for a in tags.attributes("a") if "data-words" in a}
+    assert places.keys() >= {"#costs", "#cite", "#meanings", "#mtsc"}
+    assert "minutes" in places["#costs"]
+
+
+def test_how_to_cite(words, nasty):
+    assert f"Cite it {nasty}." in words
+    assert "@software{privclust, title = {privclust: clusters}," in words
+    assert "author = {de Montjoye, Y. and Rémi, G.}, year = {2015}" in words
+    assert "pages = {7--9}," in words
+    assert r"title = {Subspaces \& more" in words
+
+
+def test_a_project_without_a_citation(run):
+    page = render(**run | {"spec": run["spec"] | {"citation": None}})
+    assert "@software" not in page
+    assert 'id="cite"' in page
+
+
 def test_nothing_in_the_page_differs_from_run_to_run(run, page):
     again = copy.deepcopy(run)
     again["tables"]["audit_epsilon"]["cpu_seconds"] = "9.99"
@@ -226,6 +284,13 @@ def test_costs_are_json_behind_an_assignment(run, costs, nasty):
     found = json.loads(script.removeprefix("window.privclustCosts = ").removesuffix(";\n"))
     assert found["synthetic"] == [[f"MTSC {nasty}", 1234.5], ["LRR", 0.25]]
     assert list(found) == sorted(costs)
+
+
+def test_the_commit_stands_beside_the_page_and_not_in_it(run, costs, page):
+    script = costs_script(run["spec"], costs, "abc123")
+    assert script == costs_script(run["spec"], costs) + 'window.privclustCommit = "abc123";\n'
+    assert "abc123" not in page
+    assert "data-commit" in page
 
 
 def test_costs_of_nothing():

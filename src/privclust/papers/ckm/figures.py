@@ -31,7 +31,7 @@ from privclust.papers.ckm.panels import (
     strip,
 )
 from privclust.pipeline.words import is_substitute
-from privclust.report.drawing.panels import caption, cell, counted, put_table
+from privclust.report.drawing.panels import caption, cell, counted, outside_note, put_table
 from privclust.report.drawing.style import Drawing, Results, canvas
 
 _WIDTH = 9.5
@@ -308,7 +308,7 @@ def beyond(results: Results) -> Drawing:
             figure,
             f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
             "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds. "
-            f"The lowest tick is {LOWEST:g} or less.",
+            f"The lowest tick is {LOWEST:g} or less. {outside_note(results.trials.values())}",
         )
     return Drawing(figure, _joined(tables))
 

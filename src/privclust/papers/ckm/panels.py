@@ -149,7 +149,7 @@ def excess_scale(axis: Axes, table: pd.DataFrame) -> None:
     lowest, highest = (shown.min(), shown.max()) if len(shown) else (0.01, 1.0)
     ticks = [tick for tick in _EXCESS_TICKS if lowest / 1.6 <= tick <= highest * 1.6]
     axis.set_yscale("log")
-    _set_ticks(axis.yaxis, ticks, FuncFormatter(_excess_tick))
+    _set_ticks(axis.yaxis, ticks or [lowest, highest], FuncFormatter(_excess_tick))
     axis.set_ylim(lowest / 1.6, highest * 1.6)
 
 
@@ -161,7 +161,7 @@ def cut_note(table: pd.DataFrame) -> str:
 
 def _excess_tick(value: float, _: int) -> str:
     """Write relative SSE - 1 as relative SSE."""
-    return f"{1.0 + value:g}"
+    return f"{1.0 + value:.5g}"
 
 
 def heat_map(axis: Axes, table: pd.DataFrame) -> ScalarMappable:

@@ -13,7 +13,13 @@ from matplotlib.figure import FigureBase
 from matplotlib.patches import Ellipse
 
 from privclust.datasets.planar import MAP_CENTER, MAP_RADIUS, from_unit_ball
-from privclust.report.drawing.panels import arrays_of, put_table
+from privclust.report.drawing.panels import (
+    arrays_of,
+    caption,
+    outside_note,
+    put_table,
+    tell_hidden_curves,
+)
 from privclust.report.drawing.style import MARKERS, Drawing, MethodStyle, Results, canvas
 
 _WIDTH = 9.5  # inches, of a table
@@ -302,7 +308,10 @@ def likelihoods(results: Results) -> Drawing:
         axis.set_ylim(max(lowest, best - _MAX_NATS) - room, best + room)
         y_name = "test log-likelihood per point, median of the starts"
         axis.set(xlabel="privacy budget, epsilon", ylabel=y_name)
+        tell_hidden_curves(axis)
         _legend_below(axis)
+        if note := outside_note([trials]):
+            caption(figure, note)
     return Drawing(figure, _curves_table(trials, "epsilon"))
 
 

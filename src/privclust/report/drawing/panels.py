@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
+from privclust.pipeline.words import ROWS, ROWS_OUTSIDE
 from privclust.report.comparison import half_width
 from privclust.report.drawing.style import BELOW, MethodStyle, Results
 
@@ -32,6 +33,29 @@ def counted(*tables: pd.DataFrame) -> str:
     """Write how many trials there are: "12 trials", or "1 trial or 3 trials" if tables differ."""
     numbers = {trials["trial"].nunique() for trials in tables}
     return " or ".join(sorted("1 trial" if n == 1 else f"{n} trials" for n in numbers))
+
+
+def outside_note(trials: Iterable[pd.DataFrame]) -> str:
+    """Say how many rows lay outside the box that was declared for them; nothing where none did."""
+    notes = {
+        f"{outside:,} of {rows:,} rows lie outside the declared box, and are drawn in to it."
+        for table in trials
+        if ROWS_OUTSIDE in table
+        for outside, rows in table[[ROWS_OUTSIDE, ROWS]].drop_duplicates().to_numpy()
+        if outside
+    }
+    return " ".join(sorted(notes))
+
+
+def tell_hidden_curves(axis: Axes) -> None:
+    """Say in the labels of curves that lie off a panel as a whole that they do."""
+    low, high = axis.get_ylim()
+    for line in axis.get_lines():
+        values = np.asarray(line.get_ydata(), dtype=float)
+        values = values[np.isfinite(values)]
+        for is_off, where in ((values < low, "below"), (values > high, "above")):
+            if len(values) and is_off.all():
+                line.set_label(f"{line.get_label()} ({where} the panel)")
 
 
 def legend_below(figure: FigureBase, axis: Axes, *others: Axes, ncols: int, **look: float) -> None:

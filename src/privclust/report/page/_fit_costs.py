@@ -1,4 +1,4 @@
-"""What fits cost, as a script that the page loads."""
+"""What fits cost and at which commit, as a script that the page loads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import pandas as pd
 NAME = "costs.js"
 
 
-def costs_script(spec: Mapping[str, Any], costs: Mapping[str, pd.DataFrame]) -> str:
+def costs_script(
+    spec: Mapping[str, Any], costs: Mapping[str, pd.DataFrame], commit: str = ""
+) -> str:
     """Return the script ``costs.js``, which tells the page what the fits behind its targets took.
 
     `spec` is from `privclust.pipeline.jobs.Jobs.page_spec`; `costs` has the content of each
     experiment's ``costs.tsv``: ``method`` and ``cpu_seconds``, the CPU seconds of all its fits. The
-    script is one assignment of JSON: for each experiment, pairs of a method's label and CPU
-    seconds, in the order of the table.
+    script assigns JSON: for each experiment, pairs of a method's label and CPU seconds, in the
+    order of the table; and `commit`, of the project's files, where one is known.
 
     Examples
     --------
@@ -38,4 +40,5 @@ def costs_script(spec: Mapping[str, Any], costs: Mapping[str, pd.DataFrame]) -> 
             for method, seconds in zip(table["method"], table["cpu_seconds"], strict=True)
         ]
         lines.append(f"{json.dumps(name)}: {json.dumps(pairs)}")
-    return "window.privclustCosts = {\n" + ",\n".join(lines) + "\n};\n"
+    script = "window.privclustCosts = {\n" + ",\n".join(lines) + "\n};\n"
+    return script + (f"window.privclustCommit = {json.dumps(commit)};\n" if commit else "")

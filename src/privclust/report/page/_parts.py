@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from privclust.pipeline.words import CANNOT_TELL, HOLDS, VIOLATED, is_substitute
-from privclust.report.verdicts import NOT_REPRODUCED, NOT_RUN, REPRODUCED, VERDICTS, WHOSE
+from privclust.report.verdicts import (
+    NOT_COMPARABLE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    REPRODUCED,
+    TOO_FEW,
+    VACUOUS,
+    VERDICTS,
+    WHOSE,
+)
 
 PREVIEW_ROWS = 40
 _VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
 _CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
 _OUTCOMES = {HOLDS: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
+_URGENT = (NOT_REPRODUCED, PARTLY, TOO_FEW, VACUOUS, NOT_COMPARABLE, REPRODUCED, NOT_RUN)
+_FOLDED = (REPRODUCED, NOT_RUN)  # where there are more claims of one than a reader wants to pass
+_UNFOLDED = 4
 _ALT_CLAIMS = 3  # of which an alternative text tells
+_NUMBER = re.compile(  # as `verdicts.judge` words what a printed number is judged by
+    r"ours is (?P<ours>\S+) \(95 % interval (?P<interval>.*?)\) from (?P<trials>.*) trials"
+)
+_OTHERS = re.compile(r"in which (?P<others>.*) numbers printed for other methods lie too")
 
 
 def counts(verdicts: pd.DataFrame) -> dict[str, int]:
@@ -38,9 +56,16 @@ def is_number(verdicts: pd.DataFrame) -> pd.Series:
 
 
 def claims(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the claims with the rank of their verdict, by which they are sorted."""
+    """Return the claims with the rank of their verdict, those that failed first."""
     rows = verdicts.to_dict("records")
-    return [row | {"rank": VERDICTS.index(row["verdict"])} for row in rows]
+    ranked = [row | {"rank": VERDICTS.index(row["verdict"])} for row in rows]
+    return sorted(ranked, key=lambda row: _URGENT.index(row["verdict"]))
+
+
+def folded(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Return the claims, by verdict, that need no look and are too many to pass by."""
+    groups = [(name, [row for row in rows if row["verdict"] == name]) for name in _FOLDED]
+    return [(name, members) for name, members in groups if len(members) > _UNFOLDED]
 
 
 def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
@@ -48,11 +73,11 @@ def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
     entries = []
     for row in claims(verdicts):
         name, _, printed = row["claim"].rpartition(": ")
-        ours, _, trials = row["decided_by"].removeprefix("ours ").partition(" on ")
-        interval, _, others = row["tolerance"].partition(" (95 % of ours); so do ")
-        parts = {"name": name, "printed": printed, "ours": ours, "trials": trials}
-        others = others.removesuffix(" numbers of other methods")
-        entries.append(row | parts | {"interval": interval, "others": others})
+        ours = _NUMBER.fullmatch(row["decided_by"])
+        parts = ours.groupdict() if ours else dict.fromkeys(_NUMBER.groupindex, "")
+        others = _OTHERS.search(row["tolerance"])
+        parts |= {"name": name, "printed": printed, "others": others["others"] if others else ""}
+        entries.append(row | parts | {"trials": parts["trials"].replace("the paper's ", "")})
     return entries
 
 
@@ -69,9 +94,16 @@ def alternative_text(target: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
 
 
 def preview(table: pd.DataFrame) -> dict[str, Any]:
-    """Return the head of a table with its numbers shortened, without what varies between runs."""
+    """Return the head of a table with its numbers shortened.
+
+    Columns that vary between runs are left out, and those alike in all rows are told once.
+    """
     varying = [name for name in _VARYING_COLUMNS if name in table]
     fixed = table.drop(columns=varying)
+    same = {name: fixed[name].iloc[0] for name in fixed if fixed[name].nunique() == 1}
+    if len(table) < 2 or len(same) == fixed.shape[1]:
+        same = {}
+    fixed = fixed.drop(columns=list(same))
     numeric = [all(map(_is_numeric, fixed[name])) for name in fixed]
     return {
         "columns": list(zip(fixed.columns, numeric, strict=True)),
@@ -81,6 +113,7 @@ def preview(table: pd.DataFrame) -> dict[str, Any]:
         ],
         "n_rows": len(table),
         "left_out": varying,
+        "same": [(name, _short(text)) for name, text in same.items()],
     }
 
 
@@ -129,6 +162,18 @@ def settings(spec: Mapping[str, Any], experiments: Iterable[str]) -> list[dict[s
         }
         for name, entry in entries
     ]
+
+
+def words(spec: Mapping[str, Any], target: Mapping[str, Any]) -> str:
+    """Return what a target is found by besides what its row shows: paper, methods and data."""
+    paper = next(paper for paper in spec["papers"] if paper["name"] == target["paper"])
+    found = [paper["name"], paper["title"], target["kind"], *target["experiments"]]
+    for name in target["experiments"]:
+        entry = spec["experiments"][name]
+        found += [word for method in entry["methods"] for word in (method["name"], method["label"])]
+        about = spec["datasets"].get(entry["dataset"])
+        found += [entry["dataset"] or "", about["title"] if about else ""]
+    return " ".join(dict.fromkeys(filter(None, found)))
 
 
 def shared(spec: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:

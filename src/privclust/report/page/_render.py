@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from privclust.report.page import _parts
+from privclust.report.page._citation import bibtex
 from privclust.report.page._fit_costs import NAME as COSTS
 from privclust.report.verdicts import MEANINGS, PAPERS
 
@@ -42,7 +43,7 @@ def render(
         What the data of each experiment is; ``substitute...`` where it stands in for the paper's.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(
         loader=PackageLoader("privclust.report", "page"),
@@ -52,6 +53,7 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters["slug"] = lambda text: text.replace(" ", "-")
+    environment.filters["breakable"] = lambda text: escape(text).replace("_", Markup("_<wbr>"))
     targets = _targets(spec, verdicts, tables, sizes, sources)
     inlined = {
         name: Markup(files(__package__).joinpath(file).read_text(encoding="utf-8"))
@@ -68,6 +70,8 @@ def render(
         audit=AUDIT,
         names=[target["name"] for target in targets],
         costs=COSTS,
+        citation=spec["citation"],
+        bibtex=bibtex(spec["citation"]) if spec["citation"] else "",
         costs_command=_parts.command(spec["changed"], "costs"),
         paper_command=_parts.command(spec["changed"] | {"effort": "paper"}),
         **inlined,
@@ -99,6 +103,7 @@ def _targets(
     sources: Mapping[str, list[str]],
 ) -> list[dict[str, Any]]:
     """Collect all that the page says of each target."""
+    results = {paper["name"]: paper["results"] for paper in spec["papers"]}
     targets = []
     for target in spec["targets"]:
         name = target["name"]
@@ -111,7 +116,10 @@ def _targets(
                 "height": height,
                 "alt": _parts.alternative_text(target, rows),
                 "counts": _parts.counts(rows),
-                "claims": _parts.claims(rows[~_parts.is_number(rows)]),
+                "results": results[target["paper"]],
+                "words": _parts.words(spec, target),
+                "claims": (claims := _parts.claims(rows[~_parts.is_number(rows)])),
+                "folded": _parts.folded(claims),
                 "numbers": _parts.numbers(rows[_parts.is_number(rows)]),
                 "cases": _parts.cases(tables[name]),
                 "preview": _parts.preview(tables[name]),

@@ -9,21 +9,76 @@ function element(tag, text, attributes = {}) {
   return made;
 }
 
-// Commands: a button that copies. Where the browser refuses, the text is selected.
-for (const code of document.querySelectorAll("code.command")) {
-  const button = element("button", "Copy", { type: "button", "aria-label": `Copy: ${code.textContent}` });
+// Buttons that copy a text. Where the browser refuses, an element with the text is selected.
+function copier(label, text, shown, attributes = {}) {
+  const button = element("button", label, { type: "button", ...attributes });
   const said = element("span", "", { role: "status" });
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(code.textContent);
+      await navigator.clipboard.writeText(text());
       said.textContent = "Copied";
     } catch {
-      getSelection().selectAllChildren(code);
+      getSelection().selectAllChildren(shown());
       said.textContent = "Selected: press Ctrl+C";
     }
     setTimeout(() => { said.textContent = ""; }, 3000);
   });
-  code.parentElement.append(button, said);
+  return [button, said];
+}
+
+for (const code of document.querySelectorAll("code.command")) {
+  const text = () => code.textContent;
+  const name = text().length < 100 ? text() : "all";
+  const parts = copier("Copy", text, () => code, { "aria-label": `Copy: ${name}` });
+  (code.closest("pre") ?? code).after(...parts);
+}
+
+// Tables as LaTeX, with the rows, the order and the numbers that are shown.
+const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
+
+function latexCell(cell) {
+  const text = cell.innerText.replace(/[↕↑↓]/g, "").replace(/\s+/g, " ").trim();
+  if (/^-[\d.e+-]+$/.test(text)) return `$${text}$`;
+  return text.replace(/[\\&%$#_{}~^]/g, (special) => LATEX[special] ?? `\\${special}`);
+}
+
+function latexOf(table) {
+  const line = (row) => `${[...row.cells].map(latexCell).join(" & ")} \\\\`;
+  const lines = (part) => [...(part?.rows ?? [])].filter((row) => !row.hidden).map(line);
+  const columns = [...table.tHead.rows[0].cells].map((cell) => (cell.classList.contains("number") ? "r" : "l"));
+  const foot = lines(table.tFoot);
+  return [
+    `% ${table.dataset.latex.replace(/\s+/g, " ")}`,
+    "% needs \\usepackage{booktabs}",
+    `\\begin{tabular}{${columns.join("")}}`,
+    "\\toprule", ...lines(table.tHead), "\\midrule", ...lines(table.tBodies[0]),
+    ...(foot.length ? ["\\midrule", ...foot] : []),
+    "\\bottomrule", "\\end{tabular}", "",
+  ].join("\n");
+}
+
+for (const table of document.querySelectorAll("table[data-latex]")) {
+  const tools = element("p", "", { class: "table-tools" });
+  const shown = () => {
+    const text = element("pre", latexOf(table));
+    tools.after(text);
+    return text;
+  };
+  tools.append(...copier("Copy as LaTeX", () => latexOf(table), shown));
+  table.closest(".scroll").after(tools);
+}
+
+// Tables that are wider than the page say so, as long as there is more to the right.
+for (const scroll of document.querySelectorAll(".scroll")) {
+  const hint = element("p", "Wider than the page: scroll the table sideways for more columns →", { class: "hint", "aria-hidden": "true" });
+  hint.hidden = true;
+  scroll.before(hint);
+  const look = () => {
+    hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
+    scroll.classList.toggle("more", scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1);
+  };
+  new ResizeObserver(look).observe(scroll);
+  scroll.addEventListener("scroll", look, { passive: true });
 }
 
 // Tables: a click on a header sorts, another one the other way round. Empty cells stay last.
@@ -48,7 +103,8 @@ function sortTable(table, column, direction) {
 for (const table of document.querySelectorAll("table[data-sortable]")) {
   const headers = [...table.tHead.rows[0].cells];
   headers.forEach((header, column) => {
-    const button = element("button", header.textContent, { type: "button" });
+    const button = element("button", "", { type: "button" });
+    button.append(...header.childNodes);
     header.replaceChildren(button);
     header.setAttribute("aria-sort", "none");
     button.addEventListener("click", () => {
@@ -61,16 +117,42 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
 }
 
 // Filters: rows that do not fit are hidden, and how many are left is said.
+// A paper's title belongs to each of its rows; "figure 3" is one word, and 3 is not found in 31.
+const TITLES = Object.fromEntries([...document.querySelectorAll(".elsewhere [data-title]")]
+  .map((link) => [link.hash.slice(1), link.dataset.title]));
+
+function wordsOf(text) {
+  const words = text.toLowerCase().match(/(?:figure|table|section|eq\.) \S+|\S+/g) ?? [];
+  return words.map((word) => {
+    const literal = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(" ", "\\s+");
+    return new RegExp((/^\d/.test(word) ? "(?<![\\d.])" : "") + literal + (/\d$/.test(word) ? "(?![\\d.]*\\d)" : ""));
+  });
+}
+
+function holds(text, words) {
+  const low = text.toLowerCase();
+  return words.every((word) => word.test(low));
+}
+
 function fits(row, paper, verdict, words) {
   if (paper && row.dataset.paper !== paper) return false;
   if (verdict && !row.dataset.verdict.split("|").includes(verdict)) return false;
-  const text = row.textContent.toLowerCase();
-  return words.every((word) => text.includes(word));
+  const texts = [...row.cells].map((cell) => cell.textContent);
+  return holds([...texts, row.dataset.words, TITLES[row.dataset.paper]].join(" "), words);
+}
+
+function showElsewhere(form, words) {
+  const elsewhere = form.querySelector(".elsewhere");
+  if (!elsewhere) return;
+  const links = [...elsewhere.querySelectorAll("a")];
+  for (const link of links) link.hidden = !words.length || !holds(link.dataset.words, words);
+  elsewhere.hidden = links.every((link) => link.hidden);
 }
 
 function filterTables(form) {
   const { paper, verdict, words } = form.elements;
-  const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = wordsOf(words.value);
+  showElsewhere(form, wanted);
   const counts = form.dataset.filters.split(" ").map((id) => {
     const table = document.getElementById(id);
     const rows = [...table.tBodies[0].rows];
@@ -93,7 +175,12 @@ for (const form of document.querySelectorAll("form.filters")) {
   showAll();
 }
 
-// Costs, from costs.js beside this page.
+// Costs and the commit, from costs.js beside this page.
+for (const place of document.querySelectorAll("[data-commit]")) {
+  const commit = window.privclustCommit;
+  place.replaceChildren(commit ? element("code", commit) : "no commit is known");
+}
+
 function seconds(value) {
   const digits = value < 100 ? 1 : 0;
   const said = `${value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`;

@@ -1,0 +1,138 @@
+"""A verdict's grounds as one plain sentence: which quantity, what was expected, what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+HOLDS, FAILS, OPEN = "holds", "fails", "open"  # of one comparison
+_NAMED = 3  # methods that a sentence names; of more it gives the number
+_SIDES = {
+    HOLDS: "the interval lies on the expected side",
+    FAILS: "the interval lies on the other side",
+    OPEN: "the interval holds both sides",
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over trials with half its 95 % interval, and where it was taken."""
+
+    mean: float
+    half: float
+    n: int  # trials
+    at: Mapping[str, Any] = field(default_factory=dict)  # values of axes
+    other: str = ""  # the method that is compared with
+
+
+class Wording:
+    """What a check's quantity, axes and methods are called.
+
+    `quantities` says in words what metrics and axes are; a name that it has not is its own words.
+    Labels of methods are those of the table of trials.
+    """
+
+    def __init__(
+        self, check: Mapping[str, Any], table: pd.DataFrame, quantities: Mapping[str, str]
+    ) -> None:
+        self._quantities = quantities
+        self._labels = dict(zip(table["method"], table.get("label", table["method"]), strict=True))
+        self.quantity = self.words(check["metric"])
+        self.label = self.label_of(check["method"])
+        self.others = self._listed(check.get("against", []))
+
+    def words(self, name: str) -> str:
+        """Return what a metric or an axis is called."""
+        return self._quantities.get(name, name.replace("_", " "))
+
+    def label_of(self, method: str) -> str:
+        """Return what a method is called, in quotes where it has a comma."""
+        label = str(self._labels.get(method, method))
+        return f'"{label}"' if "," in label else label
+
+    def at(self, values: Mapping[str, Any]) -> str:
+        """Write values of axes, such as ``epsilon = 0.1``."""
+        return ", ".join(f"{self.words(name)} = {short(value)}" for name, value in values.items())
+
+    def place(self, estimate: Estimate, before: str = "at ") -> str:
+        """Write where an estimate was taken, with a blank in front; nothing for a single place."""
+        return f" {before}{self.at(estimate.at)}" if estimate.at else ""
+
+    def _listed(self, methods: Sequence[str]) -> str:
+        """Name methods, or count them."""
+        if len(methods) > _NAMED:
+            return f"{len(methods)} other methods"
+        *first, last = [self.label_of(method) for method in methods] or [""]
+        return f"{', '.join(first)} and {last}" if first else last
+
+
+def short(value: Any) -> str:
+    """Write a number with three digits, and other values as they are.
+
+    Examples
+    --------
+    >>> short(0.123456), short(20.0), short(100000), short("a")
+    ('0.123', '20', '100000', 'a')
+    """
+    if isinstance(value, str):
+        return value
+    number = float(value)
+    is_whole = number.is_integer() and abs(number) < 1e9
+    return f"{number:.0f}" if is_whole else f"{number:.3g}"
+
+
+def with_interval(
+    estimate: Estimate, sign: float = 1.0, range_of: tuple[float, float] = (-np.inf, np.inf)
+) -> str:
+    """Write a mean (times a sign) with its 95 % interval, cut to the range that it can have.
+
+    Examples
+    --------
+    >>> with_interval(Estimate(0.05, 0.2, 20), range_of=(0.0, 1.0))
+    '0.05 (95 % interval 0 to 0.25, 20 trials)'
+    >>> with_interval(Estimate(-0.5, float("nan"), 1), sign=-1.0)
+    '0.5 (one trial, no interval)'
+    """
+    if not estimate.n:
+        return "an unknown amount (no trial has both)"
+    middle = sign * estimate.mean
+    if not np.isfinite(estimate.half):
+        few = "one trial" if estimate.n == 1 else f"{estimate.n} trials"
+        return f"{short(middle)} ({few}, no interval)"
+    low, high = np.clip([middle - estimate.half, middle + estimate.half], *range_of)
+    return f"{short(middle)} (95 % interval {short(low)} to {short(high)}, {estimate.n} trials)"
+
+
+def higher_or_lower(estimate: Estimate) -> str:
+    """Write a difference as ``higher by`` or ``lower by`` so much, with its interval."""
+    is_higher = estimate.mean >= 0.0
+    amount = with_interval(estimate, 1.0 if is_higher else -1.0)
+    return f"{'higher' if is_higher else 'lower'} by {amount}"
+
+
+def outcome(results: Sequence[str], has_interval: bool = True) -> str:
+    """Say how comparisons come out; of a single one, where its interval lies.
+
+    Examples
+    --------
+    >>> outcome(["holds", "open"])
+    '1 of 2 comparisons hold, 0 are contradicted'
+    >>> outcome(["open"])
+    'the interval holds both sides'
+    >>> outcome(["fails"], has_interval=False)
+    'not as expected'
+    """
+    if len(results) == 1:
+        plain = "as expected" if results[0] == HOLDS else "not as expected"
+        return _SIDES[results[0]] if has_interval else plain
+    held, failed = results.count(HOLDS), results.count(FAILS)
+    return f"{held} of {len(results)} comparisons hold, {failed} are contradicted"
+
+
+def capitalised(text: str) -> str:
+    """Begin a sentence with a capital; the rest stays as it is."""
+    return text[:1].upper() + text[1:]

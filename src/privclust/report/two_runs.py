@@ -1,0 +1,248 @@
+"""Two runs held against one another: verdicts and numbers that differ, by their names."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pandas as pd
+
+_VERDICTS = "verdicts.csv"
+_TABLE = re.compile(r"targets/([^/]+)/\1\.csv")
+_IN_A_CRATE = re.compile(r"results/[^/]+/verdicts\.csv")
+_TIMES = ("cpu_seconds",)  # columns, and below metrics, that say how long something took
+_TIMED_METRICS = ("cpu_s", "of_reference")
+
+
+class NoRunError(ValueError):
+    """What was named is no finished run, or cannot be read."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The verdicts and tables of a run, all cells as their texts."""
+
+    name: str
+    verdicts: pd.DataFrame
+    tables: dict[str, pd.DataFrame]  # by target
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that two runs have otherwise; None where one of them has it not."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass
+class RunComparison:
+    """What differs between two runs.
+
+    Attributes
+    ----------
+    verdicts : list of Difference
+        By the id of the claim or of the printed number.
+    numbers : list of Difference
+        Cells of the targets' tables, and rows, columns and targets that one of the runs has not;
+        ``<target>[<what identifies the row>].<column>``.
+    n_verdicts, n_numbers : int
+        How many were compared.
+    relative, absolute : float
+        Numbers a, b are equal if abs(a - b) is at most ``absolute``, or ``relative`` times the
+        larger of abs(a) and abs(b).
+    """
+
+    relative: float
+    absolute: float
+    verdicts: list[Difference] = field(default_factory=list)
+    numbers: list[Difference] = field(default_factory=list)
+    n_verdicts: int = 0
+    n_numbers: int = 0
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether nothing differs."""
+        return not self.verdicts and not self.numbers
+
+    def are_equal(self, a: str, b: str) -> bool:
+        """Whether two cells of tables are equal, numbers within the tolerance."""
+        if a == b:
+            return True
+        try:
+            one, other = float(a), float(b)
+        except ValueError:
+            return False
+        allowed = max(self.absolute, self.relative * max(abs(one), abs(other)))
+        # of an infinite number all others would be within a part
+        return one == other or abs(one - other) <= allowed < float("inf")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return {"equal": self.is_equal, **asdict(self)}
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read a finished run: its folder ``results/<effort>``, or its archive (a crate, ``.zip``).
+
+    Raises
+    ------
+    NoRunError
+        If there is no run, or a table is damaged: what is not so, and where.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _read(path, _files_of(path), lambda name: (path / name).read_bytes())
+    if not path.is_file():
+        raise NoRunError(f"{path}: there is no such folder or file")
+    try:
+        with zipfile.ZipFile(path) as crate:
+            found = [name for name in crate.namelist() if _IN_A_CRATE.fullmatch(name)]
+            if len(found) != 1:
+                raise NoRunError(f"{path}: holds no run; it may be an archive of one")
+            top = PurePosixPath(found[0]).parent
+            names = {n.removeprefix(f"{top}/") for n in crate.namelist() if n.startswith(f"{top}/")}
+            return _read(path, names, lambda name: crate.read(f"{top}/{name}"))
+    except zipfile.BadZipFile:
+        raise NoRunError(f"{path}: is neither a folder of results nor a .zip archive") from None
+
+
+def compare_runs(
+    before: Run, after: Run, relative: float = 0.0, absolute: float = 0.0
+) -> RunComparison:
+    """Compare the verdicts of two runs, and the numbers behind all of their figures and tables.
+
+    A row of a table is told by its first columns, as many as no two rows share. What says how long
+    something took is left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> verdicts = pd.DataFrame({"id": ["c"], "verdict": ["partly"]})
+    >>> table = pd.DataFrame({"method": ["a", "b"], "mean": ["0.5", "1"]})
+    >>> one = Run("one", verdicts, {"t": table})
+    >>> two = Run("two", verdicts, {"t": table.assign(mean=["0.5004", "1"])})
+    >>> [difference.name for difference in compare_runs(one, two).numbers]
+    ['t[method=a].mean']
+    >>> compare_runs(one, two, relative=0.001).is_equal
+    True
+    """
+    outcome = RunComparison(relative, absolute)
+    verdicts = [
+        dict(zip(run.verdicts["id"], run.verdicts["verdict"], strict=True))
+        for run in (before, after)
+    ]
+    outcome.n_verdicts = len(verdicts[0].keys() & verdicts[1].keys())
+    outcome.verdicts = list(_differences(verdicts[0], verdicts[1], lambda a, b: a == b))
+    for target in sorted(before.tables.keys() | after.tables.keys()):
+        tables = before.tables.get(target), after.tables.get(target)
+        if tables[0] is None or tables[1] is None:
+            outcome.numbers.append(Difference(target, *(_presence(t) for t in tables)))
+            continue
+        _compare_tables(target, tables, outcome)
+    return outcome
+
+
+def _read(path: Path, names: set[str], content: Callable[[str], bytes]) -> Run:
+    """Read the tables of a run by a function that reads a file of its folder."""
+    if _VERDICTS not in names:
+        raise NoRunError(f"{path}: has no {_VERDICTS}; it may be results/<effort> of a whole run")
+
+    def table(name: str) -> pd.DataFrame:
+        try:
+            data = content(name)
+            if f"{name}.sha256" in names:
+                digest = content(f"{name}.sha256").decode().partition(" ")[0]
+                if hashlib.sha256(data).hexdigest() != digest:
+                    raise NoRunError(f"{path}: {name} does not fit its digest; make the run again")
+            return pd.read_csv(io.BytesIO(data), dtype=str, keep_default_na=False)
+        except (OSError, UnicodeDecodeError, pd.errors.ParserError) as error:
+            reason = " ".join(str(error).split())
+            raise NoRunError(f"{path}: {name} cannot be read ({reason})") from None
+        except pd.errors.EmptyDataError:
+            return pd.DataFrame()
+
+    verdicts = table(_VERDICTS)
+    if not {"id", "verdict"} <= set(verdicts):
+        raise NoRunError(f"{path}: {_VERDICTS} has no columns id and verdict")
+    found = [match for name in sorted(names) if (match := _TABLE.fullmatch(name))]
+    return Run(str(path), verdicts, {match[1]: table(match[0]) for match in found})
+
+
+def _files_of(folder: Path) -> set[str]:
+    """Return the tables of a folder of results with their digests, by path in it."""
+    tables = [folder / _VERDICTS, *folder.glob("targets/*/*.csv")]
+    files = [file for table in tables for file in (table, Path(f"{table}.sha256"))]
+    return {file.relative_to(folder).as_posix() for file in files if file.is_file()}
+
+
+def _compare_tables(
+    target: str, tables: tuple[pd.DataFrame, pd.DataFrame], outcome: RunComparison
+) -> None:
+    """Compare a target's tables cell by cell."""
+    before, after = (_untimed(table) for table in tables)
+    columns = [name for name in before if name in set(after)]
+    for name in [*before, *after]:
+        if name not in columns:
+            presence = (_presence(table if name in table else None) for table in (before, after))
+            outcome.numbers.append(Difference(f"{target}.{name}", *presence))
+    keys = _key(before[columns], after[columns])
+    rows = [_by_key(table, keys) for table in (before[columns], after[columns])]
+    for key in dict.fromkeys([*rows[0], *rows[1]]):
+        name = f"{target}[{key}]"
+        if key not in rows[0] or key not in rows[1]:
+            presence = (_presence(of_run.get(key)) for of_run in rows)
+            outcome.numbers.append(Difference(name, *presence))
+            continue
+        one, other = (
+            {f"{name}.{column}": of_run[key][column] for column in columns if column not in keys}
+            for of_run in rows
+        )
+        outcome.n_numbers += len(one)
+        outcome.numbers += _differences(one, other, outcome.are_equal)
+
+
+def _differences(
+    before: Mapping[str, str], after: Mapping[str, str], is_equal: Callable[[str, str], bool]
+) -> Iterator[Difference]:
+    """Yield what two mappings have otherwise."""
+    for name in dict.fromkeys([*before, *after]):
+        a, b = before.get(name), after.get(name)
+        if a is None or b is None or not is_equal(a, b):
+            yield Difference(name, a, b)
+
+
+def _untimed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without what says how long something took."""
+    table = table.drop(columns=[name for name in _TIMES if name in table])
+    return table[~table["metric"].isin(_TIMED_METRICS)] if "metric" in table else table
+
+
+def _key(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
+    """Return the first columns, as few as tell the rows of both tables apart; none if none do."""
+    for count in range(1, before.shape[1] + 1):
+        names = list(before.columns[:count])
+        if not before.duplicated(names).any() and not after.duplicated(names).any():
+            return names
+    return []
+
+
+def _by_key(table: pd.DataFrame, keys: list[str]) -> dict[str, dict[str, str]]:
+    """Return the rows of a table by what identifies them, or else by their number."""
+    rows = table.to_dict("records")
+    if not keys:
+        return {f"row {number}": row for number, row in enumerate(rows, 1)}
+    return {", ".join(f"{key}={row[key]}" for key in keys): row for row in rows}
+
+
+def _presence(thing: object) -> str | None:
+    """Say that something is there."""
+    return None if thing is None else "there"
