@@ -63,7 +63,7 @@ from privclust.kmeans._standard_errors import (
 )
 from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import GROUP, ROW, Groups
+from privclust.privacy.groups import GROUP, ROW, checked_groups
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.records import PrivateEstimator, private_records
@@ -265,7 +265,7 @@ class CompressiveKMeans(
             If a cluster cannot be told from noise, or data lie outside the bounds.
         """
         X = self._records(X)
-        groups = self._groups(groups, X)
+        groups = checked_groups(groups, X)
         self._check_parameters(X, groups)
         if groups is not None and self.last_round is True:
             raise ValueError("last_round=True cannot be had with groups: rounds are of rows")
@@ -288,7 +288,7 @@ class CompressiveKMeans(
         """
         first = not hasattr(self, "sketch_")
         X = self._records(X, reset=first)
-        groups = self._groups(groups, X)
+        groups = checked_groups(groups, X)
         self._check_parameters(X if first else None, groups)
         if first:
             self._start(X, last_round=False, groups=groups)
@@ -520,26 +520,13 @@ class CompressiveKMeans(
         rounds = [round_.noise for round_ in self._rounds]
         return self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
 
-    @staticmethod
-    def _groups(groups, X):
-        """Return the weights of groups, or None."""
-        return None if groups is None else Groups.of(groups, len(X))
-
     def _check_parameters(self, X, groups):
         """Raise a ValueError; X is None where there may be fewer records than clusters."""
         is_public = self.epsilon is None or (
             Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
         )
-        check_parameters(self, X, count_is_public=is_public and groups is None)
-        if (
-            X is not None
-            and groups is not None
-            and is_public
-            and groups.count < self._most_clusters
-        ):
-            raise ValueError(
-                f"n_clusters={self.n_clusters} must be at most the number of groups, {groups.count}"
-            )
+        n_groups = None if groups is None else groups.count
+        check_parameters(self, X, count_is_public=is_public, n_groups=n_groups)
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
         if self.last_round not in (True, False, _AUTO):
