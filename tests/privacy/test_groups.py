@@ -1,7 +1,6 @@
 """What one group of rows, such as a person, can change: of every sum that noise is added to."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,10 +9,10 @@ import pytest
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.lloyd import nearest_center
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, _last_rounds
+from privclust.kmeans import DPLloyd, EUGkM, _last_rounds
 from privclust.kmeans._eugkm import _histogram
 from privclust.kmeans._grid import Grid
-from privclust.privacy import Neighbours, noise
+from privclust.privacy import Neighbours
 from privclust.privacy import groups as groups_module
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import Groups, by_size, weighted_counts, weighted_sums
@@ -264,162 +263,3 @@ def test_sums_are_of_means_of_groups_whatever_their_order(name):
 
 def _listed(sums):
     return [sums] if isinstance(sums, FixedPoint) else list(sums)
-
-
-# --- fits ----------------------------------------------------------------------------------------
-
-
-def heavy_users(n_groups=2000, seed=0):
-    """Groups about three places; those about the last have 50 rows each, the others one or two."""
-    rng = np.random.default_rng(seed)
-    kind = rng.integers(3, size=n_groups)
-    ids = np.repeat(np.arange(n_groups), np.where(kind == 2, 50, rng.integers(1, 3, n_groups)))
-    places = np.array([[-0.5, -0.5], [0.5, 0.5], [0.5, -0.5]])
-    return places[kind[ids]] + 0.05 * rng.standard_normal((len(ids), 2)), ids, places
-
-
-def estimators(k=3, **params):
-    known = {"epsilon": 2.0, "random_state": 0}
-    start = np.array([[-0.3, -0.4], [0.3, 0.4], [0.3, -0.3]])[:k]
-    return {
-        "dplloyd": DPLloyd(k, bounds=(-1, 1), init=start, **known | params),
-        "dplloyd ball": DPLloyd(
-            k, norm_bound=1.0, accounting="pld", init=start, **known | params
-        ),
-        "eugkm": EUGkM(k, bounds=(-1, 1), **known | params),
-        "ckm": CompressiveKMeans(k, bounds=(-1, 1), delta=1e-6, last_round=True, **known | params),
-        "ckm projected": CompressiveKMeans(
-            k, bounds=(-1, 1), delta=1e-6, last_round=True, n_directions=1, **known | params
-        ),
-        "eugkm normal": EUGkM(k, bounds=(-1, 1), delta=1e-6, **known | params),
-    }  # fmt: skip
-
-
-def learned(model):
-    """All fitted attributes, as bytes, but for words that name the unit."""
-    values = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    return as_bytes({name: value for name, value in values.items() if not name.startswith("_")})
-
-
-def as_bytes(value):
-    """What can be compared of a fitted attribute."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    if hasattr(value, "__dataclass_fields__"):
-        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
-    if isinstance(value, dict):
-        return {k: as_bytes(part) for k, part in value.items() if k not in ("unit", "name")}
-    if isinstance(value, list | tuple):
-        return [as_bytes(part) for part in value]
-    return repr(value)
-
-
-@pytest.mark.parametrize("name", estimators())
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_groups_of_one_row_give_the_bytes_of_rows(name, neighbours):
-    X, _, _ = heavy_users(200)
-    X = X[:400]
-    names = np.random.default_rng(1).permutation(len(X))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        of_rows = estimators(neighbours=neighbours)[name].fit(X)
-        of_groups = estimators(neighbours=neighbours)[name].fit(X, groups=names)
-    assert learned(of_groups) == learned(of_rows)
-    assert (of_rows.guarantee_.unit, of_groups.guarantee_.unit) == ("row", "group")
-
-
-@pytest.mark.parametrize("name", [name for name in estimators() if name != "ckm projected"])
-def test_every_group_weighs_the_same_in_centers(name):
-    """Three places of as many groups each; by rows the last has 24 of 25."""
-    X, ids, places = heavy_users()
-    model = estimators()[name].fit(X, groups=ids)
-    order = [int(np.linalg.norm(model.cluster_centers_ - p, axis=1).argmin()) for p in places]
-    np.testing.assert_allclose(model.cluster_centers_[order], places, atol=0.08)
-    assert sorted(order) == [0, 1, 2]
-    assert "all rows of one group" in str(model.guarantee_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        as_of_rows = estimators()[name].fit(X[:2000]).guarantee_
-    assert [r.noise for r in model.guarantee_.releases] == [r.noise for r in as_of_rows.releases]
-    assert len(model.labels_) == len(X)
-
-
-@pytest.mark.parametrize("name", estimators())
-def test_the_number_of_groups_takes_the_place_of_that_of_rows(name):
-    X, ids, _ = heavy_users(100)
-    two = ids % 2
-    message = "must be at most the number of groups, got n_clusters=3 for n_groups=2"
-    with pytest.raises(ValueError, match=message):
-        estimators()[name].fit(X, groups=two)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        estimators(neighbours="add_remove")[name].fit(X, groups=two)
-        estimators(neighbours="add_remove")[name].fit(X[:0], groups=[])
-    with pytest.raises(ValueError, match="groups must have shape"):
-        estimators()[name].fit(X, groups=ids[1:])
-
-
-def test_the_grid_is_for_the_number_of_groups():
-    X, ids, _ = heavy_users(300)
-    model = EUGkM(3, epsilon=1.0, bounds=(-1, 1), random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        shape = model.fit(X, groups=ids).grid_shape_
-        assert shape == model.fit(X[:300]).grid_shape_
-        assert shape != model.fit(X).grid_shape_
-
-
-@pytest.mark.parametrize("name", estimators())
-def test_rows_of_one_group_in_any_number_show_in_no_error_and_no_size(name):
-    """With one group exchanged for another of a thousand times as many rows."""
-    X, ids, _ = heavy_users(50)
-    few = np.concatenate([X, X[:1]]), np.append(ids, -1)
-    many = np.concatenate([X, np.repeat(X[:1], 5000, axis=0)]), np.append(ids, np.full(5000, -1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fits = [
-            estimators(k=2, epsilon=1e4)[name].fit(rows, groups=whose)
-            for rows, whose in (few, many)
-        ]
-    one, other = (learned(fit) | {"labels_": ""} for fit in fits)
-    assert one.keys() == other.keys()
-    np.testing.assert_allclose(*(fit.cluster_centers_ for fit in fits), atol=1e-3)
-
-
-@pytest.mark.parametrize("name", estimators())
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_what_is_fitted_follows_from_what_is_released_and_the_number_of_groups(
-    name, neighbours, monkeypatch
-):
-    """Other rows, three times as many, in as many groups (or others, where that is hidden)."""
-    X, ids, _ = heavy_users(300)
-    other, theirs = np.repeat(-0.7 * X, 3, axis=0), np.repeat(ids, 3)
-    if neighbours == "add_remove":
-        other, theirs = other[theirs < 200], theirs[theirs < 200]
-    released = []
-
-    def recorded(real):
-        def add(value, scale, source):
-            released.append(real(value, scale, source))
-            return released[-1]
-
-        return add
-
-    def replayed(real):
-        def add(value, scale, source):
-            real(value, scale, source)  # draws its noise all the same
-            return next(left)
-
-        return add
-
-    fits = []
-    for rows, whose, instead in ((X, ids, recorded), (other, theirs, replayed)):
-        left = iter(released)
-        with monkeypatch.context() as patch, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for function in ("add_laplace", "add_gaussian"):
-                patch.setattr(noise, function, instead(getattr(noise, function)))
-            fits.append(estimators(neighbours=neighbours)[name].fit(rows, groups=whose))
-    assert next(left, None) is None
-    one, again = (learned(fit.released()) for fit in fits)
-    assert one == again

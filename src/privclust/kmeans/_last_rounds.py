@@ -191,7 +191,7 @@ def round_sums(
     """Return exact sums of u over the rows of each cluster, and counts, (k, n_features + 1)."""
     check_row_count(len(X))
     parts = by_size(groups, X, labels)
-    terms = ((size, [_sums_of_rows(*rows, offsets, radius)]) for size, *rows in parts)
+    terms = ((size, [_sums_of_rows(rows, own, offsets, radius)]) for size, rows, own in parts)
     return weighted_sums(terms)[0]
 
 
@@ -230,8 +230,9 @@ def state_round(noise: Gaussian, delta: float, seeded: bool, unit: str = ROW) ->
     """Return what a round with such noise promises by itself."""
     line = noise.statement(_NAME, units="radii")
     relation = noise.sensitivity.relation
-    how = {"delta": float(delta), "seeded": seeded, "unit": unit}
-    return Guarantee.of([line], "approximate", relation, **how)
+    return Guarantee.of(
+        [line], "approximate", relation, delta=float(delta), seeded=seeded, unit=unit
+    )
 
 
 def round_about(

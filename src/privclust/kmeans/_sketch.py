@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from privclust.core.validation import check_integer, check_option
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._sketch_noise import SketchNoise, check_statement
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.groups import ROW, UNITS, Groups
+from privclust.privacy.groups import ROW, UNITS, with_groups
 
 KIND = "sketch"
 MOST_BYTES = 1 << 30
@@ -192,7 +192,8 @@ class Sketch:
             for chunk in stream:
                 sums.add(chunk)
         else:
-            _add_groups(sums, stream, groups)
+            for chunk, of_rows in with_groups(stream, groups):
+                sums.add(chunk, of_rows)
         return cls.from_feature_sums(sums)
 
     @classmethod
@@ -365,18 +366,6 @@ class Sketch:
             noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
             guarantee=guarantee,
         )
-
-
-def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
-    """Add the rows of groups, whose rows may lie in several chunks."""
-    weights, start = Groups.of(groups, np.size(groups)), 0
-    for chunk in stream:
-        stop = start + len(chunk)
-        if stop <= np.size(groups):
-            sums.add(chunk, weights.rows(start, stop))
-        start = stop
-    if start != np.size(groups):
-        raise ValueError(f"groups must be one a row: there are {np.size(groups)} and {start} rows")
 
 
 def secret_mask_seed() -> int:

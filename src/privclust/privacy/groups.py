@@ -36,8 +36,9 @@ is all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -139,9 +140,34 @@ def number_of_records(X: np.ndarray, groups: Groups | None) -> int:
     return len(X) if groups is None else groups.count
 
 
-def by_size(
-    groups: Groups | None, *arrays: np.ndarray
-) -> list[tuple[int, *tuple[np.ndarray, ...]]]:
+def with_groups(
+    stream: Iterable[np.ndarray], groups: ArrayLike
+) -> Iterator[tuple[np.ndarray, Groups]]:
+    """Yield the chunks of a stream, each with the groups of its rows.
+
+    Parameters
+    ----------
+    stream : iterable of ndarray
+        Of rows. A group's may lie in several chunks.
+    groups : array-like of shape (n_samples,)
+        Whose each row of the stream is, in its order.
+
+    Raises
+    ------
+    ValueError
+        At the end, if there are more or fewer rows; the surplus is not yielded.
+    """
+    whole, start = Groups.of(groups, np.size(groups)), 0
+    for chunk in stream:
+        stop = start + len(chunk)
+        if stop <= len(whole.sizes):
+            yield chunk, whole.rows(start, stop)
+        start = stop
+    if start != len(whole.sizes):
+        raise ValueError(f"groups must be one a row: there are {len(whole.sizes)} and {start} rows")
+
+
+def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]:
     """Return the rows of arrays in parts, those of groups of one size in each.
 
     Parameters
@@ -179,7 +205,8 @@ def weighted_sums(
         The size n of groups, and the exact sums of all their rows, of one number of bits: the same
         arrays in each tuple, and at least one tuple; sizes may come in any order, but each once.
     spread : float or None
-        At least u / N of the module's description, in units of 2^-b. None: the number of entries.
+        At least u / N of the module's description, in units of 2^-b. None: the number of entries;
+        in l2 its root is enough.
 
     Returns
     -------
