@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -192,8 +192,7 @@ class Sketch:
             for chunk in stream:
                 sums.add(chunk)
         else:
-            for chunk, of_rows in with_groups(stream, groups):
-                sums.add(chunk, of_rows)
+            _add_groups(sums, stream, groups)
         return cls.from_feature_sums(sums)
 
     @classmethod
@@ -366,6 +365,12 @@ class Sketch:
             noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
             guarantee=guarantee,
         )
+
+
+def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
+    """Add the rows of groups, whose rows may lie in several chunks."""
+    for chunk, of_rows in with_groups(stream, groups):
+        sums.add(chunk, of_rows)
 
 
 def secret_mask_seed() -> int:

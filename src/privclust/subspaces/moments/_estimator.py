@@ -42,7 +42,7 @@ from privclust.subspaces.moments._release import (
 )
 from privclust.subspaces.moments._selection import choose_sizes
 from privclust.subspaces.moments._sketch import MomentSketch
-from privclust.subspaces.moments._sums import HarmonicSums, group_sums
+from privclust.subspaces.moments._sums import GroupSums, HarmonicSums
 
 _AUTO = "auto"
 _ROUND = "rows beside decoded subspaces, one round"
@@ -208,7 +208,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     def _exact_sketch(X, degree, groups):
         """Return the sketch of rows, or of groups, without noise."""
         if groups is not None:
-            return MomentSketch.from_sums(group_sums(X.shape[1], degree, [(X, groups)]), GROUP)
+            of_groups = GroupSums(X.shape[1], degree).add(X, groups)
+            return MomentSketch.from_sums(of_groups.total(), GROUP)
         return MomentSketch.from_sums(HarmonicSums(X.shape[1], degree).add(X))
 
     def _checked(self, X):

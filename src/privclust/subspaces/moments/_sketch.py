@@ -41,7 +41,7 @@ from privclust.subspaces.moments._release import (
     sensitivity,
     statement,
 )
-from privclust.subspaces.moments._sums import MOMENT_BITS, HarmonicSums, group_sums
+from privclust.subspaces.moments._sums import MOMENT_BITS, GroupSums, HarmonicSums
 
 KIND = "moment sketch"
 MOST_BYTES = 1 << 30
@@ -178,8 +178,10 @@ class MomentSketch:
         degree = default_degree(stream.n_features) if degree is None else degree
         check_size(stream.n_features, degree)
         if groups is not None:
-            parts = with_groups(stream, groups)
-            return cls.from_sums(group_sums(stream.n_features, degree, parts), GROUP)
+            of_groups = GroupSums(stream.n_features, degree)
+            for chunk, own in with_groups(stream, groups):
+                of_groups.add(chunk, own)
+            return cls.from_sums(of_groups.total(), GROUP)
         sums = HarmonicSums(stream.n_features, degree)
         for chunk in stream:
             sums.add(chunk)

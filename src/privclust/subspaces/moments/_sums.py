@@ -30,7 +30,7 @@ says, by the same bounds: one unit in every entry of all degrees is taken for an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
@@ -186,17 +186,27 @@ class HarmonicSums:
                 ends = sorted_indices(d, degree)[:, -1]
 
 
-def group_sums(
-    n_features: int, degree: int, parts: Iterable[tuple[np.ndarray, Groups]]
-) -> HarmonicSums:
-    """Return sums of rows (n, n_features) in parts, each with the groups of its rows."""
-    sums: dict[int, HarmonicSums] = {}
-    n_groups = 0
-    for chunk, groups in parts:
-        n_groups += groups.count
-        for size, rows in by_size(groups, chunk):
-            sums.setdefault(size, HarmonicSums(n_features, degree)).add(rows)
-    return weighted_harmonics(sums or {1: HarmonicSums(n_features, degree)}, n_groups)
+class GroupSums:
+    """Sums over groups of rows, of which all rows of one weigh as much as one row.
+
+    Parameters and attributes are those of `HarmonicSums`; `n_samples` is the number of groups.
+    There are sums for each size of groups.
+    """
+
+    def __init__(self, n_features: int, degree: int = 4) -> None:
+        self.n_features, self.degree, self.n_samples = n_features, degree, 0
+        self._sums = {1: HarmonicSums(n_features, degree)}
+
+    def add(self, X: np.ndarray, groups: Groups) -> Self:
+        """Add rows (n, n_features) of groups, whose other rows may come in other calls."""
+        for size, rows in by_size(groups, X):
+            self._sums.setdefault(size, HarmonicSums(self.n_features, self.degree)).add(rows)
+        self.n_samples += groups.count
+        return self
+
+    def total(self) -> HarmonicSums:
+        """Return the sums as those of so many rows."""
+        return weighted_harmonics(self._sums, self.n_samples)
 
 
 def weighted_harmonics(sums: Mapping[int, HarmonicSums], n_groups: int) -> HarmonicSums:
