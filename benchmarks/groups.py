@@ -8,7 +8,8 @@ centers in the plane. Each way hides a person who is exchanged for any other, wi
 
 - *persons*: ``fit(X, groups=ids)``, every row of n counts 1 / n, the noise is that of one row;
 - *rows, noise times 100*: ``fit(X)``, with a budget so small that a row's noise is 100 times as
-  much: what 100 rows of one person change in all is hidden as one row is;
+  much: what up to 100 rows of one person change in all is hidden as one row is, if the number of
+  rows is no secret;
 - *one row each*: a random row of each person, the others thrown away, with the noise of one row;
 - *rows*: ``fit(X)`` with the noise of one row, which protects rows alone. It is there to compare.
 

@@ -10,12 +10,11 @@ import pytest
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.lloyd import nearest_center
 from privclust.kmeans import DPLloyd, EUGkM, _last_rounds
-from privclust.kmeans._eugkm import _histogram
 from privclust.kmeans._grid import Grid
 from privclust.privacy import Neighbours
 from privclust.privacy import groups as groups_module
 from privclust.privacy.bounds import Box
-from privclust.privacy.groups import Groups, by_size, weighted_counts, weighted_sums
+from privclust.privacy.groups import Groups, by_size, weighted_sums
 
 SIZES = (1, 2, 3, 5, 7, 31, 64, 100, 333, 999, 1000)
 
@@ -124,16 +123,13 @@ def test_no_group_of_up_to_1000_rows_adds_more_than_a_row(d, monkeypatch):
         assert max(largest_excess(bits, d, seed=d)) > 1
 
 
-def test_counts_in_parts_are_whole_numbers_of_units_and_never_above_one():
-    """A group's rows in any cells add up to 1 at most, and to nearly that."""
-    rng = np.random.default_rng(0)
-    for n in (*SIZES, 10**6, 2**30, 2**31):
-        cells = rng.integers(4, size=min(n, 1000))
-        counts = np.bincount(cells, minlength=4) * (n // len(cells))
-        whole = weighted_counts([(n, counts.astype(float))])
-        assert int(whole.integers.sum()) <= 2**30
-        if n <= 10**6:
-            assert int(whole.integers.sum()) > 2**30 - 10**6
+@pytest.mark.parametrize("size", [*SIZES, 10**6, 2**30, 2**31])
+def test_units_of_a_group_add_up_to_one_at_most(size):
+    """And to nearly that; a row that is a group of its own weighs one."""
+    (unit,) = Groups(np.array([size]), 1).units
+    assert unit * size <= 2**30
+    assert 2**30 - unit * size < size
+    assert size > 1 or unit == 2**30
 
 
 # --- what estimators add up ----------------------------------------------------------------------
@@ -178,7 +174,7 @@ def eugkm(neighbours, delta, d=2):
     noise = EUGkM(epsilon=1.0, delta=delta, neighbours=neighbours)._noise(1.0)[0]
 
     def exact(X, groups):
-        return _histogram(grid, X, Groups.of(groups, len(X)))
+        return grid.histogram(X, Groups.of(groups, len(X)))
 
     return Statistic(exact, noise.sensitivity.value, noise.sensitivity.norm, d)
 

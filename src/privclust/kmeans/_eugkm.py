@@ -17,13 +17,7 @@ from privclust.kmeans._noise_check import clear_clusters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import declared_box, separated_points
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import (
-    by_size,
-    checked_groups,
-    number_of_records,
-    unit_of,
-    weighted_counts,
-)
+from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
@@ -236,7 +230,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
             n_samples = max(float(size_noise.release(n_samples, source)), 1.0)
         shape = grid_shape(n_samples, epsilon_like, X.shape[1], self.max_cells)
         grid = Grid(box, shape)
-        counts = noise.release(_histogram(grid, X, groups), source)
+        counts = noise.release(grid.histogram(X, groups), source)
         deviation = math.sqrt(2.0) / epsilon_like
         rng = unprotected_generator(source)
         self._cluster(grid, counts, deviation, rng)
@@ -300,13 +294,6 @@ class EUGkM(PrivateEstimator, CenterClusterer):
             centers, error, n_iter = _run(grid, counts, start, deviation, self.max_iter)
             if error < least:
                 self.cluster_centers_, self.n_iter_, least = centers, n_iter, error
-
-
-def _histogram(grid, X, groups):
-    """Return the number of rows in each cell, or of groups, by their rows' parts."""
-    if groups is None:
-        return grid.histogram(X)
-    return weighted_counts((size, grid.histogram(rows)) for size, rows in by_size(groups, X))
 
 
 def _run(grid, counts, centers, deviation, max_iter):

@@ -48,7 +48,7 @@ from privclust.core.fixed_point import FixedPoint
 ROW, GROUP = "row", "group"
 """What is protected: one row, or all rows of one group."""
 UNITS = {ROW: "one row", GROUP: "all rows of one group"}
-_COUNT_BITS = 30
+UNIT_BITS = 30
 _SPARE_BITS = 4  # 16 u / N
 _LARGEST_DIVISOR = 2**62
 
@@ -115,6 +115,15 @@ class Groups:
     def weights(self) -> np.ndarray:
         """One over the number of rows of each row's group, (n_samples,)."""
         return 1.0 / self.sizes
+
+    @property
+    def units(self) -> np.ndarray:
+        """The weight of each row in whole units of 2^-30, rounded down, (n_samples,), int64.
+
+        Those of a group add up to 1 at most: where each row is counted once, in units, a group adds
+        a point of the convex hull of what a row adds and of 0, without a margin.
+        """
+        return 2**UNIT_BITS // self.sizes
 
     def rows(self, start: int, stop: int) -> Groups:
         """Return those of a part of the rows; the first part alone counts the groups."""
@@ -234,27 +243,6 @@ def weighted_sums(
                 integers = integers // size - integers // min(size * divisor, _LARGEST_DIVISOR)
             total.integers[...] += integers
     return totals
-
-
-def weighted_counts(terms: Iterable[tuple[int, np.ndarray]]) -> FixedPoint:
-    """Return counts in which every group weighs as much as one row, or less by its rounding.
-
-    A row of a group of n rows counts 2^30 / n units of 2^-30, rounded down, so that those of a
-    group add up to 1 at most: what a group adds lies in the convex hull of what a row does and of
-    0, without a margin.
-
-    Parameters
-    ----------
-    terms : iterable of tuples
-        The size n of groups, and numbers of their rows, whole numbers as float64.
-
-    Examples
-    --------
-    >>> np.asarray(weighted_counts([(1, np.array([2.0, 0.0])), (2, np.array([1.0, 3.0]))]))
-    array([2.5, 1.5])
-    """
-    integers = sum(counts.astype(np.int64) * (2**_COUNT_BITS // size) for size, counts in terms)
-    return FixedPoint(np.asarray(integers), _COUNT_BITS)
 
 
 def _shift(parts, spread):

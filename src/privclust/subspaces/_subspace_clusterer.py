@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.core.validation import Integer, check_option
-from privclust.privacy.groups import Groups
 from privclust.privacy.guarantee import Guarantee
 from privclust.privacy.records import validated
 
@@ -117,7 +116,7 @@ def starting_bases(
     rng: np.random.Generator,
     *,
     seeded: bool = False,
-    groups: Groups | None = None,
+    groups: ArrayLike | None = None,
 ):
     """Return the bases that an iteration starts from, the fitted estimator or None, `reads_data`.
 

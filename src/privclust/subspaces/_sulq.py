@@ -248,13 +248,13 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         """
         X = private_records(self, X, neighbours=self.neighbours)
         any_count = Neighbours.of(self.neighbours) is Neighbours.ADD_REMOVE
-        groups = checked_groups(groups, X)
-        n_groups = None if groups is None else groups.count
+        of_rows = checked_groups(groups, X)
+        n_groups = None if of_rows is None else of_rows.count
         check_parameters(self, X, count_is_public=not any_count, n_groups=n_groups)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         bounded, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        parts = by_size(groups, in_units(bounded, unit(radius, X.shape[1])))
+        parts = by_size(of_rows, in_units(bounded, unit(radius, X.shape[1])))
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self.round_noise(X.shape[1], n_runs * self.max_iter)
         largest_inside = -math.inf
@@ -269,7 +269,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
                 groups=groups,
             )
             if run == 0:  # a start of its own, which has been charged, comes with the first alone
-                how = is_seeded(source), leaks, unit_of(groups)
+                how = is_seeded(source), leaks, unit_of(of_rows)
                 self.guarantee_ = self._promise(noise, start, reads_data, *how)
             noised, bases = self._run(parts, bases, noise, source)
             inside = float((bases * (noised @ bases)).sum())
