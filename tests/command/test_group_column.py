@@ -79,8 +79,9 @@ def test_a_release_names_its_unit(run, kind, private):
     load = Sketch.load if kind is DRAWN else MomentSketch.load
     assert load("s.h5").guarantee.unit == "group"
     assert load("s.h5").noise == _of_rows(run, kind, private).noise
-    code, out, _ = run("decode", "s.h5", "--clusters", "1", *_decoded(kind))
+    code, out, err = run("decode", "s.h5", "--clusters", "1", *_decoded(kind))
     assert code == 0
+    assert "groups of records in" in err
     assert out
 
 

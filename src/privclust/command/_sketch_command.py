@@ -184,8 +184,7 @@ def _run(args) -> None:
     _check_room(args.output, sketcher)  # may be gone; HDF5 fails with many words
     with written(args.output):
         sketch.save(args.output)
-    kind = "records" if args.group_column is None else "groups of records"
-    say(f"{args.output}: sketch of {count(sketch)} {kind}, {sketcher.n_numbers} numbers")
+    say(f"{args.output}: sketch of {count(sketch)}, {sketcher.n_numbers} numbers")
     say_privacy(sketch)
 
 
