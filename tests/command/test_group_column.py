@@ -95,6 +95,13 @@ def _decoded(kind):
     return ("--bounds", "-5", "5") if kind is DRAWN else ("--subspaces", "--dimension", "1")
 
 
+def test_threads_change_no_byte(run):
+    options = ("x.csv", *DRAWN, *GROUPS, *PRIVATE, "--seed-noise", "1")
+    for threads in "12":
+        sketched(run, *options, "--threads", threads, to=f"{threads}.h5")
+    assert Path("1.h5").read_bytes() == Path("2.h5").read_bytes()
+
+
 def test_how_many_records_a_person_has_shows_nowhere(run):
     """What is printed, at the same noise, for 1 record of a person and for 5,000."""
     frame, printed = visits(), []

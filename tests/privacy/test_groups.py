@@ -40,12 +40,12 @@ def test_parts_are_of_rows_of_groups_of_one_size_in_their_order():
     for size, rows, whose in parts:
         np.testing.assert_array_equal(rows, X[groups.sizes == size])
         np.testing.assert_array_equal(whose, ids[groups.sizes == size])
-    for alone in (None, Groups.of(np.arange(len(X)), len(X))):
-        ((size, rows),) = by_size(alone, X)
-        assert size == 1
-        assert rows is X
-    ((size, rows),) = by_size(Groups.of([], 0), X[:0])
-    assert (size, len(rows)) == (1, 0)
+    ((size, rows),) = by_size(None, X)
+    assert size == 1
+    assert rows is X
+    for whose, n in ((np.arange(len(X)), len(X)), ([], 0)):
+        parts = by_size(Groups.of(whose, n), X[:n])
+        assert [(size, len(rows)) for size, rows in parts] == [(1, n), (2, 0)]
 
 
 def test_weighted_sums_are_the_fractions_rounded_down_and_shrunk():
@@ -63,8 +63,11 @@ def test_weighted_sums_are_the_fractions_rounded_down_and_shrunk():
 
 def test_a_release_of_too_many_numbers_has_no_room_for_groups():
     sums = FixedPoint(np.zeros(2**16, dtype=np.int64), 20)
-    with pytest.raises(ValueError, match="no room for groups"):
-        weighted_sums([(1, [sums])])
+    weighted_sums([(size, [sums]) for size, _ in by_size(None, np.zeros(3))])
+    for ids in ([1, 2, 3], [1, 1, 1]):  # whatever their sizes are
+        parts = by_size(Groups.of(ids, 3), np.zeros(3))
+        with pytest.raises(ValueError, match="no room for groups"):
+            weighted_sums([(size, [sums]) for size, _ in parts])
 
 
 def random_rows(rng, n, d, reach):

@@ -188,15 +188,19 @@ def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]
     Returns
     -------
     list of tuples
-        The size, and the rows of each array, in their order, C-contiguous; at least one tuple.
+        The size, and the rows of each array, in their order, C-contiguous; at least one tuple. With
+        groups one of them is of a size above 1, if of no rows, so that what they cannot be used for
+        is refused whatever their sizes are.
 
     Examples
     --------
     >>> by_size(Groups.of([7, 8, 7], 3), np.array([1, 2, 3]))
     [(1, array([2])), (2, array([1, 3]))]
     """
-    if groups is None or not (groups.sizes > 1).any():
+    if groups is None:
         return [(1, *arrays)]
+    if not (groups.sizes > 1).any():
+        return [(1, *arrays), (2, *(array[:0] for array in arrays))]
     order = np.argsort(groups.sizes, kind="stable")
     sizes, starts = np.unique(groups.sizes[order], return_index=True)
     pieces = [np.split(array[order], starts[1:]) for array in arrays]
@@ -233,9 +237,11 @@ def weighted_sums(
     [1.5]
     """
     totals: list[FixedPoint] = []
+    divisor = 0
     for size, parts in terms:
-        if not totals:
+        if size > 1 and not divisor:
             divisor = 1 << _shift(parts, spread)
+        if not totals:
             totals = [FixedPoint(np.zeros_like(part.integers), part.bits) for part in parts]
         for total, part in zip(totals, parts, strict=True):
             integers = part.integers
