@@ -174,7 +174,7 @@ def _line(values) -> str:
 def _remark(what: str, sketch, args) -> str:
     """Say what was made of how much."""
     n_sketches = "1 sketch" if len(args.sketches) == 1 else f"{len(args.sketches)} sketches"
-    return f"{what} from {count(sketch)} records in {n_sketches}"
+    return f"{what} from {count(sketch)} in {n_sketches}"
 
 
 def _merged(paths: list[str], sketch_type, sums_of: Callable):

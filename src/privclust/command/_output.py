@@ -37,9 +37,10 @@ def say(text: str) -> None:
 
 
 def count(sketch) -> str:
-    """Number of records as it is read best; a decimal tells that it was noised."""
+    """Number of records, or of groups, as it is read best; a decimal tells that it was noised."""
     n_samples = sketch.n_samples
-    return f"{n_samples:,.1f}" if isinstance(n_samples, float) else f"{n_samples:,}"
+    number = f"{n_samples:,.1f}" if isinstance(n_samples, float) else f"{n_samples:,}"
+    return f"{number} {'records' if sketch.unit == 'row' else 'groups of records'}"
 
 
 def say_privacy(sketch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from privclust.command._output import progress, say
@@ -113,18 +113,66 @@ def add_any(streams, sketcher, seen: Twins | None) -> None:
             sketcher.sums.add(sketcher.borne(chunk))
 
 
+def add_persons(
+    streams, sketcher, seen: Twins | None, column: str, how: dict, *, takes_any: bool
+) -> None:
+    """Add up records by persons, told by a column; nothing is said of how many records they have.
+
+    `how` says how files are read. With `takes_any` records are brought to what sums bear, and those
+    without a name count as those of one person.
+    """
+    import numpy as np
+
+    from privclust.core.labels import LabelCounts
+    from privclust.privacy.groups import Groups
+
+    say("all files are read twice, the first time to count")
+    counts = LabelCounts(
+        labels for stream in streams for labels in labels_of(stream.name, column, **how)
+    )
+    if not takes_any and not len(counts):
+        raise ValueError(f"{', '.join(stream.name for stream in streams)}: no records")
+    nobody = np.empty((0, sketcher.n_features))
+    sketcher.sums.add(nobody, Groups(np.empty(0, dtype=np.int64), len(counts)))
+    for number, stream in enumerate(streams, 1):
+        say(f"{stream.name}: file {number} of {len(streams)} is read")
+        for chunk in stream if seen is None else seen.watched(stream):
+            if not takes_any:
+                sketcher.check(chunk, stream)
+            rows = sketcher.borne(chunk) if takes_any else chunk
+            sketcher.sums.add(rows, Groups(counts.sizes(stream.labels), 0))
+    counts.check_all_seen()
+
+
+def labels_of(path: str, column: str, **how) -> Iterator:
+    """Yield whose the records of a file are; of a Parquet file that column alone is read."""
+    from privclust.core.labels import as_text
+    from privclust.core.streams import chunks, named
+
+    stream = chunks(path, label=column, **how)
+    if Path(path).suffix.lower() not in (".parquet", ".pq"):
+        for _ in stream:
+            yield stream.labels
+        return
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    batches = file.iter_batches(columns=[column])
+    yield from named(Path(path), (as_text(batch.column(0)) for batch in batches))
+
+
 def public_stream(args):
     """Return the chunks of the public sample."""
     from privclust.core.streams import chunks
 
     suffixes = Path(args.public_sample.lower()).suffixes
     is_text, is_parquet = ".csv" in suffixes, suffixes[-1:] in ([".parquet"], [".pq"])
-    return chunks(
-        args.public_sample,
-        chunk_size=_SAMPLE_ROWS,
-        delimiter=args.delimiter if is_text else None,
-        columns=args.columns if is_parquet else None,
-    )
+    how = {"chunk_size": _SAMPLE_ROWS, "delimiter": args.delimiter if is_text else None}
+    how["columns"] = args.columns if is_parquet else None
+    try:
+        return chunks(args.public_sample, **how, label=args.group_column)
+    except ValueError:  # it may be without that column
+        return chunks(args.public_sample, **how)
 
 
 def public_sample(args, n_features: int):

@@ -28,6 +28,12 @@ class FeatureSketcher:
 
         self._args = args
         self.frequencies, n_measurements = _frequencies(args, n_features)
+        m = self.frequencies.shape[1]
+        if args.group_column is not None and (n_measurements or m) < m:
+            raise ValueError(
+                f"--group-column: groups cannot have {n_measurements} of {m} measurements, which "
+                "are drawn for each record"
+            )
         self.n_features, self.n_numbers = self.frequencies.shape
         self.n_bytes = self.frequencies.nbytes + 2 * 2 * 8 * self.n_numbers
         self._n_measurements = n_measurements or self.n_numbers
@@ -42,7 +48,8 @@ class FeatureSketcher:
         """Return what a release would promise."""
         from privclust.kmeans import promise
 
-        return promise(self._n_measurements, self.n_numbers, **self._terms())
+        unit = unit_of_records(self._args)
+        return promise(self._n_measurements, self.n_numbers, **self._terms(), unit=unit)
 
     def check(self, chunk, stream) -> None:
         """Refuse records whose values are too large for their phases."""
@@ -93,13 +100,14 @@ class MomentSketcher:
 
     def __init__(self, args, n_features: int) -> None:
         from privclust.subspaces.moments._release import check_size, default_degree
-        from privclust.subspaces.moments._sums import HarmonicSums
+        from privclust.subspaces.moments._sums import GroupSums, HarmonicSums
 
         degree = args.degree or default_degree(n_features) if n_features > 1 else 4
         check_size(n_features, degree)
         self._args, self.n_features = args, n_features
-        self.sums = HarmonicSums(n_features, degree)
-        self.n_numbers = sum(len(sums) for sums in self.sums.integers.values()) - 1
+        rows = HarmonicSums(n_features, degree)
+        self.sums = rows if args.group_column is None else GroupSums(n_features, degree)
+        self.n_numbers = sum(len(sums) for sums in rows.integers.values()) - 1
         self.n_bytes = 8 * (self.n_numbers + 1)
 
     def promise(self):
@@ -110,7 +118,8 @@ class MomentSketcher:
         args = self._args
         relation = Neighbours.of(args.neighbours or "replace_one")
         noise = release_noise(self.n_features, self.sums.degree, relation, args.epsilon, args.delta)
-        return statement(noise, args.delta, seeded=args.seed_noise is not None)
+        seeded = args.seed_noise is not None
+        return statement(noise, args.delta, seeded=seeded, unit=unit_of_records(args))
 
     def check(self, chunk, stream) -> None:
         """Any numbers will do: each record counts by its direction."""
@@ -123,7 +132,9 @@ class MomentSketcher:
         """Return the sketch of what was added, which is not private."""
         from privclust.subspaces import MomentSketch
 
-        return MomentSketch.from_sums(self.sums)
+        if self._args.group_column is None:
+            return MomentSketch.from_sums(self.sums)
+        return MomentSketch.from_sums(self.sums.total(), unit_of_records(self._args))
 
     def release(self, sketch, random_state):
         """Return a sketch with noise."""
@@ -134,6 +145,13 @@ class MomentSketcher:
             neighbours=args.neighbours or "replace_one",
             random_state=random_state,
         )
+
+
+def unit_of_records(args) -> str:
+    """Return what is protected: rows, or groups of them."""
+    from privclust.privacy.groups import GROUP, ROW
+
+    return ROW if args.group_column is None else GROUP
 
 
 def _frequencies(args, n_features: int):

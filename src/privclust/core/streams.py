@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core.arrow import TIMES, check_columns, numeric_type, rows_of
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
+from privclust.core.labels import as_text, check_label, other_columns
 from privclust.core.packages import how_to_install, require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
@@ -49,6 +50,10 @@ class Chunks:
         How many records there are; None where only reading tells.
     header : tuple of str or None
         Names of the columns. For comparing, not for showing: a CSV's first line may be a record.
+    label : str or None
+        Name of a column that is kept apart.
+    labels : ndarray of shape (n,) or None
+        Its entries in the chunk that came last, as text; empty where they are missing.
     """
 
     name: str
@@ -59,14 +64,28 @@ class Chunks:
     _strict: bool = field(default=True, repr=False)
     _row: int = field(default=0, repr=False)
     header: tuple[str, ...] | None = field(default=None, repr=False)
+    label: str | None = None
+    labels: np.ndarray | None = field(default=None, repr=False)
+    _label_at: int | None = field(default=None, repr=False)
 
     def __iter__(self) -> Chunks:
         return self
 
     def __next__(self) -> np.ndarray:
-        chunk = self._checked(next(self._pieces))
+        piece = next(self._pieces)
+        if self.label is not None:
+            piece, self.labels = piece
+            self._check_labels()
+        chunk = self._checked(piece)
         self._row += len(chunk)
         return chunk
+
+    def _check_labels(self):
+        """Say where a label is missing."""
+        missing = self.labels == ""
+        if self._strict and missing.any():
+            row = self._row + int(missing.argmax()) + 1
+            raise ValueError(f"{self.name}: row {row} has no entry in column {self.label!r}")
 
     def _checked(self, piece) -> np.ndarray:
         """Bring a piece to a type that can be computed with, or say what is wrong with it."""
@@ -94,6 +113,7 @@ class Chunks:
     def place(self, row: int, column: int) -> str:
         """Name a place by its row in the piece that comes next, and its column."""
         header = f" ({excerpt(self._columns[column])})" if self._columns else ""
+        column += self._label_at is not None and column >= self._label_at
         return f"row {self._row + row + 1}, column {column + 1}{header}"
 
 
@@ -104,6 +124,7 @@ def chunks(
     dataset: str | None = None,
     delimiter: str | None = None,
     columns: Sequence[str] | None = None,
+    label: str | None = None,
     strict: bool = True,
 ) -> Chunks:
     """Return an iterator over the records of a source, of which one chunk is in memory at a time.
@@ -127,6 +148,9 @@ def chunks(
         One character between the fields of a CSV file; None for a comma.
     columns : sequence of str or None
         Names of the columns of a Parquet file, of which no others are read; None for all.
+    label : str or None
+        Name of a column of a CSV or Parquet file that is no part of the records, such as whose each
+        is: text or whole numbers, to be found in the chunks' `labels`.
     strict : bool
         False: no entry of a record makes reading it fail, for callers that have a rule of their own
         for such entries. Chunks then hold NaN and infinity where records do. Of a CSV file the
@@ -160,13 +184,15 @@ def chunks(
     if delimiter is not None and not (len(delimiter) == 1 and _can_delimit(delimiter)):
         raise ValueError(f"delimiter must be one character that no number has, got {delimiter!r}")
     if isinstance(source, str | os.PathLike):
-        records = _from_file(Path(source), chunk_size, dataset, delimiter, columns, strict)
+        records = _from_file(Path(source), chunk_size, dataset, delimiter, columns, label, strict)
     elif dataset is not None:
         raise ValueError(f"dataset names a part of an HDF5 file, got {dataset!r} without a file")
     elif delimiter is not None:
         raise ValueError(f"delimiter is for CSV files only, got {delimiter!r} without a file")
     elif columns is not None:
         raise ValueError("columns are named of Parquet files only")
+    elif label is not None:
+        raise ValueError(f"label names a column of a file, got {label!r} without a file")
     elif hasattr(source, "shape") and hasattr(source, "__getitem__"):
         records = _from_table("the array", source, chunk_size)
     elif isinstance(source, Iterable):
@@ -214,6 +240,7 @@ def _from_file(
     dataset: str | None,
     delimiter: str | None,
     columns: Sequence[str] | None,
+    label: str | None,
     strict: bool,
 ) -> Chunks:
     """Choose the reader by the suffix; what goes wrong in it is one line with the path."""
@@ -234,6 +261,10 @@ def _from_file(
         options = {"columns": columns}
     elif columns is not None and reader is not None:
         raise ValueError(f"{path}: columns are named of Parquet files only")
+    if reader in (_csv, _parquet):
+        options["label"] = label
+    elif label is not None and reader is not None:
+        raise ValueError(f"{path}: its columns have no names, so that there is no {label!r}")
     reason = why_unreadable(path)
     if reason == NO_SUCH_FILE and reader is not None:
         raise FileNotFoundError(f"{path}: {reason}")
@@ -245,11 +276,11 @@ def _from_file(
         records = reader(path, chunk_size, **options)
     except Exception as error:
         raise _unreadable(path, error) from None
-    records._pieces = _named(path, records._pieces)
+    records._pieces = named(path, records._pieces)
     return records
 
 
-def _named(path: Path, pieces: Iterator) -> Iterator:
+def named(path: Path, pieces: Iterator) -> Iterator:
     """Pass pieces on; an error of the reader becomes one line with the path."""
     try:
         yield from pieces
@@ -337,7 +368,12 @@ class _NpyFile:
             ) from None
 
 
-def _parquet(path: Path, chunk_size: int | None, columns: Sequence[str] | None) -> Chunks:
+def _parquet(
+    path: Path,
+    chunk_size: int | None,
+    columns: Sequence[str] | None,
+    label: str | None = None,
+) -> Chunks:
     """Batches of rows; a row group is read page by page."""
     try:
         from pyarrow import parquet
@@ -349,24 +385,52 @@ def _parquet(path: Path, chunk_size: int | None, columns: Sequence[str] | None) 
 
     with parquet.ParquetFile(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-    try:
-        names = check_columns(schema, columns)
-        numeric_type(schema, names)
-    except ValueError as error:
-        raise _Refused(f"{path}: {error}") from None
+    names = _refuse(path, _numeric_columns, schema, columns, label)
 
     def pieces():
         """Open the file when it is its turn: a folder may hold thousands."""
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-            size = _rows(chunk_size, len(names))
-            for batch in file.iter_batches(batch_size=size, columns=list(names)):
+            size, read = _rows(chunk_size, len(names)), [*names, *([label] if label else [])]
+            for batch in file.iter_batches(batch_size=size, columns=read):
                 if len(batch):
-                    yield rows_of(batch, names)
+                    rows = rows_of(batch, names)
+                    yield rows if label is None else (rows, as_text(batch.column(label)))
 
-    return Chunks(str(path), len(names), n_rows, pieces(), names, header=names)
+    records = Chunks(str(path), len(names), n_rows, pieces(), names, header=names)
+    records.label = label
+    records._label_at = None if label is None else schema.names.index(label)
+    return records
 
 
-def _csv(path: Path, chunk_size: int | None, delimiter: str | None, strict: bool) -> Chunks:
+def _numeric_columns(schema, columns: Sequence[str] | None, label: str | None) -> tuple[str, ...]:
+    """Return the columns of numbers to read, of which the label is none."""
+    names = check_columns(schema, columns)
+    if label is not None:
+        others = other_columns(schema.names, label)
+        check_label(schema.field(label))
+        if columns is None:
+            names = others
+        elif label in names:
+            raise ValueError(f"column {label!r} says whose a record is; it cannot be counted too")
+    numeric_type(schema, names)
+    return names
+
+
+def _refuse(path: Path, check: Callable, *arguments: Any) -> Any:
+    """Return what a check does, whose error is one line with the path."""
+    try:
+        return check(*arguments)
+    except ValueError as error:
+        raise _Refused(f"{path}: {error}") from None
+
+
+def _csv(
+    path: Path,
+    chunk_size: int | None,
+    delimiter: str | None,
+    strict: bool,
+    label: str | None = None,
+) -> Chunks:
     """Lines of numbers between delimiters, under a header or not."""
     pd = require("pandas", "CSV files")
     how: dict[str, Any] = {"sep": delimiter or ",", "header": None}
@@ -391,8 +455,14 @@ def _csv(path: Path, chunk_size: int | None, delimiter: str | None, strict: bool
             f"{path}: column {first.index('') + 1} of the header has no name; give it one or, if "
             "pandas wrote it as an index, write the frame with index=False"
         )
-    records = Chunks(str(path), len(first), None, iter(()))
-    records.header = tuple(first) if has_header else None
+    if label is not None and not has_header:
+        raise _Refused(f"{path}: has no header, so that there is no column {label!r}")
+    header = tuple(first)
+    if label is not None:
+        header = _refuse(path, other_columns, header, label)
+    records = Chunks(str(path), len(header), None, iter(()), label=label)
+    records.header = header if has_header else None
+    records._label_at = None if label is None else first.index(label)
     how |= {"chunksize": _rows(chunk_size, len(first))}
     if strict:
         how |= {"skiprows": int(has_header)}
@@ -412,24 +482,30 @@ def _refuse_delimiter(path: Path, line: str) -> None:
             )
 
 
-def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[np.ndarray]:
+def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
     """Parse chunk by chunk; pandas leaves a column with any text in it as text."""
-    pd = require("pandas", "CSV files")
+    pd, at = require("pandas", "CSV files"), records._label_at
+    if at is not None:
+        how = how | {"converters": {at: str.encode}}  # of text some would be missing, as "NA"
     try:
         frames = pd.read_csv(path, **how)
     except pd.errors.EmptyDataError:  # a header and nothing below it
         return
     with frames:
         for frame in frames:
-            if frame.shape[1] != records.n_features:
+            n_fields = records.n_features + (at is not None)
+            if frame.shape[1] != n_fields:
                 raise _Refused(
-                    f"{path}: its first line has {records.n_features} fields, "
-                    f"the next {frame.shape[1]}"
+                    f"{path}: its first line has {n_fields} fields, the next {frame.shape[1]}"
                 )
+            if at is not None:
+                texts = [entry.decode().strip() for entry in frame.pop(at)]
+                labels = np.array(texts, dtype=object)
             for column, dtype in enumerate(frame.dtypes):
                 if getattr(dtype, "kind", "O") not in "iuf":
                     _refuse_text(path, records, frame, column)
-            yield frame.to_numpy(dtype=np.float64)
+            rows = frame.to_numpy(dtype=np.float64)
+            yield rows if at is None else (rows, labels)
 
 
 def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
@@ -443,7 +519,7 @@ def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
     raise _Refused(f"{path}: {records.place(row, column)} is no number{hint}")
 
 
-def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[np.ndarray]:
+def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
     """Parse line by line: pandas would read, skip or refuse lines by what stands in others."""
     pd = require("pandas", "CSV files")
     whole_lines: dict[str, Any] = {
@@ -456,19 +532,29 @@ def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[np.
     whole_lines |= {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "header": 0}
     with pd.read_csv(path, **{**how, **whole_lines}) as frames:
         for frame in frames:
-            rows = [_numbers(line, how["sep"], records.n_features) for line in frame[0]]
-            yield np.array(rows).reshape(-1, records.n_features)
+            lines, at = [line.split(how["sep"]) for line in frame[0]], records._label_at
+            if at is not None:
+                texts = [fields.pop(at) if at < len(fields) else "" for fields in lines]
+                labels = np.array([_unquoted(text) for text in texts], dtype=object)
+            numbers = [_numbers(fields, records.n_features) for fields in lines]
+            rows = np.array(numbers).reshape(-1, records.n_features)
+            yield rows if at is None else (rows, labels)
 
 
-def _numbers(line: str, delimiter: str, n_features: int) -> list[float]:
+def _numbers(fields: list[str], n_features: int) -> list[float]:
     """Return so many numbers of a line, NaN for fields that are none or not there."""
-    fields = line.split(delimiter)[:n_features]
+    fields = fields[:n_features]
     try:
         numbers = list(map(float, fields))
     except ValueError:  # field by field; what float takes at once is the same so
-        texts = [text.strip().strip('"') for text in fields]
+        texts = [_unquoted(text) for text in fields]
         numbers = [float(text) if _is_number(text) else np.nan for text in texts]
     return numbers + [np.nan] * (n_features - len(numbers))
+
+
+def _unquoted(field: str) -> str:
+    """Return what stands in a field of a line."""
+    return field.strip().strip('"')
 
 
 def _is_number(text: str) -> bool:

@@ -68,6 +68,8 @@ class Integer:
         size = self.at_most or self.below
         most = others.get(size, math.inf)
         if value > most or (value == most and self.below):
+            if size == "n_samples" and "n_groups" in others:
+                size = "n_groups"
             raise ValueError(
                 f"{name} must be {'less than' if self.below else 'at most'} the number of "
                 f"{size.removeprefix('n_')}, got {name}={value} for {size}={most}"
@@ -163,18 +165,25 @@ def _of_type(parts: list[Any]) -> Constraint | None:
 
 
 def check_parameters(
-    estimator: object, X: np.ndarray | None = None, *, count_is_public: bool = True
+    estimator: object,
+    X: np.ndarray | None = None,
+    *,
+    count_is_public: bool = True,
+    n_groups: int | None = None,
 ) -> None:
     """Raise a ValueError unless the parameters of an estimator are within their `constraints`.
 
     The message names one, what it got and what it may be. Without X its sizes do not count; nor
-    does its number of rows where that is not public.
+    does its number of rows where that is not public. Where rows are of groups, `n_groups` of them,
+    the number of these takes its place.
     """
     cls: Any = type(estimator)
     parameters = vars(estimator)
     sizes: dict[str, float] = {}
     if X is not None:
         sizes = {"n_samples": X.shape[0], "n_features": X.shape[1]}
+        if n_groups is not None:
+            sizes |= {"n_samples": n_groups, "n_groups": n_groups}
     if not count_is_public:
         sizes["n_samples"] = math.inf
     for name, (constraint, or_none) in constraints(cls).items():

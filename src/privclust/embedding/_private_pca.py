@@ -10,13 +10,14 @@ from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privclust.core.fixed_point import LARGEST_ROWS
+from privclust.core.fixed_point import LARGEST_ROWS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.second_moments import second_moments, unit
 from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import Groups, by_size, checked_groups, unit_of, weighted_sums
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import (
@@ -39,7 +40,9 @@ class PrivatePCA(
     centred: the mean would have to be paid for; subtract a centre that is known without the data.
     The sums are exact: entries of rows are rounded to multiples of 2^-16 of `norm_bound`, a little
     enlarged, so that the sensitivities below hold of what is computed
-    (``privclust.core.second_moments``).
+    (``privclust.core.second_moments``). With groups, such as persons with several rows each, every
+    row of n counts 1 / n, and M is that of data in which every group weighs the same: what one
+    group changes M by is what a row may, at most (``privclust.privacy.groups``).
 
     **gaussian**, the default: M plus a symmetric matrix of normal noise ("analyze Gauss"), of which
     the eigenvectors are post-processing.
@@ -178,7 +181,7 @@ class PrivatePCA(
         self.n_sweeps = n_sweeps
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Release components of the rows of X.
 
         Parameters
@@ -187,6 +190,9 @@ class PrivatePCA(
             Finite numbers, or any where they are drawn in to a `norm_bound`; float32 is not copied.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
@@ -196,17 +202,24 @@ class PrivatePCA(
         ------
         ValueError
             If a parameter is out of its range, X has fewer features than components, or is not
-            finite where it must be.
+            finite where it must be; if groups are not one a row, or asked for with
+            ``"exponential"``, whose score has no room for what they round.
         """
         X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=self.neighbours)
         check_parameters(self, X)
+        groups = checked_groups(groups, X)
+        if groups is not None and self.mechanism == "exponential":
+            raise ValueError(
+                "mechanism='exponential' takes no groups: its draw is private for rows whose "
+                "moments are not rounded once more; take mechanism='gaussian'"
+            )
         source = noise_source(self.random_state)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         doubts = (*leaks, *caveats_of_bounds(self))
         if self.mechanism == "exponential":
             self._draw_frame(rows, radius, source, bool(leaks), doubts)
         else:
-            self._add_noise(rows, radius, source, bool(leaks), doubts)
+            self._add_noise(rows, radius, source, bool(leaks), doubts, groups)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -234,7 +247,7 @@ class PrivatePCA(
         """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
-    def _add_noise(self, rows, radius, source, leaks, caveats):
+    def _add_noise(self, rows, radius, source, leaks, caveats, groups):
         """Release noised moments, and keep what follows from them."""
         noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
         self.guarantee_ = Guarantee.of(
@@ -244,9 +257,10 @@ class PrivatePCA(
             delta=self.delta,
             seeded=is_seeded(source),
             caveats=caveats,
+            unit=unit_of(groups),
         )
         charge(self.guarantee_)
-        noised = noise.release(second_moments(rows, length)[None], source)
+        noised = noise.release(_moments(groups, rows, length)[None], source)
         self.components_, values = _leading(noised[0], self.n_components)
         self.explained_ = values * length**2
         self.second_moments_ = estimated_moments(noised[0], noise) * length**2
@@ -326,6 +340,12 @@ class PrivatePCA(
                 "is, is not known",
             ),
         )
+
+
+def _moments(groups: Groups | None, rows: np.ndarray, length: float) -> FixedPoint:
+    """Return the sum of x x' over rows in units of a length, or over groups of their mean."""
+    terms = ((size, [second_moments(part, length)]) for size, part in by_size(groups, rows))
+    return weighted_sums(terms, spread=rows.shape[1])[0]
 
 
 def _leading(matrix, k):

@@ -61,7 +61,7 @@ from privclust.kmeans._standard_errors import (
 )
 from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import GROUP, ROW, Groups
+from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.records import PrivateEstimator, private_records
@@ -238,8 +238,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         groups : array-like of shape (n_samples,) or None
             Whose each row is: all rows of a group, such as a person, are then protected together,
             and a group counts as one record, the mean of its rows' features. Centers are those of
-            data in which every group weighs the same. No last round is taken. None: each row is
-            protected by itself.
+            data in which every group weighs the same. None: each row is protected by itself.
 
         Returns
         -------
@@ -261,10 +260,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             If a cluster cannot be told from noise, or data lie outside the bounds.
         """
         X = self._records(X)
-        groups = self._groups(groups, X)
+        groups = checked_groups(groups, X)
         self._check_parameters(X, groups)
-        if groups is not None and self.last_round is True:
-            raise ValueError("last_round=True cannot be had with groups: rounds are of rows")
         self._start(X, self.last_round, groups)
         return self._add(X, None, groups)
 
@@ -284,7 +281,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """
         first = not hasattr(self, "sketch_")
         X = self._records(X, reset=first)
-        groups = self._groups(groups, X)
+        groups = checked_groups(groups, X)
         self._check_parameters(X if first else None, groups)
         if first:
             self._start(X, last_round=False, groups=groups)
@@ -336,7 +333,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._rng = as_generator(self.random_state)
         else:
             self._rng = unprotected_generator(noise_source(self.random_state))
-        p, m = self._sizes(d, last_round, ROW if groups is None else GROUP)
+        p, m = self._sizes(d, last_round, unit_of(groups))
         self._share = 1.0 - self._round_share
         self._charge(m, 0 if self.variance is not None else pilot_size(p))
         self._projection, self._seen_box = None, self._box_of_data
@@ -345,7 +342,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._seen_box = self._projection.box(self._box_of_data)
         self._data_moments, self._pilots = self._moments(self._seen(X), groups)
         self._share -= PILOT_SHARE * len(self._pilots)
-        if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(X)):
+        if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(X, groups)):
             self._share, self._round_share = self._share + self._round_share, 0.0
         if self.variance is not None:
             self._frequencies = sketch_frequencies(p, m, self.variance, self._rng)
@@ -359,7 +356,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         p = self.n_directions or number_of_directions(k, d)
         m = self.n_frequencies or number_of_frequencies(k * p)
         self._budget = FitBudget.of(self, m, unit)
-        has_round = last_round and self._budget.is_normal and unit == ROW
+        has_round = last_round and self._budget.is_normal
         if not (has_round and self.decoder == "gaussian" and self.variance is None):
             self._round_share, p = 0.0, d
             m = self.n_frequencies or number_of_frequencies(k * d)
@@ -375,10 +372,10 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """The number of clusters, or the most that it is chosen from."""
         return self.max_clusters if self.n_clusters == _AUTO else self.n_clusters
 
-    def _round_pays(self, X):
+    def _round_pays(self, X, groups):
         """Return whether the pilot says that a last round, without a projection, pays."""
         k, d = self._most_clusters, X.shape[1]
-        n_samples = self._budget.n_samples(X, self._pilots[0])
+        n_samples = self._budget.n_samples(number_of_records(X, groups), self._pilots[0])
         (noise,) = self._budget.round_noises(self._round_share)
         return pays(k, d, n_samples, noise.sigma, cell_variance(k, d))
 
@@ -399,7 +396,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
         if before is not None:
             of_call = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbours")}
-            of_call["unit"] = ROW if groups is None else GROUP
+            of_call["unit"] = unit_of(groups)
             self._budget = replace(self._budget, **of_call)
             self._charge(before.n_frequencies, before=before)
         rows, box = self._seen(X), self._seen_box
@@ -425,7 +422,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self.cluster_centers_, self.weights_, self._rounds = decoded.centers, decoded.weights, []
         self._decoded, self.mean_inertia_ = decoded, decoded.spread * X.shape[1]
         if self._round_share:
-            decoded = self._after_rounds(X, rows, decoded)
+            decoded = self._after_rounds(X, rows, decoded, groups)
         self.n_rounds_ = len(self._rounds)
         self.guarantee_ = self._guarantee()
         # its frequencies tell of the pilot too, so that it promises what the whole fit does
@@ -441,18 +438,19 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             return True
         return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
 
-    def _after_rounds(self, X, rows, decoded):
+    def _after_rounds(self, X, rows, decoded, groups):
         """Take the last rounds, and return which clusters are clear after them as well."""
         box, d = self._box_of_data, X.shape[1]
         X, labels = box.drawn_in(X), nearest_center(rows, decoded.centers)
         source = noise_source(None if self.random_state is None else self._rng)
         if self._projection is None:
             (noise,) = self._budget.round_noises(self._round_share)
-            self._rounds = round_about(X, labels, box, decoded, noise, source)
+            self._rounds = round_about(X, labels, box, decoded, noise, source, groups)
         else:
-            n_samples = self._budget.n_samples(X, self._merged)
+            n_samples = self._budget.n_samples(number_of_records(X, groups), self._merged)
             noises = self._budget.round_noises(self._round_share, PARTS)
-            self._rounds = rounds_from_middle(X, labels, box, decoded, n_samples, noises, source)
+            how = n_samples, noises, source, groups
+            self._rounds = rounds_from_middle(X, labels, box, decoded, *how)
         last = self._rounds[-1]
         self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
         clear = clear_clusters(
@@ -507,26 +505,13 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         rounds = [round_.noise for round_ in self._rounds]
         return self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
 
-    @staticmethod
-    def _groups(groups, X):
-        """Return the weights of groups, or None."""
-        return None if groups is None else Groups.of(groups, len(X))
-
     def _check_parameters(self, X, groups):
         """Raise a ValueError; X is None where there may be fewer records than clusters."""
         is_public = self.epsilon is None or (
             Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
         )
-        check_parameters(self, X, count_is_public=is_public and groups is None)
-        if (
-            X is not None
-            and groups is not None
-            and is_public
-            and groups.count < self._most_clusters
-        ):
-            raise ValueError(
-                f"n_clusters={self.n_clusters} must be at most the number of groups, {groups.count}"
-            )
+        n_groups = None if groups is None else groups.count
+        check_parameters(self, X, count_is_public=is_public, n_groups=n_groups)
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
         if self.last_round not in (True, False, _AUTO):

@@ -7,7 +7,7 @@ the noise with other releases of their own.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from privclust.kmeans._sketch_decoding import decode, moments_of_pilot
 from privclust.kmeans._sketch_noise import sensitivities
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import Box
+from privclust.privacy.groups import Groups
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource, unprotected_generator
 
@@ -81,7 +82,13 @@ class DensitySketches:
         return cls(*noises)
 
     def points(
-        self, X: np.ndarray, radius: float, n_clusters: int, n_points: int, source: NoiseSource
+        self,
+        X: np.ndarray,
+        radius: float,
+        n_clusters: int,
+        n_points: int,
+        source: NoiseSource,
+        groups: Groups | None = None,
     ) -> np.ndarray:
         """Sketch rows and draw points from the density that the sketches tell of.
 
@@ -94,6 +101,8 @@ class DensitySketches:
         n_clusters : int
         n_points : int
         source : NoiseSource
+        groups : Groups or None
+            Of rows that are protected together.
 
         Returns
         -------
@@ -102,12 +111,12 @@ class DensitySketches:
         """
         d, rng = X.shape[1], unprotected_generator(source)
         box = Box(np.full(d, -1.0), np.full(d, 1.0))
-        pilot = _released(X, radius, pilot_frequencies(box, rng), self.pilot, source)
+        pilot = _released(X, radius, pilot_frequencies(box, rng), self.pilot, source, groups)
         moments = moments_of_pilot(pilot, box, rng)
         m = number_of_frequencies(n_clusters * d)
         frequencies = cluster_frequencies(n_clusters, m, moments, rng)
         density = decode(
-            _released(X, radius, frequencies, self.clusters, source),
+            _released(X, radius, frequencies, self.clusters, source, groups),
             n_clusters,
             bounds=(box.low, box.high),
             covariances=n_numbers(n_clusters, d) <= MOST_NUMBERS,
@@ -117,9 +126,12 @@ class DensitySketches:
         return drawn_points(density.weights, density.centers, density.spreads, n_points, rng)
 
 
-def _released(X, radius, frequencies, noise, source) -> Sketch:
+def _released(X, radius, frequencies, noise, source, groups) -> Sketch:
     """Return the noised sketch of X / radius."""
     sums = FeatureSums(frequencies)
     for start in range(0, len(X), _CHUNK):
-        sums.add(X[start : start + _CHUNK] / radius)
-    return noised(Sketch.from_feature_sums(sums), noise, source, _OF_THE_CALLER)
+        stop = start + _CHUNK
+        own = None if groups is None else groups.rows(start, stop)
+        sums.add(X[start:stop] / radius, own)
+    exact = Sketch.from_feature_sums(sums)
+    return noised(exact, noise, source, replace(_OF_THE_CALLER, unit=exact.unit))

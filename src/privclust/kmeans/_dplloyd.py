@@ -28,6 +28,7 @@ from privclust.privacy.bounds import (
     uniform_in_cube,
 )
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_sums
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
@@ -127,6 +128,10 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     Sums are exact, of rows that are measured in these units and rounded one by one: what a row
     changes them by depends on that row and the released centers alone, to the last bit, and is
     within the table.
+
+    With groups, such as persons with several rows each, every row of n counts 1 / n: centers are
+    those of data in which every group weighs the same, and what one group changes is within the
+    table as well (``privclust.privacy.groups``).
 
     Pure accounting adds Laplace noise of scale (sensitivity) J / epsilon, the others normal noise,
     of which less is needed where d or J is large: with 10 features in the ball, epsilon 1 and a
@@ -233,7 +238,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         self.init = init
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Find private centers.
 
         Parameters
@@ -243,6 +248,9 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             float32. With ``neighbours="add_remove"`` there may be any number of rows, even none.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
@@ -251,8 +259,8 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         Raises
         ------
         ValueError
-            If X is not as described, has fewer rows than clusters where their number is public, or
-            a parameter is out of its range.
+            If X or groups are not as described, there are fewer rows (or groups) than clusters
+            where their number is public, or a parameter is out of its range.
 
         Warns
         -----
@@ -263,15 +271,17 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         """
         neighbours = self._neighbours()
         X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=neighbours)
-        self._check_parameters(X)
+        groups = checked_groups(groups, X)
+        self._check_parameters(X, groups)
         source = noise_source(self.random_state)
         rows, domain, leaks = self._domain(X)
         centers = self._start(domain, X.shape[1], unprotected_generator(source))
         noise = self._noise(domain, X.shape[1])
-        self.guarantee_ = self._promise(noise, is_seeded(source), leaks)
+        self.guarantee_ = self._promise(noise, is_seeded(source), leaks, unit_of(groups))
         charge(self.guarantee_)
+        parts = by_size(groups, rows)
         for _ in range(self.max_iter):
-            noised = noise.release(_released(rows, domain, centers), source)
+            noised = noise.release(_released(parts, domain, centers), source)
             centers = noised[:, 1:] / np.maximum(noised[:, :1], 1.0)
             if self.variant == "sound":
                 centers = domain.drawn_in(centers)
@@ -281,16 +291,19 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         self._check_noise(noised[:, 0], noise, domain)
         return self
 
-    def one_round(self, X: np.ndarray, centers: np.ndarray) -> tuple[FixedPoint, Measurement]:
+    def one_round(
+        self, X: np.ndarray, centers: np.ndarray, groups: ArrayLike | None = None
+    ) -> tuple[FixedPoint, Measurement]:
         """Return what an iteration releases, before noise, and the noise, priced for all.
 
         Centers (n_clusters, n_features), and the counts and sums (n_clusters, 1 + n_features) that
         are released, are in units of the domain: the ball's radius, or half of the box's widths.
         """
         rows, domain, _ = self._domain(X)
-        return _released(rows, domain, centers), self._noise(domain, X.shape[1])
+        parts = by_size(checked_groups(groups, X), rows)
+        return _released(parts, domain, centers), self._noise(domain, X.shape[1])
 
-    def _promise(self, noise, is_seeded, leaks):
+    def _promise(self, noise, is_seeded, leaks, unit):
         """Return the guarantee of all iterations, before any of them."""
         definition = {"pure": "pure", "pld": "approximate", "cdp": "cdp"}[self.accounting]
         return Guarantee.of(
@@ -300,6 +313,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             delta=self.delta if definition == "approximate" else 0.0,
             seeded=is_seeded,
             caveats=leaks or caveats_of_bounds(self),
+            unit=unit,
         )
 
     def _check_noise(self, counts, noise, domain):
@@ -364,10 +378,12 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         rows = checked_centers("init", self.init, shape)
         return (rows - domain.offset) / domain.units
 
-    def _check_parameters(self, X):
+    def _check_parameters(self, X, groups):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
         neighbours = self._neighbours()
-        check_parameters(self, X, count_is_public=neighbours is not Neighbours.ADD_REMOVE)
+        is_public = neighbours is not Neighbours.ADD_REMOVE
+        n_groups = None if groups is None else groups.count
+        check_parameters(self, X, count_is_public=is_public, n_groups=n_groups)
         if self.bounds is not None and self.norm_bound is not None:
             raise ValueError(
                 f"bounds and norm_bound are two ways to bound rows: give one, got {self.bounds!r} "
@@ -384,8 +400,15 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             )
 
 
-def _released(rows, domain, centers):
-    """Return counts and sums, in units of the domain, of rows by their nearest center."""
+def _released(parts, domain, centers):
+    """Return counts and sums, in units of the domain, of rows by their nearest center.
+
+    Rows come in parts by the sizes of their groups.
+    """
     in_rows = domain.offset + centers * domain.units
-    counts, sums = nearest_center_sums(rows, in_rows, domain.offset, 1.0 / domain.units)
-    return side_by_side([counts.reshape(-1, 1), sums])
+
+    def of_rows(rows):
+        counts, sums = nearest_center_sums(rows, in_rows, domain.offset, 1.0 / domain.units)
+        return side_by_side([counts.reshape(-1, 1), sums])
+
+    return weighted_sums((size, [of_rows(rows)]) for size, rows in parts)[0]

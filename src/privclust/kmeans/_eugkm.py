@@ -17,6 +17,7 @@ from privclust.kmeans._noise_check import clear_clusters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import declared_box, separated_points
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
@@ -55,6 +56,11 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     not: without `n_samples`, a hundredth of the budget goes to a noisy count of the rows. (It is
     then known to :math:`100 / \epsilon`, a small part of any N that allows for more than some
     twenty cells; the counts' noise grows by one per cent.)
+
+    With groups, such as persons with several rows each, every row of n counts 1 / n, and N is the
+    number of groups. What a group adds to the counts is a mean of what rows add, so that the table
+    holds for groups (``privclust.privacy.groups``); centers are those of data in which every group
+    weighs the same.
 
     One row changes one or two counts, however many there are, so Laplace noise is usually the
     smaller here: at epsilon 1, normal noise with a delta of 1e-6 has twice its deviation or more.
@@ -169,7 +175,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         self.max_cells = max_cells
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Find private centers.
 
         Parameters
@@ -180,6 +186,9 @@ class EUGkM(PrivateEstimator, CenterClusterer):
             declared bounds there may be any number of rows, even none.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
@@ -188,8 +197,9 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         Raises
         ------
         ValueError
-            If X is not as described, has fewer rows than clusters where their number is public, a
-            parameter is out of its range, or the grid needs more than `max_cells` cells.
+            If X or groups are not as described, there are fewer rows (or groups) than clusters
+            where their number is public, a parameter is out of its range, or the grid needs more
+            than `max_cells` cells.
 
         Warns
         -----
@@ -202,20 +212,25 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         count_is_public = relation is Neighbours.REPLACE_ONE
         needed = relation if self.bounds is not None else Neighbours.REPLACE_ONE
         X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=needed)
-        check_parameters(self, X, count_is_public=count_is_public)
+        groups = checked_groups(groups, X)
+        n_groups = None if groups is None else groups.count
+        check_parameters(self, X, count_is_public=count_is_public, n_groups=n_groups)
         source = noise_source(self.random_state)
         box, _, leaks = declared_box(X, self.bounds, self.out_of_bounds)
         asks = self.n_samples is None and not count_is_public
         size_noise = self._noise(_SIZE_SHARE)[0] if asks else None
         noise, epsilon_like = self._noise(1.0 - _SIZE_SHARE if asks else 1.0)
-        self.guarantee_ = self._promise(size_noise, noise, is_seeded(source), leaks)
+        self.guarantee_ = self._promise(
+            size_noise, noise, is_seeded(source), leaks, unit_of(groups)
+        )
         charge(self.guarantee_)
-        n_samples = float(len(X) if self.n_samples is None else self.n_samples)
+        n_samples = number_of_records(X, groups) if self.n_samples is None else self.n_samples
+        n_samples = float(n_samples)
         if asks:
             n_samples = max(float(size_noise.release(n_samples, source)), 1.0)
         shape = grid_shape(n_samples, epsilon_like, X.shape[1], self.max_cells)
         grid = Grid(box, shape)
-        counts = noise.release(grid.histogram(X), source)
+        counts = noise.release(grid.histogram(X, groups), source)
         deviation = math.sqrt(2.0) / epsilon_like
         rng = unprotected_generator(source)
         self._cluster(grid, counts, deviation, rng)
@@ -224,9 +239,9 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         self._check_noise(grid, deviation)
         return self
 
-    def _promise(self, size_noise, noise, is_seeded, leaks):
+    def _promise(self, size_noise, noise, is_seeded, leaks, unit):
         """Return the guarantee of the counts and, if it is released, of the number of rows."""
-        releases = [size_noise.statement("number of rows")] if size_noise else []
+        releases = [size_noise.statement(f"number of {unit}s")] if size_noise else []
         return Guarantee.of(
             [*releases, noise.statement("cell counts")],
             "none" if leaks else "approximate" if self.delta > 0 else "pure",
@@ -234,6 +249,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
             delta=self.delta,
             seeded=is_seeded,
             caveats=leaks or caveats_of_bounds(self),
+            unit=unit,
         )
 
     def _check_noise(self, grid, deviation):

@@ -72,10 +72,10 @@ class FitBudget:
         """Whether noise comes from a seed."""
         return is_seeded(noise_source(self.random_state))
 
-    def n_samples(self, X: np.ndarray, sketch: Sketch) -> float:
-        """Return the number of rows as far as it is known."""
+    def n_samples(self, n_records: int, sketch: Sketch) -> float:
+        """Return the number of rows, or of groups, as far as it is known."""
         is_public = self.relation is Neighbours.REPLACE_ONE
-        return float(len(X) if is_public else sketch.n_samples)
+        return float(n_records if is_public else sketch.n_samples)
 
     def promise(self, n_frequencies: int, share: float) -> Guarantee:
         """Return what a sketch on a share of the budget promises."""
@@ -122,7 +122,8 @@ class FitBudget:
             caveats = ("no noise was asked for",)
             return Guarantee("none", self.relation, caveats=caveats, unit=self.unit)
         others = [pilot.part("pilot") for pilot in pilots]
-        others += [state_round(noise, self.delta, self._seeded) for noise in rounds]
+        how = self.delta, self._seeded, self.unit
+        others += [state_round(noise, *how) for noise in rounds]
         if leaks:
             others.append(Guarantee("none", self.relation, caveats=leaks, unit=self.unit))
         whole = sums.compose(*others)

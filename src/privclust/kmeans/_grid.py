@@ -7,8 +7,10 @@ import math
 import numpy as np
 
 from privclust.core.compiled import kernel, part
+from privclust.core.fixed_point import FixedPoint
 from privclust.core.lloyd import BLOCK, find_nearest
 from privclust.privacy.bounds import Box
+from privclust.privacy.groups import UNIT_BITS, Groups
 
 _CELL_BYTES = 24  # counts, noise and their sum
 _CELL_COUNT_TOLERANCE = 1e-12  # relative, of M
@@ -61,16 +63,21 @@ class Grid:
         for j, m in enumerate(shape):
             self._middles[j, :m] = box.low[j] + (np.arange(m) + 0.5) * steps[j]
 
-    def histogram(self, X: np.ndarray) -> np.ndarray:
-        """Return the number of rows in each cell, shape (n_cells,), float64.
+    def histogram(self, X: np.ndarray, groups: Groups | None = None) -> np.ndarray | FixedPoint:
+        """Return the number of rows in each cell, or of groups by parts, shape (n_cells,).
 
         A row outside the box belongs to the cell nearest to it, one on a border between two cells
         to the upper; an entry that is NaN counts as the middle of the box. A row's cell depends on
-        that row alone, bit for bit.
+        that row alone, bit for bit. Each row of a group counts its `Groups.units`.
         """
-        counts = np.zeros(math.prod(self.shape))
-        _count(X, self.box.low, self._inverse_steps, self._shape, counts)
-        return counts
+        where = X, self.box.low, self._inverse_steps, self._shape
+        if groups is None:
+            counts = np.zeros(math.prod(self.shape))
+            _count(*where, counts)
+            return counts
+        units = np.zeros(math.prod(self.shape), dtype=np.int64)
+        _count_units(*where, groups.units, units)
+        return FixedPoint(units, UNIT_BITS)
 
     def statistics(
         self, counts: np.ndarray, centers: np.ndarray
@@ -94,14 +101,27 @@ class Grid:
 def _count(X, low, inverse_steps, shape, counts):
     """Add 1 for each row to its cell."""
     for i in range(X.shape[0]):
-        cell = 0
-        for j in range(X.shape[1]):
-            place = (np.float64(X[i, j]) - low[j]) * inverse_steps[j]
-            if not place >= 0.0:
-                place = 0.5 * shape[j] if np.isnan(place) else 0.0
-            place = min(place, shape[j] - 1.0)
-            cell = cell * shape[j] + int(place)
-        counts[cell] += 1.0
+        counts[_cell(X, i, low, inverse_steps, shape)] += 1.0
+
+
+@kernel()
+def _count_units(X, low, inverse_steps, shape, units, counts):
+    """Add each row's units to its cell."""
+    for i in range(X.shape[0]):
+        counts[_cell(X, i, low, inverse_steps, shape)] += units[i]
+
+
+@part()
+def _cell(X, i, low, inverse_steps, shape):
+    """The cell of a row."""
+    cell = 0
+    for j in range(X.shape[1]):
+        place = (np.float64(X[i, j]) - low[j]) * inverse_steps[j]
+        if not place >= 0.0:
+            place = 0.5 * shape[j] if np.isnan(place) else 0.0
+        place = min(place, shape[j] - 1.0)
+        cell = cell * shape[j] + int(place)
+    return cell
 
 
 @kernel()

@@ -16,7 +16,7 @@ cluster a row belongs to follows from that row and from what was released before
 
 **Exact.** Norms are added up in the order of features, and entries of u, shortened, are rounded to
 multiples of 2^-30: that adds :math:`2^{-31} \sqrt d` to a norm at most, less than `_MARGIN`. Sums
-of such numbers are exact.
+of such numbers are exact. With groups, every row of n counts 1 / n: `privclust.privacy.groups`.
 
 **What noise leaves.** With noise of deviation :math:`\sigma` a center of :math:`n_j` rows moves by
 :math:`\tau = \sigma r / n_j` in each coordinate. By the rule of James and Stein a move
@@ -48,6 +48,7 @@ from privclust.core.lloyd import nearest_center
 from privclust.kmeans._mixture_decoder import Decoded
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import Box
+from privclust.privacy.groups import ROW, Groups, by_size, weighted_sums
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
@@ -164,13 +165,14 @@ def one_round(
     radius: float,
     noise: Gaussian,
     source: NoiseSource,
+    groups: Groups | None = None,
 ) -> Round:
     """Move centers by one noised round.
 
     X is (n_samples, n_features), finite; each row's label must follow from that row alone.
     `offsets` (n_clusters, n_features) are the centers so far, `radius` is positive.
     """
-    exact = round_sums(X, labels, offsets, radius)
+    exact = round_sums(X, labels, offsets, radius, groups)
     noised = noise.release(exact, source, weights(X.shape[1]))
     still = Round(offsets, noised[:, -1], radius, noise, np.zeros(len(offsets)))
     moves = radius * noised[:, :-1] / still._rows[:, None]
@@ -179,9 +181,22 @@ def one_round(
     return replace(still, centers=offsets + kept[:, None] * moves, kept=kept)
 
 
-def round_sums(X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, radius: float) -> FixedPoint:
+def round_sums(
+    X: np.ndarray,
+    labels: np.ndarray,
+    offsets: np.ndarray,
+    radius: float,
+    groups: Groups | None = None,
+) -> FixedPoint:
     """Return exact sums of u over the rows of each cluster, and counts, (k, n_features + 1)."""
     check_row_count(len(X))
+    parts = by_size(groups, X, labels)
+    terms = ((size, [_sums_of_rows(rows, own, offsets, radius)]) for size, rows, own in parts)
+    return weighted_sums(terms)[0]
+
+
+def _sums_of_rows(X, labels, offsets, radius):
+    """Return the sums and counts of rows that weigh the same."""
     sums = np.zeros(offsets.shape, dtype=np.int64)
     for start in range(0, len(X), EXACT_ROWS):
         part, total = slice(start, start + EXACT_ROWS), np.zeros(offsets.shape)
@@ -211,11 +226,13 @@ def round_noise(relation: str, epsilon: float, delta: float, share: float) -> Ga
     return Gaussian(bound, analytic_gaussian_sigma(bound, epsilon, delta) / math.sqrt(share))
 
 
-def state_round(noise: Gaussian, delta: float, seeded: bool) -> Guarantee:
+def state_round(noise: Gaussian, delta: float, seeded: bool, unit: str = ROW) -> Guarantee:
     """Return what a round with such noise promises by itself."""
     line = noise.statement(_NAME, units="radii")
     relation = noise.sensitivity.relation
-    return Guarantee.of([line], "approximate", relation, delta=float(delta), seeded=seeded)
+    return Guarantee.of(
+        [line], "approximate", relation, delta=float(delta), seeded=seeded, unit=unit
+    )
 
 
 def round_about(
@@ -225,11 +242,12 @@ def round_about(
     decoded: Decoded,
     noise: Gaussian,
     source: NoiseSource,
+    groups: Groups | None = None,
 ) -> list[Round]:
     """Move centers that were decoded in all features; arguments as of `rounds_from_middle`."""
     radius = radius_of_cluster(decoded.spread, X.shape[1])
     radius = max(radius, _least_radius(box))
-    return [one_round(X, labels, decoded.centers, radius, noise, source)]
+    return [one_round(X, labels, decoded.centers, radius, noise, source, groups)]
 
 
 def rounds_from_middle(
@@ -240,6 +258,7 @@ def rounds_from_middle(
     n_samples: float,
     noises: list[Gaussian],
     source: NoiseSource,
+    groups: Groups | None = None,
 ) -> list[Round]:
     """Find centers of clusters that were decoded in a projection: the mean, and a round or two.
 
@@ -252,18 +271,20 @@ def rounds_from_middle(
         Its middle is where the projection has 0.
     decoded : Decoded
     n_samples : float
-        Number of rows, as far as it is known.
+        Number of rows, or of groups, as far as it is known.
     noises : list of Gaussian
         Of the rounds' `PARTS`: the mean, a round that is the only one, each of two.
     source
         Of the noise.
+    groups : Groups or None
+        Of rows that are protected together.
     """
     of_mean, whole, half = noises
     (k, p), d = decoded.centers.shape, X.shape[1]
     least = _least_radius(box)
     radius = _wide(decoded.mean_square(np.zeros(p)), 1, d, n_samples, of_mean.sigma, least)
     of_all = np.zeros(len(X), dtype=np.int64)
-    mean = one_round(X, of_all, box.center[None], radius, of_mean, source)
+    mean = one_round(X, of_all, box.center[None], radius, of_mean, source, groups)
     squares = decoded.mean_square(decoded.weights @ decoded.centers)
     squares += noise_of_round(1, d, n_samples, of_mean.sigma, radius) / d
     radius = _wide(squares, k, d, n_samples, half.sigma, least)
@@ -272,10 +293,10 @@ def rounds_from_middle(
     of_first = noise_of_round(k, d, n_samples, half.sigma, radius)
     closer = max(math.hypot(radius_of_cluster(decoded.spread, d), math.sqrt(of_first)), least)
     if noise_of_round(k, d, n_samples, half.sigma, closer) >= in_one:
-        return [mean, one_round(X, labels, offsets, radius, whole, source)]
-    first = one_round(X, labels, offsets, radius, half, source)
+        return [mean, one_round(X, labels, offsets, radius, whole, source, groups)]
+    first = one_round(X, labels, offsets, radius, half, source, groups)
     labels = nearest_center(X, first.centers)
-    return [mean, first, one_round(X, labels, first.centers, closer, half, source)]
+    return [mean, first, one_round(X, labels, first.centers, closer, half, source, groups)]
 
 
 def _wide(squares, n_clusters, n_features, n_samples, sigma, least):

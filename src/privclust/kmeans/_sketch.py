@@ -23,7 +23,7 @@ from privclust.core.validation import check_integer, check_option
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._sketch_noise import SketchNoise, check_statement
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.groups import ROW, UNITS, Groups
+from privclust.privacy.groups import ROW, UNITS, with_groups
 
 KIND = "sketch"
 MOST_BYTES = 1 << 30
@@ -464,14 +464,8 @@ def _state_of_rows(frequencies: np.ndarray, strict: bool, parts: Iterable[np.nda
 
 def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
     """Add the rows of groups, whose rows may lie in several chunks."""
-    weights, start = Groups.of(groups, np.size(groups)), 0
-    for chunk in stream:
-        stop = start + len(chunk)
-        if stop <= np.size(groups):
-            sums.add(chunk, weights.rows(start, stop))
-        start = stop
-    if start != np.size(groups):
-        raise ValueError(f"groups must be one a row: there are {np.size(groups)} and {start} rows")
+    for chunk, of_rows in with_groups(stream, groups):
+        sums.add(chunk, of_rows)
 
 
 def secret_mask_seed() -> int:

@@ -48,6 +48,7 @@ from privclust.privacy import Guarantee, Release
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
@@ -72,6 +73,10 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     Beyond the DP-EM paper: at the same privacy it needs a small part of the rows, finds small and
     narrow components, and needs no start. The guarantee is for replaced rows, and holds whatever
     the data; the frames decide how useful the outcome is.
+
+    With groups, such as persons with several rows each, every row of n counts 1 / n: the mixture is
+    that of data in which every group weighs the same, and a replaced group is hidden as a row is
+    (``privclust.privacy.groups``).
 
     Parameters
     ----------
@@ -114,8 +119,8 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     Raises
     ------
     ValueError
-        By `fit`, for parameters out of range, more components than rows, 2^29 rows or more; for NaN
-        or infinite rows where rows are not drawn in to a given bound.
+        By `fit`, for parameters out of range, more components than rows (or groups), 2^29
+        rows or more; for NaN or infinite rows where rows are not drawn in to a given bound.
 
     Warns
     -----
@@ -164,7 +169,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         self.out_of_bounds = out_of_bounds
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Fit the mixture; nothing but noised moments of X reaches the fitted attributes.
 
         Parameters
@@ -173,13 +178,17 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
             Rows of norm up to `norm_bound`; longer ones as `out_of_bounds` says.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
         self
         """
         X = private_records(self, X)
-        check_parameters(self, X)
+        groups = checked_groups(groups, X)
+        check_parameters(self, X, n_groups=None if groups is None else groups.count)
         delta = None if self.accounting == "cdp" else float(self.delta)
         share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
@@ -193,9 +202,10 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
             delta=self.delta,
             seeded=is_seeded(source),
             caveats=leaks or caveats_of_bounds(self),
+            unit=unit_of(groups),
         )
         charge(self.guarantee_)
-        self._run(_Run(X, bound, self.covariance_type, plan, source))
+        self._run(_Run(X, bound, self.covariance_type, plan, source, groups))
         self.n_iter_ = self.max_iter
         return self
 
@@ -245,18 +255,20 @@ def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
 class _Run:
     """The three stages on one data set, by the releases of a plan; in units of the bound."""
 
-    def __init__(self, X, bound, covariance_type, plan, source):
+    def __init__(self, X, bound, covariance_type, plan, source, groups):
         self.X, self.bound, self.kind, self.source = X, bound, covariance_type, source
-        self.plan = plan
+        self.plan, self.groups = plan, groups
         self.rng = unprotected_generator(source)
-        self.n, self.d = X.shape
+        self.n, self.d = number_of_records(X, groups), X.shape[1]
         self.radius = chi_radius(self.d, _KEPT)
         self.per_entry = self.d if covariance_type == "spherical" else 1
 
     def start(self, k):
         """Return a start from noised sketches: EM on points of the density they tell of."""
         n_points = max(_SYNTHETIC_ROWS, 20 * k)
-        points = self.plan.sketches.points(self.X, self.bound, k, n_points, self.source)
+        points = self.plan.sketches.points(
+            self.X, self.bound, k, n_points, self.source, self.groups
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             em = GaussianMixtureEM(
@@ -286,6 +298,7 @@ class _Run:
                 self.plan.moments,
                 self.source,
                 bound=self.bound,
+                groups=self.groups,
             )
             counts, doubts[0] = self._filtered_counts(mixture.weights, moments, doubts[0])
             divisor = np.maximum(counts, 2.0 * moments.count_noise)

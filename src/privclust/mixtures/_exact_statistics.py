@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from privclust.core.lloyd import nearest_center_sums
 from privclust.mixtures import _exact_kernels
 from privclust.mixtures._exact_kernels import BITS, EXACT_ROWS, LARGEST_ROWS
 from privclust.mixtures._parameters import MixtureParameters
+from privclust.privacy.groups import weighted_sums
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,26 @@ def nearest_mean_statistics(X: np.ndarray, radius: float, means: np.ndarray) -> 
     scale = np.full(d, 1.0 / (radius * unit))
     sums = nearest_center_sums(X, means * radius, np.zeros(d), scale)
     return ExactStatistics(*sums, None, unit)
+
+
+def weighted_statistics(
+    parts: Sequence[tuple[int, np.ndarray]], exact: Callable[[np.ndarray], ExactStatistics]
+) -> ExactStatistics:
+    """Return statistics in which every group weighs as much as one row.
+
+    Parameters
+    ----------
+    parts : sequence of tuples
+        Rows by the sizes of their groups: `privclust.privacy.groups.by_size`.
+    exact : callable
+        The statistics of rows that weigh the same.
+    """
+    found = [(size, exact(rows)) for size, rows in parts]
+    has_moments = found[0][1].second_moments is not None
+    names = ("counts", "sums", "second_moments")[: 2 + has_moments]
+    sums = weighted_sums((size, [getattr(own, name) for name in names]) for size, own in found)
+    moments = sums[2] if has_moments else None
+    return ExactStatistics(sums[0], sums[1], moments, found[0][1].unit)
 
 
 def summed_up(

@@ -34,11 +34,16 @@ from scipy.stats import chi2
 
 from privclust.core.fixed_point import FACTOR_BITS, unit_margin
 from privclust.mixtures import _exact_kernels
-from privclust.mixtures._exact_statistics import ExactStatistics, summed_up
+from privclust.mixtures._exact_statistics import (
+    ExactStatistics,
+    summed_up,
+    weighted_statistics,
+)
 from privclust.mixtures._noised_statistics import add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import RELATION, rounding
 from privclust.privacy import Sensitivity
+from privclust.privacy.groups import Groups, by_size
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource
 
@@ -118,13 +123,16 @@ def release_moments(
     source: NoiseSource,
     *,
     bound: float = 1.0,
+    groups: Groups | None = None,
 ) -> FrameMoments:
-    """Release the moments of rows in the frames of a mixture's components.
+    """Release the moments of rows, or of groups, in the frames of a mixture's components.
 
     Each component is a frame of a radius r in its standard deviations, and decides with the others
     who belongs to it. Frames are in units of the `bound` on rows. Noise comes from the weights.
     """
-    exact = clipped_moments(X, frames, radius, bound=bound)
+    exact = weighted_statistics(
+        by_size(groups, X), lambda rows: clipped_moments(rows, frames, radius, bound=bound)
+    )
     abc = weights.counts, weights.sums, weights.seconds
     parts = exact.counts, exact.sums, exact.second_moments
     noised = add_joint_noise(noise, *parts, source, abc).of_unit(exact.unit)

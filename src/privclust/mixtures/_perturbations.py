@@ -46,7 +46,8 @@ by more than the table says by at most (and less than)
 All are within
 :math:`K \sqrt d\, 2^{-18}` (l1; l2 of the same noise) or :math:`\sqrt{K d}\, 2^{-18}`
 (l2 of normal noise) of the textbook's value, and so is what counts and the sum of responsibilities
-add: `rounding`.
+add: `rounding`. With groups, such as persons with several rows each, every row of n counts 1 / n,
+and a group moves the statistics by no more than a row does: `privclust.privacy.groups`.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ from privclust.privacy.accounting import (
     check_epsilon,
     gaussian_constant,
 )
+from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import (
     Gamma,
     Gaussian,
@@ -232,6 +234,7 @@ def guarantee(
     seeded: bool,
     leaks: tuple[str, ...] = (),
     caveats: tuple[str, ...] = (),
+    unit: str = ROW,
 ) -> Guarantee:
     """Return what a fit with a share from `budget_share` promises; a leak takes it away."""
     zero, full = (settings.covariance_type == kind for kind in ("zero", "full"))
@@ -248,5 +251,11 @@ def guarantee(
     ]
     definition = "none" if leaks else "cdp" if accounting == "cdp" else "approximate"
     return Guarantee.of(
-        releases, definition, RELATION, delta=delta, seeded=seeded, caveats=leaks or caveats
+        releases,
+        definition,
+        RELATION,
+        delta=delta,
+        seeded=seeded,
+        caveats=leaks or caveats,
+        unit=unit,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from privclust.mixtures._exact_statistics import (
     ExactStatistics,
     exact_statistics,
     nearest_mean_statistics,
+    weighted_statistics,
 )
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._noise_check import clear_components
@@ -32,6 +34,7 @@ from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import by_size, checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import (
     NoiseSource,
@@ -64,6 +67,10 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     covers counts, sums and second moments of all components, calibrated to (epsilon, delta) for
     replaced rows. The paper's own mechanisms and budget rules are there to reproduce and to
     compare: ``variant="paper"`` is **not** private, see `guarantee_`.
+
+    With groups, such as persons with several rows each, every row of n counts 1 / n: the mixture is
+    that of data in which every group weighs the same, and a replaced group is hidden as a row is
+    (``privclust.privacy.groups``).
 
     Parameters
     ----------
@@ -134,8 +141,8 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     Raises
     ------
     ValueError
-        By `fit`, for parameters out of range, more components than rows, 2^29 rows or more; for NaN
-        or infinite rows where rows are not drawn in to a given bound.
+        By `fit`, for parameters out of range, more components than rows (or groups), 2^29
+        rows or more; for NaN or infinite rows where rows are not drawn in to a given bound.
 
     Warns
     -----
@@ -211,7 +218,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         self.covariances_init = covariances_init
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Fit the mixture; nothing but noised statistics of X reaches the fitted attributes.
 
         Parameters
@@ -220,13 +227,17 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             Rows, whose statistics are noised in units of `norm_bound`.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
         self
         """
         X = private_records(self, X)
-        check_parameters(self, X)
+        groups = checked_groups(groups, X)
+        check_parameters(self, X, n_groups=None if groups is None else groups.count)
         if self.variant == "paper" and (
             self.mean_noise == "joint" or self.covariance_type == "diag"
         ):
@@ -248,9 +259,11 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             seeded=is_seeded(source),
             leaks=leaks,
             caveats=caveats_of_bounds(self),
+            unit=unit_of(groups),
         )
         charge(self.guarantee_)
-        self._run(X, radius, start, perturbations(settings, self.share_), source)
+        plan = perturbations(settings, self.share_)
+        self._run(by_size(groups, X), number_of_records(X, groups), radius, start, plan, source)
         self.n_iter_ = self.max_iter
         return self
 
@@ -302,23 +315,24 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         kinds = self.covariance_type, self.mean_noise, self.variant
         return PlanSettings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
 
-    def _run(self, X, radius, start, plan, source):
-        """Iterate on statistics of rows divided by the radius."""
+    def _run(self, parts, n_records, radius, start, plan, source):
+        """Iterate on statistics of rows divided by the radius, in parts by sizes of groups."""
         weights, means, covariances = start
-        acted = np.zeros(3)
-        estimate = self._estimate(X.shape[1])
+        acted, n_features = np.zeros(3), means.shape[1]
+        estimate = self._estimate(n_features)
         for _ in range(self.max_iter):
-            exact = self._statistics(X, radius, weights, means, covariances)
-            parts = exact.counts, exact.sums, exact.second_moments
-            noised = add_noise(plan, *parts, source).of_unit(exact.unit)
-            weights, means, covariances, floors = parameters_from(noised, len(X), estimate)
+            now = partial(self._statistics, radius, weights, means, covariances)
+            exact = weighted_statistics(parts, now)
+            sums = exact.counts, exact.sums, exact.second_moments
+            noised = add_noise(plan, *sums, source).of_unit(exact.unit)
+            weights, means, covariances, floors = parameters_from(noised, n_records, estimate)
             acted += floors.sum(axis=1)
         self.parameters_ = self._parameters(radius, weights, means, covariances)
         rates = acted / (self.n_components * self.max_iter)
         self.floor_rates_ = FloorRates(*(float(rate) for rate in rates))
         noises = (plan.get("joint") or plan[part] for part in ("counts", "sums"))
         deviations = [noise.deviation for noise in noises]
-        self.is_clear_ = clear_components(noised.counts, *deviations, X.shape[1])
+        self.is_clear_ = clear_components(noised.counts, *deviations, n_features)
         warn_of_noise(noise_message(self.is_clear_, of="components"))
 
     def _parameters(self, radius, weights, means, covariances):
@@ -328,7 +342,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             kind, covariances = "spherical", np.full(len(means), self.covariance_floor)
         return MixtureParameters(weights, means, covariances, kind).stretched(radius)
 
-    def _statistics(self, X, radius, weights, means, covariances) -> ExactStatistics:
+    def _statistics(self, radius, weights, means, covariances, X) -> ExactStatistics:
         """Return what is noised, of rows in units of the radius or a little more."""
         if covariances is None:
             return nearest_mean_statistics(X, radius, means)

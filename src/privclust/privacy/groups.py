@@ -1,41 +1,75 @@
-"""Rows of one person, or of any other group that is protected as a whole.
+r"""Rows of one person, or of any other group that is protected as a whole.
 
 Each row of a group of n rows gets the weight 1 / n, so that a group is a weighted mean of rows. Let
 what one row adds to a sum lie in a set S. What a group adds then lies in the convex hull of S,
 whose diameter in any norm is that of S, and whose largest norm is that of S: exchanging one group
 for another, adding or removing one changes the sum by no more than one row does where each row
 counts for itself. A sensitivity that is proved for rows holds for groups, and noise does not grow.
+
+**Exact.** Sums of fixed point have no room for fractions 1 / n. But rows of groups of one size n
+have one weight, so they are added up as rows are, exactly, to integers :math:`M_n`, and
+`weighted_sums` returns
+
+.. math:: T = M_1 + \sum_{n > 1} R_n(M_n), \qquad
+          R_n(m) = \lfloor m / n \rfloor - \lfloor m / (n 2^s) \rfloor
+                 = (1 - 2^{-s}) \frac{m}{n} + \rho, \quad |\rho| < 1 \text{ unit } (2^{-b}).
+
+Groups of one row are rows, bit for bit. For all others the shift s makes up for what is rounded.
+Let D be the diameter of S and N its largest norm, in the norm of the sensitivity, and u the norm of
+one unit in every entry. A group that comes or goes changes one :math:`M_n`, by n times a point h
+of the hull: T changes by :math:`(1 - 2^{-s}) h` and less than two units an entry, by
+:math:`(1 - 2^{-s}) N + 2 u` at most. One exchanged for another changes two of them (or one twice):
+with weights :math:`a, a' \le 1` in parts of 1 / n, of which at most one is 1,
+
+.. math:: |a h - a' h'| + 4 u \le \max(a', a) D - |a - a'| (D - N) + 4 u
+          \le D - 2^{-s} (D - N) + 4 u,
+
+as :math:`|a h - a' h'| \le a' |h - h'| + (a - a') |h|` for :math:`a' \le a`, and D - N is
+at most N. Both are within the bounds of a row where :math:`2^{-s} (D - N) \ge 4 u`. Sensitivities
+here have :math:`D = 2 N` in l1, and :math:`D \ge \sqrt 2 N` in l2, as rows in different clusters
+are orthogonal. So :math:`2^{-s} \ge 16\, u / N` is enough, and s is the largest such number. Where
+no entry is weighed by more than N, u / N is at most the number of entries times :math:`2^{-b}`: for
+1,000 entries of 30 bits a group of several rows weighs :math:`2^{-16}` less than one row, and that
+is all.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.fixed_point import FixedPoint
+
 ROW, GROUP = "row", "group"
 """What is protected: one row, or all rows of one group."""
 UNITS = {ROW: "one row", GROUP: "all rows of one group"}
+UNIT_BITS = 30
+_SPARE_BITS = 4  # 16 u / N
+_LARGEST_DIVISOR = 2**62
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The weight of each row of groups, one over the number of its group's rows.
+    """How many rows the group of each row has.
 
     Attributes
     ----------
-    weights : ndarray of shape (n_samples,)
+    sizes : ndarray of shape (n_samples,), int64
     count : int
         How many groups there are.
     """
 
-    weights: np.ndarray
+    sizes: np.ndarray
     count: int
 
     @classmethod
     def of(cls, groups: ArrayLike | Groups, n_samples: int) -> Groups:
-        """Return the weights of rows by whose they are.
+        """Return the sizes of groups by whose each row is.
 
         Parameters
         ----------
@@ -57,12 +91,12 @@ class Groups:
         Examples
         --------
         >>> groups = Groups.of(["ann", "bob", "ann"], 3)
-        >>> groups.weights.tolist(), groups.count
-        ([0.5, 1.0, 0.5], 2)
+        >>> groups.sizes.tolist(), groups.weights.tolist(), groups.count
+        ([2, 1, 2], [0.5, 1.0, 0.5], 2)
         """
         if isinstance(groups, Groups):
-            if len(groups.weights) != n_samples:
-                raise ValueError(f"groups are of {len(groups.weights)} rows, not of {n_samples}")
+            if len(groups.sizes) != n_samples:
+                raise ValueError(f"groups are of {len(groups.sizes)} rows, not of {n_samples}")
             return groups
         groups = np.asarray(groups)
         if groups.shape != (n_samples,):
@@ -75,11 +109,162 @@ class Groups:
             _, places, counts = np.unique(groups, return_inverse=True, return_counts=True)
         except TypeError:
             raise ValueError("groups must be of one type that can be sorted") from None
-        return cls(1.0 / counts[places], len(counts))
+        return cls(counts[places], len(counts))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """One over the number of rows of each row's group, (n_samples,)."""
+        return 1.0 / self.sizes
+
+    @property
+    def units(self) -> np.ndarray:
+        """The weight of each row in whole units of 2^-30, rounded down, (n_samples,), int64.
+
+        Those of a group add up to 1 at most: where each row is counted once, in units, a group adds
+        a point of the convex hull of what a row adds and of 0, without a margin.
+        """
+        return 2**UNIT_BITS // self.sizes
 
     def rows(self, start: int, stop: int) -> Groups:
         """Return those of a part of the rows; the first part alone counts the groups."""
-        return Groups(self.weights[start:stop], 0 if start else self.count)
+        return Groups(self.sizes[start:stop], 0 if start else self.count)
+
+
+def checked_groups(groups: ArrayLike | None, X: np.ndarray) -> Groups | None:
+    """Return the groups of the rows of X; None for None."""
+    return None if groups is None else Groups.of(groups, len(X))
+
+
+def unit_of(groups: Groups | None) -> str:
+    """Return what is protected, rows or groups."""
+    return ROW if groups is None else GROUP
+
+
+def number_of_records(X: np.ndarray, groups: Groups | None) -> int:
+    """Return the number of what is protected: of rows, or of groups.
+
+    With groups that of rows is private, whatever the neighbours: one group may have more of them
+    than another.
+    """
+    return len(X) if groups is None else groups.count
+
+
+def with_groups(
+    stream: Iterable[np.ndarray], groups: ArrayLike
+) -> Iterator[tuple[np.ndarray, Groups]]:
+    """Yield the chunks of a stream, each with the groups of its rows.
+
+    Parameters
+    ----------
+    stream : iterable of ndarray
+        Of rows. A group's may lie in several chunks.
+    groups : array-like of shape (n_samples,)
+        Whose each row of the stream is, in its order.
+
+    Raises
+    ------
+    ValueError
+        At the end, if there are more or fewer rows; the surplus is not yielded.
+    """
+    whole, start = Groups.of(groups, np.size(groups)), 0
+    for chunk in stream:
+        stop = start + len(chunk)
+        if stop <= len(whole.sizes):
+            yield chunk, whole.rows(start, stop)
+        start = stop
+    if start != len(whole.sizes):
+        raise ValueError(f"groups must be one a row: there are {len(whole.sizes)} and {start} rows")
+
+
+def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]:
+    """Return the rows of arrays in parts, those of groups of one size in each.
+
+    Parameters
+    ----------
+    groups : Groups or None
+        None: all rows are groups of their own.
+    *arrays : ndarray of shape (n_samples, ...)
+
+    Returns
+    -------
+    list of tuples
+        The size, and the rows of each array, in their order, C-contiguous; at least one tuple. With
+        groups one of them is of a size above 1, if of no rows, so that what they cannot be used for
+        is refused whatever their sizes are.
+
+    Examples
+    --------
+    >>> by_size(Groups.of([7, 8, 7], 3), np.array([1, 2, 3]))
+    [(1, array([2])), (2, array([1, 3]))]
+    """
+    if groups is None:
+        return [(1, *arrays)]
+    if not (groups.sizes > 1).any():
+        return [(1, *arrays), (2, *(array[:0] for array in arrays))]
+    order = np.argsort(groups.sizes, kind="stable")
+    sizes, starts = np.unique(groups.sizes[order], return_index=True)
+    pieces = [np.split(array[order], starts[1:]) for array in arrays]
+    return list(zip(sizes.tolist(), *pieces, strict=True))
+
+
+def weighted_sums(
+    terms: Iterable[tuple[int, Sequence[FixedPoint]]], spread: float | None = None
+) -> list[FixedPoint]:
+    """Return exact sums in which every group weighs as much as one row.
+
+    Parameters
+    ----------
+    terms : iterable of tuples
+        The size n of groups, and the exact sums of all their rows, of one number of bits: the same
+        arrays in each tuple, and at least one tuple; sizes may come in any order, but each once.
+    spread : float or None
+        At least u / N of the module's description, in units of 2^-b. None: the number of entries;
+        in l2 its root is enough.
+
+    Returns
+    -------
+    list of FixedPoint
+
+    Raises
+    ------
+    ValueError
+        If there are so many entries that what is rounded is as large as a row.
+
+    Examples
+    --------
+    >>> terms = [(n, [FixedPoint(np.array([2**30]), 30)]) for n in (1, 2)]  # 1 a row, 1 a pair
+    >>> np.asarray(weighted_sums(terms)[0]).round(6).tolist()
+    [1.5]
+    """
+    totals: list[FixedPoint] = []
+    divisor = 0
+    for size, parts in terms:
+        if size > 1 and not divisor:
+            divisor = 1 << _shift(parts, spread)
+        if not totals:
+            totals = [FixedPoint(np.zeros_like(part.integers), part.bits) for part in parts]
+        for total, part in zip(totals, parts, strict=True):
+            integers = part.integers
+            if size > 1:
+                integers = integers // size - integers // min(size * divisor, _LARGEST_DIVISOR)
+            total.integers[...] += integers
+    return totals
+
+
+def _shift(parts, spread):
+    """Return s."""
+    if spread is None:
+        spread = sum(part.integers.size for part in parts)
+    bits = {part.bits for part in parts}
+    if len(bits) > 1:
+        raise ValueError(f"parts must be of one number of bits, got {sorted(bits)}")
+    shift = math.floor(bits.pop() - _SPARE_BITS - math.log2(max(spread, 1.0)))
+    if shift < 1:
+        raise ValueError(
+            f"a release of so many numbers ({spread:.3g}) has no room for groups: take fewer "
+            "clusters or features"
+        )
+    return shift
 
 
 def _missing(groups: np.ndarray) -> np.ndarray:

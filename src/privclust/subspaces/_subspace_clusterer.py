@@ -11,7 +11,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.core.validation import Integer, check_option
@@ -116,6 +116,7 @@ def starting_bases(
     rng: np.random.Generator,
     *,
     seeded: bool = False,
+    groups: ArrayLike | None = None,
 ):
     """Return the bases that an iteration starts from, the fitted estimator or None, `reads_data`.
 
@@ -127,9 +128,9 @@ def starting_bases(
 
     With `seeded`, an estimator whose `random_state` is None is given a seed drawn from `rng`, so
     that the caller's seed repeats everything; else its noise, if it has any, is its own.
-    `reads_data` says whether the data were looked at, which a guarantee must account for. Raises a
-    ValueError if `init` is none of these, or its number of clusters, features or dimensions
-    differs.
+    An estimator whose `fit` takes `groups` is given them. `reads_data` says whether the data were
+    looked at, which a guarantee must account for. Raises a ValueError if `init` is none of these,
+    or its number of clusters, features or dimensions differs.
     """
     shape = (n_clusters, X.shape[1], dimension)
     if isinstance(init, str):
@@ -137,7 +138,7 @@ def starting_bases(
         return random_bases(*shape, rng), None, False
     fitted = None
     if hasattr(init, "fit") and not isinstance(init, type):
-        fitted = _fitted(init, X, n_clusters, rng, seeded)
+        fitted = _fitted(init, X, n_clusters, rng, seeded, groups)
         if hasattr(fitted, "subspaces_"):
             return _checked_bases(fitted.subspaces_, shape), fitted, True
         init = getattr(fitted, "labels_", None)
@@ -180,7 +181,7 @@ def start_guarantee(fitted, reads_data: bool) -> tuple[Guarantee | None, tuple[s
     return guarantee.part("start"), ()
 
 
-def _fitted(estimator, X, n_clusters, rng, seeded):
+def _fitted(estimator, X, n_clusters, rng, seeded, groups):
     """Return a fitted clone of an estimator that finds as many clusters."""
     estimator = clone(estimator)
     params = estimator.get_params(deep=False)
@@ -191,6 +192,8 @@ def _fitted(estimator, X, n_clusters, rng, seeded):
         )
     if seeded and "random_state" in params and params["random_state"] is None:
         estimator.set_params(random_state=int(rng.integers(2**31 - 1)))
+    if groups is not None and has_fit_parameter(estimator, "groups"):
+        return estimator.fit(X, groups=groups)
     return estimator.fit(X)
 
 

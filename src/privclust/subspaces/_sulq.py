@@ -20,6 +20,7 @@ from privclust.core.validation import DELTA, GROUPS, check_integer, check_parame
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_sums
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
@@ -60,6 +61,10 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     - *replace-one*, x by y: in one cluster :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 -
       2 (x'y)^2 \le 2`, in two clusters :math:`\|x\|^4 + \|y\|^4 \le 2`: at most :math:`\sqrt 2`,
       which orthogonal unit rows attain.
+
+    With groups, such as persons with several rows each, every row of n counts 1 / n: subspaces are
+    those of data in which every group weighs the same, and what one group changes is what a row
+    may, at most (``privclust.privacy.groups``). An `init` that takes groups is fitted with them.
 
     **Noise.** A symmetric matrix has the coordinates :math:`M_{ii}` and :math:`\sqrt 2 M_{ij}`,
     i < j, in which the Frobenius norm is the Euclidean one.
@@ -215,7 +220,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         self.neighbours = neighbours
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Find private subspaces.
 
         Parameters
@@ -225,6 +230,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             are drawn in to a `norm_bound`.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
@@ -233,27 +241,37 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         Raises
         ------
         ValueError
-            If a parameter is out of its range, X has no more features than dimensions, has fewer
-            rows than clusters (``"replace_one"``), is not finite where it must be, or the guarantee
-            of `init` is for other neighbours.
+            If a parameter is out of its range, X has no more features than dimensions, there are
+            fewer rows (or groups) than clusters (``"replace_one"``), X is not finite where it must
+            be, groups are not one a row, or the guarantee of `init` is for other neighbours, or for
+            rows where there are groups.
         """
         X = private_records(self, X, neighbours=self.neighbours)
         any_count = Neighbours.of(self.neighbours) is Neighbours.ADD_REMOVE
-        check_parameters(self, X, count_is_public=not any_count)
+        of_rows = checked_groups(groups, X)
+        n_groups = None if of_rows is None else of_rows.count
+        check_parameters(self, X, count_is_public=not any_count, n_groups=n_groups)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         bounded, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        rows = in_units(bounded, unit(radius, X.shape[1]))
+        parts = by_size(of_rows, in_units(bounded, unit(radius, X.shape[1])))
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self.round_noise(X.shape[1], n_runs * self.max_iter)
         largest_inside = -math.inf
         for run in range(n_runs):
             bases, start, reads_data = starting_bases(
-                self.init, X, self.n_clusters, self.dimension, rng, seeded=is_seeded(source)
+                self.init,
+                X,
+                self.n_clusters,
+                self.dimension,
+                rng,
+                seeded=is_seeded(source),
+                groups=groups,
             )
             if run == 0:  # a start of its own, which has been charged, comes with the first alone
-                self.guarantee_ = self._promise(noise, start, reads_data, is_seeded(source), leaks)
-            noised, bases = self._run(rows, bases, noise, source)
+                how = is_seeded(source), leaks, unit_of(of_rows)
+                self.guarantee_ = self._promise(noise, start, reads_data, *how)
+            noised, bases = self._run(parts, bases, noise, source)
             inside = float((bases * (noised @ bases)).sum())
             if inside > largest_inside:
                 largest_inside, released, self.subspaces_ = inside, noised, bases
@@ -265,11 +283,11 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         self.n_iter_ = self.max_iter
         return self
 
-    def _run(self, rows, bases, noise, source):
+    def _run(self, parts, bases, noise, source):
         """Do all rounds from one start; return the last matrices' mean, and its subspaces."""
         last: deque[np.ndarray] = deque(maxlen=self.n_averaged)
         for _ in range(self.max_iter):
-            last.append(noise.release(moments_by_subspace(rows, bases), source))
+            last.append(noise.release(_moments(parts, bases), source))
             bases = principal_bases(last[-1], self.dimension)
         mean = sum(last) / len(last)
         return mean, principal_bases(mean, self.dimension)
@@ -287,7 +305,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         mod_sulq = self.calibration == "mod_sulq"
         return noise_for(self.epsilon, self.delta, n_rounds, mod_sulq=mod_sulq)
 
-    def _promise(self, noise, start, reads_data, seeded, leaks):
+    def _promise(self, noise, start, reads_data, seeded, leaks, unit):
         """State what the fit promises, the start included; charge what the rounds cost."""
         promise, caveats = start_guarantee(start, reads_data)
         relation = noise.sensitivity.relation
@@ -298,6 +316,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             delta=self.delta,
             seeded=seeded,
             caveats=(*leaks, *caveats, *caveats_of_bounds(self)),
+            unit=unit,
         )
         if promise is None:
             charge(rounds)
@@ -309,6 +328,18 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
                 f"init: the guarantee of {type(start).__name__} is for replace-one neighbours and "
                 f"says nothing for neighbours={self.neighbours!r}"
             )
+        if promise.unit != unit:
+            raise ValueError(
+                f"init: the guarantee of {type(start).__name__} is for rows and says nothing for "
+                "groups"
+            )
         whole = rounds.compose(promise)
         charge(rounds)
         return whole
+
+
+def _moments(parts, bases):
+    """Return second moments by subspace of rows in parts by the sizes of their groups."""
+    terms = ((size, [moments_by_subspace(rows, bases)]) for size, rows in parts)
+    spread = bases.shape[1] * math.sqrt(len(bases))
+    return weighted_sums(terms, spread)[0]

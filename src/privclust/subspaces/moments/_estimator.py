@@ -14,6 +14,7 @@ from privclust.core.validation import DELTA, check_integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import directions
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import GROUP, checked_groups
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import (
@@ -41,7 +42,7 @@ from privclust.subspaces.moments._release import (
 )
 from privclust.subspaces.moments._selection import choose_sizes
 from privclust.subspaces.moments._sketch import MomentSketch
-from privclust.subspaces.moments._sums import HarmonicSums
+from privclust.subspaces.moments._sums import GroupSums, HarmonicSums
 
 _AUTO = "auto"
 _ROUND = "rows beside decoded subspaces, one round"
@@ -61,6 +62,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     that looks at each row alone. Subspaces go through the origin: subtract an offset that is known
     without the data; to find affine subspaces put a constant column of a public size beside the
     rows and ask for one dimension more. `predict` and `transform` look at rows at norm 1 too.
+
+    With groups, such as persons with several rows each, every row of n counts 1 / n: subspaces are
+    those of data in which every group weighs the same, and what one group changes is what a row
+    may, at most (``privclust.privacy.groups``). Errors take groups for rows.
 
     Parameters
     ----------
@@ -153,7 +158,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.degree = degree
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Find private subspaces.
 
         Parameters
@@ -163,6 +168,9 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             2 to 64 features.
         y : None
             Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
@@ -171,28 +179,38 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Raises
         ------
         ValueError
-            If a parameter is out of its range, or X has no more features than dimensions.
+            If a parameter is out of its range, X has no more features than dimensions, or groups
+            are not one a row.
         ImportError
             If `random_state` is None and OpenDP is not installed.
         """
         X = private_records(self, X, neighbours=self.neighbours)
+        groups = checked_groups(groups, X)
         check_parameters(self, X)
         degree = self._checked_degree(X.shape[1])
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        exact = MomentSketch.from_sums(HarmonicSums(X.shape[1], degree).add(X))
+        exact = self._exact_sketch(X, degree, groups)
         if self.last_round != _AUTO and not self.last_round:
             self.has_last_round_ = False
             (noise,) = self._noises(X.shape[1], degree, [1.0])
-            self._promise([noise], source)
+            self._promise([noise], source, exact.unit)
             charge(self.guarantee_)
             self.sketch_ = exact.uncharged_release(noise, self.guarantee_, source)
             decoded = self._decode(rng)
         else:
-            decoded = self._in_two_steps(X, exact, source, rng)
+            decoded = self._in_two_steps(X, exact, source, rng, groups)
         self._keep(decoded)
         self.labels_ = residuals(directions(X), self.subspaces_).argmin(axis=1)
         return self
+
+    @staticmethod
+    def _exact_sketch(X, degree, groups):
+        """Return the sketch of rows, or of groups, without noise."""
+        if groups is not None:
+            of_groups = GroupSums(X.shape[1], degree).add(X, groups)
+            return MomentSketch.from_sums(of_groups.total(), GROUP)
+        return MomentSketch.from_sums(HarmonicSums(X.shape[1], degree).add(X))
 
     def _checked(self, X):
         """Return rows at norm 1, as `fit` counts them, for `predict` and `transform`."""
@@ -203,11 +221,11 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             )
         )
 
-    def _in_two_steps(self, X, exact, source, rng):
+    def _in_two_steps(self, X, exact, source, rng, groups):
         """Return what a sketch tells with a last round or with a second sketch."""
         relation, budget = Neighbours.of(self.neighbours), (self.epsilon, self.delta)
         first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
-        self._promise([first, second], source)
+        self._promise([first, second], source, exact.unit)
         charge(self.guarantee_)  # whichever comes second costs the same
         self.sketch_ = exact.uncharged_release(first, self.guarantee_, source)
         decoded = self._decode(rng)
@@ -218,8 +236,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             plan = plan_round(decoded, n_samples, relation, *budget, rng)
             self.has_last_round_ = is_asked_for or pays(plan, decoded)
         if self.has_last_round_:
-            self._promise([first], source, plan.noise.statement(_ROUND, units="rows of norm 1"))
-            return combined(decoded, plan, *released(X, decoded, plan, source), n_samples, rng)
+            line = plan.noise.statement(_ROUND, units="rows of norm 1")
+            self._promise([first], source, exact.unit, line)
+            sums = released(X, decoded, plan, source, groups)
+            return combined(decoded, plan, *sums, n_samples, rng)
         rest = exact.uncharged_release(second, self.guarantee_, source)
         self.sketch_ = self.sketch_.averaged(rest, ROUND_SHARE)
         return self._decode(rng)
@@ -250,7 +270,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             for share in shares
         ]
 
-    def _promise(self, noises, source, *lines: Any) -> None:
+    def _promise(self, noises, source, unit, *lines: Any) -> None:
         """State what the releases promise together."""
         relation = Neighbours.of(self.neighbours)
         of_sketches = [
@@ -264,6 +284,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             delta=self.delta,
             seeded=is_seeded(source),
             caveats=(*whole.caveats, *caveats_of_bounds(self)),
+            unit=unit,
         )
 
     def _checked_degree(self, n_features):

@@ -9,7 +9,8 @@ x'U` and what noise there is beside the subspace, so that sums tell T.
 **Exact.** U is made of an earlier release. Rows are multiples of 2^-16, bases
 of 2^-30, so that their products are exact, norms are summed up in one order, and shortened entries
 are rounded to multiples of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less
-than `_MARGIN` of the least r: how far a row moves the sums, below, holds of what is computed.
+than `_MARGIN` of the least r: how far a row moves the sums, below, holds of what is computed. With
+groups, every row of n counts 1 / n (`privclust.privacy.groups`).
 
 **What sums tell** of T is found by simulation, which costs nothing: unions are drawn from what the
 sketch leaves open, rows from each, and the sums of their R are regressed on T, with how much they
@@ -46,6 +47,7 @@ from privclust.core.grassmann import blocks
 from privclust.core.second_moments import in_units, unit
 from privclust.privacy import Neighbours
 from privclust.privacy.bounds import directions
+from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
@@ -151,10 +153,14 @@ def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
 
 
 def released(
-    X: np.ndarray, decoded: DecodedSubspaces, plan: RoundPlan, source: NoiseSource
+    X: np.ndarray,
+    decoded: DecodedSubspaces,
+    plan: RoundPlan,
+    source: NoiseSource,
+    groups: Groups | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return noised sums of f R, (k, d - q, q), and of f and g, (k, 2)."""
-    exact = round_sums(X, decoded, plan.radius)
+    exact = round_sums(X, decoded, plan.radius, groups)
     weights = np.ones(exact.shape[1])
     weights[-2:] = plan.weight
     noised = plan.noise.release(exact, source, weights)
@@ -162,12 +168,23 @@ def released(
     return noised[:, :-2].reshape(k, d - q, q), noised[:, -2:]
 
 
-def round_sums(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> FixedPoint:
+def round_sums(
+    X: np.ndarray, decoded: DecodedSubspaces, radius: float, groups: Groups | None = None
+) -> FixedPoint:
     """Return exact sums over the rows of each cluster: f R raveled, f and g, (k, (d - q) q + 2).
 
-    X is (n_samples, n_features), any floats; rows become directions, each by itself.
+    X is (n_samples, n_features), any floats; rows become directions, each by itself. Every group
+    weighs as much as one row, which adds r at least; a unit in every entry is no more than their
+    root.
     """
     check_row_count(len(X))
+    terms = ((n, [_sums_of_rows(rows, decoded, radius)]) for n, rows in by_size(groups, X))
+    k, d, q = decoded.subspaces.shape
+    return weighted_sums(terms, math.sqrt(k * ((d - q) * q + 2)) / radius)[0]
+
+
+def _sums_of_rows(X, decoded, radius):
+    """Return the sums of rows that weigh the same."""
     k, d, q = decoded.subspaces.shape
     sums = np.zeros((k, (d - q) * q + 2), dtype=np.int64)
     inside, beside = (rounded_columns(part) for part in (decoded.subspaces, decoded.complements))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from privclust.core.validation import DELTA, check_integer, check_real
 from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.subspaces.moments._harmonics import largest_move, roots_of_counts, squared_length
@@ -116,7 +116,7 @@ def weighted_features(sums: HarmonicSums, relation: Neighbours) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def statement(measurement: Gaussian, delta: float, *, seeded: bool, **more: Any) -> Guarantee:
+def statement(measurement: Gaussian, delta: float, *, seeded: bool, unit: str = ROW) -> Guarantee:
     """Return what noise on the features promises."""
     relation = measurement.sensitivity.relation
     count_is_public = relation is Neighbours.REPLACE_ONE
@@ -128,6 +128,7 @@ def statement(measurement: Gaussian, delta: float, *, seeded: bool, **more: Any)
         delta=float(delta),
         seeded=seeded,
         caveats=[_PUBLIC_COUNT] if count_is_public else [],
+        unit=unit,
     )
 
 

@@ -10,15 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.printable import excerpt
 from privclust.core.streams import Source, chunks
-from privclust.core.validation import check_integer
+from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
 from privclust.privacy.budget import charge
+from privclust.privacy.groups import GROUP, ROW, UNITS, with_groups
 from privclust.privacy.guarantee import check_stated
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource
@@ -39,7 +41,7 @@ from privclust.subspaces.moments._release import (
     sensitivity,
     statement,
 )
-from privclust.subspaces.moments._sums import MOMENT_BITS, HarmonicSums
+from privclust.subspaces.moments._sums import MOMENT_BITS, GroupSums, HarmonicSums
 
 KIND = "moment sketch"
 MOST_BYTES = 1 << 30
@@ -73,6 +75,8 @@ class MomentSketch:
         What the noise gives; None where there is no noise.
     exact : HarmonicSums or None
         Of a sketch without noise.
+    unit : {"row", "group"}
+        What its records are: rows, or groups of rows, such as all rows of one person.
 
     Raises
     ------
@@ -98,12 +102,18 @@ class MomentSketch:
     noise: MomentNoise | None = None
     guarantee: Guarantee | None = field(default=None, repr=False)
     exact: HarmonicSums | None = field(default=None, repr=False)
+    unit: str = ROW
     _KIND: ClassVar[str] = KIND
 
     def __post_init__(self) -> None:
         check_size(self.n_features, self.degree)
         if (self.noise is None) != (self.guarantee is None):
             raise ValueError("a sketch has both noise and a guarantee, or neither")
+        check_option("unit", self.unit, tuple(UNITS))
+        if self.guarantee is not None and self.guarantee.unit != self.unit:
+            raise ValueError(
+                f"a sketch of {UNITS[self.unit]} has a guarantee for {UNITS[self.guarantee.unit]}"
+            )
         if (self.noise is None) == (self.exact is None):
             raise ValueError("a sketch has either exact sums or noise")
         moments = {}
@@ -128,6 +138,7 @@ class MomentSketch:
         source: Source,
         *,
         degree: int | None = None,
+        groups: ArrayLike | None = None,
         chunk_size: int | None = None,
         dataset: str | None = None,
     ) -> Self:
@@ -139,6 +150,13 @@ class MomentSketch:
             What `privclust.core.streams.chunks` reads: finite numbers.
         degree : {4, 6} or None
             None for 6 with up to 6 features, else 4. Sketches of one degree alone can be merged.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row of the source is, in its order: a record is then a group, such as a
+            person, and its moments are the mean of its rows'. These labels are in memory all at
+            once, and sums for each size of groups; a group's rows may lie anywhere in the source,
+            but in no other sketch that is merged with this one. Merged sketches have the records of
+            both to within a unit of 2^-36 for each size, not to the byte. None: each row is a
+            record.
         chunk_size : int or None
             Records in memory at a time; the result does not depend on it.
         dataset : str or None
@@ -152,27 +170,32 @@ class MomentSketch:
         ------
         ValueError
             If an argument is not as described, the source cannot be read, or holds more than
-            2^26 records.
+            2^26 records (or rows of groups of one size).
         FileNotFoundError
             If there is no such file.
         """
         stream = chunks(source, chunk_size=chunk_size, dataset=dataset)
         degree = default_degree(stream.n_features) if degree is None else degree
         check_size(stream.n_features, degree)
+        if groups is not None:
+            of_groups = GroupSums(stream.n_features, degree)
+            for chunk, own in with_groups(stream, groups):
+                of_groups.add(chunk, own)
+            return cls.from_sums(of_groups.total(), GROUP)
         sums = HarmonicSums(stream.n_features, degree)
         for chunk in stream:
             sums.add(chunk)
         return cls.from_sums(sums)
 
     @classmethod
-    def from_sums(cls, sums: HarmonicSums) -> Self:
-        """Return the sketch of the rows that were added to `sums` so far."""
+    def from_sums(cls, sums: HarmonicSums, unit: str = ROW) -> Self:
+        """Return the sketch of the records that were added to `sums` so far."""
         d, degree = sums.n_features, sums.degree
         moments = {
             each: np.asarray(sums.harmonics(each)) * roots_of_counts(d, each)
             for each in degrees(degree)
         }
-        return cls(d, degree, moments, sums.n_samples, exact=sums)
+        return cls(d, degree, moments, sums.n_samples, exact=sums, unit=unit)
 
     def release(
         self,
@@ -227,7 +250,7 @@ class MomentSketch:
         relation = Neighbours.of(neighbours)
         measurement = release_noise(self.n_features, self.degree, relation, epsilon, delta, share)
         source = noise_source(random_state)
-        guarantee = statement(measurement, delta, seeded=is_seeded(source))
+        guarantee = statement(measurement, delta, seeded=is_seeded(source), unit=self.unit)
         charge(guarantee)
         return self.uncharged_release(measurement, guarantee, source)
 
@@ -301,13 +324,18 @@ class MomentSketch:
             raise ValueError(
                 f"sketches cannot be merged: features and degrees differ, {ours} and {theirs}"
             )
+        if self.unit != other.unit:
+            raise ValueError(
+                "sketches cannot be merged: kinds of records differ, "
+                f"{UNITS[self.unit]} and {UNITS[other.unit]}"
+            )
         if (self.noise is None) != (other.noise is None):
             raise ValueError(
                 "sketches cannot be merged: one is private and the other is not, so that the "
                 "result would protect some records only"
             )
         if self.exact is not None:
-            return self.from_sums(self.exact.merge(other.exact))
+            return self.from_sums(self.exact.merge(other.exact), self.unit)
         if self.noise.sigma != other.noise.sigma:
             raise ValueError("sketches cannot be merged: their noise differs")
         try:
@@ -343,7 +371,7 @@ class MomentSketch:
         whole = self.guarantee
         bound = sensitivity(self.n_features, self.degree, whole.relation)
         measurement = Gaussian(bound, noise.sigma)
-        guarantee = statement(measurement, whole.delta, seeded=whole.seeded)
+        guarantee = statement(measurement, whole.delta, seeded=whole.seeded, unit=whole.unit)
         guarantee = replace(guarantee, caveats=whole.caveats)
         return replace(self, moments=moments, n_samples=n_samples, noise=noise, guarantee=guarantee)
 
@@ -360,13 +388,15 @@ class MomentSketch:
 
         The same sketch gives the same bytes. A private sketch is all that stands in its file.
         """
-        parameters = {
+        parameters: dict[str, Any] = {
             "n_features": self.n_features,
             "degree": self.degree,
             "n_samples": self.n_samples,
             "noise": self.noise and {"sigma": self.noise.sigma, "n_parts": self.noise.n_parts},
             "guarantee": self.guarantee and self.guarantee.as_dict(),
         }
+        if self.unit != ROW:
+            parameters["unit"] = self.unit
         if self.exact is not None:
             arrays = {f"exact/{each}": self.exact.integers[each] for each in (0, *self.moments)}
         else:
@@ -399,10 +429,11 @@ class MomentSketch:
     def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         """Return the sketch that a file holds; nothing in it is believed that can be checked."""
         d, degree, n_samples = (parameters[name] for name in ("n_features", "degree", "n_samples"))
+        unit = parameters.get("unit", ROW)
         check_size(d, degree)
         if parameters["noise"] is None:
             state = {each: arrays[f"exact/{each}"] for each in (0, *degrees(degree))}
-            return cls.from_sums(HarmonicSums.from_state(d, degree, n_samples, state))
+            return cls.from_sums(HarmonicSums.from_state(d, degree, n_samples, state), unit)
         noise = MomentNoise(**parameters["noise"])
         guarantee = Guarantee.from_dict(parameters["guarantee"])
         measurement = Gaussian(sensitivity(d, degree, guarantee.relation), noise.sigma)
@@ -410,4 +441,4 @@ class MomentSketch:
         if guarantee.relation is Neighbours.ADD_REMOVE and not isinstance(n_samples, float):
             raise ValueError("its number of records has no noise, as its guarantee states")
         moments = {each: arrays[f"moments/{each}"] for each in degrees(degree)}
-        return cls(d, degree, moments, n_samples, noise, guarantee)
+        return cls(d, degree, moments, n_samples, noise, guarantee, unit=unit)

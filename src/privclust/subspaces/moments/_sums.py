@@ -19,6 +19,12 @@ products of three pairs p, p', q, of which p p' is rounded first, are off by :ma
 \delta (1 + d \delta)`. What is taken off for traces is of lower degrees: :math:`E^j S` is at most
 :math:`d^{j/2}` times as long as S. The last rounding of the harmonic sums, down to whole multiples
 of 2^-36, moves the difference of two sums by less than one of these in each of :math:`d^l` entries.
+
+**Groups** of several rows, such as persons, count as one row each (`weighted_harmonics`): what they
+add is a mean of what rows add, and what that rounds is made up for as `privclust.privacy.groups`
+says, by the same bounds: one unit in every entry of all degrees is taken for an error of
+:math:`d^{l/2}` in degree l, and what is taken off for traces makes that
+:math:`\sum_j |h_j| d^{(l-j)/2}` at most.
 """
 
 from __future__ import annotations
@@ -32,6 +38,7 @@ import numpy as np
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.validation import check_integer
 from privclust.privacy.bounds import directions
+from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.subspaces.moments._harmonics import (
     insertions,
     n_moments,
@@ -177,6 +184,68 @@ class HarmonicSums:
             if not is_last:
                 heads = _rounded(np.hstack(products))
                 ends = sorted_indices(d, degree)[:, -1]
+
+
+class GroupSums:
+    """Sums over groups of rows, of which all rows of one weigh as much as one row.
+
+    Parameters and attributes are those of `HarmonicSums`; `n_samples` is the number of groups.
+    There are sums for each size of groups.
+    """
+
+    def __init__(self, n_features: int, degree: int = 4) -> None:
+        self.n_features, self.degree, self.n_samples = n_features, degree, 0
+        self._sums = {1: HarmonicSums(n_features, degree)}
+
+    def add(self, X: np.ndarray, groups: Groups) -> Self:
+        """Add rows (n, n_features) of groups, whose other rows may come in other calls."""
+        for size, rows in by_size(groups, X):
+            self._sums.setdefault(size, HarmonicSums(self.n_features, self.degree)).add(rows)
+        self.n_samples += groups.count
+        return self
+
+    def total(self) -> HarmonicSums:
+        """Return the sums as those of so many rows."""
+        return weighted_harmonics(self._sums, self.n_samples)
+
+
+def weighted_harmonics(sums: Mapping[int, HarmonicSums], n_groups: int) -> HarmonicSums:
+    """Return sums in which every group weighs as much as one row.
+
+    Parameters
+    ----------
+    sums : mapping of int to HarmonicSums
+        The sums over the rows of all groups of a size, by it; at least one.
+    n_groups : int
+        How many groups there are, which count as rows.
+
+    Raises
+    ------
+    ValueError
+        If there are more groups than exact sums have room for.
+    """
+    one = next(iter(sums.values()))
+    total = HarmonicSums(one.n_features, one.degree)
+    if n_groups > LARGEST_ROWS:
+        raise ValueError(f"exact sums have room for {LARGEST_ROWS:,} groups, and there are more")
+    terms = (
+        (size, [own.moments(degree) for degree in total.integers]) for size, own in sums.items()
+    )
+    parts = weighted_sums(terms, _spread(one.n_features, list(total.integers)))
+    for integers, part in zip(total.integers.values(), parts, strict=True):
+        integers += part.integers
+    total.n_samples = n_groups
+    return total
+
+
+def _spread(n_features, degrees):
+    """Return how long features may be of sums that have one unit in every entry."""
+    d, squares = n_features, 0.0
+    for degree in degrees:
+        coefficients = trace_coefficients(d, degree) if degree else [1.0]
+        length = sum(abs(c) * d ** ((degree - j) / 2) for j, c in enumerate(coefficients))
+        squares += _of_entry(d, degree, 1.0) * length**2
+    return math.sqrt(squares)
 
 
 def rounding_margin(n_features: int, weights: dict[int, float]) -> float:

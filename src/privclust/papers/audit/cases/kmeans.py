@@ -28,21 +28,25 @@ class LloydRound(AuditCase):
     """One round of `DPLloyd`: noised counts and sums, of a record in one or the other cluster.
 
     The printed noise is for rows added or removed, and calibrated for one feature here; the
-    DP-EM paper sets it beside mechanisms for replaced rows.
+    DP-EM paper sets it beside mechanisms for replaced rows. The record is a row, or a group of
+    `n_rows`, which is exchanged for one of a single row.
     """
 
     draws, least_draws = 1_000_000, 200_000
     data, neighbour = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
 
-    def __init__(self, variant: str = "paper") -> None:
+    def __init__(self, variant: str = "paper", n_rows: int = 1) -> None:
         self.claimed_by(variant == "sound")
+        self.data = np.repeat(self.data, [n_rows, 1], axis=0)
         self._model = DPLloyd(2, epsilon=self.epsilon, variant=variant, max_iter=1, norm_bound=1.0)
         (value, noise), (other, _) = self.round(self.data), self.round(self.neighbour)
         self.statistic = laplace_ratio(value, other, noise.scale)
 
     def round(self, data):
         """Return what a round releases, before noise, and the noise."""
-        value, noise = self._model.one_round(data, _CENTERS)
+        whose = data[:, 0] != 0.0
+        groups = whose if len(self.data) > len(self.neighbour) else None
+        value, noise = self._model.one_round(data, _CENTERS, groups)
         return np.asarray(value), noise
 
     def many(self, data, rng, n):

@@ -11,9 +11,11 @@ from privclust.mixtures import (
     PrivateGaussianMixture,
     exact_statistics,
 )
+from privclust.mixtures._exact_statistics import weighted_statistics
 from privclust.papers.audit.cases.audit_case import AuditCase, along, repeated
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.audit import vectorised
+from privclust.privacy.groups import Groups, by_size
 from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma
 
 _ROWS = 100  # of an end-to-end fit: its mean is then known well enough to undo the plug-in
@@ -116,15 +118,17 @@ class JointRelease(AuditCase):
     """One round of the sound EM: one normal draw on counts, sums and second moments.
 
     The record that is exchanged is a unit vector in one component, and another in the other: the
-    change of sqrt 6 that the noise is for.
+    change of sqrt 6 that the noise is for. It is a row, or a group of `n_rows`, which is exchanged
+    for one of a single row.
     """
 
     delta = 0.01
     draws, least_draws = 400_000, 50_000
     data, neighbour = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 0.0]])
 
-    def __init__(self) -> None:
+    def __init__(self, n_rows: int = 1) -> None:
         self._model = PrivateGaussianMixture(2, **self.budget, max_iter=1, norm_bound=1.0)
+        self.data = np.repeat(self.data, [n_rows, 1], axis=0)
         first, second = (
             _flat(*map(np.asarray, self.statistics(rows)), 1)
             for rows in (self.data, self.neighbour)
@@ -137,13 +141,16 @@ class JointRelease(AuditCase):
         noised = self._model.noised_round(*stacked, rng)
         return _flat(noised.counts, noised.sums, noised.second_moments, n)
 
-    @staticmethod
-    def statistics(rows):
+    def statistics(self, rows):
         """Return them without noise, at a start whose two components tell the records apart."""
         start = MixtureParameters(
             np.full(2, 0.5), np.eye(2), np.tile(_NARROW * np.eye(2), (2, 1, 1)), "full"
         )
-        exact = exact_statistics(rows, 1.0, start)
+        groups = None
+        if len(self.data) > len(self.neighbour):
+            groups = Groups.of(rows.any(axis=1), len(rows))
+        parts = by_size(groups, rows)
+        exact = weighted_statistics(parts, lambda rows: exact_statistics(rows, 1.0, start))
         return exact.counts, exact.sums, exact.second_moments
 
 
