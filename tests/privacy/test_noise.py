@@ -69,7 +69,7 @@ def test_without_opendp_releases_are_refused(monkeypatch):
     """No fallback to a weaker sampler: the message says what to install, or how to go without."""
     monkeypatch.setitem(sys.modules, "opendp", None)
     for make in (SystemEntropy, lambda: noise_source(None)):
-        with pytest.raises(ImportError, match=r"privclust\[secure\].*random_state"):
+        with pytest.raises(ImportError, match=r"opendp.*\[secure\].*random_state"):
             make()
     assert noise_source(0).random() == np.random.default_rng(0).random()
 
