@@ -146,6 +146,29 @@ def test_any_lines_are_taken_where_the_number_is_private(run):
     assert Sketch.load("s.h5").unit == "group"
 
 
+def test_names_may_hold_delimiters_between_quotes(run):
+    """Where each line is taken for itself as well; also one that is longer than CSV fields are."""
+    names = ["Doe, Ann", "Doe, Bob", "Doe, Ann", 'say "Eve"']
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "who": names, "b": [0.5, 0.25, 0.0, 1.0]})
+    frame.to_csv("quoted.csv", index=False)
+    frame.assign(who=[1, 2, 1, 3]).to_csv("plain.csv", index=False)
+    for private in (PRIVATE, HIDES_NUMBER):
+        options = (*DRAWN, *GROUPS, *private, "--seed-noise", "1")
+        sketched(run, "quoted.csv", *options)
+        sketched(run, "plain.csv", *options, to="plain.h5")
+        assert Sketch.load("s.h5").sums.tobytes() == Sketch.load("plain.h5").sums.tobytes()
+    for odd in ('1,"' + "x" * 200_000 + '",2', '1,"unclosed,2', '"'):
+        Path("odd.csv").write_text(f"a,who,b\n{odd}\n1,ann,2\n")
+        sketched(run, "odd.csv", *DRAWN, *GROUPS, *HIDES_NUMBER)
+
+
+def test_short_lines_of_known_number_are_refused(run):
+    Path("short.csv").write_text("a,b,who\n1,2,ann\n3,4\n")
+    code, _, err = run("sketch", "short.csv", "-o", "s.h5", *DRAWN, *GROUPS, *PRIVATE)
+    assert code == 1
+    assert "short.csv: row 2 has no entry in column 'who'" in err
+
+
 @pytest.mark.parametrize(
     ("file", "options", "message"),
     [

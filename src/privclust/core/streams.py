@@ -532,10 +532,12 @@ def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
     whole_lines |= {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "header": 0}
     with pd.read_csv(path, **{**how, **whole_lines}) as frames:
         for frame in frames:
-            lines, at = [line.split(how["sep"]) for line in frame[0]], records._label_at
+            at = records._label_at
+            fields_of = str.split if at is None else _fields  # numbers hold no delimiters
+            lines = [fields_of(line, how["sep"]) for line in frame[0]]
             if at is not None:
                 texts = [fields.pop(at) if at < len(fields) else "" for fields in lines]
-                labels = np.array([_unquoted(text) for text in texts], dtype=object)
+                labels = np.array([text.strip() for text in texts], dtype=object)
             numbers = [_numbers(fields, records.n_features) for fields in lines]
             rows = np.array(numbers).reshape(-1, records.n_features)
             yield rows if at is None else (rows, labels)
@@ -550,6 +552,16 @@ def _numbers(fields: list[str], n_features: int) -> list[float]:
         texts = [_unquoted(text) for text in fields]
         numbers = [float(text) if _is_number(text) else np.nan for text in texts]
     return numbers + [np.nan] * (n_features - len(numbers))
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line, of which some may hold delimiters between quotes."""
+    try:
+        return (
+            next(csv.reader([line], delimiter=delimiter)) if '"' in line else line.split(delimiter)
+        )
+    except csv.Error:  # too long a field: no line may fail
+        return line.split(delimiter)
 
 
 def _unquoted(field: str) -> str:
