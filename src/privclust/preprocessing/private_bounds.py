@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from privclust.core.fixed_point import EXACT_ROWS, SUM_BITS, FixedPoint
+from privclust.core.fixed_point import SUM_BITS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.validation import UNUSED_DELTA, check_real
 from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
@@ -125,11 +125,11 @@ def private_bounds(
         unit=ROW if groups is None else GROUP,
     )
     charge(guarantee)
-    weights = np.ones(len(X)) if groups is None else _rounded_down(groups.weights)
+    units = np.full(len(X), 2**SUM_BITS) if groups is None else groups.units
 
     def noised(bins, n_bins):
         """Return noised counts (d, n_bins) of the bins of entries, an iterator over columns."""
-        exact = np.stack([_counts(of_column, weights, n_bins) for of_column in bins])
+        exact = np.stack([_counts(of_column, units, n_bins) for of_column in bins])
         return np.asarray(noise.release(FixedPoint(exact, SUM_BITS), source))
 
     low, high = _rough_bounds(noised(map(_power, X.T), len(_LOWS)), noise)
@@ -165,20 +165,11 @@ def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussi
     return Laplace(Sensitivity(ends * d, "l1", relation, proof), epsilon / _ROUNDS, _ROUNDS)
 
 
-def _rounded_down(weights: np.ndarray) -> np.ndarray:
-    """Return multiples of 2^-30 that are not larger, so that those of a group stay within 1."""
-    return np.floor(np.ldexp(weights, SUM_BITS)) * 2.0**-SUM_BITS
-
-
-def _counts(bins: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
+def _counts(bins: np.ndarray, units: np.ndarray, n_bins: int) -> np.ndarray:
     """Return the exact sums of weights by bin, in units of 2^-30; a bin of -1 is none."""
-    sums = np.zeros(n_bins, dtype=np.int64)
-    for start in range(0, len(bins), EXACT_ROWS):
-        part, of_part = (array[start : start + EXACT_ROWS] for array in (bins, weights))
-        is_in = part >= 0
-        counted = np.bincount(part[is_in], of_part[is_in], n_bins)
-        sums += np.ldexp(counted, SUM_BITS).astype(np.int64)
-    return sums
+    sums = np.zeros(n_bins + 1, dtype=np.int64)
+    np.add.at(sums, bins, units)  # those of no bin go to the last
+    return sums[:-1]
 
 
 _SIDE = _EXPONENTS[1] - _EXPONENTS[0] + 1
