@@ -60,6 +60,7 @@ from privclust.kmeans._standard_errors import (
     standard_errors,
 )
 from privclust.privacy import Neighbours, noise_source
+from privclust.privacy.bounds import bounds_of
 from privclust.privacy.budget import charge
 from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import warn_of_noise
@@ -106,8 +107,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         ``"auto"`` takes what has the smaller variance.
     neighbours : {"replace_one", "add_remove"}
         Which change of the rows is hidden: one of n exchanged, and n public; or one more or less.
-    bounds : (low, high) or None
-        Box in which the data are known to lie, each a number or an array of shape (n_features,).
+    bounds : (low, high), mapping or None
+        Box in which the data are known to lie, each a number or an array of shape (n_features,);
+        or (low, high) for each column of a frame, by its name.
         It may be generous. None with an epsilon takes it from the data, warns, and leaves no
         guarantee.
     n_frequencies : int or None
@@ -328,7 +330,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     def _start(self, X, last_round, groups=None):
         """Choose where to look and the frequencies, from nothing, a pilot or the rows."""
         d = X.shape[1]
-        self._box_of_data, self._leaks = box_of_fit(X, self.bounds, self.epsilon)
+        self._box_of_data, self._leaks = box_of_fit(X, bounds_of(self), self.epsilon)
         if self.epsilon is None:
             self._rng = as_generator(self.random_state)
         else:

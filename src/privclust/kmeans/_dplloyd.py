@@ -22,6 +22,7 @@ from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import (
     Box,
     bounded_rows,
+    bounds_of,
     declared_box,
     separated_points,
     uniform_in_ball,
@@ -161,9 +162,9 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
         and leaves no guarantee, unless `bounds` are given.
-    bounds : (low, high) or None
+    bounds : (low, high), mapping or None
         Box that rows lie in, known without the data, in place of `norm_bound`: numbers or arrays
-        of shape (n_features,).
+        of shape (n_features,); or (low, high) for each column of a frame, by its name.
     out_of_bounds : {"clip", "error"}
         What happens to rows outside: drawn in to the ball or box, with a warning, or refused. With
         ``"clip"`` and declared bounds any row is taken: of one with infinite entries those alone
@@ -338,7 +339,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         if self.bounds is None:
             rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
             return rows, _Ball(X.shape[1], radius), leaks
-        box, is_outside, leaks = declared_box(X, self.bounds, self.out_of_bounds)
+        box, is_outside, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
         rows = box.drawn_in(X) if is_outside else X
         return rows, _Cube(box), leaks
 

@@ -15,7 +15,7 @@ from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.kmeans._noise_check import clear_clusters
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.bounds import declared_box, separated_points
+from privclust.privacy.bounds import bounds_of, declared_box, separated_points
 from privclust.privacy.budget import charge
 from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
@@ -74,9 +74,10 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     delta : float
         0 for pure epsilon-DP by Laplace noise; in (0, 1) for (epsilon, delta)-DP by normal noise.
     neighbours : {"replace_one", "add_remove"}
-    bounds : (low, high) or None
-        Box that rows lie in, known without the data: numbers or arrays of shape (n_features,).
-        None takes it from the data, warns, and leaves no guarantee.
+    bounds : (low, high), mapping or None
+        Box that rows lie in, known without the data: numbers or arrays of shape (n_features,); or
+        (low, high) for each column of a frame, by its name. None takes it from the data, warns, and
+        leaves no guarantee.
     out_of_bounds : {"clip", "error"}
         Rows outside are counted in the nearest cell, with a warning, or refused. With ``"clip"``
         and declared bounds any row is taken; entries that are NaN count as the middle of the box.
@@ -216,7 +217,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         n_groups = None if groups is None else groups.count
         check_parameters(self, X, count_is_public=count_is_public, n_groups=n_groups)
         source = noise_source(self.random_state)
-        box, _, leaks = declared_box(X, self.bounds, self.out_of_bounds)
+        box, _, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
         asks = self.n_samples is None and not count_is_public
         size_noise = self._noise(_SIZE_SHARE)[0] if asks else None
         noise, epsilon_like = self._noise(1.0 - _SIZE_SHARE if asks else 1.0)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from privclust.core.hints import Bounds
 from privclust.core.validation import check_parameters, check_real
-from privclust.privacy.bounds import Box, checked_box
+from privclust.privacy.bounds import Box, bounds_of, checked_box
 from privclust.privacy.records import private_records
 
 _FLOATS = [np.float64, np.float32]
@@ -39,9 +39,10 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    bounds : (low, high)
+    bounds : (low, high) or mapping
         The box, in the units of X: each a number or an array of shape (n_features,), ``low < high``
-        on every axis, of magnitude up to 1e100. They must not come from private data.
+        on every axis, of magnitude up to 1e100; or (low, high) for each column of a frame, by its
+        name. They must not come from private data.
     feature_range : (least, largest), default (-1, 1)
         What `low` and `high` are mapped to: two numbers. The unit ball holds the box for
         ``(-1 / sqrt(d), 1 / sqrt(d))``, which suits ``norm_bound=1``.
@@ -127,7 +128,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _boxes(self, n_features):
         """Return the declared box and the one that it is mapped to."""
         check_parameters(self)
-        return checked_box(self.bounds, n_features), checked_box(self.feature_range, n_features)
+        return checked_box(bounds_of(self), n_features), checked_box(self.feature_range, n_features)
 
     def __sklearn_tags__(self):
         """Say that fitting learns nothing, and that any number is taken."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -306,6 +307,31 @@ def declared_box(
     if is_outside:
         warnings.warn("rows outside bounds are drawn in to them", UserWarning, stacklevel=3)
     return box, is_outside, ()
+
+
+def bounds_of(estimator: Any) -> Bounds | None:
+    """Return an estimator's bounds; those by names of columns in the order of its columns.
+
+    Raises
+    ------
+    ValueError
+        If bounds are by name and the rows that it was given have no such names, or others.
+    """
+    bounds = estimator.bounds
+    if not isinstance(bounds, Mapping):
+        return bounds
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        raise ValueError("bounds by names of columns need rows with names, as frames of pandas are")
+    for name in [*names, *bounds]:
+        if name not in bounds or name not in names:
+            place = "the columns of X" if name in bounds else "bounds"
+            raise ValueError(f"bounds must name each column of X once: {name!r} is not in {place}")
+    try:
+        low, high = zip(*(bounds[name] for name in names), strict=True)
+    except (TypeError, ValueError):
+        raise ValueError(f"bounds must be (low, high) of each column, got {bounds!r}") from None
+    return low, high
 
 
 def checked_box(bounds: Bounds, n_features: int) -> Box:
