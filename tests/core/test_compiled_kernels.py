@@ -255,3 +255,24 @@ if __name__ == "__main__":
             digest.update(np.ascontiguousarray(array).tobytes())
         results[name] = digest.hexdigest()
     print(json.dumps(results))
+
+
+def test_the_first_process_says_that_it_compiles_and_later_ones_are_silent(tmp_path):
+    script = (
+        "import numpy as np\n"
+        "from privclust.core.lloyd import nearest_center, nearest_center_statistics\n"
+        "nearest_center(np.ones((3, 2)), np.ones((1, 2)))\n"
+        "nearest_center_statistics(np.ones((3, 2)), np.ones((1, 2)))\n"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+        for _ in range(2)
+    ]
+    assert said[0].count("compiles its loops") == 1
+    assert said[1] == ""

@@ -244,7 +244,7 @@ def _fitted(encoder, columns, groups, args):
         bounds=encoder.bounds_,
         random_state=args.seed,
     )
-    say("finding clusters (the first time on a machine takes a minute more)")
+    say("finding clusters")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, groups=groups)

@@ -17,8 +17,10 @@ constants.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
+import logging
 from collections.abc import Callable, Set
 from pathlib import Path
 
@@ -113,6 +115,21 @@ class _Cache(FunctionCache):
 
     def _index_key(self, sig, codegen):
         return (*super()._index_key(sig, codegen), _ingredients(self._py_func))
+
+    def load_overload(self, sig, target_context):
+        """Return what was compiled before, or None."""
+        overload = super().load_overload(sig, target_context)
+        if overload is None:
+            _say_once()
+        return overload
+
+
+@functools.cache
+def _say_once() -> None:
+    """Say why the next seconds are silent, by the logger of the package, in a process once."""
+    logging.getLogger("privclust").warning(
+        "privclust compiles its loops, up to a minute the first time; later processes start at once"
+    )
 
 
 def _ingredients(function) -> str:
