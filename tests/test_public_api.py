@@ -286,3 +286,16 @@ def test_options_are_those_of_the_docstring(name):
 
 def test_the_package_says_that_it_has_types():
     assert files("privclust").joinpath("py.typed").is_file()
+
+
+@pytest.mark.parametrize("cls", sorted({*map(type, ESTIMATORS)}, key=lambda cls: cls.__name__))
+def test_fitted_attributes_have_types(cls):
+    """What the docstring lists is annotated, or a property: type checkers know it before a fit."""
+    section = re.search(
+        r"^Attributes\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", inspect.getdoc(cls), re.S | re.M
+    )
+    names = re.findall(r"^(\w+_) :", section.group(1), re.M) if section else []
+    classes = [vars(base) for base in cls.__mro__]
+    for name in names:
+        is_annotated = any(name in own.get("__annotations__", {}) for own in classes)
+        assert is_annotated or any(isinstance(own.get(name), property) for own in classes), name

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from privclust.core.printable import excerpt
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TIMES = "; turn times into numbers, such as days"
 _PANDAS_INDEX = "__index_level_"
 _BATCH_VALUES = 1 << 20  # of a table that a thread has in memory at a time, beside a row group's
 
 
-def check_columns(schema: pa.Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
+def check_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the columns to read, all of them for None.
 
     Raises
@@ -51,7 +48,7 @@ def check_columns(schema: pa.Schema, columns: Sequence[str] | None) -> tuple[str
     return names
 
 
-def numeric_type(schema: pa.Schema, columns: Sequence[str]) -> np.dtype:
+def numeric_type(schema: Any, columns: Sequence[str]) -> np.dtype:
     """Return the type that rows of these columns are computed in, float32 or float64.
 
     Raises
@@ -71,7 +68,7 @@ def numeric_type(schema: pa.Schema, columns: Sequence[str]) -> np.dtype:
     return np.dtype(np.float32 if is_short else np.float64)
 
 
-def rows_of(batch: pa.RecordBatch, columns: Sequence[str]) -> np.ndarray:
+def rows_of(batch: Any, columns: Sequence[str]) -> np.ndarray:
     """Return the rows of columns that hold numbers, shape (n_rows, n_columns), column-major."""
     rows = np.empty((len(columns), len(batch)), numeric_type(batch.schema, columns))
     for row, name in zip(rows, columns, strict=True):
@@ -79,7 +76,7 @@ def rows_of(batch: pa.RecordBatch, columns: Sequence[str]) -> np.ndarray:
     return rows.T
 
 
-def entries_of(batch: pa.RecordBatch, columns: Sequence[str]) -> dict[str, np.ndarray]:
+def entries_of(batch: Any, columns: Sequence[str]) -> dict[str, np.ndarray]:
     """Return columns of any types as arrays, shape (n_rows,) each, for an encoder of tables.
 
     Integers with nulls are Python's: as floats, large ones would be others' by a null elsewhere.
@@ -154,7 +151,7 @@ def takes_tables(encoder: object) -> bool:
     return isinstance(getattr(encoder, "columns", None), Mapping)
 
 
-def reader_of(schema, names, encoder) -> RowReader:
+def reader_of(schema: Any, names: tuple[str, ...], encoder: Any) -> RowReader:
     """Return the reader of rows of a schema whose types fit."""
     if not takes_tables(encoder):
         numeric_type(schema, names)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,9 @@ def added(states: Iterable[State]) -> State:
     return result
 
 
-def dask_total(frame, state_of, columns, encoder) -> State:
+def dask_total(
+    frame: Any, state_of: Callable, columns: Sequence[str] | None, encoder: Any
+) -> State:
     """Apply the function to each partition by a task, and add states up by a tree of tasks."""
     import dask
 
@@ -70,7 +72,9 @@ def _schema_of_dask(types):
     return pyarrow.schema(fields)
 
 
-def spark_total(frame, state_of, columns, encoder) -> State:
+def spark_total(
+    frame: Any, state_of: Callable, columns: Sequence[str] | None, encoder: Any
+) -> State:
     """Apply the function to each partition by an executor, which sends its state once."""
     if not hasattr(frame, "mapInArrow"):
         raise ValueError(f"a table of Spark must be a data frame, got {type(frame).__name__}")

@@ -152,6 +152,11 @@ class DPdSNE(
     ('approximate', 1000000)
     """
 
+    anchors_: np.ndarray
+    embedding_: np.ndarray
+    n_iter_: int
+    n_features_in_: int
+
     _constraints: ClassVar = {"delta": DELTA, "perplexity": Real(1.0, inclusive=True)}
 
     def __init__(

@@ -152,6 +152,13 @@ class PrivatePCA(
     ('approximate', 1.0)
     """
 
+    components_: np.ndarray
+    explained_: np.ndarray | None
+    captured_: np.ndarray | None
+    second_moments_: np.ndarray | None
+    is_clear_: bool | None
+    n_features_in_: int
+
     _constraints: ClassVar = {
         "n_components": Integer(at_most="n_features"),
         "delta": DELTA,

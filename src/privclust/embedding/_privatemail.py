@@ -155,6 +155,13 @@ class PrivateMail(LabelledEmbedding):
     ((1, 63, 2), 'approximate')
     """
 
+    sensitivity_: float
+    noise_scale_: float
+    guarantee_: Guarantee
+    start_: np.ndarray
+    classes_: np.ndarray
+    n_features_in_: int
+
     _constraints: ClassVar = {**PARAMETERS, "delta": DELTA, "start_seed": Integer(0)}
 
     def __init__(

@@ -122,6 +122,12 @@ class PrivateRandomProjection(
     False
     """
 
+    components_: np.ndarray
+    sensitivity_: Sensitivity
+    sigma_: float
+    norm_bound_: float | None
+    n_features_in_: int
+
     _constraints: ClassVar = {"delta": DELTA}
 
     def __init__(

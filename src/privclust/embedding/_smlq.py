@@ -146,6 +146,11 @@ class SMLQ(LabelledEmbedding):
     True
     """
 
+    embedding_: np.ndarray
+    iterates_: np.ndarray
+    objectives_: np.ndarray
+    n_features_in_: int
+
     _constraints: ClassVar = PARAMETERS
 
     def __init__(

@@ -20,7 +20,7 @@ from privclust.core.validation import (
     as_generator,
     check_parameters,
 )
-from privclust.kmeans._cluster_count import MOST_CLUSTERS, count_clusters
+from privclust.kmeans._cluster_count import MOST_CLUSTERS, ClusterCount, count_clusters
 from privclust.kmeans._density import MOST_NUMBERS
 from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._feature_sums import FeatureSums
@@ -185,6 +185,16 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     >>> model.guarantee_.definition, round(model.guarantee_.epsilon, 3)
     ('approximate', 1.0)
     """
+
+    n_clusters_: int
+    cluster_count_: ClusterCount | None
+    is_clear_: np.ndarray
+    explained_: float
+    is_outside_bounds_: bool
+    sketch_: Sketch
+    weights_: np.ndarray
+    mean_inertia_: float
+    n_rounds_: int
 
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),

@@ -205,6 +205,9 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     True
     """
 
+    is_clear_: np.ndarray
+    n_iter_: int
+
     _constraints: ClassVar = {
         "delta": Unless("accounting", ["pure", "cdp"], DELTA),
         "neighbours": check_neighbours,

@@ -142,6 +142,12 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     (True, 56)
     """
 
+    is_clear_: np.ndarray
+    n_cells_: int
+    grid_shape_: tuple[int, ...]
+    noisy_counts_: np.ndarray
+    n_iter_: int
+
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,

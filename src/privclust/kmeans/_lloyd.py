@@ -28,6 +28,10 @@ class CenterClusterer(
 ):
     """A row belongs to the nearest of `cluster_centers_`, which `fit` of a subclass sets."""
 
+    cluster_centers_: np.ndarray
+    labels_: np.ndarray
+    n_features_in_: int
+
     _constraints: ClassVar[dict[str, Any]] = {"n_clusters": GROUPS}
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -137,6 +141,9 @@ class LloydKMeans(CenterClusterer):
     >>> sorted(model.cluster_centers_.ravel().tolist()), model.inertia_
     ([0.5, 10.5], 1.0)
     """
+
+    inertia_: float
+    n_iter_: int
 
     _constraints: ClassVar = {"tol": NOT_NEGATIVE}
 

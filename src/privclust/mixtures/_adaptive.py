@@ -142,6 +142,9 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     True
     """
 
+    is_clear_: np.ndarray
+    n_iter_: int
+
     _FITTED = ("n_iter_", "guarantee_", "is_clear_")
 
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}

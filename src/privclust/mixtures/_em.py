@@ -118,6 +118,12 @@ class GaussianMixtureEM(FittedMixture):
     [0, 1]
     """
 
+    lower_bounds_: np.ndarray
+    lower_bound_: float
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+
     _FITTED = ("n_iter_", "converged_", "lower_bound_", "lower_bounds_")
 
     _constraints: ClassVar = {

@@ -45,6 +45,8 @@ class FittedMixture(DensityMixin, BaseEstimator):
         As in `parameters_`.
     """
 
+    parameters_: MixtureParameters
+
     _FITTED: tuple[str, ...] = ()
     _AS_JSON: ClassVar[dict[str, tuple[Callable, Callable]]] = {
         "guarantee_": (Guarantee.as_dict, Guarantee.from_dict)

@@ -168,6 +168,11 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     ('approximate', True)
     """
 
+    share_: float
+    floor_rates_: FloorRates
+    is_clear_: np.ndarray
+    n_iter_: int
+
     _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_clear_")
     _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
         "floor_rates_": (asdict, lambda rates: FloorRates(**rates))

@@ -84,6 +84,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[9.0e+01, 2.5e+05]])
     """
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     _constraints: ClassVar = {"feature_range": _check_range}
 
     def __init__(

@@ -44,6 +44,8 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
     array([ 5., 10., 15.])
     """
 
+    components_: np.ndarray
+
     def __init__(self, n_components: int = 12) -> None:
         self.n_components = n_components
 

@@ -72,6 +72,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     {'age': [40.0], 'plan=basic': [0.71], 'plan=plus': [0.29]}
     """
 
+    n_features_in_: int
+
     def __init__(
         self,
         columns: Mapping[str, Column],

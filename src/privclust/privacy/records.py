@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from privclust.privacy.guarantee import PrivacyLeakWarning
+from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning
 from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
 
@@ -35,6 +35,8 @@ class PrivateEstimator:
     Files, pickles and copies for other processes leave out what is not released: `_NOT_RELEASED`
     names such attributes, which are there after `fit` for whoever holds the data.
     """
+
+    guarantee_: Guarantee
 
     _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
     _SCALES_ROWS: ClassVar[bool] = False  # to norm 1, each by itself: no bounds are needed

@@ -84,6 +84,8 @@ class CASS(SelfExpressiveClusterer):
     True
     """
 
+    duality_gap_: float
+
     def __init__(
         self,
         n_clusters: int | None = None,

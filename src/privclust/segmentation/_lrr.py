@@ -81,6 +81,8 @@ class LRR(SelfExpressiveClusterer):
     True
     """
 
+    duality_gap_: float
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -218,6 +218,15 @@ class SBL(_EvidenceClusterer):
     True
     """
 
+    variances_: np.ndarray
+    task_weights_: np.ndarray
+    effective_tasks_: float
+    objective_history_: np.ndarray
+    noise_history_: np.ndarray
+    weight_penalty_history_: np.ndarray
+    restart_objectives_: np.ndarray
+    converged_: bool
+
 
 class MTSC(_EvidenceClusterer):
     r"""Multi-task subspace clustering (Wang, Wipf, Ling, Chen and Wassell).

@@ -85,6 +85,12 @@ class SelfExpressiveClusterer(SubspaceSegmenter):
         Iterations of the solver, where it is iterative.
     """
 
+    coefficients_: np.ndarray
+    affinity_matrix_: np.ndarray
+    labels_: np.ndarray
+    n_clusters_: int
+    n_iter_: int
+
     def _segment(self, X, rng):
         coefficients = self._coefficients(np.ascontiguousarray(X.T))
         if not np.isfinite(coefficients).all():

@@ -86,6 +86,13 @@ class TSC(SubspaceSegmenter):
     (2, [0, 0, 1, 1])
     """
 
+    labels_: np.ndarray
+    n_clusters_: int
+    n_components_: int
+    n_neighbors_: int
+    graph_: sparse.csr_array
+    n_features_in_: int
+
     _constraints: ClassVar = {"n_neighbors": Integer(below="n_samples")}
 
     def __init__(

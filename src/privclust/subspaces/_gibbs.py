@@ -130,6 +130,9 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     (True, 'asymptotic')
     """
 
+    diagnostics_: dict[str, np.ndarray]
+    kept_subspaces_: np.ndarray
+
     _constraints: ClassVar = {
         "n_clusters": GROUPS,
         "dimension": DIMENSION,

@@ -81,6 +81,9 @@ class KPlanes(SubspaceClusterer):
            [0. , 0.6, 0.8]])
     """
 
+    inertia_: float
+    n_iter_: int
+
     _constraints: ClassVar = {"n_clusters": GROUPS, "dimension": DIMENSION}
 
     def __init__(

@@ -161,6 +161,12 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
            [0., 1.]])
     """
 
+    smooth_sensitivity_: float
+    noise_scale_: float
+    n_failed_: int
+    n_subsets_: int
+    condition_: float
+
     _constraints: ClassVar = {"dimension": DIMENSION, "delta": DELTA}
     _NOT_RELEASED = ("labels_", "smooth_sensitivity_", "noise_scale_", "n_failed_")
 

@@ -49,6 +49,10 @@ class SubspaceClusterer(
     n_features_in_ : int
     """
 
+    subspaces_: np.ndarray
+    labels_: np.ndarray
+    n_features_in_: int
+
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the index of the nearest subspace of each row; of equals the first.
 

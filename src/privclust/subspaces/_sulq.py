@@ -181,6 +181,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     ('approximate', 1.0)
     """
 
+    is_clear_: np.ndarray
+    n_iter_: int
+
     _constraints: ClassVar = {
         "n_clusters": GROUPS,
         "dimension": DIMENSION,

@@ -134,6 +134,13 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     ('approximate', 1.0)
     """
 
+    weights_: np.ndarray
+    errors_: np.ndarray
+    is_clear_: np.ndarray
+    has_last_round_: bool
+    decoded_: DecodedSubspaces
+    sketch_: MomentSketch
+
     _SCALES_ROWS: ClassVar = True
     _constraints: ClassVar = {"delta": DELTA, "neighbours": check_neighbours}
 
