@@ -10,7 +10,7 @@ numbers of an atom, the mixture of least
 is taken (BIC). Atoms are round, or, where that explains more beside its p, have a variance for each
 feature or a covariance. s is what is expected at the true mixture (`expected_residual`). How rows
 scatter is part of that, and is not noise of each frequency by itself: it is smooth, and a few atoms
-explain most of it. So an atom is to explain half of it as well.
+explain most of it. So a round atom is to explain half of it as well, one of more numbers more.
 
 An atom of weight :math:`\alpha` and variance v explains at most
 :math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}` of f. Below the weight at which that is the penalty of
@@ -157,8 +157,7 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
     mixture, residual = _refitted(problem, mixtures[best], LAST_FIT)
     scores[best - 1] = min(scores[best - 1], residual + best * of_atom)
     for diagonal in (True, False):
-        of_shape = unit * (n_numbers(1, d, diagonal=diagonal) - (d + 2)) * math.log(2.0 * m)
-        of_ellipsoid = of_atom + of_shape
+        of_ellipsoid = of_atom * n_numbers(1, d, diagonal=diagonal) / (d + 2)
         _score_ellipsoids(scores, problem, mixtures, best, of_ellipsoid, expected, diagonal)
     best = int(np.argmin(scores)) + 1
     mixture = mixtures[best]

@@ -19,7 +19,7 @@ from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.privacy import Guarantee
-from privclust.privacy.records import validated, warn_of_score
+from privclust.privacy.records import validated
 
 _KIND = "mixture"
 _ARRAYS = ("weights", "means", "covariances")
@@ -85,9 +85,8 @@ class FittedMixture(DensityMixin, BaseEstimator):
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log density of samples; parameters as for `score_samples`.
 
-        It is of these rows, without noise: of a private mixture a PrivacyLeakWarning says so.
+        It is of these rows, without noise: neither it nor what is chosen by it is private.
         """
-        warn_of_score(self)
         return float(self.score_samples(X).mean())
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:

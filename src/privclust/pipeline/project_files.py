@@ -26,6 +26,7 @@ _SOURCES = (
     "src/privclust/**/*.pyi",
     "src/privclust/py.typed",
     *(f"src/privclust/report/page/*.{suffix}" for suffix in ("css", "j2", "js")),
+    "src/privclust/report/clusters/*.j2",
     "workflow/profiles/*/*.sh",
     "workflow/profiles/*/config.yaml",
     "workflow/report/*.rst",

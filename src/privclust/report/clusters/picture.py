@@ -203,13 +203,14 @@ def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
     """Draw what part of a cluster has which category."""
     shares = [c for c in clusters.coordinates if c.column == column]
     left = np.zeros(int(clusters.is_clear.sum()))
-    labels = [str(j + 1) for j in np.flatnonzero(clusters.is_clear)]
+    places = np.arange(len(left))
     for k, coordinate in enumerate(shares):
         widths = coordinate.centers[clusters.is_clear]
         label = coordinate.name.removeprefix(f"{column}=")
-        axes.barh(labels, widths, left=left, color=PALETTE[k % len(PALETTE)], label=label)
+        axes.barh(places, widths, left=left, color=PALETTE[k % len(PALETTE)], label=label)
         left = left + widths
     axes.set(xlim=(0, 1), xlabel=f"share of {column}", ylabel="cluster")
+    axes.set_yticks(places, [str(j + 1) for j in np.flatnonzero(clusters.is_clear)])
     axes.invert_yaxis()
     axes.grid(visible=False)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
