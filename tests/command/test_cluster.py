@@ -233,8 +233,8 @@ def test_what_an_analyst_does_with_two_hundred_thousand_rows(tmp_path):
     rng = np.random.default_rng(0)
     n = 200_000
     kind = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
-    middles = np.array([[33, 80e3, 20, 3], [68, 50e3, 40, 4], [45, 140e3, 90, 6], [30, 50e3, 70, 9]])
-    rows = middles[kind] + rng.normal(size=(n, 4)) * [6, 9e3, 4, 0.8]
+    middles = [[33, 80e3, 20, 3], [68, 50e3, 40, 4], [45, 140e3, 90, 6], [30, 50e3, 70, 9]]
+    rows = np.array(middles)[kind] + rng.normal(size=(n, 4)) * [6, 9e3, 4, 0.8]
     names = ["age", "income", "visits", "spend"]
     frame = pd.DataFrame(rows, columns=names)
     frame.to_csv(tmp_path / "shop.csv", index=False)
