@@ -265,7 +265,7 @@ def test_noise_of_a_release_cannot_be_repeated(delta):
 
 def test_without_opendp_nothing_falls_back_to_a_seed(monkeypatch):
     monkeypatch.setattr("privclust.privacy.noise.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"privclust\[secure\]"):
+    with pytest.raises(ImportError, match=r"\[secure\]"):
         model(**PRIVATE, random_state=None).fit(three_groups(20))
 
 
