@@ -117,6 +117,14 @@ def test_bounds_are_where_the_region_ends():
     assert log_wealth(one, 0.6, high) == pytest.approx(-math.log(alpha), abs=1e-6)
 
 
+def test_no_hit_at_all_bounds_epsilon_by_the_logarithm_of_the_runs():
+    for n in (10, 1000, 100_000):
+        bound = wealth(n, n, 0, n).epsilon_bound(0.0, 0.05)
+        assert 0.0 < bound < math.log(n)
+        assert wealth(n, n, 0, n).epsilon_bound(0.5, 0.05) < bound
+        assert wealth(n, n, 0, n).delta_bound(1.0, 0.05) < 1.0
+
+
 def test_what_keeps_to_the_claim_is_no_evidence():
     for one in (wealth(20, 100, 60, 100), wealth(0, 0, 0, 0), wealth(60, 100, 20, 100)):
         assert one.against(2.0, 0.0) == -math.inf

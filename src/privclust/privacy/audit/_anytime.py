@@ -43,7 +43,8 @@ class _Runs:
 
     def up_to(self, n: int):
         """Make runs until there are n on each data set; return the new ones."""
-        piece = draw(self._mechanism, *self._pair, n - self.n, self._rng, self._progress)
+        data, neighbour = self._pair
+        piece = draw(self._mechanism, data, neighbour, n - self.n, self._rng, self._progress)
         self._pieces.append(piece)
         self.n = n
         return piece
@@ -74,7 +75,7 @@ class _Attempt:
         ]
         self.values = [(np.unique(pair[0]), np.unique(pair[1])) for pair in rounded]
         self._choices: list[Choice] = list(
-            dict.fromkeys(_events.choose(rounded, *claim, alpha / 4))
+            dict.fromkeys(_events.choose(rounded, claim[0], claim[1], alpha / 4))
         )
         self._alpha = alpha / len(self._choices)
         self._wealths = [

@@ -31,7 +31,7 @@ only if the wealth is :math:`1/\alpha` against each such pair, thus against the 
 
 **The bound.** The logarithm of L is concave, and so C convex. Where the frequencies lie beyond the
 claim, the pair that it allows and that is hardest to bet against lies on the line
-:math:`p = e^\epsilon q + \delta`, along which :math:`\ln L` is concave in q: its maximum is at the
+:math:`p = e^\epsilon q + \delta`, along which :math:`\ln L` is concave: its maximum is at the
 only zero of its slope, or at an end. The bounds are the largest epsilon and delta whose lines C
 does not meet, by bisection.
 
@@ -109,20 +109,20 @@ class Wealth:
         if seen.hits / seen.draws <= ratio * seen.other_hits / seen.other_draws + delta:
             return -math.inf
 
-        def slope(q: float) -> float:  # times what is positive, so that it has no poles
-            p = ratio * q + delta
-            of_hits = ratio * (seen.hits - seen.draws * p) * q * (1.0 - q)
+        def slope(p: float) -> float:  # times what is positive, so that it has no poles
+            q = (p - delta) / ratio
+            of_hits = (seen.hits - seen.draws * p) * (p - delta) * (1.0 - q)
             return of_hits + (seen.other_hits - seen.other_draws * q) * p * (1.0 - p)
 
-        most = (1.0 - delta) / ratio
-        inner = _LEAST * most, (1.0 - _ROUNDING) * most
-        if slope(inner[0]) <= 0.0:
-            q = 0.0
-        elif slope(inner[1]) >= 0.0:
-            q = most
+        most = min(1.0, ratio + delta)
+        ends = (1.0 + 4 * _ROUNDING) * delta + _LEAST, (1.0 - _ROUNDING) * most
+        if slope(ends[0]) <= 0.0:
+            p = delta
+        elif slope(ends[1]) >= 0.0:
+            p = most
         else:
-            q = float(brentq(slope, *inner, xtol=_LEAST, rtol=4 * _ROUNDING))
-        return self._log_bets() - self._log_likelihood(min(ratio * q + delta, 1.0), q)
+            p = float(brentq(slope, *ends, xtol=_LEAST, rtol=4 * _ROUNDING))
+        return self._log_bets() - self._log_likelihood(p, (p - delta) / ratio)
 
     def epsilon_bound(self, delta: float, alpha: float) -> float:
         """Return the least epsilon that the region allows at a delta, at least 0."""
