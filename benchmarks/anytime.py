@@ -23,7 +23,7 @@ from privclust.privacy.audit import audit_mechanism
 
 MECHANISMS = ("Laplace", "normal", "randomised response")
 N_RUNS = 2_000
-CASES = ("control_laplace", "control_response", "dpem_joint", "dpsc_mean", "dpem_em_full_sound")
+CASES = ("control_response", "dpem_joint", "dpsc_gibbs_data", "dpsc_gibbs", "privatemail_code")
 
 
 def alarms(n_audits):
