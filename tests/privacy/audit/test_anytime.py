@@ -68,10 +68,11 @@ def test_a_tight_claim_is_audited_to_the_stated_closeness():
 
 
 def test_a_weak_attack_stops_when_no_more_is_to_be_hoped_for():
-    result = audit(20.0, 20_000)
-    assert (result.verdict, result.stopped) == ("cannot tell", "hopeless")
-    assert 5000 < result.n_trials < 20_000
-    assert "hardly" in result.advice
+    results = [audit(20.0, 20_000, seed=seed) for seed in range(5)]
+    assert {(one.verdict, one.stopped) for one in results} == {("cannot tell", "hopeless")}
+    assert all(one.n_trials < 20_000 for one in results)
+    assert np.median([one.n_trials for one in results]) < 8000
+    assert "hardly" in results[0].advice
     assert audit(1.0, 3000, closeness=1.0).stopped == "spent"
 
 

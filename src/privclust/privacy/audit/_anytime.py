@@ -207,6 +207,7 @@ def _followed(attempt: _Attempt, runs: _Runs, span, claim, closeness: float) -> 
             return CONVICTED
         if attempt.is_close(closeness, n_trials):
             return CLOSE
-        if n_last == n_trials and attempt.is_hopeless(n_last - n_choosing):
+        is_late = n_last * _GROWTH >= n_trials
+        if is_late and attempt.is_hopeless(n_trials - n_trials // _GROWTH):
             return HOPELESS
     return SPENT
