@@ -151,3 +151,18 @@ def test_it_works_as_a_process(tmp_path):
     command = [sys.executable, "-m", "privclust.command", "audit", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split(":")[0]) == (1, "violated")
+
+
+def test_an_audit_stops_when_it_has_seen_enough(run):
+    options = ("--epsilon", "1", "--trials", "100000", "--seed", "0", "--stopping", "anytime")
+    code, out, _ = run("attacked:half", *options, "--statistic", "attacked:identity")
+    assert code == 1
+    assert "stopped at the conviction after" in out
+    code, out, _ = run(
+        "attacked:sound", *options, "--closeness", "0.5", "--statistic", "attacked:identity"
+    )
+    assert code == 0
+    assert "stopped close to the claim after" in out
+    code, _, err = run("attacked:sound", *options, "--closeness", "2")
+    assert code == 1
+    assert "closeness must be at most 1" in err

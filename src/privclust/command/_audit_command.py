@@ -43,6 +43,15 @@ def add_to(commands) -> None:
         "either for two files, no check for an object. other: no check",
     )
     add("--statistic", metavar="MODULE:CALLABLE", help="output to number; default: learned")
+    add(
+        "--stopping",
+        choices=("fixed", "anytime"),
+        default="fixed",
+        help="fixed: all runs; anytime: until the claim is convicted, or bounds are close to it, "
+        "or little is to be hoped for; default: fixed",
+    )
+    share = "of the claim, at which --stopping anytime stops; default: 0.9"
+    add("--closeness", type=number, default=0.9, metavar="P", help=share)
     add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
     add("--seed", type=seed, metavar="S", help="of the random numbers that the mechanism is given")
 
@@ -71,6 +80,8 @@ def _run(args) -> int:
             statistic,
             args.seed,
             confidence=args.confidence,
+            stopping=args.stopping,
+            closeness=args.closeness,
             progress=advance,
         )
     print_result(f"{result}\n")

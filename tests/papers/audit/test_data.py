@@ -129,6 +129,18 @@ def test_one_sided_noise_leaks_the_delta_that_is_computed():
     assert exact - 0.02 < found["delta_bound"] <= exact
 
 
+def test_an_audit_of_a_case_stops_when_it_has_seen_enough():
+    point = {"cost": 1.0}
+    data = audits.audit_trial(point, 0, streams(point), None)
+    for name, verdict in (("control_laplace", 0), ("dpem_lloyd_printed", 1)):
+        params = METHODS[name].get("params", {})
+        found = audits.fit_audit_anytime(type(case_of(name)), params, data, streams(point, name))
+        assert found.keys() == audited(name).keys()
+        assert audits.AUDIT_VERDICTS[int(found["verdict"])] == audits.AUDIT_VERDICTS[verdict]
+        assert found["draws"] < 200_000 < case_of(name).n_trials(1.0)
+        assert found["epsilon_bound"] >= 0.9
+
+
 def test_draws_follow_the_cost_but_not_below_the_least():
     case = Laplace()
     case.draws, case.least_draws = 1000, 50

@@ -39,15 +39,25 @@ def fit_audit(
     return fit_case(estimator(**params), data, streams)
 
 
-def fit_case(case: AuditCase, data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Attack a case that was made already.
+def fit_audit_anytime(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """As `fit_audit`, until enough is seen; ``draws`` are the runs that it took."""
+    return fit_case(estimator(**params), data, streams, stopping="anytime")
+
+
+def fit_case(
+    case: AuditCase, data: TrialData, streams: TrialStreams, stopping: str = "fixed"
+) -> dict[str, np.ndarray]:
+    """Attack a case that was made already, with `stopping` as `audit_mechanism` has it.
 
     Outputs are the claim, the bounds, the counts of the event behind the bound on epsilon, and
     numbers for the verdict, the claimant and what was expected.
     """
     pair, claim = (case.data, case.neighbour), (case.epsilon, case.delta)
     n_trials = case.n_trials(data.extra["cost"])
-    result = audit_mechanism(case, *pair, *claim, n_trials, case.statistic, streams.get("noise"))
+    rng = streams.get("noise")
+    result = audit_mechanism(case, *pair, *claim, n_trials, case.statistic, rng, stopping=stopping)
     event = result.epsilon_event
     outputs = {
         "claimed_epsilon": result.epsilon,

@@ -3,20 +3,15 @@
 An audit proves that a claim is wrong; it never proves that one is right. See `docs/audit.md`.
 """
 
-from privclust.privacy.audit._audit import (
-    CANNOT_TELL,
-    CONSISTENT,
-    VIOLATED,
-    AuditResult,
-    Event,
-    audit_mechanism,
-)
+from privclust.privacy.audit._audit import audit_mechanism
 from privclust.privacy.audit._bounds import (
     bounds_from_counts,
     draws_needed,
     renyi_bound_from_counts,
 )
+from privclust.privacy.audit._events import Event
 from privclust.privacy.audit._neighbours import add_remove, move_one, replace_one
+from privclust.privacy.audit._result import CANNOT_TELL, CONSISTENT, VIOLATED, AuditResult
 from privclust.privacy.audit._search import PairSearch, search_pair
 from privclust.privacy.audit._sensitivity_search import SensitivitySearch, numerical_sensitivity
 from privclust.privacy.audit._statistics import likelihood_ratio, vectorised

@@ -4,119 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privclust.core.hints import RandomState
-from privclust.core.validation import as_generator, check_integer
-from privclust.privacy.audit import _events, _statistics
-from privclust.privacy.audit._bounds import check_claim, check_order, draws_needed, renyi_bound
-from privclust.privacy.audit._events import Event
+from privclust.core.validation import as_generator, check_integer, check_option, check_real
+from privclust.privacy.audit import _anytime, _events, _statistics
+from privclust.privacy.audit._bounds import check_claim
 from privclust.privacy.audit._neighbours import check_pair, refuse_equal
-from privclust.privacy.audit._runs import LABELS, draw
+from privclust.privacy.audit._result import CANNOT_TELL, AuditResult, advice_for, oddity, verdict_on
+from privclust.privacy.audit._runs import draw, is_nan_alone, name_of, nan_alone
 from privclust.privacy.audit._statistics import Statistic
 from privclust.privacy.sensitivity import Neighbours
 
-__all__ = ["AuditResult", "Event", "audit_mechanism"]
-
-VIOLATED, CONSISTENT, CANNOT_TELL = "violated", "consistent", "cannot tell"
-_TELLING_SHARE = 0.5  # of the claim, that an attack must reach before its failure says something
 _FEWEST_TRIALS = 16
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    r"""What an audit proved of a claim of :math:`(\epsilon, \delta)`-differential privacy.
-
-    Attributes
-    ----------
-    verdict : {"violated", "consistent", "cannot tell"}
-        ``"violated"``: a lower bound exceeds the claim; the claim is wrong, up to the confidence.
-        ``"consistent"``: it does not, though the attack proved at least half of the claimed epsilon
-        (or of a delta greater than 0); with twice the loss that it proved, the mechanism would have
-        been convicted. The claim may still be wrong by less, or on another pair of data sets.
-        ``"cannot tell"``: neither; the attack is weak, or the runs are too few.
-    epsilon, delta : float
-        The claim.
-    epsilon_lower_bound : float
-        Whoever claims the delta cannot claim a smaller epsilon; in nats.
-    delta_lower_bound : float
-        Whoever claims the epsilon cannot claim a smaller delta.
-    confidence : float
-        Probability, at least, that both bounds are right.
-    epsilon_event, delta_event : Event
-        What the bounds rest on.
-    n_trials : int
-        Runs on each data set, of which half (rounded up) certified.
-    cpu_seconds : float
-        Of this process.
-    advice : str
-        What would tell more, where the verdict is "cannot tell", and what is odd where no run
-        differed from another on one data set; else empty.
-    """
-
-    verdict: str
-    epsilon: float
-    delta: float
-    epsilon_lower_bound: float
-    delta_lower_bound: float
-    confidence: float
-    epsilon_event: Event
-    delta_event: Event
-    n_trials: int
-    cpu_seconds: float
-    advice: str
-
-    @property
-    def excess(self) -> float:
-        """By how much, at least, epsilon exceeds the claim; 0 if that was not shown."""
-        return max(0.0, self.epsilon_lower_bound - self.epsilon)
-
-    def renyi_lower_bound(self, order: float) -> float:
-        """Return a lower bound on the Renyi divergence of the outputs, of an order, in nats.
-
-        It holds with the result's confidence, together with its other bounds and for all orders at
-        once: it rests on the same two events (see `renyi_bound_from_counts`). A claim of
-        zero-concentrated privacy with parameter rho is wrong if the bound exceeds ``rho * order``.
-
-        Parameters
-        ----------
-        order : float
-            Greater than 1, finite.
-
-        Raises
-        ------
-        ValueError
-            If `order` is out of range.
-
-        Examples
-        --------
-        Normal noise of deviation 0.5 on a change of 1 has a divergence of 2 per order, not 0.5:
-
-        >>> mechanism = lambda data, rng: data + rng.normal(scale=0.5)
-        >>> result = audit_mechanism(mechanism, 0.0, 1.0, 2.5, 0.01, 2000, float, random_state=0)
-        >>> 0.5 < result.renyi_lower_bound(1.5) / 1.5 < 2.0
-        True
-        """
-        check_order(order)
-        events = (self.epsilon_event, self.delta_event)
-        return float(max(renyi_bound(event.low, event.high, order) for event in events))
-
-    def __str__(self) -> str:
-        event = self.epsilon_event
-        other = LABELS[1 - LABELS.index(event.likelier)]
-        lines = [
-            f"{self.verdict}: claimed epsilon {self.epsilon:g} and delta {self.delta:g}; "
-            f"at {self.confidence:.6g} confidence, epsilon is at least "
-            f"{self.epsilon_lower_bound:.4g} at this delta and delta at least "
-            f"{self.delta_lower_bound:.4g} at this epsilon",
-            f"{event.statistic} {event.side} {event.threshold:.6g}: {event.hits:,} of "
-            f"{event.draws:,} certifying runs on the {event.likelier}, {event.other_hits:,} of "
-            f"{event.other_draws:,} on the {other}; {self.cpu_seconds:.2f} s",
-        ]
-        return "\n".join([*lines, self.advice] if self.advice else lines)
+_STOPPING = ("fixed", "anytime")
 
 
 def audit_mechanism(
@@ -132,15 +35,26 @@ def audit_mechanism(
     confidence: float = 0.95,
     neighbours: Neighbours | str | None = None,
     progress: Callable[[int], None] | None = None,
+    stopping: str = "fixed",
+    closeness: float = 0.9,
 ) -> AuditResult:
     r"""Attack a claim of :math:`(\epsilon, \delta)`-differential privacy on one pair of data sets.
 
-    The mechanism runs `n_trials` times on each. The first half of the runs chooses everything:
-    statistic, threshold, side, and which data set plays which part. The other half only counts, so
-    that nothing needs correcting for the choice. There are two chosen events, one for epsilon and
-    one for delta, with two one-sided Clopper-Pearson bounds each; all four hold together with
-    probability `confidence` (Bonferroni: each errs with (1 - confidence) / 4, or / 2 where the two
-    events are the same one). Both events serve both bounds.
+    With a fixed number of runs the mechanism runs `n_trials` times on each. The first half of the
+    runs chooses everything: statistic, threshold, side, and which data set plays which part. The
+    other half only counts, so that nothing needs correcting for the choice. There are two chosen
+    events, one for epsilon and one for delta, with two one-sided Clopper-Pearson bounds each; all
+    four hold together with probability `confidence` (Bonferroni: each errs with
+    (1 - confidence) / 4, or / 2 where the two events are the same one). Both events serve both
+    bounds.
+
+    With ``stopping="anytime"`` the runs come in batches, and the audit stops at a conviction, when
+    the bounds come close to the claim, when the runs that are left would hardly tell more, or when
+    `n_trials` are spent. There are attempts of growing size, with at most ..., 1/16, 1/4 and all of
+    the runs: a quarter of an attempt's are all that were made before, and choose events; those that
+    follow count. Bounds are a gambler's, which hold however often one looks and whenever one stops
+    (``docs/audit.md``). The last attempt may err with half of 1 - confidence, those before it share
+    the other half.
 
     Parameters
     ----------
@@ -156,7 +70,8 @@ def audit_mechanism(
     delta : float
         Claimed, from 0 to less than 1.
     n_trials : int
-        Runs on each data set, at least 16; see `draws_needed`.
+        Runs on each data set, at least 16; see `draws_needed`. With ``stopping="anytime"``, the
+        most.
     statistic : None, callable, likelihood ratio, or list of these
         Maps an output to a number, which may be infinite; ``statistic.many`` maps an array of
         outputs to an array. See `likelihood_ratio`. None learns several on a quarter of the runs,
@@ -168,7 +83,12 @@ def audit_mechanism(
         ``"replace_one"`` or ``"add_remove"`` for two arrays (n, d), which must then differ in one
         row in this manner, the others being the same in the same order.
     progress : callable or None
-        Is told after some runs how many they were; there are ``2 * n_trials``.
+        Is told after some runs how many they were; there are ``2 * n_trials`` at most.
+    stopping : {"fixed", "anytime"}
+    closeness : float
+        Share of the claimed epsilon, or of a delta greater than 0, at which an audit with
+        ``stopping="anytime"`` stops because there is little left to prove, unless frequencies as
+        seen so far would convict with `n_trials`; from above 0 to 1.
 
     Returns
     -------
@@ -204,11 +124,26 @@ def audit_mechanism(
     >>> result = audit_mechanism(mechanism, 0.0, 1.0, 1.0, 0.0, 20_000, random_state=0)
     >>> result.verdict, result.epsilon_lower_bound > 1.5
     ('violated', True)
+    >>> result = audit_mechanism(
+    ...     mechanism, 0.0, 1.0, 1.0, 0.0, 20_000, random_state=0, stopping="anytime"
+    ... )
+    >>> result.verdict, result.stopped, result.n_trials < 5_000
+    ('violated', 'convicted', True)
     """
     if neighbours is not None:
         check_pair(data, neighbour, Neighbours.of(neighbours))
     refuse_equal(data, neighbour)
+    check_option("stopping", stopping, _STOPPING)
+    check_real("closeness", closeness)
+    if closeness > 1:
+        raise ValueError(f"closeness must be at most 1, got {closeness!r}")
     claim = (epsilon, delta, confidence)
+    if stopping == "anytime":
+        _check(mechanism, claim, n_trials)
+        return _anytime.audited(
+            mechanism, data, neighbour, claim, n_trials, statistic, random_state,
+            progress or _unwatched, closeness,
+        )  # fmt: skip
     return audited(
         mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress or _unwatched
     )
@@ -218,15 +153,14 @@ def audited(
     mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress
 ) -> AuditResult:
     """Audit a claim (epsilon, delta, confidence) on a pair as it is, which may be an equal one."""
-    check_claim(*claim)
+    _check(mechanism, claim, n_trials)
     epsilon, delta, confidence = claim
-    check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
-    if not callable(mechanism):
-        raise ValueError(f"mechanism must be callable as mechanism(data, rng), got {mechanism!r}")
     start = time.process_time()
     runs, learning = as_generator(random_state).spawn(2)
     statistics = _statistics.prepared(statistic, data, neighbour)
     outputs = draw(mechanism, data, neighbour, n_trials, runs, progress)
+    if is_nan_alone(outputs):
+        raise nan_alone(name_of(mechanism), n_trials)
     half = n_trials // 2
     n_learning = 0
     if statistics is None:
@@ -235,16 +169,24 @@ def audited(
     parts = _part(outputs, n_learning, half), _part(outputs, half, n_trials)
     events, values = _chosen_and_certified(statistics, *parts, epsilon, delta, 1.0 - confidence)
     bounds = _events.certified(events, epsilon, delta)
-    verdict = _verdict(*bounds, epsilon, delta)
-    advice = _oddity(values)
+    verdict = verdict_on(*bounds, epsilon, delta)
+    advice = oddity(values)
     if not advice and verdict == CANNOT_TELL:
-        advice = _advice(n_trials - half, epsilon, delta, confidence)
+        advice = advice_for(n_trials - half, epsilon, delta, confidence)
     return AuditResult(
         verdict=verdict, epsilon=float(epsilon), delta=float(delta),
         epsilon_lower_bound=bounds[0], delta_lower_bound=bounds[1], confidence=float(confidence),
         epsilon_event=events[0], delta_event=events[1], n_trials=int(n_trials),
         cpu_seconds=time.process_time() - start, advice=advice,
     )  # fmt: skip
+
+
+def _check(mechanism, claim, n_trials) -> None:
+    """Raise a ValueError unless a mechanism, a claim and a number of runs make an audit."""
+    check_claim(*claim)
+    check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
+    if not callable(mechanism):
+        raise ValueError(f"mechanism must be callable as mechanism(data, rng), got {mechanism!r}")
 
 
 def _unwatched(n_runs: int) -> None:
@@ -275,43 +217,3 @@ def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alph
 def _part(outputs, start: int, stop: int):
     """The runs of both data sets from one number to another."""
     return tuple(one[start:stop] for one in outputs)
-
-
-def _verdict(epsilon_bound: float, delta_bound: float, epsilon: float, delta: float) -> str:
-    """Compare bounds with the claim; see `AuditResult`."""
-    if epsilon_bound > epsilon or delta_bound > delta:
-        return VIOLATED
-    close = epsilon > 0 and epsilon_bound >= _TELLING_SHARE * epsilon
-    close_delta = delta > 0 and delta_bound >= _TELLING_SHARE * delta
-    return CONSISTENT if close or close_delta else CANNOT_TELL
-
-
-def _oddity(values) -> str:
-    """What is odd about statistics that took one value on each data set; empty if one took more."""
-    if any(one.size > 1 for pair in values for one in pair):
-        return ""
-    if all((first == second).all() for first, second in values):
-        return (
-            "all runs on both data sets score the same: either the mechanism returned one constant "
-            "output, and what it releases was not audited, or the statistic does not see what "
-            "varies; check the mechanism, or take another statistic"
-        )
-    return (
-        "all runs on one data set score the same: the mechanism adds no noise, or the same in each "
-        "run; check that nothing fixes its seed"
-    )
-
-
-def _advice(draws: int, epsilon: float, delta: float, confidence: float) -> str:
-    """Whether more runs or another attack would tell more."""
-    probability, loss = (1.0 + delta) / 2, 2 * epsilon if epsilon > 0 else np.inf
-    needed = draws_needed(epsilon, delta, probability=probability, loss=loss, confidence=confidence)
-    if needed > draws:
-        return (
-            f"too few runs: {2 * needed:,} trials are needed to convict a mechanism with twice the "
-            f"claimed loss on an event of probability {probability:g}"
-        )
-    return (
-        "the attack hardly tells the two data sets apart: on this pair the mechanism may be more "
-        "private than claimed, or another pair or statistic is needed"
-    )

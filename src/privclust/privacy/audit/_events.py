@@ -14,6 +14,7 @@ from privclust.privacy.audit._bounds import (
     upper_probability,
 )
 from privclust.privacy.audit._runs import LABELS
+from privclust.privacy.audit._wealth import Counts
 
 SIDES = (">=", "<=")
 _RELATIVE_RESOLUTION = 1e-6  # scores closer than this part of their spread count as equal
@@ -133,19 +134,27 @@ def choose(scores, epsilon: float, delta: float, alpha: float) -> tuple[Choice, 
 
 def certify(choice: Choice, names, roundings, scores, alpha: float) -> Event:
     """Count a chosen event in draws that did not choose it, and bound its probabilities."""
-    pair = scores[choice.statistic]
+    counts = counted(choice, scores[choice.statistic])
+    low = float(lower_probability(counts.hits, counts.draws, alpha))
+    high = float(upper_probability(counts.other_hits, counts.other_draws, alpha))
+    return described(choice, names, roundings, counts, (low, high))
+
+
+def counted(choice: Choice, pair) -> Counts:
+    """How often a chosen event happened, by rounded scores under the data and the neighbour."""
     hits = [int(_counts(one, np.array([choice.threshold]))[choice.side, 0]) for one in pair]
-    counts, others = ((hits[k], pair[k].size) for k in (choice.likelier, 1 - choice.likelier))
+    first, second = choice.likelier, 1 - choice.likelier
+    return Counts(hits[first], pair[first].size, hits[second], pair[second].size)
+
+
+def described(choice: Choice, names, roundings, counts: Counts, bounds) -> Event:
+    """A chosen event in the units of its statistic, with bounds on its two probabilities."""
+    low, high = bounds
     return Event(
-        names[choice.statistic],
-        SIDES[choice.side],
-        roundings[choice.statistic].centre + choice.threshold,
-        LABELS[choice.likelier],
-        *counts,
-        *others,
-        low=float(lower_probability(*counts, alpha)),
-        high=float(upper_probability(*others, alpha)),
-    )
+        names[choice.statistic], SIDES[choice.side],
+        roundings[choice.statistic].centre + choice.threshold, LABELS[choice.likelier],
+        int(counts.hits), counts.draws, int(counts.other_hits), counts.other_draws, low, high,
+    )  # fmt: skip
 
 
 def certified(events, epsilon: float, delta: float) -> tuple[float, float]:

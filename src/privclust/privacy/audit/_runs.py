@@ -30,16 +30,13 @@ def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None
                     outputs = batched(pair[k], streams[k], size)
                 pieces[k].append(_batch(outputs, size))
             progress(2 * size)
-        joined = tuple(np.concatenate(piece) for piece in pieces)
-        _refuse_nan_alone(joined, name)
-        return joined
+        return tuple(np.concatenate(piece) for piece in pieces)
     outputs = ([], [])
     for _ in range(n):
         for k in (0, 1):
             with _naming(name, LABELS[k]):
                 outputs[k].append(mechanism(pair[k], streams[k]))
         progress(2)
-    _refuse_nan_alone(outputs, name)
     return outputs
 
 
@@ -66,13 +63,17 @@ def _naming(name: str, label: str) -> Iterator[None]:
         ) from error
 
 
-def _refuse_nan_alone(outputs, name: str) -> None:
-    """Refuse runs of which none gave a number; NaN in some of them is an output like any other."""
-    if all(_is_nan(output) for one in outputs for output in one):
-        raise ValueError(
-            f"mechanism {name} returned nothing but NaN in all {len(outputs[0]):,} runs on each "
-            "data set, which says nothing of its privacy; let it return what it releases"
-        )
+def is_nan_alone(outputs) -> bool:
+    """Whether no run gave a number; NaN in some of them is an output like any other."""
+    return all(_is_nan(output) for one in outputs for output in one)
+
+
+def nan_alone(name: str, n_trials: int) -> ValueError:
+    """Say that all runs of a mechanism gave nothing but NaN."""
+    return ValueError(
+        f"mechanism {name} returned nothing but NaN in all {n_trials:,} runs on each "
+        "data set, which says nothing of its privacy; let it return what it releases"
+    )
 
 
 def _is_nan(output) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
-from privclust.privacy.audit._audit import AuditResult, audit_mechanism, audited
+from privclust.privacy.audit._audit import audit_mechanism, audited
 from privclust.privacy.audit._neighbours import are_equal
+from privclust.privacy.audit._result import AuditResult
 from privclust.privacy.audit._statistics import Statistic
 
 _SELECTION_RATIO = 4  # one pair in so many goes on to the next round

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -119,6 +120,7 @@ def learn(outputs, rng) -> list[Callable]:
     else, in few dimensions). Which one is used is decided on other runs.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
@@ -131,7 +133,9 @@ def learn(outputs, rng) -> list[Callable]:
     Z = scaling(X)
     seed = int(rng.integers(2**31))
     trees = HistGradientBoostingClassifier(max_leaf_nodes=8, random_state=seed)
-    with threadpool_limits(1):  # trees this small gain nothing, and waiting threads cost much
+    # trees this small gain nothing from threads, and an attack need not be at its best
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         models = {
             "nearest_means": _linear(_nearest_means(Z, y)),
             "logistic_regression": _decision(LogisticRegression(max_iter=200), Z, y),

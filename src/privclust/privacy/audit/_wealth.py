@@ -1,0 +1,207 @@
+r"""Bounds that hold whenever one stops: a gambler's wealth against every pair of probabilities.
+
+Let an event have probabilities p and q on two neighbouring data sets, and be fixed before the runs
+that are counted here. Let :math:`L(p, q)` be the likelihood of what was seen so far: k hits in n
+runs and l in m,
+
+.. math:: L(p, q) = p^k (1-p)^{n-k} q^l (1-q)^{m-l}.
+
+**The bet.** A gambler who thinks (p, q) wrong bets on each next run, at the odds that (p, q) makes
+fair, by probabilities of its own: those of two Beta laws that are updated run by run, the rule of
+Krichevsky and Trofimov, which starts from half a hit and half a miss. Here it starts from these and
+from the counts of the runs by which the event was chosen. The gambler's probabilities of all that
+was seen multiply to
+
+.. math:: M = \frac{B(a+k, b+n-k)}{B(a, b)} \frac{B(c+l, d+m-l)}{B(c, d)},
+
+and its wealth is :math:`W(p, q) = M / L(p, q)`, 1 at the start.
+
+**The promise.** If (p, q) is true, then whatever the gambler's probabilities are, the expected
+factor of the next run is 1: a sum over both outcomes of the gambler's probabilities (less, where an
+outcome cannot be). So the wealth is a martingale that is never negative, and by Ville's inequality
+it ever reaches :math:`1 / \alpha` with probability at most :math:`\alpha`, over all runs together.
+One may look after each run, or after some, stop when one likes, and go on later. Hence
+
+.. math:: C = \{(p, q): W(p, q) < 1/\alpha\}
+
+holds the true pair at all times at once, with probability :math:`1 - \alpha`; and with it hold the
+least values on C of everything that depends on p and q, such as :math:`\ln((p - \delta) / q)` and
+:math:`p - e^\epsilon q`. A sound mechanism has :math:`p \le e^\epsilon q + \delta`; it is convicted
+only if the wealth is :math:`1/\alpha` against each such pair, thus against the true one.
+
+**The bound.** The logarithm of L is concave, and so C convex. Where the frequencies lie beyond the
+claim, the pair that it allows and that is hardest to bet against lies on the line
+:math:`p = e^\epsilon q + \delta`, along which :math:`\ln L` is concave: its maximum is at the
+only zero of its slope, or at an end. The bounds are the largest epsilon and delta whose lines C
+does not meet, by bisection.
+
+**What it costs.** With a as many hits and b as many misses of n' runs that went before, the
+gambler's wealth falls behind that of one who knew p by about :math:`\frac12 \ln(1 + n / n')` in the
+logarithm: 0.7 for thrice as many runs. C is one region for both numbers, not an interval for each.
+Both together make the bounds about as good as those of a number of runs that was fixed before.
+
+References
+----------
+J. Ville, "Etude critique de la notion de collectif", 1939. R. Krichevsky and V. Trofimov, "The
+performance of universal encoding", IEEE Transactions on Information Theory 27(2), 1981. H. Robbins,
+"Statistical methods related to the law of the iterated logarithm", Annals of Mathematical
+Statistics 41(5), 1970. I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables
+by betting", Journal of the Royal Statistical Society B 86(1), 2024.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.optimize import brentq
+
+_HALVINGS = 50  # of an interval, after which floats do not come closer
+_MOST_EPSILON = 700.0  # whose exponential is a float
+_LEAST = 1e-200  # probability that is told from 0
+_ROUNDING = 2.0**-52
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often an event happened under each of two data sets, and of how many runs."""
+
+    hits: float
+    draws: int
+    other_hits: float
+    other_draws: int
+
+    def __add__(self, more: Counts) -> Counts:
+        return Counts(
+            self.hits + more.hits,
+            self.draws + more.draws,
+            self.other_hits + more.other_hits,
+            self.other_draws + more.other_draws,
+        )
+
+
+@dataclass(frozen=True)
+class Wealth:
+    """A gambler's wealth after counts, against every pair of probabilities.
+
+    Attributes
+    ----------
+    counts : Counts
+        Of runs that did not choose the event.
+    before : Counts
+        Of the runs that chose it, by which the gambler starts.
+    """
+
+    counts: Counts
+    before: Counts
+
+    def against(self, epsilon: float, delta: float) -> float:
+        """Logarithm of the wealth against the pair that the claim allows and that is hardest.
+
+        Minus infinity where the frequencies themselves keep to the claim: nothing speaks against
+        it then.
+        """
+        seen = self.counts
+        if epsilon > _MOST_EPSILON or not seen.draws or not seen.other_draws:
+            return -math.inf
+        ratio = math.exp(epsilon)
+        if seen.hits / seen.draws <= ratio * seen.other_hits / seen.other_draws + delta:
+            return -math.inf
+
+        def slope(p: float) -> float:  # times what is positive, so that it has no poles
+            q = (p - delta) / ratio
+            of_hits = (seen.hits - seen.draws * p) * (p - delta) * (1.0 - q)
+            return of_hits + (seen.other_hits - seen.other_draws * q) * p * (1.0 - p)
+
+        most = min(1.0, ratio + delta)
+        ends = (1.0 + 4 * _ROUNDING) * delta + _LEAST, (1.0 - _ROUNDING) * most
+        if slope(ends[0]) <= 0.0:
+            p = delta
+        elif slope(ends[1]) >= 0.0:
+            p = most
+        else:
+            p = float(brentq(slope, *ends, xtol=_LEAST, rtol=4 * _ROUNDING))
+        return self._log_bets() - self._log_likelihood(p, (p - delta) / ratio)
+
+    def epsilon_bound(self, delta: float, alpha: float) -> float:
+        """Return the least epsilon that the region allows at a delta, at least 0."""
+        return _last(
+            lambda epsilon: self.against(epsilon, delta) >= -math.log(alpha), 0.0, _MOST_EPSILON
+        )
+
+    def delta_bound(self, epsilon: float, alpha: float) -> float:
+        """Return the least delta that the region allows at an epsilon, at least 0."""
+        return _last(lambda delta: self.against(epsilon, delta) >= -math.log(alpha), 0.0, 1.0)
+
+    def probabilities(self, alpha: float) -> tuple[float, float]:
+        """Return the least p and the largest q of the region."""
+        seen = self.counts
+        if not seen.draws or not seen.other_draws:
+            return 0.0, 1.0
+        p, q = seen.hits / seen.draws, seen.other_hits / seen.other_draws
+        bets, most = self._log_bets(), -math.log(alpha)
+        low = _last(lambda one: bets - self._log_likelihood(one, q) >= most, 0.0, p)
+        high = 1.0 - _last(
+            lambda one: bets - self._log_likelihood(p, 1.0 - one) >= most, 0.0, 1.0 - q
+        )
+        return low, high
+
+    def projected(self, draws: int, optimism: float) -> Wealth:
+        """What the wealth might be after so many draws, with frequencies better than seen.
+
+        By so many standard errors; counts need not be whole then.
+        """
+        seen = self.counts
+        p, q = (
+            (seen.hits + 0.5) / (seen.draws + 1),
+            (seen.other_hits + 0.5) / (seen.other_draws + 1),
+        )
+        p = min(p + optimism * math.sqrt(p * (1 - p) / seen.draws), 1.0)
+        q = max(q - optimism * math.sqrt(q * (1 - q) / seen.other_draws), 0.0)
+        return Wealth(Counts(p * draws, draws, q * draws, draws), self.before)
+
+    def _log_bets(self) -> float:
+        """Logarithm of the gambler's probability of all that was seen."""
+        seen, before = self.counts, self.before
+        return _log_updated(before.hits, before.draws, seen.hits, seen.draws) + _log_updated(
+            before.other_hits, before.other_draws, seen.other_hits, seen.other_draws
+        )
+
+    def _log_likelihood(self, p: float, q: float) -> float:
+        """Logarithm of the probability of all that was seen where p and q are true."""
+        seen = self.counts
+        return _log_binomial(seen.hits, seen.draws, p) + _log_binomial(
+            seen.other_hits, seen.other_draws, q
+        )
+
+
+def _log_updated(hits_before: float, draws_before: int, hits: float, draws: int) -> float:
+    """Logarithm of a Beta law's probability of a sequence: half a hit and half a miss, and more."""
+    a, b = hits_before + 0.5, draws_before - hits_before + 0.5
+    return _log_beta(a + hits, b + draws - hits) - _log_beta(a, b)
+
+
+def _log_beta(a: float, b: float) -> float:
+    """Logarithm of the beta function."""
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def _log_binomial(hits: float, draws: int, p: float) -> float:
+    """Logarithm of the probability of one sequence with so many hits."""
+    misses = draws - hits
+    if (hits and p <= 0.0) or (misses and p >= 1.0):
+        return -math.inf
+    log_hits = hits * math.log(p) if hits else 0.0
+    return log_hits + (misses * math.log1p(-p) if misses else 0.0)
+
+
+def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Where a condition that holds at first ceases to, from below; `low` if it never holds."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low

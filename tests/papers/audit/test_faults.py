@@ -1,0 +1,97 @@
+"""Known faults as an experiment: what each tool says, and the figure of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust.core.config import load_yaml
+from privclust.papers.audit import fault_figures, fault_trials
+from privclust.pipeline.runner import TrialStreams
+from privclust.privacy.faults import FAULTS
+from privclust.report.drawing.style import Results, save
+
+CONFIG = load_yaml("config/papers/audit/paper.yaml")
+EXPERIMENT = CONFIG["experiments"]["audit_faults"]
+TOOLS = {
+    "faults_outputs": fault_trials.outputs_alone,
+    "faults_ratio": fault_trials.density_ratio,
+    "faults_sniper": fault_trials.dp_sniper,
+}
+
+
+def trial(fault, cost=0.001, method="m"):
+    spec = {"seed": 3, "paper": "audit", "experiment": "e", "swept": [], "method": {"name": method}}
+    point = {"cost": cost, "fault": fault}
+    streams = TrialStreams(spec, point, 0)
+    return fault_trials.fault_trial(point, 0, streams, None), streams
+
+
+def test_the_experiment_has_all_faults():
+    for effort in ("quick", "paper"):
+        (point,) = EXPERIMENT["effort"][effort]["grid"]
+        assert tuple(point["fault"]) == fault_trials.WRONG
+    assert EXPERIMENT["methods"].keys() == TOOLS.keys()
+    with pytest.raises(ValueError, match="fault"):
+        trial("laplace")
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_tools_find_a_plain_fault_and_not_its_twin(name):
+    data, streams = trial("replaced_row", 0.005, name)
+    found = fault_trials.evaluate_fault(data, TOOLS[name](data, streams))
+    assert found["found"] == 1.0
+    assert found["twin_found"] == found["is_missed"] == 0.0
+    assert 1.0 < found["epsilon_bound"] <= FAULTS["replaced_row"].loss
+    assert 0 < found["runs"] < 50_000
+    assert TOOLS[name](data, streams) == TOOLS[name](data, streams)
+
+
+def test_no_ratio_without_a_density_and_a_miss_is_one():
+    data, streams = trial("empty_leaf")
+    found = fault_trials.evaluate_fault(data, fault_trials.density_ratio(data, streams))
+    assert (found["found"], found["is_missed"]) == (fault_trials.UNKNOWN, 0.0)
+    data, streams = trial("steps_forgotten")
+    found = fault_trials.evaluate_fault(data, fault_trials.outputs_alone(data, streams))
+    assert (found["found"], found["is_missed"]) == (0.0, 1.0)
+
+
+def is_exact_where_empty(fault):
+    """A tool that looks inside one fault alone."""
+    outputs = fault.mechanism.many(fault.data, np.random.default_rng(0), 100)
+    return bool((outputs == 0.0).all(axis=0).any())
+
+
+def test_a_tool_that_looks_inside_is_asked_about_the_fault_and_its_twin():
+    data, streams = trial("empty_leaf")
+    look = f"{__name__}.is_exact_where_empty"
+    found = fault_trials.looked_inside(data, streams, look)
+    assert (found["found"], found["twin_found"]) == (1.0, 0.0)
+    data = replace(data, extra={**data.extra, "fault": FAULTS["twice_spent"]})
+    assert fault_trials.looked_inside(data, streams, look)["found"] == 0.0
+
+
+def test_the_figure_has_each_fault_and_tool(tmp_path):
+    rows = [
+        {
+            "method": name, "label": name, "trial": 0, "source": "made", "cost": 1.0,
+            "fault": fault, "claimed_epsilon": FAULTS[fault].epsilon, "epsilon_bound": 1.2,
+            "found": value, "runs": 1000.0, "twin_found": 0.0, "is_missed": 0.0,
+        }
+        for fault, values in {"twice_spent": (1, 1, 0), "empty_leaf": (1, -1, 1)}.items()
+        for name, value in zip(TOOLS, values, strict=True)
+    ]  # fmt: skip
+    costs = pd.DataFrame({"method": list(TOOLS), "cpu_seconds": [1.0, 2.0, 3.0]})
+    results = Results(
+        "t", {"audit_faults": pd.DataFrame(rows)}, {}, {}, pd.DataFrame(), {"audit_faults": costs}
+    )
+    drawing = fault_figures.faults(results)
+    assert list(drawing.table["fault"]) == ["twice_spent"] * 3 + ["empty_leaf"] * 3
+    assert list(drawing.table["verdict"]) == ["found", "found", "not found", "found", "", "found"]
+    heads = [text.get_text() for text in drawing.figure.axes[0].get_xticklabels()]
+    assert "2 of 2 found" in heads[0]
+    assert "1 of 1 found" in heads[1]
+    assert "1 of 2 found" in heads[2]
+    save(drawing, tmp_path / "faults.svg", tmp_path / "faults.png", tmp_path / "faults.csv")
+    assert (tmp_path / "faults.png").stat().st_size > 1000
