@@ -1,11 +1,13 @@
 """Sensitivities: what is refused, and scaling."""
 
+import math
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from privclust.privacy.sensitivity import NORMS, Sensitivity
+from privclust.privacy.sensitivity import NORMS, Sensitivity, root_above
 
 GOOD = {"value": 2.0, "norm": "l1", "relation": "replace-one", "proof": "eq. (14)"}
 

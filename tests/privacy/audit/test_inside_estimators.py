@@ -52,7 +52,9 @@ QUICK = [
     *both_relations(
         "DPLloyd, pld", lambda **how: DPLloyd(2, bounds=(-1.0, 1.0), accounting="pld", **how)
     ),
-    *both_relations("EUGkM", lambda **how: EUGkM(2, bounds=(-1.0, 1.0), n_samples=900, n_init=2, **how)),
+    *both_relations(
+        "EUGkM", lambda **how: EUGkM(2, bounds=(-1.0, 1.0), n_samples=900, n_init=2, **how)
+    ),
     *both_relations(
         "EUGkM, normal", lambda **how: EUGkM(2, delta=1e-6, bounds=(-1.0, 1.0), n_init=2, **how)
     ),
@@ -112,7 +114,9 @@ SLOW = [
         {},
         id="CompressiveKMeans, projection",
     ),
-    pytest.param(AdaptiveGaussianMixture(1, norm_bound=1.0, max_iter=2), {}, id="AdaptiveGaussianMixture"),
+    pytest.param(
+        AdaptiveGaussianMixture(1, norm_bound=1.0, max_iter=2), {}, id="AdaptiveGaussianMixture"
+    ),
     pytest.param(
         MomentSubspaceClustering(1, 1, last_round=False, neighbours="add_remove"),
         {},

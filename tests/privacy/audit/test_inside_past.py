@@ -1,7 +1,7 @@
 """Four fits of this project broke their guarantee; the search finds each without being told.
 
-Each is put back as it was, by the few lines that were wrong. The search gets the estimator as anyone
-would make it, with bounds of an ordinary size and no start.
+Each is put back as it was, by the few lines that were wrong. The search gets the estimator as
+anyone would make it, with bounds of an ordinary size and no start.
 """
 
 import numpy as np

@@ -9,9 +9,20 @@ another way, and two runs show it for certain. See ``docs/audit.md``.
 from privclust.privacy.audit.inside._changes import Change
 from privclust.privacy.audit.inside._pair import PairReport, Run, Violation, inspect_pair
 from privclust.privacy.audit.inside._recorder import RecordedRelease
-from privclust.privacy.audit.inside._search import Finding, InsideResult, Site, look_inside
+from privclust.privacy.audit.inside._search import (
+    CANNOT_TELL,
+    NOTHING_FOUND,
+    VIOLATED,
+    Finding,
+    InsideResult,
+    Site,
+    look_inside,
+)
 
 __all__ = [
+    "CANNOT_TELL",
+    "NOTHING_FOUND",
+    "VIOLATED",
     "Change",
     "Finding",
     "InsideResult",

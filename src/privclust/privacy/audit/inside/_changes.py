@@ -95,7 +95,9 @@ class _Differences:
         if self._bits is None:
             moved = ones - others
         else:
-            moved = np.ldexp((ones.astype(object) - others.astype(object)).astype(float), -self._bits)
+            moved = np.ldexp(
+                (ones.astype(object) - others.astype(object)).astype(float), -self._bits
+            )
         moved = np.abs(np.ravel(moved) * self._weights)
         if name == "l1":
             return math.fsum(moved)

@@ -30,6 +30,7 @@ from privclust.privacy.sensitivity import Neighbours
 
 CONTROL_FLOW, SENSITIVITY, PRICE = "control flow", "sensitivity", "price"
 OUTPUT, EXCEPTION, GUARANTEE = "output", "exception", "guarantee"
+NOT_LOOKED_INTO = "not looked into"
 _MOST_PATHS = 3  # that a message names
 
 
@@ -60,8 +61,10 @@ class Violation:
 
     def __str__(self) -> str:
         at = "" if self.release is None else f"release {self.release + 1}, "
-        return f"{self.kind}: {at}{self.where}: {self.message}" if self.where else (
-            f"{self.kind}: {self.message}"
+        return (
+            f"{self.kind}: {at}{self.where}: {self.message}"
+            if self.where
+            else (f"{self.kind}: {self.message}")
         )
 
 
@@ -79,6 +82,8 @@ class Run:
         Why a replay was ended before its end.
     said : tuple
         Categories and texts of its warnings.
+    loose : tuple of str
+        Names of draws that an adapter saw, and that were added to nothing that it saw.
     """
 
     output: Any
@@ -86,6 +91,7 @@ class Run:
     releases: tuple[RecordedRelease, ...]
     divergence: str
     said: tuple[tuple[type, str], ...]
+    loose: tuple[str, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -239,7 +245,8 @@ def run(
         except Exception as raised:  # whatever a fit raises is part of what comes out of it
             error = raised
     said = tuple(dict.fromkeys((each.category, str(each.message)) for each in caught))
-    return Run(output, error, tuple(recorder.releases), recorder.divergence, said)
+    done = recorder.divergence, said, tuple(recorder.loose)
+    return Run(output, error, tuple(recorder.releases), *done)
 
 
 def compared(
@@ -267,8 +274,8 @@ def compared(
         unmeasured = _unmeasured(first)
         if unmeasured:
             remarks.append(
-                f"not looked into: {', '.join(unmeasured)}, which no measurement released; what "
-                "follows from it may differ"
+                f"{NOT_LOOKED_INTO}: {', '.join(unmeasured)}, which is no release that was seen; "
+                "what follows from it may differ"
             )
         else:
             violations += _of_outputs(first, second)
@@ -299,20 +306,25 @@ def _of_changes(changes: Iterable[Change], first) -> list[Violation]:
 
 def _of_flow(first, second):
     """Return where the replay made other releases."""
-    if second.divergence:
+    if second.divergence and not _outlives(second, first):
         last = second.releases[-1]
         return [Violation(CONTROL_FLOW, second.divergence, last.where, last.order)]
-    if second.error is None and first.error is None:
-        if len(second.releases) < len(first.releases):
-            missing = first.releases[len(second.releases)]
-            message = "it is made on one data set and not on its neighbour"
-            return [Violation(CONTROL_FLOW, message, missing.where, missing.order)]
+    is_short = len(second.releases) < len(first.releases) and not second.loose
+    if is_short and first.error is second.error is None:
+        missing = first.releases[len(second.releases)]
+        message = "it is made on one data set and not on its neighbour"
+        return [Violation(CONTROL_FLOW, message, missing.where, missing.order)]
     return []
+
+
+def _outlives(second, first):
+    """Whether a replay went on to a release that an error kept the first run from."""
+    return first.error is not None and len(second.releases) > len(first.releases)
 
 
 def _of_errors(first, second):
     """Return what errors tell."""
-    if second.divergence:
+    if second.divergence and not _outlives(second, first):
         return []
     errors = [one.error for one in (first, second)]
     kinds = [type(error).__name__ for error in errors]
@@ -374,11 +386,12 @@ def _of_words(first, second, violations):
 
 
 def _unmeasured(run):
-    """Return names of what a guarantee states that no measurement released."""
-    if run.guarantee is None:
-        return []
+    """Return names of what is drawn, or stated in a guarantee, without a release that was seen."""
+    loose = [f"a draw of {name} that is added to nothing" for name in dict.fromkeys(run.loose)]
+    if run.guarantee is None or any(release.measurement is None for release in run.releases):
+        return loose
     made = {release.mechanism for release in run.releases}
-    return [one.name for one in run.guarantee.releases if one.mechanism not in made]
+    return loose + [one.name for one in run.guarantee.releases if one.mechanism not in made]
 
 
 def _of_guarantees(run):

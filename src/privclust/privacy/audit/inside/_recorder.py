@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -79,8 +79,8 @@ class RecordedRelease:
             return f"it is {other.mechanism} in place of {self.mechanism}"
         if self.form != other.form:
             return f"what is noised has the form {other.form} in place of {self.form}"
-        if not _same_noise(self, other):
-            return "its noise, sensitivity, price or count is another"
+        if names := _other_noise(self, other):
+            return f"its {', '.join(names)} differs"
         if np.shape(self.weight) != np.shape(other.weight) or np.any(self.weight != other.weight):
             return "the weights of its parts are others"
         return ""
@@ -91,7 +91,11 @@ class Diverged(BaseException):
 
 
 class Recorder:
-    """What is recorded within `recording`; `releases` is the list of it, in order."""
+    """What is recorded within `recording`.
+
+    `releases` is the list of it, in order; `loose` names draws that an adapter saw and that were
+    added to nothing.
+    """
 
     def __init__(
         self,
@@ -102,6 +106,7 @@ class Recorder:
     ) -> None:
         self.releases: list[RecordedRelease] = []
         self.divergence = ""
+        self.loose: list[str] = []
         self._seed, self._quiet, self._frozen = seed, quiet, frozen
         self._n_generators = 0
         self._inside = threading.local()
@@ -187,10 +192,13 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
         with ExitStack() as patches:
             for kind in _kinds(Measurement):
                 if "release" in vars(kind):
-                    patches.enter_context(mock.patch.object(kind, "release", _wrapped(kind, recorder)))
-            patches.enter_context(
-                mock.patch.object(SystemEntropy, "generator", lambda self: recorder.generator())
-            )
+                    release = _wrapped(kind, recorder)
+                    patches.enter_context(mock.patch.object(kind, "release", release))
+
+            def generator(source):
+                return recorder.generator()
+
+            patches.enter_context(mock.patch.object(SystemEntropy, "generator", generator))
             patches.enter_context(mock.patch.object(np.random, "default_rng", _seeded(recorder)))
             for name in _SEEDLESS:
                 patches.enter_context(mock.patch(name, _from(recorder, name)))
@@ -280,12 +288,12 @@ def _without_noise(measurement, value, result):
     return np.asarray(value).astype(np.asarray(result).dtype).reshape(np.shape(result))[()]
 
 
-def _same_noise(one, other):
-    """Whether noise, sensitivity, price and count are the same; a smooth bound may be of the data."""
+def _other_noise(one, other):
+    """Return in which numbers the noise differs; the bound of a smooth one may be of the data."""
     if one.measurement is None or other.measurement is None:
         same = np.array_equal(one.scale, other.scale, equal_nan=True)
-        return one.measurement is other.measurement and same
-    if hasattr(one.measurement, "beta") and hasattr(other.measurement, "beta"):
-        smooth = ("alpha", "beta", "n_coordinates", "epsilon", "delta")
-        return all(getattr(one.measurement, n) == getattr(other.measurement, n) for n in smooth)
-    return one.measurement == other.measurement
+        return [] if one.measurement is other.measurement and same else ["scale"]
+    names = [each.name for each in fields(one.measurement)]
+    if hasattr(one.measurement, "beta"):
+        names.remove("bound")
+    return [n for n in names if getattr(one.measurement, n) != getattr(other.measurement, n)]

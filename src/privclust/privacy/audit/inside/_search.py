@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer
 from privclust.privacy.audit.inside._pair import (
+    NOT_LOOKED_INTO,
     PairReport,
     Settings,
     Violation,
@@ -27,7 +29,6 @@ from privclust.privacy.audit.inside._situations import (
     opposite,
     row,
     situations,
-    stacked,
 )
 from privclust.privacy.guarantee import Guarantee
 from privclust.privacy.sensitivity import Neighbours
@@ -36,6 +37,7 @@ VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell
 _AT_ONCE = 4  # neighbours of one data set: its run is recorded once
 _CLIMB_PART = 0.4  # of all pairs
 _OWN_NOISE = 8  # one data set in so many is run with the source of noise that the subject has
+_TRIES = 4  # to find a data set that the subject takes
 _LARGEST_SEED = 2**31
 
 
@@ -132,9 +134,8 @@ class InsideResult:
             return CANNOT_TELL
         if self.findings:
             return VIOLATED
-        return CANNOT_TELL if any(r.startswith("not looked into") for r in self.remarks) else (
-            NOTHING_FOUND
-        )
+        is_partial = any(remark.startswith(NOT_LOOKED_INTO) for remark in self.remarks)
+        return CANNOT_TELL if is_partial else NOTHING_FOUND
 
     def __str__(self) -> str:
         lines = [f"{self.verdict}: {self.n_pairs} pairs of neighbours, {self.n_refused} refused"]
@@ -237,13 +238,15 @@ class _Search:
     def set_out(self, neighbours, samplers):
         """Learn from one fit which relation is claimed, and whether measurements are used."""
         self.ground = self._ground(Neighbours.REPLACE_ONE)
-        X = self._rows
-        if X is None:
-            n = 4 * self.ground.n_clusters + 8
-            X = np.stack([row(self.ground, self.rng) for _ in range(n)])
-        records = [each[None] for each in X]
-        first = self._recorded(records, {}, quiet=False)
-        if samplers or (samplers is None and not first.releases):
+        X, n = self._rows, 4 * self.ground.n_clusters + 8
+        for _ in range(_TRIES):
+            if self._rows is None:
+                X = np.stack([row(self.ground, self.rng) for _ in range(n)])
+            first = self._recorded([each[None] for each in X], {}, quiet=False)
+            if first.run.error is None:
+                break
+        is_without = not first.releases and first.run.error is None
+        if samplers or (samplers is None and is_without):
             self._samplers = True
         relation = neighbours
         if relation is None and first.guarantee is not None:
@@ -273,7 +276,7 @@ class _Search:
             order = sorted(self._best)
             order = list(dict.fromkeys((order[0], order[len(order) // 2], order[-1])))
             place = order[turn % len(order)]
-            part, first, name, data, neighbour = self._best[place]
+            _, first, name, data, neighbour = self._best[place]
             data, neighbour, is_new = self._moved(data, neighbour)
             if is_new:
                 first = self._again(first, data)
@@ -282,7 +285,7 @@ class _Search:
             turn += 1
 
     def _ground(self, relation):
-        """Return where neighbours are looked for, from the parameters and the rows that are given."""
+        """Return where neighbours are looked for, from parameters and given rows."""
         known, d = self._parameters, self._n_features
         radius, bounds = known.get("norm_bound"), known.get("bounds")
         low, high = np.full(d, -1.0), np.full(d, 1.0)
@@ -379,7 +382,7 @@ class _Search:
 
     def _moved(self, data: Records, neighbour: Records):
         """Return a pair near a given one, and whether the first data set is another."""
-        rng, ground = self.rng, self.ground
+        rng = self.rng
         differing = _difference(data, neighbour)
         sides = [one[differing] if differing < len(one) else None for one in (data, neighbour)]
         if sides[0] is not None and sides[1] is not None and len(data) == len(neighbour):
@@ -444,16 +447,12 @@ class _Recorded:
         """Return the ground with the bounds that the run was given."""
         if "bounds" not in self.settings.parameters:
             return ground
-        from dataclasses import replace
-
         low, high = self.settings.parameters["bounds"]
         return replace(ground, low=low, high=high)
 
 
 def _parameters_of(subject):
     """Return the parameters of an estimator, or of the one that a callable returns."""
-    import inspect
-
     if not hasattr(subject, "get_params") or isinstance(subject, type):
         try:
             inspect.signature(subject).bind()

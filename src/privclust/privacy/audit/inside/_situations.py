@@ -1,10 +1,11 @@
-"""Neighbours that have broken fits before: where rows lie, how many there are, which one differs."""
+"""Neighbours that have broken fits before: where rows lie, how many, and which one differs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def situations(ground: Ground) -> list[Callable[[np.random.Generator, int], Situ
         kinds.append(_far_bounds)
     if ground.starts:
         kinds += [_tied_starts, _far_starts]
-    return [lambda rng, m, kind=kind: kind(ground, rng, m) for kind in kinds]
+    return [partial(kind, ground) for kind in kinds]
 
 
 def row(ground: Ground, rng: np.random.Generator) -> np.ndarray:
@@ -306,8 +307,9 @@ def _tied_starts(ground, rng, m):
     start[-1] = rng.permutation(start[0])
     if len(shape) > 2:
         start = start / (np.linalg.norm(start, axis=1, keepdims=True) + 1e-300)
-    reach = ground.radius / math.sqrt(ground.n_features) if ground.radius else 1.0
-    diagonal = reach * np.ones(ground.n_features) if ground.radius else (ground.low + ground.high) / 2
+    diagonal = (ground.low + ground.high) / 2
+    if ground.radius is not None:
+        diagonal = np.full(ground.n_features, ground.radius / math.sqrt(ground.n_features))
     n = int(rng.choice(_BLOCKS[:9]))
     data = _crowd(ground, rng, n, diagonal)
     comes = neighbours_of(ground, rng, data, m, lambda: group(ground, rng, diagonal))
