@@ -322,6 +322,10 @@ def beside(X):
     return total, len(np.unique(X))
 
 
+def with_a_generator(X, rng):
+    return np.nan_to_num(X).clip(0, 1).sum(axis=0) - 2.0 * rng.laplace(size=X.shape[1])
+
+
 def one_sided(X):
     return np.random.default_rng().exponential(2.0, X.shape[1]) + np.nan_to_num(X).clip(0, 1).sum(0)
 
@@ -344,7 +348,7 @@ def lost_draw(X):
     return float(np.max(noise)) + X.sum()
 
 
-@pytest.mark.parametrize("subject", [sound_by_numpy, one_sided, by_location])
+@pytest.mark.parametrize("subject", [sound_by_numpy, with_a_generator, one_sided, by_location])
 def test_sound_code_of_others(subject):
     result = look_inside(subject, n_pairs=80)
     assert result.verdict == "nothing found"

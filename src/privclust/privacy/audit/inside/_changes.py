@@ -15,6 +15,7 @@ from privclust.privacy.measurements._measurement import PRICE_TOLERANCE
 from privclust.privacy.sensitivity import Neighbours
 
 _CLEARLY_BELOW = 1.0 - 1e-9  # by floats: no exact sum is needed
+_SLIGHT = 1e-5  # of the bound: an excess that six digits do not show
 _STEPS_TO_REPLACE = 2
 
 
@@ -65,9 +66,13 @@ def change_of(
     size = differences.norm(sensitivity.norm)
     stated = float(bound)
     problem, kind = "", ""
-    if size > stated * _CLEARLY_BELOW and differences.exceeds(sensitivity.norm, bound):
+    excess = 0.0
+    if size > stated * _CLEARLY_BELOW:
+        excess = differences.excess(sensitivity.norm, bound)
+    if excess > 0:
         kind = "sensitivity"
         problem = f"{sensitivity.norm} change {size:.6g} where {stated:.6g} is stated"
+        problem += f" ({excess:.3g} more)" if excess < _SLIGHT * stated else ""
     elif sensitivity.norm == "range" and getattr(first.measurement, "one_sided", False):
         if differences.has_both_signs():
             kind, problem = "sensitivity", "scores move in both directions where one is stated"
@@ -95,22 +100,22 @@ class _Differences:
         if self._bits is None:
             moved = ones - others
         else:
-            moved = np.ldexp(
-                (ones.astype(object) - others.astype(object)).astype(float), -self._bits
-            )
+            whole = np.asarray(ones.astype(object) - others.astype(object))  # may leave 64 bits
+            moved = np.ldexp(whole.astype(float), -self._bits)
         moved = np.abs(np.ravel(moved) * self._weights)
         if name == "l1":
             return math.fsum(moved)
         return math.hypot(*moved) if name == "l2" else float(moved.max(initial=0.0))
 
-    def exceeds(self, name, bound):
-        """Return whether the norm is above a bound, in rational arithmetic."""
+    def excess(self, name, bound):
+        """Return by how much the norm is above a bound, whose sign is that of exact arithmetic."""
         moved = self._fractions()
         if name == "l1":
-            return sum(map(abs, moved), Fraction(0)) > bound
-        if name == "l2":
-            return sum((each * each for each in moved), Fraction(0)) > bound * bound
-        return max(map(abs, moved), default=Fraction(0)) > bound
+            return float(sum(map(abs, moved), Fraction(0)) - bound)
+        if name == "l2":  # the square's, by the derivative where it is small
+            over = sum((each * each for each in moved), Fraction(0)) - bound * bound
+            return float(over / (2 * bound))
+        return float(max(map(abs, moved), default=Fraction(0)) - bound)
 
     def has_both_signs(self):
         """Return whether some entries grow and others fall."""

@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from privclust.privacy.audit.inside._changes import Change, change_of
 from privclust.privacy.audit.inside._foreign import seen_samplers
 from privclust.privacy.audit.inside._outputs import differences
@@ -167,7 +169,8 @@ def inspect_pair(
     ----------
     subject : estimator or callable
         An estimator, of which each run fits a copy; a callable without arguments that returns one;
-        or a callable of a data set that returns what is released.
+        or a callable of a data set, or of a data set and a generator, that returns what is
+        released.
     data, neighbour : array-like of shape (n_samples, n_features), or tuple
         Two data sets that are neighbours. A tuple holds the arguments of the fit, such as
         ``(X, None, groups)``.
@@ -215,11 +218,21 @@ def fit_of(subject: Any) -> Callable:
         return lambda parameters, *data: _with(copy.deepcopy(subject), parameters).fit(*data)
     if not callable(subject):
         raise ValueError(f"an estimator or a callable is needed, got {type(subject).__name__}")
-    try:
-        inspect.signature(subject).bind()
-    except TypeError:
+    if takes(subject, 0):
+        return lambda parameters, *data: _with(subject(), parameters).fit(*data)
+    if takes(subject, 1) or not takes(subject, 2):
         return lambda parameters, *data: subject(*data)
-    return lambda parameters, *data: _with(subject(), parameters).fit(*data)
+    # a generator that is made within the recording, which the adapter sees
+    return lambda parameters, *data: subject(*data, np.random.default_rng())
+
+
+def takes(subject: Callable, n_arguments: int) -> bool:
+    """Return whether a callable can be called with so many arguments."""
+    try:
+        inspect.signature(subject).bind(*[None] * n_arguments)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def run(
@@ -270,6 +283,9 @@ def compared(
             remarks.append(f"{told[0].message}; the guarantee sets errors of rows outside apart")
         else:
             violations += told
+        if not told and not violations:
+            kind = type(first.error).__name__
+            remarks.append(f"both runs end in the same {kind}, {_origin(first.error)}")
     elif not second.divergence:
         unmeasured = _unmeasured(first)
         if unmeasured:
@@ -286,7 +302,8 @@ def compared(
 
 def _relation(data, neighbour):
     """Return of which relation two data sets are, by their numbers of rows."""
-    counts = {len(one[0] if isinstance(one, tuple) else one) for one in (data, neighbour)}
+    first = [one[0] if isinstance(one, tuple) else one for one in (data, neighbour)]
+    counts = {np.shape(one)[:1] for one in first}
     return Neighbours.REPLACE_ONE if len(counts) == 1 else Neighbours.ADD_REMOVE
 
 

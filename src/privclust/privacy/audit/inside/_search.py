@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from privclust.privacy.audit.inside._pair import (
     compared,
     fit_of,
     run,
+    takes,
 )
 from privclust.privacy.audit.inside._situations import (
     Ground,
@@ -37,6 +37,7 @@ VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell
 _AT_ONCE = 4  # neighbours of one data set: its run is recorded once
 _CLIMB_PART = 0.4  # of all pairs
 _OWN_NOISE = 8  # one data set in so many is run with the source of noise that the subject has
+_NEIGHBOUR_MOVES = 0.8  # of moves; one of the first data set needs another recording
 _TRIES = 4  # to find a data set that the subject takes
 _LARGEST_SEED = 2**31
 
@@ -386,7 +387,7 @@ class _Search:
         differing = _difference(data, neighbour)
         sides = [one[differing] if differing < len(one) else None for one in (data, neighbour)]
         if sides[0] is not None and sides[1] is not None and len(data) == len(neighbour):
-            side = int(rng.integers(2))
+            side = int(rng.random() < _NEIGHBOUR_MOVES)
         else:
             side = 0 if len(data) > len(neighbour) else 1
         both = [list(data), list(neighbour)]
@@ -454,9 +455,7 @@ class _Recorded:
 def _parameters_of(subject):
     """Return the parameters of an estimator, or of the one that a callable returns."""
     if not hasattr(subject, "get_params") or isinstance(subject, type):
-        try:
-            inspect.signature(subject).bind()
-        except (TypeError, ValueError):
+        if not callable(subject) or not takes(subject, 0):
             return {}
         subject = subject()
     return subject.get_params(deep=False) if hasattr(subject, "get_params") else {}

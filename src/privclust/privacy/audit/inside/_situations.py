@@ -111,7 +111,7 @@ def situations(ground: Ground) -> list[Callable[[np.random.Generator, int], Situ
     if ground.has_bounds:
         kinds.append(_far_bounds)
     if ground.starts:
-        kinds += [_tied_starts, _far_starts]
+        kinds += [_tied_starts, _far_starts, _tied_starts]
     return [partial(kind, ground) for kind in kinds]
 
 
@@ -303,17 +303,19 @@ def _tied_starts(ground, rng, m):
     """Starts that are one another's permutations, and rows that are as far from each of them."""
     name = str(rng.choice(list(ground.starts)))
     shape = ground.starts[name]
-    start = np.stack([row(ground, rng) for _ in range(shape[0])])
+    width = (ground.high - ground.low) / 8
+    start = (ground.low + ground.high) / 2 + width * rng.standard_normal((shape[0], len(width)))
     start[-1] = rng.permutation(start[0])
     if len(shape) > 2:
         start = start / (np.linalg.norm(start, axis=1, keepdims=True) + 1e-300)
     diagonal = (ground.low + ground.high) / 2
     if ground.radius is not None:
         diagonal = np.full(ground.n_features, ground.radius / math.sqrt(ground.n_features))
-    n = int(rng.choice(_BLOCKS[:9]))
+    n = 1 if rng.random() < 0.5 else int(rng.choice(_BLOCKS[:9]))
     data = _crowd(ground, rng, n, diagonal)
-    comes = neighbours_of(ground, rng, data, m, lambda: group(ground, rng, diagonal))
-    if ground.relation is Neighbours.REPLACE_ONE:
+    if ground.relation is Neighbours.ADD_REMOVE:  # one neighbour: another start is worth more
+        comes = [[*data, group(ground, rng, diagonal)]]
+    else:
         comes = neighbours_of(ground, rng, data, m)
     return Situation("tied starts", data, comes, {name: start.reshape(shape)})
 
