@@ -18,6 +18,7 @@ Records = list[np.ndarray]
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # where kernels change their way, cheaply
 _LARGEST = float(np.finfo(np.float64).max)
 _ROWS_OF_A_GROUP = 4
+_TIED_STARTS = 4  # in a turn of all kinds: whether rounding breaks a tie is a matter of the start
 _EXTREME = (
     math.nan, math.inf, -math.inf, _LARGEST, -_LARGEST, 1e300, 1e101, 1e37, 5e-324, 1e-300, -0.0,
 )  # fmt: skip
@@ -111,7 +112,7 @@ def situations(ground: Ground) -> list[Callable[[np.random.Generator, int], Situ
     if ground.has_bounds:
         kinds.append(_far_bounds)
     if ground.starts:
-        kinds += [_tied_starts, _far_starts, _tied_starts]
+        kinds += [_far_starts, *[_tied_starts] * _TIED_STARTS]
     return [partial(kind, ground) for kind in kinds]
 
 
