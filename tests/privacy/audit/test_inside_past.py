@@ -64,7 +64,7 @@ def test_ties_that_one_more_row_turns(monkeypatch):
 
     monkeypatch.setattr(_exact_moments, "rounded_columns", as_they_are)
     monkeypatch.setattr(_exact_moments, "_labels", by_kernels)
-    subject = SuLQKPlanes(2, 1, norm_bound=1.0, neighbours="add_remove")
+    subject = SuLQKPlanes(4, 1, norm_bound=1.0, neighbours="add_remove", max_iter=1)
     finding = found(subject, "sensitivity", n_pairs=400, n_features=8)
     assert finding.situation.startswith("tied starts")
     assert "_sulq.py" in finding.violation.where
@@ -110,7 +110,7 @@ def test_a_number_of_rows_that_is_refused():
 def test_none_of_them_is_found_as_they_are_now():
     for subject, n_features in (
         (DPLloyd(2, bounds=(-1.0, 1.0)), 2),
-        (SuLQKPlanes(2, 1, norm_bound=1.0, neighbours="add_remove"), 8),
+        (SuLQKPlanes(4, 1, norm_bound=1.0, neighbours="add_remove", max_iter=1), 8),
         (PrivateGaussianMixture(1, norm_bound=1.0, max_iter=1), 2),
         (DPLloyd(2, bounds=(0.0, 1.0), neighbours="add_remove"), 2),
     ):
