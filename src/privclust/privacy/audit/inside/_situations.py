@@ -112,7 +112,9 @@ def situations(ground: Ground) -> list[Callable[[np.random.Generator, int], Situ
     if ground.has_bounds:
         kinds.append(_far_bounds)
     if ground.starts:
-        kinds += [_far_starts, *[_tied_starts] * _TIED_STARTS]
+        kinds += [_far_starts, _far_starts]
+        if ground.n_clusters > 1:
+            kinds += [_tied_starts] * _TIED_STARTS
     return [partial(kind, ground) for kind in kinds]
 
 
