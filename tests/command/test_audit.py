@@ -1,5 +1,6 @@
 """The command ``privclust audit``."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -166,3 +167,70 @@ def test_an_audit_stops_when_it_has_seen_enough(run):
     code, _, err = run("attacked:sound", *options, "--closeness", "2")
     assert code == 1
     assert "closeness must be at most 1" in err
+
+
+# --- looking inside ----------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+MENDED = """
+import numpy as np
+from sklearn.base import BaseEstimator
+from privclust.core.fixed_point import FixedPoint
+from privclust.privacy import Guarantee, Sensitivity, noise_source
+from privclust.privacy.measurements import Laplace
+
+HALF = Laplace(Sensitivity(1.0, "l1", "add_remove", "ages up to 100, in centuries"), epsilon=0.5)
+rows = np.array([[30.0], [55.0], [80.0]])
+
+class MeanAge(BaseEstimator):
+    def fit(self, X, y=None):
+        units = np.rint(np.clip(np.nan_to_num(X), 0, 100) / 100 * 2**30).astype(np.int64)
+        total = HALF.release(FixedPoint(units.sum(), 30), noise_source(None))
+        count = HALF.release(float(len(X)), noise_source(None))
+        self.mean_ = 100 * total / max(count, 1.0)
+        lines = [HALF.statement("sum of ages"), HALF.statement("number of people")]
+        self.guarantee_ = Guarantee.of(lines, "pure", "add_remove")
+        return self
+"""
+
+
+def without_numbers(text):
+    """A text in which each number is a sign for one."""
+    return re.sub(r"\d[\d.]*(e-?\d+)?", "#", text)
+
+
+def test_the_example_of_the_page_is_found_out(run):
+    pytest.importorskip("opendp")
+    section = PAGE.read_text().partition("## Looking inside\n")[2].partition("\n## ")[0]
+    module, _, printed = (part.partition("```")[0] for part in section.split("```")[1::2])
+    Path("mine.py").write_text(module.removeprefix("python\n"))
+    code, out, _ = run("--inside", "mine:MeanAge", "--features", "1")
+    sys.modules.pop("mine")
+    assert code == 1
+    assert "mine.py:12 in fit" in out
+    told = without_numbers(printed.removeprefix("text\n"))  # sums are rounded by the processor
+    assert without_numbers(out).startswith(told)
+
+
+def test_the_mended_example_is_left_alone(run):
+    pytest.importorskip("opendp")
+    Path("attacked.py").write_text(MENDED)
+    np.save("rows.npy", np.array([[30.0], [55.0], [80.0]]))
+    for options in (("--features", "1"), ("--data", "rows.npy"), ("--data", "attacked:rows")):
+        code, out, err = run("attacked:MeanAge", "--inside", "--pairs", "60", *options)
+        assert (code, err) == (0, "")
+        assert out.startswith("nothing found: 60 pairs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--data", "a", "b"), "--data takes MODULE:ARRAY or one file with --inside"),
+        (("--neighbours", "other"), "--neighbours must be replace_one or add_remove"),
+        (("--pairs", "0"), "must be at least 1"),
+    ],
+)
+def test_a_look_inside_refuses_other_options(run, arguments, reason):
+    code, out, err = run("attacked:alone", "--inside", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert reason in err

@@ -72,3 +72,4 @@ def test_numbers_of_fixed_point_read_as_doubles():
     np.testing.assert_array_equal(np.asarray(total), [[1.5, -0.5], [2.0**61, 0.0]])
     assert total.shape == (2, 2)
     assert np.asarray(total[0]).tolist() == [1.5, -0.5]
+    assert np.asarray(FixedPoint(np.array(3), 1)).tolist() == 1.5

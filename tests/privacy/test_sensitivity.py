@@ -1,11 +1,13 @@
 """Sensitivities: what is refused, and scaling."""
 
+import math
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from privclust.privacy.sensitivity import NORMS, Sensitivity
+from privclust.privacy.sensitivity import NORMS, Sensitivity, root_above
 
 GOOD = {"value": 2.0, "norm": "l1", "relation": "replace-one", "proof": "eq. (14)"}
 
@@ -65,3 +67,11 @@ def test_scaling_out_of_range_is_refused(factor):
     """2e-323 / 10 is zero and 2e309 infinite: no bound at all."""
     with pytest.raises(ValueError, match=r"^value must"):
         Sensitivity(**GOOD).scaled(factor).scaled(0.1 if factor < 1 else 10.0)
+
+
+def test_roots_are_no_smaller_than_they_are():
+    for whole in range(1, 400):
+        root = Fraction(root_above(float(whole)))
+        assert root**2 >= whole
+        below = Fraction(math.nextafter(float(root), 0.0))
+        assert below**2 < whole

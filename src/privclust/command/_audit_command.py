@@ -26,14 +26,19 @@ def add_to(commands) -> None:
         _run,
         summary="attack a mechanism's privacy claim",
         description="Run a mechanism on two neighbouring data sets and bound epsilon and delta "
-        "from below. Exit code 1 if they exceed the claim. No audit proves privacy.",
+        "from below; or look inside an estimator, on many pairs, by two runs each. Exit code 1 if "
+        "they exceed the claim. No audit proves privacy.",
     )
     add = parser.add_argument
-    add("mechanism", metavar="MODULE:CALLABLE", help="called as (data, rng), returns an output")
-    add("--epsilon", type=number, required=True, metavar="E", help="claimed, in nats")
+    called = "called as (data, rng), returns an output; with --inside an estimator, a callable "
+    called += "that returns one, or a callable of a data set"
+    add("mechanism", metavar="MODULE:CALLABLE", help=called)
+    add("--inside", action="store_true", help="record what is noised, and replay on neighbours")
+    add("--epsilon", type=number, metavar="E", help="claimed, in nats; not with --inside")
     add("--delta", type=probability, default=0.0, metavar="D", help="claimed; default: 0")
     add("--trials", type=positive_integer, default=10_000, metavar="N", help="on each data set")
-    pair = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE"
+    pair = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE. "
+    pair += "With --inside: MODULE:ARRAY or FILE, rows to make neighbours of; default: made up"
     add("--data", nargs="+", metavar="X", help=pair)
     add(
         "--neighbours",
@@ -54,17 +59,24 @@ def add_to(commands) -> None:
     add("--closeness", type=number, default=0.9, metavar="P", help=share)
     add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
     add("--seed", type=seed, metavar="S", help="of the random numbers that the mechanism is given")
+    add("--pairs", type=positive_integer, default=200, metavar="N", help="with --inside")
+    made_up = "of rows that are made up, with --inside; default: 2"
+    add("--features", type=positive_integer, default=2, metavar="D", help=made_up)
 
 
 def _run(args) -> int:
     """Audit a mechanism; the outcome goes to the standard output."""
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)  # as `python -m` does
+    if args.inside:
+        return _look_inside(args)
     if len(args.data or ()) > 2:
         args.usage_error("--data takes MODULE:PAIR or two files")
+    if args.epsilon is None:
+        args.usage_error("the following arguments are required: --epsilon (or --inside)")
 
     from privclust.privacy.audit import VIOLATED, audit_mechanism
 
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.insert(0, here)  # as `python -m` does
     with progress(2 * args.trials, "runs") as advance:
         mechanism = _callable(args.mechanism, "(data, rng)", 2)
         statistic = args.statistic and _callable(args.statistic, "(output)", 1)
@@ -82,6 +94,33 @@ def _run(args) -> int:
             confidence=args.confidence,
             stopping=args.stopping,
             closeness=args.closeness,
+            progress=advance,
+        )
+    print_result(f"{result}\n")
+    return 1 if result.verdict == VIOLATED else 0
+
+
+def _look_inside(args) -> int:
+    """Search for neighbours that break what a fit promises, from the inside."""
+    if len(args.data or ()) > 1:
+        args.usage_error("--data takes MODULE:ARRAY or one file with --inside")
+    if args.neighbours == "other":
+        args.usage_error("--neighbours must be replace_one or add_remove with --inside")
+
+    from privclust.privacy.audit.inside import VIOLATED, look_inside
+
+    with progress(args.pairs, "pairs") as advance:
+        subject = _object(args.mechanism)
+        rows = None
+        if args.data:
+            rows = _object(args.data[0]) if ":" in args.data[0] else _file(args.data[0])
+        result = look_inside(
+            subject,
+            rows,
+            args.pairs,
+            args.seed or 0,
+            n_features=args.features,
+            neighbours=args.neighbours,
             progress=advance,
         )
     print_result(f"{result}\n")

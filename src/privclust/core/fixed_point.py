@@ -124,7 +124,8 @@ class FixedPoint:
         return FixedPoint(self.integers[key], self.bits)
 
     def __array__(self, dtype=None, copy=None):
-        return np.ldexp(self.integers.astype(np.float64), -self.bits).astype(dtype or np.float64)
+        floats = np.ldexp(self.integers.astype(np.float64), -self.bits)
+        return np.asarray(floats, dtype=dtype or np.float64)  # an array, also of one number
 
 
 def side_by_side(parts: list[FixedPoint]) -> FixedPoint:

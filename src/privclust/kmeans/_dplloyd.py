@@ -34,7 +34,7 @@ from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+from privclust.privacy.sensitivity import Sensitivity, check_neighbours, root_above
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class _Cube:
         """Of (1, u) put in or taken out, or of one exchanged for another."""
         d = len(self.box.low)
         if neighbours is Neighbours.ADD_REMOVE:
-            return math.sqrt(1.0 + d), "|(1, u)|^2 <= 1 + d in the cube"
+            return root_above(1.0 + d), "|(1, u)|^2 <= 1 + d in the cube"
         proof = "one cluster: |u - u'|^2 <= 4 d; two: |(1, u)|^2 + |(1, u')|^2 <= 2 + 2 d"
-        return 2.0 * math.sqrt(d), proof
+        return root_above(4.0 * d), proof
 
 
 class DPLloyd(PrivateEstimator, CenterClusterer):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 from privclust.core.validation import check_real
@@ -102,3 +104,25 @@ class Sensitivity:
         """
         check_real("factor", factor)
         return replace(self, value=self.value * float(factor))
+
+
+def root_above(square: float) -> float:
+    """Return the least float that is not below the root of a number: a bound keeps its last bit.
+
+    Parameters
+    ----------
+    square : float
+        Positive, itself exact, such as a whole number.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> root_above(3.0) > math.sqrt(3.0), root_above(2.0) == math.sqrt(2.0)
+    (True, True)
+    """
+    root = math.sqrt(square)
+    is_below = Fraction(root) ** 2 < Fraction(square)
+    return math.nextafter(root, math.inf) if is_below else root

@@ -1,0 +1,36 @@
+"""Looking inside: what a private fit noises, and what comes out of it beside that.
+
+All noise goes through `privclust.privacy.measurements`. A fit is recorded: each release with the
+value before noise, its sensitivity, and who asked. The same fit on a neighbour gets the values that
+were released and the same draws that protect nothing. Whatever then differs comes from the data by
+another way, and two runs show it for certain. See ``docs/audit.md``.
+"""
+
+from privclust.privacy.audit.inside._changes import Change
+from privclust.privacy.audit.inside._pair import PairReport, Run, Violation, inspect_pair
+from privclust.privacy.audit.inside._recorder import RecordedRelease
+from privclust.privacy.audit.inside._search import (
+    CANNOT_TELL,
+    NOTHING_FOUND,
+    VIOLATED,
+    Finding,
+    InsideResult,
+    Site,
+    look_inside,
+)
+
+__all__ = [
+    "CANNOT_TELL",
+    "NOTHING_FOUND",
+    "VIOLATED",
+    "Change",
+    "Finding",
+    "InsideResult",
+    "PairReport",
+    "RecordedRelease",
+    "Run",
+    "Site",
+    "Violation",
+    "inspect_pair",
+    "look_inside",
+]
