@@ -208,7 +208,7 @@ def test_the_example_of_the_page_is_found_out(run):
     sys.modules.pop("mine")
     assert code == 1
     assert "mine.py:12 in fit" in out
-    told = without_numbers(printed.removeprefix("text\n"))  # sums are rounded by the processor
+    told = without_numbers(printed.removeprefix("console\n"))  # sums are rounded by the processor
     assert without_numbers(out).startswith(told)
 
 
