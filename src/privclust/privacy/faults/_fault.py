@@ -110,7 +110,7 @@ class LaplaceNoise:
         scale = self._scale(data) if callable(self._scale) else self._scale
         return value, np.broadcast_to(np.asarray(scale, dtype=float), value.shape)
 
-    def many(self, data, rng: np.random.Generator, n: int) -> np.ndarray:
+    def many(self, data: Any, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return n outputs (n, d)."""
         value, scale = self._law(data)
         return rng.laplace(value, scale, (n, value.size))
@@ -119,7 +119,7 @@ class LaplaceNoise:
         """Return one output (d,)."""
         return self.many(data, rng, 1)[0]
 
-    def log_density(self, outputs, data) -> np.ndarray:
+    def log_density(self, outputs: np.ndarray, data: Any) -> np.ndarray:
         """Logarithm of the density of outputs (..., d)."""
         value, scale = self._law(data)
         return -(np.abs(outputs - value) / scale + np.log(2.0 * scale)).sum(axis=-1)
