@@ -1,3 +1,4 @@
+import datetime
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from scipy.spatial.distance import cdist
 
 from privclust.command import main
 from privclust.kmeans import LloydKMeans, Sketch
+from privclust.preprocessing import TableEncoder
 from privclust.privacy import Budget, Guarantee
 
 DECLARED = [
@@ -208,7 +210,6 @@ def test_what_cannot_be_done_is_one_line(args, message, table, tmp_path, capsys)
     [
         ("t.txt", b"a\n1\n", "a table must be a file"),
         ("t.csv", b"", "it is empty"),
-        ("t.csv", b"age\n\xff\xfe\n", "no UTF-8 text"),
         ("t.csv", b"age,age\n1,2\n", "has two columns 'age'"),
         ("t.parquet", b"PAR1 no", "cannot be read"),
     ],
@@ -258,3 +259,62 @@ def test_what_an_analyst_does_with_two_hundred_thousand_rows(tmp_path):
 
     best = LloydKMeans(4, random_state=0).fit(frame.to_numpy() / scale).cluster_centers_ * scale
     assert squares(found) < 1.01 * squares(best)
+
+
+def test_a_missing_entry_is_no_category_of_that_name(tmp_path):
+    encoder = TableEncoder({"p": ["basic", "None", "nan"]})
+    rows = encoder.transform({"p": np.array(["None", None, np.nan, "nan"], dtype=object)})
+    assert rows[1].tobytes() == rows[2].tobytes()
+    assert np.ptp(rows[1]) == 0.0
+    assert not np.array_equal(rows[0], rows[1])
+    huge = np.array([10**400, 1], dtype=object)
+    np.testing.assert_array_equal(
+        TableEncoder({"a": (0, 2)}).transform({"a": huge}), [[0.5], [0.5]]
+    )
+
+
+def test_a_ledger_or_a_table_in_the_folder_is_not_overwritten(tmp_path, capsys):
+    table = tmp_path / "centers.csv"
+    table.write_text("age\n30\n60\n")
+    Budget.open(tmp_path / "guarantee.json", 5.0, 1e-5)
+    for more in (["--budget", str(tmp_path / "guarantee.json")], []):
+        before = table.read_bytes(), (tmp_path / "guarantee.json").read_bytes()
+        command = [table, "--bounds", "age=0:110", *PRIVACY, *more, "--force", "-o", tmp_path]
+        assert run(*command) == 1
+        assert "is one of the inputs" in capsys.readouterr().err
+        assert before == (table.read_bytes(), (tmp_path / "guarantee.json").read_bytes())
+
+
+def test_odd_names_dates_and_many_categories_are_drawn(tmp_path):
+    far = datetime.date(9999, 12, 31)
+    n = 400
+    names = ["a$\\frac$", "<script>alert(1)</script>", "_kind", "end"]
+    many = [f"_c{j}" for j in range(40)]
+    columns = [
+        np.linspace(0, 1, n),
+        np.linspace(1, 0, n),
+        [many[i % 40] for i in range(n)],
+        [far if i % 2 else datetime.date(2021, 1, 1) for i in range(n)],
+    ]
+    pd.DataFrame(dict(zip(names, columns, strict=True))).to_parquet(tmp_path / "t.parquet")
+    bounds = [f"{names[0]}=0:1", f"{names[1]}=0:1", "end=2020-01-01:9999-12-31"]
+    declared = ["--bounds", *bounds, "--categories", f"_kind={':'.join(many)}"]
+    privacy = ["--epsilon", "50", "--delta", "1e-6", "--seed", "0", "--clusters", "2"]
+    command = ["cluster", str(tmp_path / "t.parquet"), *declared, *privacy]
+    assert main([*command, "-o", str(tmp_path / "out")]) == 0
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "<script>" not in report
+    assert "&lt;script&gt;" in report
+
+
+def test_nothing_of_a_run_before_stays(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "sketch.h5").write_text("old")
+    lines = [",".join(str((i * j) % 7) for j in range(1, 21)) for i in range(200)]
+    names = [f"x{j}" for j in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(names), *lines]) + "\n")
+    bounds = ["--bounds", ",".join(f"{name}=0:7" for name in names)]
+    how = ["--epsilon", "5", "--delta", "1e-6", "--seed", "0", "--clusters", "2", "--force"]
+    assert main(["cluster", str(tmp_path / "t.csv"), *bounds, *how, "-o", str(out)]) == 0
+    assert not (out / "sketch.h5").exists()  # of random directions, of no use

@@ -7,18 +7,27 @@ import contextlib
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 from privclust.command._arguments import (
     add_command,
     delimiter,
+    names,
     number,
     positive_number,
     probability,
     seed,
     size,
 )
-from privclust.command._declared_columns import Declarations, declared_columns, names
-from privclust.command._output import check_readable, check_write, progress, say, written
+from privclust.command._declared_columns import Declarations, declared_columns
+from privclust.command._output import (
+    check_free,
+    check_readable,
+    check_write,
+    progress,
+    say,
+    written,
+)
 
 _SKETCH = "sketch.h5"
 _ROOM = 1 << 20  # of what is written, at most about
@@ -67,7 +76,8 @@ def _add_columns(add) -> None:
         nargs="+",
         metavar="NAME=LOW:HIGH",
         help="what numbers or dates (2024-12-31) of a column may be, of anybody; several after "
-        "commas. Entries beyond count as the nearest bound. Never take them from the table",
+        "commas, so that names cannot hold commas or =. Entries beyond count as the nearest "
+        "bound. Never take them from the table",
     )
     add(
         "--categories",
@@ -83,7 +93,7 @@ def _add_columns(add) -> None:
         const=0.1,
         metavar="SHARE",
         help="find the bounds of columns of numbers that have none, on this part of epsilon and "
-        "delta; default: 0.1",
+        "delta; default: 0.1. It is spent even where a ledger then refuses the clusters",
     )
     add(
         "--groups",
@@ -141,21 +151,21 @@ def _run(args) -> None:
     for package in ("matplotlib", "jinja2"):
         require(package, "reports on clusters")
     table = Table(args.table, args.delimiter)
-    known = {name: ends for name, ends in declared.items() if ends is not None}
-    encoder = TableEncoder(known) if known else None
-    if encoder is not None:
-        encoder.bounds_  # noqa: B018  says now what is wrong with a declaration
+    for name, ends in declared.items():
+        if ends is not None:
+            TableEncoder({name: ends}).scale()  # says now what is wrong with a declaration
     if args.seed is None:
         noise_source(None)  # says now what is not installed
     folder = _checked_folder(args)
-    columns, groups = _read(table, args, list(declared))
-    with Budget.open(args.budget) if args.budget else contextlib.nullcontext() as ledger:
-        if ledger is not None and args.epsilon > ledger.remaining():
-            raise ValueError(f"{args.budget}: has {ledger.remaining():.4g} left of epsilon")
-        bounds, declared = _found_bounds(columns, groups, declared, unknown, args)
-        encoder = TableEncoder(declared)
-        model, remarks = _fitted(encoder, columns, groups, args)
-    _write(folder, encoder, model, bounds, remarks, args)
+    columns, groups = _read(table, args, declared)
+    with Budget.open(args.budget) if args.budget else contextlib.nullcontext():
+        bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
+        model, remarks = _fitted(columns, groups, declared, args)
+    try:
+        _write(folder, TableEncoder(declared), model, bounds, remarks, args)
+    except KeyboardInterrupt:
+        say("clusters were released and not written: what they cost is spent")
+        raise
 
 
 def _checked_folder(args) -> Path:
@@ -165,48 +175,66 @@ def _checked_folder(args) -> Path:
     folder = Path(args.output)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is no folder; name a folder to write into")
-    if not args.force:
-        for name in (*NAMES, _SKETCH):
-            if os.path.lexists(folder / name):
-                raise ValueError(
-                    f"{folder / name}: is there already; name another, or pass --force"
-                )
+    inputs = [os.path.realpath(path) for path in (args.table, args.budget) if path]
+    for name in (*NAMES, _SKETCH):
+        if os.path.realpath(folder / name) in inputs:
+            raise ValueError(f"{folder / name}: is one of the inputs; name another folder")
+        check_free(str(folder / name), args.force)
     with written(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
     check_write(folder / _SKETCH, _ROOM)
     return folder
 
 
-def _read(table, args, columns: list[str]):
-    """Return the columns and whose rows are."""
+def _read(table, args, declared: dict[str, Any]):
+    """Return columns, encoded where they are declared, else as numbers; and whose rows are.
+
+    How many rows there are is said only where it is public.
+    """
     import numpy as np
 
-    asked = [*columns, *([args.groups] if args.groups else [])]
-    parts: list[dict] = []
-    with progress(None, "rows read") as advance:
-        for part in table.columns(asked):
-            parts.append(part)
-            advance(len(part[asked[0]]))
-    whole = {
-        name: np.concatenate([part[name] for part in parts]) if parts else np.zeros(0)
-        for name in asked
-    }
-    groups = whole.pop(args.groups) if args.groups else None
-    return whole, groups
+    from privclust.preprocessing import TableEncoder
+    from privclust.preprocessing.table_encoder import numbers_of
+
+    def encoded(name, part):
+        """Return the coordinates of a column (n, width) of float32, or its numbers."""
+        if declared[name] is None:
+            return numbers_of(part[name])
+        return TableEncoder({name: declared[name]}).transform(part).astype(np.float32)
+
+    is_public = args.neighbours == "replace_one" and not args.groups
+    with progress(None, "rows read") if is_public else contextlib.nullcontext() as advance:
+        say(f"{args.table}: is read")
+        parts, groups = [], []
+        for part in table.columns([*declared, *([args.groups] if args.groups else [])]):
+            parts.append({name: encoded(name, part) for name in declared})
+            if args.groups:
+                groups.append(part[args.groups])
+            if advance is not None:
+                advance(len(part[args.groups or next(iter(declared))]))
+    if not parts:
+        if args.neighbours == "replace_one":
+            raise ValueError(f"{args.table}: has no rows")
+        nothing = {name: np.empty(0, dtype=object) for name in declared}
+        parts = [{name: encoded(name, nothing) for name in declared}]
+        groups = [np.empty(0)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in declared}
+    return columns, np.concatenate(groups) if args.groups else None
 
 
-def _found_bounds(columns, groups, declared, unknown, args):
-    """Return private bounds, if any are to be found, and declarations that have them."""
+def _private_bounds(columns, groups, declared, unknown, args):
+    """Return private bounds, if any are to be found, and declarations that have them.
+
+    Columns of numbers are then encoded by them.
+    """
     if not unknown:
         return None, declared
     import numpy as np
 
-    from privclust.preprocessing import private_bounds
-    from privclust.preprocessing.table_encoder import numbers_of
+    from privclust.preprocessing import TableEncoder, private_bounds
 
-    X = np.column_stack([numbers_of(columns[name]) for name in unknown])
     bounds = private_bounds(
-        X,
+        np.column_stack([columns[name] for name in unknown]),
         args.private_bounds * args.epsilon,
         args.private_bounds * args.delta,
         groups=groups,
@@ -219,35 +247,35 @@ def _found_bounds(columns, groups, declared, unknown, args):
                 f"noise hides the bounds of column {name!r}, or it holds no numbers: give its "
                 "--bounds. What --private-bounds costs is spent"
             )
-    told = dict(
-        zip(unknown, zip(bounds.low.tolist(), bounds.high.tolist(), strict=True), strict=True)
-    )
-    for name, (low, high) in told.items():
+    declared = dict(declared)
+    for name, low, high in zip(unknown, bounds.low.tolist(), bounds.high.tolist(), strict=True):
         say(f"bounds of {name}: {low:.6g} to {high:.6g}")
-    return bounds, {name: told.get(name, ends) for name, ends in declared.items()}
+        declared[name] = low, high
+        columns[name] = TableEncoder({name: declared[name]}).transform(columns).astype(np.float32)
+    return bounds, declared
 
 
-def _fitted(encoder, columns, groups, args):
+def _fitted(columns, groups, declared, args):
     """Return the model and what it warned of."""
     import numpy as np
 
     from privclust.kmeans import CompressiveKMeans
+    from privclust.preprocessing import TableEncoder
     from privclust.privacy import NoiseWarning
 
-    X = encoder.transform(columns).astype(np.float32)
     share = 1.0 if args.private_bounds is None else 1.0 - args.private_bounds
     model = CompressiveKMeans(
         args.clusters,
         epsilon=share * args.epsilon,
         delta=share * args.delta,
         neighbours=args.neighbours,
-        bounds=encoder.bounds_,
+        bounds=TableEncoder(declared).bounds_,
         random_state=args.seed,
     )
     say("finding clusters")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(X, groups=groups)
+        model.fit(np.hstack(list(columns.values())), groups=groups)
     remarks = [str(w.message) for w in caught if issubclass(w.category, NoiseWarning)]
     for warning in caught:
         warnings.warn(warning.message, warning.category, stacklevel=2)
@@ -265,9 +293,8 @@ def _write(folder: Path, encoder, model, bounds, remarks, args) -> None:
     caveats = [*guarantee.caveats, _UNREADABLE, *([_MISSING_GROUP] if args.groups else [])]
     guarantee = replace(guarantee, caveats=tuple(dict.fromkeys(caveats)))
     if bounds is not None:
-        found = bounds.guarantee.part("bounds")
         guarantee = Guarantee.of(
-            [*found.releases, *guarantee.releases],
+            [*bounds.guarantee.part("bounds").releases, *guarantee.releases],
             guarantee.definition,
             guarantee.relation,
             delta=args.delta,
@@ -280,10 +307,11 @@ def _write(folder: Path, encoder, model, bounds, remarks, args) -> None:
         encoder, model, guarantee=guarantee, remarks=tuple(remarks), random_state=args.seed
     )
     with written(str(folder)):
-        write(clusters, folder)
+        (folder / _SKETCH).unlink(missing_ok=True)  # of a run before
         if model.sketch_.n_features == len(encoder.scale()):  # of directions it is of no use
             sketch = replace(model.sketch_, guarantee=guarantee)
             sketch.save(folder / _SKETCH)
+        write(clusters, folder)
     n_clear = int(clusters.is_clear.sum())
     of = f" of {len(clusters.weights)}" if n_clear < len(clusters.weights) else ""
     say(f"{folder / 'report.html'}: {n_clear}{of} clusters above the noise")

@@ -22,11 +22,6 @@ class Declarations(argparse.Action):
         setattr(namespace, self.dest, declared)
 
 
-def names(text: str) -> list[str]:
-    """Names of columns between commas."""
-    return [name for name in text.split(",") if name]
-
-
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
     """Return what is declared of columns, in their order, and those whose bounds are to be found.
 

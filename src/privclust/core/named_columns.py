@@ -1,21 +1,21 @@
-"""Columns of a table in a file, by their names."""
+"""Columns of a table in a file, by their names; each row by itself."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from privclust.core.arrow import check_columns, entries_of
+from privclust.core.csv_lines import COMPRESSIONS, fields_of, lines_of
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
-from privclust.core.printable import excerpt
 
-_ROWS = 1 << 17  # read at once
+_ROWS = 1 << 16  # read at once
 _PARQUET = (".parquet", ".pq")
-_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
+_CSV = (".csv", *(f".csv{suffix}" for suffix in COMPRESSIONS))
 
 
 class Table:
@@ -55,8 +55,8 @@ class Table:
     def columns(self, names: Iterable[str]) -> Iterator[dict[str, np.ndarray]]:
         """Yield parts of the table, of so many rows each, as arrays by the names of columns.
 
-        Fields of a CSV file are text; those that are missing are NaN. Of Parquet they have the
-        file's own types.
+        Of a CSV file every line below the first is a row, and its fields are text, without blanks
+        at their ends; None where there is none. Of Parquet they have the file's own types.
 
         Raises
         ------
@@ -69,23 +69,30 @@ class Table:
         while (part := self._read(lambda: next(parts, None))) is not None:
             yield part
 
-    def _check_names(self, names: Sequence[str]) -> None:
+    def _check_names(self, names: list[str]) -> None:
         """Raise a ValueError for a column that is not there, or there twice."""
+        if self._is_parquet:
+            try:
+                check_columns(self, names)
+            except ValueError as error:
+                raise ValueError(f"{self.path}: {error}") from None
         for name in names:
-            if self.names.count(name) != 1:
-                has = excerpt(", ".join(self.names))
+            if self.names.count(name) != 1:  # others are not named: they may be a record's fields
                 which = "has two columns" if name in self.names else "has no column"
-                raise ValueError(f"{self.path}: {which} {name!r}; its columns are {has}")
+                raise ValueError(
+                    f"{self.path}: {which} {name!r}; its first line must be a header, with "
+                    f"{self._delimiter!r} between names (--delimiter)"
+                )
 
     def _header(self) -> list[str]:
         """Read the names."""
         if self._is_parquet:
-            return self._parquet().schema_arrow.names
+            with self._parquet() as file:
+                return file.schema_arrow.names
         pd = require("pandas", "CSV files")
-        first = pd.read_csv(
-            self.path, sep=self._delimiter, header=None, nrows=1, dtype=str, keep_default_na=False
-        )
-        return list(first.iloc[0])
+        how = {"sep": self._delimiter, "header": None, "encoding_errors": "replace"}
+        first = pd.read_csv(self.path, nrows=1, dtype=str, keep_default_na=False, **how)
+        return [name.strip() for name in first.iloc[0]]
 
     def _parquet(self):
         """Open the file."""
@@ -94,20 +101,22 @@ class Table:
 
     def _parquet_parts(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
         """Read batches of rows, of these columns alone."""
-        for batch in self._parquet().iter_batches(batch_size=_ROWS, columns=names):
-            frame = batch.to_pandas()
-            yield {name: np.asarray(frame[name]) for name in names}
+        with self._parquet() as file:
+            for batch in file.iter_batches(batch_size=_ROWS, columns=names):
+                yield entries_of(batch, names)
 
     def _csv_parts(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
-        """Parse lines, each field as text: what one is must not depend on others."""
-        pd = require("pandas", "CSV files")
-        how: dict[str, Any] = {"sep": self._delimiter, "dtype": str, "chunksize": _ROWS}
-        how |= {"header": 0, "names": range(len(self.names)), "index_col": False}
-        how |= {"keep_default_na": False, "na_values": [""]}  # "NA" may be a category's name
-        places = {name: self.names.index(name) for name in names}
-        with pd.read_csv(self.path, usecols=sorted(places.values()), **how) as frames:
-            for frame in frames:
-                yield {name: frame[place].to_numpy(object) for name, place in places.items()}
+        """Split lines, each by itself."""
+        places = [self.names.index(name) for name in names]
+        for lines in lines_of(self.path, _ROWS):
+            rows = [fields_of(line, self._delimiter) for line in lines]
+            yield {
+                name: np.array(
+                    [(row[at].strip() or None) if at < len(row) else None for row in rows],
+                    dtype=object,
+                )
+                for name, at in zip(names, places, strict=True)
+            }
 
     def _read(self, read):
         """Return what is read, or raise an error that holds nothing of the table."""
@@ -116,14 +125,8 @@ class Table:
         except (MemoryError, ImportError, KeyboardInterrupt):
             raise
         except Exception as error:
-            reason = _reason(error)
+            reason = getattr(error, "strerror", None)
+            if type(error).__name__ == "EmptyDataError":
+                reason = "it is empty"
+            reason = reason or f"it is damaged: {type(error).__name__}"
             raise ValueError(f"{self.path}: cannot be read ({reason})") from None
-
-
-def _reason(error: Exception) -> str:
-    """Say what is wrong in words that quote nothing."""
-    if isinstance(error, UnicodeError):
-        return "it is no UTF-8 text"
-    if type(error).__name__ == "EmptyDataError":
-        return "it is empty"
-    return getattr(error, "strerror", None) or f"it is damaged: {type(error).__name__}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import os
 import re
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.arrow import TIMES, check_columns, numeric_type, rows_of
+from privclust.core.csv_lines import COMPRESSIONS, fields_of, is_number, lines_of, numbers_of
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.labels import as_text, check_label, other_columns
 from privclust.core.packages import how_to_install, require
@@ -25,9 +25,7 @@ Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """Where records come from; see `chunks`."""
 
 _CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
-_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")  # that pandas reads CSV through
 _DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
-_NEVER = "\x1f"  # the character that is there to separate units; text ends at it
 _NPY_SIGNATURE = b"\x93NUMPY"
 
 
@@ -245,7 +243,7 @@ def _from_file(
 ) -> Chunks:
     """Choose the reader by the suffix; what goes wrong in it is one line with the path."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if len(suffixes) > 1 and suffixes[-2] == ".csv" and suffixes[-1] in _COMPRESSIONS:
+    if len(suffixes) > 1 and suffixes[-2] == ".csv" and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     reader = _READERS.get(suffixes[-1] if suffixes else "")
     options: dict[str, Any] = {}
@@ -436,7 +434,7 @@ def _csv(
     how: dict[str, Any] = {"sep": delimiter or ",", "header": None}
     how |= {} if strict else {"encoding_errors": "replace"}
     first = list(pd.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **how).iloc[0])
-    numbers = [_is_number(text) for text in first]
+    numbers = [is_number(text) for text in first]
     has_header = not any(numbers)
     if delimiter is None and not all(numbers) and (len(first) == 1 or not has_header):
         _refuse_delimiter(path, ",".join(first))
@@ -465,8 +463,10 @@ def _csv(
     records._label_at = None if label is None else first.index(label)
     how |= {"chunksize": _rows(chunk_size, len(first))}
     if strict:
-        how |= {"skiprows": int(has_header)}
-    records._pieces = (_csv_pieces if strict else _csv_lines)(path, records, how)
+        how |= {"skiprows": int(has_header), "skip_blank_lines": len(first) > 1}
+    # a quote in a field of text would join lines
+    read = _csv_pieces if strict and label is None else _csv_lines
+    records._pieces = read(path, records, how)
     return records
 
 
@@ -474,7 +474,7 @@ def _refuse_delimiter(path: Path, line: str) -> None:
     """Raise where a line that is no header or record has another delimiter."""
     for character, name in _DELIMITERS.items():
         fields = line.split(character)
-        if len(fields) > 1 and (character != " " or all(map(_is_number, line.split()))):
+        if len(fields) > 1 and (character != " " or all(map(is_number, line.split()))):
             shown = "tab" if character == "\t" else repr(character)
             raise _Refused(
                 f"{path}: {name} are seen between the fields of its first line, not commas; write "
@@ -484,28 +484,22 @@ def _refuse_delimiter(path: Path, line: str) -> None:
 
 def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
     """Parse chunk by chunk; pandas leaves a column with any text in it as text."""
-    pd, at = require("pandas", "CSV files"), records._label_at
-    if at is not None:
-        how = how | {"converters": {at: str.encode}}  # of text some would be missing, as "NA"
+    pd = require("pandas", "CSV files")
     try:
         frames = pd.read_csv(path, **how)
     except pd.errors.EmptyDataError:  # a header and nothing below it
         return
     with frames:
         for frame in frames:
-            n_fields = records.n_features + (at is not None)
-            if frame.shape[1] != n_fields:
+            if frame.shape[1] != records.n_features:
                 raise _Refused(
-                    f"{path}: its first line has {n_fields} fields, the next {frame.shape[1]}"
+                    f"{path}: its first line has {records.n_features} fields, "
+                    f"the next {frame.shape[1]}"
                 )
-            if at is not None:
-                texts = [entry.decode().strip() for entry in frame.pop(at)]
-                labels = np.array(texts, dtype=object)
             for column, dtype in enumerate(frame.dtypes):
                 if getattr(dtype, "kind", "O") not in "iuf":
                     _refuse_text(path, records, frame, column)
-            rows = frame.to_numpy(dtype=np.float64)
-            yield rows if at is None else (rows, labels)
+            yield frame.to_numpy(dtype=np.float64)
 
 
 def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
@@ -520,62 +514,17 @@ def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
 
 
 def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
-    """Parse line by line: pandas would read, skip or refuse lines by what stands in others."""
-    pd = require("pandas", "CSV files")
-    whole_lines: dict[str, Any] = {
-        "sep": _NEVER,
-        "usecols": [0],
-        "names": [0],
-        "index_col": False,
-        "dtype": str,
-    }
-    whole_lines |= {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "header": 0}
-    with pd.read_csv(path, **{**how, **whole_lines}) as frames:
-        for frame in frames:
-            at = records._label_at
-            fields_of = str.split if at is None else _fields  # numbers hold no delimiters
-            lines = [fields_of(line, how["sep"]) for line in frame[0]]
-            if at is not None:
-                texts = [fields.pop(at) if at < len(fields) else "" for fields in lines]
-                labels = np.array([text.strip() for text in texts], dtype=object)
-            numbers = [_numbers(fields, records.n_features) for fields in lines]
-            rows = np.array(numbers).reshape(-1, records.n_features)
-            yield rows if at is None else (rows, labels)
-
-
-def _numbers(fields: list[str], n_features: int) -> list[float]:
-    """Return so many numbers of a line, NaN for fields that are none or not there."""
-    fields = fields[:n_features]
-    try:
-        numbers = list(map(float, fields))
-    except ValueError:  # field by field; what float takes at once is the same so
-        texts = [_unquoted(text) for text in fields]
-        numbers = [float(text) if _is_number(text) else np.nan for text in texts]
-    return numbers + [np.nan] * (n_features - len(numbers))
-
-
-def _fields(line: str, delimiter: str) -> list[str]:
-    """Return the fields of a line, of which some may hold delimiters between quotes."""
-    try:
-        return (
-            next(csv.reader([line], delimiter=delimiter)) if '"' in line else line.split(delimiter)
-        )
-    except csv.Error:  # too long a field: no line may fail
-        return line.split(delimiter)
-
-
-def _unquoted(field: str) -> str:
-    """Return what stands in a field of a line."""
-    return field.strip().strip('"')
-
-
-def _is_number(text: str) -> bool:
-    """Whether a field of a CSV file is a number (or NaN, which is refused as a record)."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    """Parse line by line."""
+    at = records._label_at
+    for lines in lines_of(path, how["chunksize"]):
+        fields_in = str.split if at is None else fields_of  # numbers hold no delimiters
+        records_of_lines = [fields_in(line, how["sep"]) for line in lines]
+        if at is not None:
+            texts = [fields.pop(at) if at < len(fields) else "" for fields in records_of_lines]
+            labels = np.array([text.strip() for text in texts], dtype=object)
+        numbers = [numbers_of(fields, records.n_features) for fields in records_of_lines]
+        rows = np.array(numbers).reshape(-1, records.n_features)
+        yield rows if at is None else (rows, labels)
 
 
 def _rows(chunk_size: int | None, n_features: int) -> int:

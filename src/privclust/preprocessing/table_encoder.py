@@ -225,7 +225,13 @@ class _Categories:
     def encoded(self, column, strict):
         """Return corners of a simplex, (n, K), or its middle."""
         places = {category: k for k, category in enumerate(self.categories)}
-        found = np.array([places.get(_label(entry), -1) for entry in column.tolist()], dtype=int)
+        found = np.array(
+            [
+                -1 if entry is None or entry != entry else places.get(_label(entry), -1)
+                for entry in column.tolist()
+            ],
+            dtype=int,
+        )
         if strict and (found < 0).any():
             raise ValueError(f"column {self.name!r}: an entry is none of its categories")
         rows = np.full((len(found), self.width), _SIDE / self.width)
@@ -290,7 +296,7 @@ def _number(entry: Any) -> float:
     """Return one entry as a number."""
     try:
         return float(entry)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
@@ -300,7 +306,7 @@ def _seconds(column: np.ndarray) -> np.ndarray:
         times = column.astype("datetime64[s]")
     else:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of time zones, which count as they are written
+            warnings.simplefilter("ignore")  # of time zones, which are taken off
             times = np.array([_time(entry) for entry in column.tolist()], dtype="datetime64[s]")
     return np.where(np.isnat(times), math.nan, times.astype(np.int64).astype(float))
 

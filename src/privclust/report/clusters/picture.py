@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,10 +21,12 @@ from privclust.report.clusters.table_clusters import (
     Coordinate,
     TableClusters,
 )
-from privclust.report.drawing.style import PALETTE, house_style, new_figure
+from privclust.report.drawing.style import COLOURS, PALETTE, house_style, new_figure
 
 _MOST_COLUMNS = 5  # that pairs are drawn of: those that tell clusters apart best
+_MOST_CATEGORIES = 6  # of a column; others are drawn as one
 _PANELS_IN_ROW = 3
+_FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # of the years that Matplotlib can name, 1 to 9999
 _NEAR = 0.06  # of an axis: numbers nearer than that are written side by side
 _RADIUS_95 = math.sqrt(5.991)  # of two coordinates, in standard errors
 _LARGEST, _SMALLEST = 700.0, 30.0  # markers, in squared points
@@ -63,7 +66,7 @@ def caption(clusters: TableClusters) -> str:
     numbers = [c for c in clusters.coordinates if c.kind != SHARE]
     words = "Centers of clusters, by number; a larger disc is a larger cluster."
     if len(numbers) > 1:
-        words += " The true center of a cluster lies in its ellipse 19 times out of 20."
+        words += " Ellipses are 95 % by normal errors; dashed where these are not known well."
     if len(numbers) > _MOST_COLUMNS:
         words += f" Drawn are the {_MOST_COLUMNS} columns that tell clusters apart best."
     n_hidden = int((~clusters.is_clear).sum())
@@ -125,13 +128,15 @@ def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> 
         covariance = clusters.covariances[j][np.ix_((first, second), (first, second))]
         scale = np.sqrt(np.diag(covariance))  # units may differ by orders of magnitude
         correlation = covariance / np.where(scale > 0, np.outer(scale, scale), 1.0)
-        axes.add_patch(_ellipse((x[j], y[j]), scale, correlation[0, 1], _colour(j), axes))
+        ellipse = _ellipse((x[j], y[j]), scale, correlation[0, 1], _colour(j), axes)
+        ellipse.set_linestyle("-" if clusters.is_reliable[j] else "--")
+        axes.add_patch(ellipse)
     _draw_discs(axes, clusters, x, y)
     for coordinate, axis, values in zip(coordinates, (axes.xaxis, axes.yaxis), (x, y), strict=True):
-        axis.set_label_text(coordinate.name)
+        axis.set_label_text(_plain(coordinate.name))
         _set_ticks(axis, coordinate)
         ends = values[clusters.is_clear], coordinate.errors[clusters.is_clear]
-        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(*ends))
+        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(coordinate, *ends))
 
 
 def _ellipse(center, scale, correlation, colour, axes):
@@ -192,28 +197,46 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
             capsize=3,
         )
     _draw_discs(axes, clusters, x, places)
-    axes.set_xlabel(coordinate.name)
+    axes.set_xlabel(_plain(coordinate.name))
     _set_ticks(axes.xaxis, coordinate)
     axes.set_yticks([])
     axes.invert_yaxis()
-    axes.set_xlim(_limits(x[clusters.is_clear], coordinate.errors[clusters.is_clear]))
+    axes.set_xlim(_limits(coordinate, x[clusters.is_clear], coordinate.errors[clusters.is_clear]))
 
 
 def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
     """Draw what part of a cluster has which category."""
     shares = [c for c in clusters.coordinates if c.column == column]
     left = np.zeros(int(clusters.is_clear.sum()))
+    handles: list[tuple[Any, str]] = []
     places = np.arange(len(left))
-    for k, coordinate in enumerate(shares):
-        widths = coordinate.centers[clusters.is_clear]
-        label = coordinate.name.removeprefix(f"{column}=")
-        axes.barh(places, widths, left=left, color=PALETTE[k % len(PALETTE)], label=label)
+    drawn = sorted(range(len(shares)), key=lambda k: -shares[k].centers[clusters.is_clear].sum())
+    for k in sorted(drawn[:_MOST_CATEGORIES]):
+        widths = shares[k].centers[clusters.is_clear]
+        bars = axes.barh(places, widths, left=left, color=_colour(len(handles)))
+        handles.append((bars, _plain(shares[k].name.removeprefix(f"{column}="))))
         left = left + widths
-    axes.set(xlim=(0, 1), xlabel=f"share of {column}", ylabel="cluster")
+    if len(shares) > _MOST_CATEGORIES:
+        bars = axes.barh(places, 1.0 - left, left=left, color=COLOURS["grey"])
+        handles.append((bars, "others"))
+    axes.set(xlim=(0, 1), xlabel=f"share of {_plain(column)}", ylabel="cluster")
     axes.set_yticks(places, [str(j + 1) for j in np.flatnonzero(clusters.is_clear)])
     axes.invert_yaxis()
     axes.grid(visible=False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
+    how: dict[str, Any] = {
+        "loc": "lower center",
+        "bbox_to_anchor": (0.5, 1.0),
+        "ncols": 3,
+        "fontsize": 8,
+    }
+    axes.legend(
+        [bars[0] for bars, _ in handles if len(bars)], [label for _, label in handles], **how
+    )
+
+
+def _plain(name: str) -> str:
+    """Return a name that is drawn as it is, not as a formula."""
+    return name.replace("$", r"\$")
 
 
 def _set_ticks(axis, coordinate: Coordinate) -> None:
@@ -225,11 +248,13 @@ def _set_ticks(axis, coordinate: Coordinate) -> None:
         axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def _limits(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+def _limits(coordinate: Coordinate, values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
     """Return where an axis begins and ends."""
     if not len(values):
         return 0.0, 1.0
     reach = _RADIUS_95 * errors
     low, high = float((values - reach).min()), float((values + reach).max())
     margin = 0.25 * max(high - low, 1e-9 * max(abs(low), 1.0))
+    if coordinate.kind == DATE:
+        return max(low - margin, _FIRST_DAY), min(high + margin, _LAST_DAY)
     return low - margin, high + margin

@@ -1,0 +1,74 @@
+"""Lines of CSV files and their fields, each line by itself.
+
+A parser of whole files reads, skips or refuses a line by what stands in others: one stray quote
+joins the next lines to its own. Where no record may decide what becomes of another, every line is
+a record, and a quoted line end ends it too.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from privclust.core.packages import require
+
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
+"""Suffixes of compressed files that are read as well."""
+_NEVER = "\x1f"  # the character that is there to separate units; text ends at it
+
+
+def lines_of(path: str | os.PathLike[str], n_lines: int) -> Iterator[list[str]]:
+    """Yield the lines below the first, so many at a time; what is no UTF-8 is replaced."""
+    pd = require("pandas", "CSV files")
+    how: dict[str, Any] = {"sep": _NEVER, "usecols": [0], "names": [0], "index_col": False}
+    how |= {"skip_blank_lines": False}  # of one column, a line without an entry is a row as well
+    how |= {"dtype": str, "quoting": csv.QUOTE_NONE, "keep_default_na": False, "header": 0}
+    with pd.read_csv(path, chunksize=n_lines, encoding_errors="replace", **how) as frames:
+        for frame in frames:
+            yield frame[0].tolist()
+
+
+def fields_of(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line, of which some may hold delimiters between quotes.
+
+    Examples
+    --------
+    >>> fields_of('"Doe, Ann",30', ",")
+    ['Doe, Ann', '30']
+    """
+    try:
+        return (
+            next(csv.reader([line], delimiter=delimiter)) if '"' in line else line.split(delimiter)
+        )
+    except csv.Error:  # too long a field: no line may fail
+        return line.split(delimiter)
+
+
+def numbers_of(fields: Sequence[str], n_features: int) -> list[float]:
+    """Return so many numbers of a line, NaN for fields that are none or not there.
+
+    Examples
+    --------
+    >>> numbers_of(["1", "two"], 3)
+    [1.0, nan, nan]
+    """
+    fields = fields[:n_features]
+    try:
+        numbers = list(map(float, fields))
+    except ValueError:  # field by field; what float takes at once is the same so
+        texts = [text.strip().strip('"') for text in fields]
+        numbers = [float(text) if is_number(text) else np.nan for text in texts]
+    return numbers + [np.nan] * (n_features - len(numbers))
+
+
+def is_number(text: str) -> bool:
+    """Whether a field is a number (or NaN)."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
