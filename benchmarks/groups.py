@@ -1,10 +1,10 @@
-"""What it costs to protect persons with 1 to 100 rows, in four ways of the same real protection.
+"""What it costs to protect persons with 1 to 100 rows, in three ways, and rows alone beside them.
 
     OMP_NUM_THREADS=1 python benchmarks/groups.py
 
 Persons have 1 to 100 rows each, as many of them with 1 to 10 as with 10 to 100, about one of five
-centers in the plane. Each way hides a person who is exchanged for any other, with any rows, at
-(epsilon, 1e-6):
+centers in the plane. Each way but the last hides a person who is exchanged for any other, with any
+rows, at (epsilon, 1e-6):
 
 - *persons*: ``fit(X, groups=ids)``, every row of n counts 1 / n, the noise is that of one row;
 - *rows, noise times 100*: ``fit(X)``, with a budget so small that a row's noise is 100 times as

@@ -64,13 +64,12 @@ def test_from_a_table_to_centers_in_its_own_units(table, tmp_path, capsys):
     assert set(os.listdir(out)) == FILES
     found = centers(out)
     assert len(found) == 2
-    for name, truth, tolerance in (("age", [33, 68], 0.5), ("income", [90_000, 30_000], 600)):
-        np.testing.assert_allclose(found[name], truth, atol=tolerance)
+    for name, truth in (("age", [33, 68]), ("income", [90_000, 30_000]), ("weight", [0.6, 0.4])):
         off = (found[name] - truth).abs() / found[f"{name} error"]
-        assert (off < 5).all()
+        assert (off < 5).all()  # a false alarm in 10^6, of normal errors
+        assert (found[f"{name} error"] < 0.1 * np.abs(truth)).all()  # a tenth: they are of use
     assert found["since"].str.slice(0, 7).tolist() == ["2020-07", "2023-04"]
-    np.testing.assert_allclose(found["plan=basic"], [0, 1], atol=0.05)
-    np.testing.assert_allclose(found["weight"], [0.6, 0.4], atol=0.05)
+    assert found["plan=basic"].round().tolist() == [0, 1]
     assert (found["clear"] == "yes").all()
     said = capsys.readouterr().err
     assert "(2, 1e-06)-differential privacy (replace-one neighbours, all rows of one group)" in said
@@ -113,10 +112,11 @@ def test_bounds_that_nobody_knows_are_found_on_a_part_of_the_budget(table, tmp_p
     Budget.open(ledger, 2.0, 1e-6)
     columns = ["--columns", "age,income", "--bounds", "age=0:110", "--private-bounds", "0.2"]
     assert run(table, *columns, *PRIVACY, "--clusters", 2, "--budget", ledger, "-o", out) == 0
-    np.testing.assert_allclose(centers(out)["income"], [90_000, 30_000], rtol=0.03)
+    off = (centers(out)["income"] - [90_000, 30_000]).abs() / centers(out)["income error"]
+    assert (off < 5).all()
     guarantee = Guarantee.from_dict(json.loads((out / "guarantee.json").read_text()))
     assert guarantee.releases[0].name == "bounds: histograms of columns"
-    assert 1.4 < guarantee.epsilon <= 2.0
+    assert 0.8 * 2.0 < guarantee.epsilon <= 2.0  # more than the fit alone costs
     assert guarantee.delta == 1e-6
     assert Budget.open(ledger).spent == pytest.approx(guarantee.epsilon, rel=1e-6)
     assert "bounds of income" in capsys.readouterr().err
@@ -249,7 +249,7 @@ def test_what_an_analyst_does_with_two_hundred_thousand_rows(tmp_path):
         check=True,
     )
     after = os.times()
-    assert after.children_user - before.children_user < 60  # README: a minute
+    assert after.children_user - before.children_user < 60  # seconds of CPU, with compiling
     scale = np.array([110, 200e3, 120, 12.0])
     found = pd.read_csv(tmp_path / "out" / "centers.csv")[names].to_numpy()
     assert len(found) == 4

@@ -126,7 +126,7 @@ def test_bad_arguments():
 def test_long_and_flat_clusters_are_not_taken_for_several(seed, grouped):
     """As of columns that are scaled by their bounds, and of categories, in which clusters are flat.
 
-    Round Gaussians alone took 3 to 18 of them for these two; moments of the pilot alone 12 to 18.
+    Round Gaussians alone took several for each; so did a search about the pilot's moments alone.
     """
     rng = np.random.default_rng(seed)
     person = rng.integers(0, 6000, 12_000)

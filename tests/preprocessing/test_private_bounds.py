@@ -33,10 +33,13 @@ def test_bounds_hold_nearly_all_rows_and_are_not_much_wider(delta, neighbours):
     bounds = private_bounds(X, 0.5, delta, neighbours=neighbours, random_state=1)
     assert bounds.is_clear.all()
     outside = ((bounds.low > X) | (bounds.high < X)).mean(axis=0)
-    assert (outside < 0.02).all()
+    # at either end a thousandth and what is within two deviations of noise in the cells below, give
+    # or take as much noise again; Laplace noise is the larger
+    noise = np.sqrt(2) * 2 * X.shape[1] * ROUNDS / 0.5
+    assert (outside < 2 * (1e-3 + 4 * noise * np.sqrt(CELLS) / len(X))).all()
     ends = np.quantile(X[:, :3], [0.001, 0.999], axis=0)
     width = bounds.high[:3] - bounds.low[:3]
-    assert (width < 1.7 * (ends[1] - ends[0])).all()
+    assert (width < (1.5 + 4 / CELLS) * (ends[1] - ends[0])).all()  # a quarter, and cells, each
     assert bounds.low[3] <= 0.0 < bounds.high[3]
     assert bounds.guarantee.epsilon == pytest.approx(0.5, rel=1e-6)
 

@@ -91,8 +91,9 @@ def add_to(commands) -> None:
         metavar="NAME",
         help="column of CSV and Parquet files that says whose each record is (text or whole "
         "numbers): all records of one person, in all files, are then protected together and count "
-        "as one, their mean; all are to be in this one call. Files are read twice; memory is some "
-        "64 bytes a person (with --subspaces also as much as a sketch for each number of records)",
+        "as one, their mean; all are to be in this one call. Files are read twice; memory "
+        "grows with the number of persons (with --subspaces also as much as a sketch for each "
+        "number of records)",
     )
     add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
     group = parser.add_argument_group(

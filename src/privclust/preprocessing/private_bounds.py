@@ -22,7 +22,7 @@ _ROUNDS = 3  # of histograms: one of powers of two, two of equal cells
 _CELLS = 64
 _EXPONENTS = (-63, 64)  # of powers of two; smaller magnitudes count as 0, larger ones as the last
 _FALSE_ALARM = 0.01  # that a bin without rows is taken for one with
-_MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25  # a normal law's tail of 3 % is that far from 3 sigma
+_MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25  # in parts of the width, for each part of the rows
 _DEVIATIONS, _TAIL = 2.0, 1e-3  # of noise, and part of the rows, that are cut off at either end
 
 
@@ -68,7 +68,7 @@ def private_bounds(
     column is not negative and adds up to 1 at most, so the same bounds hold. Sums are exact.
 
     *Where it fails.* Columns of few rows, or of a small epsilon, are hidden: a bin needs some
-    :math:`30 \sqrt d / \epsilon` rows at a delta of 1e-6. Rare but wanted values, such as a
+    :math:`40 \sqrt d / \epsilon` rows at a delta of 1e-6. Rare but wanted values, such as a
     cluster of a thousandth of the rows far off, are cut off. A column of which a part of the rows
     holds a code for "unknown", such as -999, gets bounds that hold the code. Bounds that are known
     are better in each of these ways and cost nothing.
