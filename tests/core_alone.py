@@ -63,8 +63,8 @@ def estimators(modules):
     from sklearn.base import BaseEstimator
 
     names = ((module, name) for module in modules for name in getattr(module, "__all__", ()))
-    found = {getattr(module, name) for module, name in names}
-    classes = [c for c in found if inspect.isclass(c) and issubclass(c, BaseEstimator)]
+    public = [getattr(module, name) for module, name in names]
+    classes = [c for c in public if inspect.isclass(c) and issubclass(c, BaseEstimator)]
     by_name = {c.__name__: c for c in classes if hasattr(c, "fit")}
     given = {"random_state": 0}
     required = {"base": by_name["KPlanes"](2, 1), "bounds": (-1.0, 1.0), "columns": {"x": (0, 1)}}
