@@ -472,3 +472,19 @@ def test_plan_prints_a_line_for_each_epsilon(run):
     code, out, err = run("plan", "--n", "3", "--epsilon", "1", *options)
     assert (code, out) == (2, "")
     assert "--clusters must be less than --n" in err
+
+
+def test_plan_compares_methods(run):
+    options = ("--features", "2", "--clusters", "3", "--delta", "1e-6", "--trials", "2")
+    task = ("plan", "--n", "5000", "--epsilon", "1", "--seed", "0", *options)
+    code, out, err = run(*task, "--method", "all", "--smallest", "0.2")
+    assert code == 0
+    of_methods, least = out.splitlines()[:3], out.splitlines()[3:]
+    names = [line.partition(":")[0].rpartition(", ")[2] for line in of_methods]
+    assert names == ["CompressiveKMeans", "DPLloyd", "EUGkM"]
+    medians = [float(line.split("error ")[1].split()[0]) for line in of_methods]
+    assert f"the least error: {names[medians.index(min(medians))]}" in least[0]
+    assert "2 simulated fits of each method" in err
+    code, out, err = run(*task, "--smallest", "0.4")
+    assert (code, out) == (2, "")
+    assert "--smallest must be at most one over --clusters" in err

@@ -151,6 +151,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         Whether a cluster is more than noise (`privclust.kmeans._sketch_check`).
     explained_ : float
         Part of what one cluster leaves of the sketch that all explain, from 0 to 1.
+    least_weight_ : float
+        Part of the rows below which noise and sampling hide a cluster as wide as the others,
+        wherever it lies. Centers that are clear do not say that none smaller was missed.
     is_outside_bounds_ : bool
         Whether sketch or pilot say that data lie outside the bounds.
     guarantee_ : privclust.privacy.Guarantee
@@ -190,6 +193,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     cluster_count_: ClusterCount | None
     is_clear_: np.ndarray
     explained_: float
+    least_weight_: float
     is_outside_bounds_: bool
     sketch_: Sketch
     weights_: np.ndarray
@@ -476,7 +480,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         elsewhere = any(leaves_box(pilot, box) for pilot in self._pilots)
         decoded = replace(decoded, is_outside=decoded.is_outside or elsewhere)
         self.is_clear_, self.explained_ = decoded.is_clear, decoded.explained
-        self.is_outside_bounds_ = decoded.is_outside
+        self.least_weight_, self.is_outside_bounds_ = decoded.least_weight, decoded.is_outside
         hidden = [hidden_by_noise(self.sketch_, decoded)]
         if self.cluster_count_ is not None and self.sketch_.noise is not None:
             hidden.append(self.cluster_count_.hidden())

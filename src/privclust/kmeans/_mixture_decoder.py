@@ -85,6 +85,8 @@ class Decoded:
         `privclust.kmeans._sketch_check`.
     inertia : float
         Mean squared distance of a row of the mixture to the nearest center.
+    least_weight : float
+        Part of the rows below which a cluster as wide as the others is not clear.
     density : GaussianMixture or None
         The mixture that `centers` are of; None for Dirac masses.
     is_outside : bool
@@ -99,6 +101,7 @@ class Decoded:
     explained: float
     is_clear: np.ndarray
     inertia: float
+    least_weight: float
     density: GaussianMixture | None = field(default=None, repr=False)
     is_outside: bool = False
 
@@ -196,7 +199,8 @@ def decode_mixture(
     variances = problem.unit**2 * best[2]
     explained = problem.explained(best, least)
     is_clear = _clear_centers((centers - problem.origin) / problem.unit, clear, density)
-    told = least, expected, explained, is_clear, inertia
+    smallest = problem.least_weight(best[2], of_one_number)
+    told = least, expected, explained, is_clear, inertia, smallest
     return Decoded(centers, weights, variances, *told, _normalised(*scaled, len(atoms[0])))
 
 

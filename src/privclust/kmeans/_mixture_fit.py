@@ -28,7 +28,7 @@ from privclust.kmeans._atoms import (
     unpacked,
 )
 from privclust.kmeans._ellipsoids import ellipsoid_atoms, fit_ellipsoids, n_numbers
-from privclust.kmeans._sketch_check import least_loss
+from privclust.kmeans._sketch_check import least_loss, least_weight
 
 LAST_FIT = 1000, 1e-5
 """Most iterations, and relative progress of three steps that ends a fit that counts."""
@@ -119,6 +119,10 @@ class MixtureFit:
                 return weights, kept
             kept = np.delete(kept, worst)
         return np.empty(0), kept
+
+    def least_weight(self, variances, of_one_number):
+        """Return the least weight of an atom that is clear, as wide as others."""
+        return least_weight(variances, self.problem[1], len(self.origin), of_one_number)
 
     def explained(self, mixture, residual):
         """Return the part of f of one atom that a mixture explains."""

@@ -1,8 +1,8 @@
 r"""What a budget buys, before it is spent: fits to simulated rows.
 
-Rows are drawn from k normal clusters of unit variance and equal weight, whose centers are normal
-with a variance of :math:`(s k^{1/d})^2`; s = 1.5 is that of the compressive k-means paper. Nobody's
-data are looked at.
+Rows are drawn from k normal clusters of unit variance, whose centers are normal with a variance of
+:math:`(s k^{1/d})^2`; s = 1.5 is that of the compressive k-means paper. They weigh the same, but
+for one that may be told to be smaller. Nobody's data are looked at.
 
 Of many rows fewer are drawn. What noise does to sums over rows depends on its standard deviation
 in parts of their number alone, so the simulated fit gets the epsilon whose noise is as much smaller
@@ -24,7 +24,7 @@ from sklearn.base import clone
 
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
-from privclust.core.validation import as_generator, check_integer, check_real
+from privclust.core.validation import Real, as_generator, check_integer, check_real
 from privclust.kmeans._compressive import CompressiveKMeans
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.privacy import Neighbours
@@ -98,6 +98,7 @@ def plan(
     *,
     neighbours: str = "replace_one",
     separation: float = USUAL_SEPARATION,
+    smallest: float | None = None,
     estimator: CenterClusterer | None = None,
     n_trials: int = 10,
     random_state: RandomState = None,
@@ -114,6 +115,9 @@ def plan(
     neighbours : {"replace_one", "add_remove"}
     separation : float
         How far clusters lie apart: s. Below 1 they overlap; data without clusters are harder still.
+    smallest : float or None
+        Part of the rows in one of the clusters, at most 1 / n_clusters; all others weigh the same.
+        None: as that one does. Where noise hides it, methods differ much.
     estimator : estimator or None
         A private one of `privclust.kmeans`, whose other parameters are used as they are; None for
         `CompressiveKMeans`.
@@ -148,6 +152,9 @@ def plan(
     if delta >= 1.0:
         raise ValueError(f"delta must be less than 1, got {delta!r}")
     check_real("separation", separation)
+    equal = 1.0 / n_clusters
+    smallest = equal if smallest is None else smallest
+    Real(at_most=equal)("smallest", smallest, {})
     Neighbours.of(neighbours)
     if is_open():
         raise ValueError("simulated fits would be charged to the open ledger: plan outside of it")
@@ -162,9 +169,11 @@ def plan(
         neighbours=neighbours,
         bounds=(-half_width, half_width),
     )
+    others = np.full(n_clusters - 1, (1.0 - smallest) / max(n_clusters - 1, 1))
+    weights = np.array([1.0 - others.sum(), *others])
     outcomes = []
     for _ in range(n_trials):
-        outcomes.append(_outcome(model, n, n_features, scale, rng))
+        outcomes.append(_outcome(model, n, n_features, weights, scale, rng))
         if progress is not None:
             progress(1)
     errors, clear = np.array(outcomes).T
@@ -190,11 +199,11 @@ def _simulated_epsilon(epsilon, delta, ratio):
     )
 
 
-def _outcome(model, n, d, scale, rng):
+def _outcome(model, n, d, weights, scale, rng):
     """Return a simulated fit's error, in parts of Lloyd's, and its part of clear clusters."""
-    k = model.n_clusters
+    k = len(weights)
     means = scale * rng.standard_normal((k, d))
-    X = means[rng.integers(k, size=n)] + rng.standard_normal((n, d))
+    X = means[rng.choice(k, size=n, p=weights)] + rng.standard_normal((n, d))
     starts = [means, *(plus_plus(X, k, rng) for _ in range(_STARTS))]
     least = min(lloyd(X, start, 100, 1e-4)[1] for start in starts)
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Literal
@@ -22,13 +23,14 @@ from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
 from privclust.kmeans._noise_check import OUTSIDE
 from privclust.kmeans._release import delta_advice
 from privclust.kmeans._sketch import Sketch
-from privclust.kmeans._sketch_check import is_outside
+from privclust.kmeans._sketch_check import is_outside, least_loss
 from privclust.privacy.bounds import Box, checked_box
 from privclust.privacy.hidden import noise_message
 
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")
 _DEFAULT_STARTS, _STARTED_CLUSTERS = 5, 50  # starts, fewer of many clusters
+_RESIDUAL_DEVIATIONS = 2.0  # beyond what is expected, from which a residual is looked at again
 _POOR_FIT_RATIO = 2.0  # a residual so many times what is expected is looked at again
 _MUCH_LESS = 0.5  # of a residual, that another start must leave: no density fits real data well
 _BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
@@ -130,17 +132,39 @@ def decode(
         how = {"spread": spread, "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
         how |= {"covariances": covariances, "box": box}
         decoded = decode_mixture(*task, moments, expected, **how)
-        if box is not None and decoded.residual > _POOR_FIT_RATIO * expected:
+        if box is not None and _is_poor(decoded, sketch):
             # clusters far apart, where no frequency is low enough to tell where the data are, or
             # small ones far from one that holds most rows, about which the moments are
             again = decode_mixture(*task, moments_of_box(box), expected, **how)
-            if again.residual < _MUCH_LESS * decoded.residual:
+            if _explains_more(again, decoded, sketch):
                 decoded = again
     else:
         decoded = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
     if box is None:
         return decoded
     return replace(decoded.drawn_in(box), is_outside=leaves_box(sketch, box))
+
+
+def _of_clear_atom(decoded, sketch):
+    """Return by how much an atom that is clear lowers the residual."""
+    of_one_number = 0.5 * decoded.expected_residual / sketch.n_frequencies
+    return least_loss(np.ones(1), sketch.n_features, of_one_number)
+
+
+def _is_poor(decoded, sketch):
+    """Return whether a residual is beyond what noise and sampling leave, and an atom may lower."""
+    expected = decoded.expected_residual
+    deviation = expected / math.sqrt(sketch.n_frequencies)
+    beyond = max(_RESIDUAL_DEVIATIONS * deviation, _of_clear_atom(decoded, sketch))
+    return decoded.residual > min(_POOR_FIT_RATIO * expected, expected + beyond)
+
+
+def _explains_more(other, decoded, sketch):
+    """Return whether a fit explains what is there, by a clear atom's part more, or far more."""
+    explains = other.residual <= _POOR_FIT_RATIO * other.expected_residual
+    if explains and other.residual < decoded.residual - _of_clear_atom(decoded, sketch):
+        return True
+    return other.residual < _MUCH_LESS * decoded.residual
 
 
 def moments_of_pilot(pilot: Sketch, box: Box, rng: np.random.Generator) -> Moments:
@@ -253,10 +277,13 @@ def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init,
     centers, weights, residual = min(runs, key=lambda run: run[2])
     problem = MixtureFit(features, sketch.frequencies, moments_of_box(Box(low, high)), "shared")
     atoms = weights, (centers - problem.origin) / problem.unit, np.zeros(n_clusters)
+    of_one_number = 0.5 * expected / sketch.n_frequencies
     is_clear = np.zeros(n_clusters, dtype=bool)
-    is_clear[problem.clear_atoms(*atoms[1:], 0.5 * expected / sketch.n_frequencies)[1]] = True
+    is_clear[problem.clear_atoms(*atoms[1:], of_one_number)[1]] = True
+    smallest = problem.least_weight(atoms[2], of_one_number)
     explained = problem.explained(atoms, residual)
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
     points = np.zeros(n_clusters)
-    return Decoded(centers, weights, points, residual, expected, explained, is_clear, 0.0)
+    told = residual, expected, explained, is_clear, 0.0, smallest
+    return Decoded(centers, weights, points, *told)
