@@ -10,6 +10,9 @@ Then clusters of very unequal size: 50,000 rows, a part of them in one of k clus
 0.03 in a box of (-1, 1), and what is left in equal parts far from it; squared error over that of
 the true centers, median and worst of five mixtures, rows replaced; and of DPLloyd with the
 separated start, at the same (epsilon, delta).
+
+Last, the part of the rows below which noise hides a cluster (`least_weight_`), times n epsilon: three
+equal clusters of deviation 1 some 20 apart in the plane, means of three fits, delta = 1e-6.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from privclust.kmeans import CompressiveKMeans, DPLloyd
 SIZES = ((10, 10), (64, 4), (64, 16), (64, 64), (16, 128), (64, 128))
 N_FITS = 3
 UNEVEN = ((2, 6), (5, 8), (10, 5))
+LEAST = ((100_000, 0.01), (5_000, 0.1), (20_000, 0.1), (20_000, 0.5), (100_000, 1.0))
 
 
 def mixture(k, d):
@@ -97,6 +101,19 @@ def relative_errors(d, k, part, epsilon, seed):
     return errors[0] / errors[2], errors[1] / errors[2]
 
 
+def least_weights():
+    """Print the part of the rows below which noise hides a cluster."""
+    places = np.array([[0.0, 25.0], [-8.0, -8.0], [8.0, -8.0]])
+    print("\n| rows | epsilon | least weight | times n epsilon |\n|" + " --- |" * 4)
+    for n, epsilon in LEAST:
+        rng = np.random.default_rng(0)
+        X = places[rng.integers(3, size=n)] + rng.standard_normal((n, 2))
+        budget = {"epsilon": epsilon, "delta": 1e-6, "bounds": (-35.0, 35.0)}
+        models = [CompressiveKMeans(3, random_state=seed, **budget) for seed in range(3)]
+        least = np.mean([model.fit(X).least_weight_ for model in models])
+        print(f"| {n:,} | {epsilon:g} | {least:.2g} | {least * n * epsilon:.0f} |")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore", UserWarning)
     if sys.argv[1:2] == ["one"]:
@@ -110,3 +127,4 @@ if __name__ == "__main__":
         for job in jobs:
             subprocess.run([sys.executable, __file__, *job], check=True)
         uneven()
+        least_weights()
