@@ -11,8 +11,8 @@ Then clusters of very unequal size: 50,000 rows, a part of them in one of k clus
 the true centers, median and worst of five mixtures, rows replaced; and of DPLloyd with the
 separated start, at the same (epsilon, delta).
 
-Last, the part of the rows below which noise hides a cluster (`least_weight_`), times n epsilon: three
-equal clusters of deviation 1 some 20 apart in the plane, means of three fits, delta = 1e-6.
+Last, the part of the rows below which noise hides a cluster (`least_weight_`), times n epsilon:
+three equal clusters of deviation 1 some 20 apart in the plane, means of three fits, delta 1e-6.
 """
 
 from __future__ import annotations
