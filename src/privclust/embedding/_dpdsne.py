@@ -12,6 +12,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import RandomState
+from privclust.core.progress import logged
 from privclust.core.validation import DELTA, Real, check_integer, check_parameters
 from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.embedding._random_projection import PER_CALL
@@ -319,7 +320,7 @@ class DPdSNE(
         low, high = z.min(axis=0), z.max(axis=0)
         Y = np.repeat(z.mean(axis=0)[None], len(X), axis=0)
         attraction, repulsion, spread = np.empty(Y.shape), np.empty(Y.shape), np.empty(len(Y))
-        for t in range(self.max_iter):
+        for t in logged(range(self.max_iter), self.max_iter, "DP-dSNE: iterations"):
             points = np.ascontiguousarray((np.vstack([z, Y]) if is_joint else z).T)
             forces(P, Y, points, n_anchors if is_joint else -1, attraction, repulsion, spread)
             factor = self.exaggeration if 2 * t < self.max_iter else 1.0

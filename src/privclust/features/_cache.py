@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from privclust.core import hdf5
+from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer
 from privclust.datasets.images import ImageList, UnreadableImagesError
 from privclust.features._controls import small_pixels
 from privclust.features._extract import CROP, Settings, check_settings, run_network
-from privclust.features._progress import progress_over
 from privclust.features._store import (
     KIND,
     FeatureSet,

@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from privclust.core.packages import require
+from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer, check_option
 from privclust.datasets.images import Image, ImageList, UnreadableImagesError
 from privclust.features._graph import build_graph
-from privclust.features._progress import progress_over
 from privclust.features._weights import MODELS, read_weights
 
 CROP = 0.875

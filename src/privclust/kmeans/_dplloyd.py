@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from privclust.core.fixed_point import SUM_BITS, FixedPoint, side_by_side, unit_margin
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center, nearest_center_sums
+from privclust.core.progress import logged
 from privclust.core.validation import DELTA, Unless, check_parameters
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.kmeans._noise_check import EXAMPLE_DELTA, clear_clusters, is_usual, less_noise
@@ -284,7 +285,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         self.guarantee_ = self._promise(noise, is_seeded(source), leaks, unit_of(groups))
         charge(self.guarantee_)
         parts = by_size(groups, rows)
-        for _ in range(self.max_iter):
+        for _ in logged(range(self.max_iter), self.max_iter, "DPLloyd: iterations"):
             noised = noise.release(_released(parts, domain, centers), source)
             centers = noised[:, 1:] / np.maximum(noised[:, :1], 1.0)
             if self.variant == "sound":

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
+from privclust.core.progress import logged
 from privclust.core.validation import Real, check_parameters
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
@@ -293,7 +294,8 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         shape = (self.n_clusters, len(grid.shape))
         is_given = not isinstance(self.init, str)
         least = math.inf
-        for _ in range(1 if is_given else self.n_init):
+        n_starts = 1 if is_given else self.n_init
+        for _ in logged(range(n_starts), n_starts, "EUGkM: starts"):
             if is_given:
                 start = checked_centers("init", self.init, shape)
             else:

@@ -41,6 +41,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
+from privclust.core.progress import logged
 from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._gaussians import GaussianMixture, boxed_points, paired_points
 from privclust.kmeans._mixture_fit import LAST_FIT, MixtureFit
@@ -158,7 +159,7 @@ def decode_mixture(
     enough = expected - of_one_number * n_clusters * (d + 2)
     least_gain = max(_AIC_PENALTY * of_one_number * (d + 2), least_explained)
     best, least, richest, least_score = None, math.inf, None, math.inf
-    for _ in range(n_init):
+    for _ in logged(range(n_init), n_init, "decoding: starts at most"):
         mixture, residual, richer, score = problem.search(n_clusters, penalty, rng)
         mixture, residual = problem.repaired(mixture, residual, least_gain, rng)
         if residual < least:

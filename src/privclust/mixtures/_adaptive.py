@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
+from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
 from privclust.kmeans import DensitySketches
 from privclust.mixtures._em import GaussianMixtureEM
@@ -292,7 +293,8 @@ class _Run:
         k = mixture.n_components
         doubts = np.full((3, k), _START_VARIANCE)  # of weights, means and covariances
         kappa = clipping_factor(self.d, self.radius)
-        for _ in range(self.plan.moments.count):
+        n_rounds = self.plan.moments.count
+        for _ in logged(range(n_rounds), n_rounds, "adaptive mixture: rounds"):
             moments = release_moments(
                 self.X,
                 mixture,

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center_statistics
+from privclust.core.progress import logged
 from privclust.core.validation import (
     GROUPS,
     NOT_NEGATIVE,
@@ -226,7 +227,7 @@ class GaussianMixtureEM(FittedMixture):
     def _run(self, X, parameters, prior):
         """Return the parameters, the objectives per sample and whether they converged."""
         bounds = []
-        for _ in range(self.max_iter):
+        for _ in logged(range(self.max_iter), self.max_iter, "EM: iterations at most"):
             statistics = centred_statistics(X, parameters)
             objective = statistics.log_likelihood
             if prior is None:

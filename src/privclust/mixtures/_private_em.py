@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
+from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
 from privclust.mixtures._exact_statistics import (
     ExactStatistics,
@@ -325,7 +326,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         weights, means, covariances = start
         acted, n_features = np.zeros(3), means.shape[1]
         estimate = self._estimate(n_features)
-        for _ in range(self.max_iter):
+        for _ in logged(range(self.max_iter), self.max_iter, "private EM: iterations"):
             now = partial(self._statistics, radius, weights, means, covariances)
             exact = weighted_statistics(parts, now)
             sums = exact.counts, exact.sums, exact.second_moments

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
+from privclust.core.progress import logged
 from privclust.core.validation import NOT_NEGATIVE, Integer, Real, check_integer
 from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
@@ -96,7 +97,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         if self.start != "equal":
             start = restart_variances(self._sparse_coefficients(samples), self.restart_floor)
             runs.append(solve(X, first.last(), self.prior_variance * start))
-        for _ in range(self.n_restarts):
+        for _ in logged(range(self.n_restarts), self.n_restarts, "MTSC: descents"):
             start = restart_variances(runs[-1].coefficients, self.restart_floor)
             runs.append(solve(X, first, self.prior_variance * start))
         self.restart_objectives_ = np.array([run.objective[-1] for run in runs])

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from privclust.bingham import IN_FLOATING_POINT, LARGEST_CONCENTRATION, full_basis
 from privclust.core.hints import RandomState
+from privclust.core.progress import logged
 from privclust.core.validation import GROUPS, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
@@ -221,7 +222,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         cost, statistic, aligned = (np.empty(len(ends)) for _ in range(3))
         subspaces = np.empty((len(ends), k, d, q), dtype=np.float32)
         done, first_kept = 0, self.n_sweeps - self.n_kept
-        for i, end in enumerate(ends):
+        for i, end in enumerate(logged(ends, len(ends), "Gibbs: records of sweeps")):
             sweeps(
                 units, blocks, factor, rng, q, end - done, done, first_kept,
                 bases, labels, frames, sums, projectors, kept,

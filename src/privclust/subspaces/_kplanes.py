@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from privclust.core.grassmann import basis_of_rows, nearest_subspaces, principal_bases
 from privclust.core.hints import RandomState
+from privclust.core.progress import logged
 from privclust.core.validation import GROUPS, as_generator, check_parameters
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
@@ -128,7 +129,8 @@ class KPlanes(SubspaceClusterer):
         check_parameters(self, X)
         rng = as_generator(self.random_state)
         best = None
-        for _ in range(self.n_init if isinstance(self.init, str) else 1):
+        n_starts = self.n_init if isinstance(self.init, str) else 1
+        for _ in logged(range(n_starts), n_starts, "k-planes: starts"):
             bases, _, _ = starting_bases(
                 self.init, X, self.n_clusters, self.dimension, rng, seeded=True
             )

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from privclust.core.grassmann import principal_bases, residuals
 from privclust.core.hints import RandomState
+from privclust.core.progress import logged
 from privclust.core.second_moments import in_units, unit
 from privclust.core.validation import DELTA, GROUPS, check_integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
@@ -289,7 +290,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     def _run(self, parts, bases, noise, source):
         """Do all rounds from one start; return the last matrices' mean, and its subspaces."""
         last: deque[np.ndarray] = deque(maxlen=self.n_averaged)
-        for _ in range(self.max_iter):
+        for _ in logged(range(self.max_iter), self.max_iter, "SuLQ: rounds"):
             last.append(noise.release(_moments(parts, bases), source))
             bases = principal_bases(last[-1], self.dimension)
         mean = sum(last) / len(last)

@@ -1,0 +1,47 @@
+"""Progress of a long loop: a line of the log now and then, or a bar on a terminal.
+
+Lines are of the level INFO of the logger ``privclust``, silent unless they are asked for; they hold
+how many steps are done of how many, and nothing of any data.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+_SECONDS_BETWEEN_LINES = 10.0
+
+log = logging.getLogger(__name__)
+
+
+def logged(items: Iterable[Item], total: int, what: str, *, ends: bool = False) -> Iterator[Item]:
+    """Iterate over items, with a line every ten seconds; if it `ends` so, one at the end as well.
+
+    Examples
+    --------
+    >>> sum(logged(range(4), 4, "adding up"))
+    6
+    """
+    last = time.monotonic()
+    for number, item in enumerate(items, start=1):
+        yield item
+        if time.monotonic() - last > _SECONDS_BETWEEN_LINES or (ends and number == total):
+            log.info("%s: %d of %d", what, number, total)
+            last = time.monotonic()
+
+
+def progress_over(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    """Iterate over items with a bar on a terminal, if tqdm is there, else with lines in the log."""
+    if sys.stderr.isatty():
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            pass
+        else:
+            yield from tqdm(items, total=total, desc=what, leave=False)
+            return
+    yield from logged(items, total, what, ends=True)
