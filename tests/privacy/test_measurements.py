@@ -26,6 +26,7 @@ from privclust.privacy.measurements import (
     analytic_gaussian_sigma,
     claimed_rho,
     classical_gaussian_sigma,
+    gaussian_part,
     gaussian_share,
     largest_share,
     mod_sulq_scale,
@@ -492,6 +493,7 @@ def test_mod_sulq_scale_by_hand():
         (lambda: gaussian_share(0.0, 1e-5, 1), "epsilon must be"),
         (lambda: gaussian_share(1.0, 1.0, 1), "delta must lie"),
         (lambda: gaussian_share(1.0, 1e-5, 0), "count must be"),
+        (lambda: gaussian_part(1e-3, 0.01, 0.1), "take a smaller delta"),
         (lambda: mod_sulq_scale(0, 1.0, 1e-5), "n_features must be"),
         (lambda: mod_sulq_scale(3, 1.0, 0.0), "delta must be"),
         (lambda: mod_sulq_scale(1, 1.0, 0.5), "delta must be less than 0.399"),
@@ -514,3 +516,16 @@ def test_the_largest_share_spends_the_budget_on_mixed_noise():
     )
     assert 0.99 < promise.epsilon <= 1.0
     assert promise.total_rho == claimed_rho(plan(share)) == pytest.approx(8 * share**2 / 2)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-5])
+@pytest.mark.parametrize("part", [0.01, 0.1, 0.5])
+def test_parts_of_a_budget_add_up_to_it(epsilon, delta, part):
+    """Each part is calibrated by itself, to all of delta, and both together cost what was asked."""
+    lines = []
+    for one, count in ((part, 3), (1.0 - part, 2)):
+        share = gaussian_share(gaussian_part(epsilon, delta, one), delta, count)
+        lines.append(Gaussian.of_share(bound(1.0, "l2"), share, count).statement("x"))
+    whole = Guarantee.of(lines, "approximate", "replace-one", delta=delta)
+    assert epsilon * (1.0 - 1e-5) < whole.epsilon <= epsilon

@@ -92,8 +92,8 @@ def _add_columns(add) -> None:
         nargs="?",
         const=0.1,
         metavar="SHARE",
-        help="find the bounds of columns of numbers that have none, on this part of epsilon and "
-        "delta; default: 0.1. It is spent even where a ledger then refuses the clusters",
+        help="find the bounds of columns of numbers that have none, on this part of the "
+        "budget; default: 0.1. It is spent even where a ledger then refuses the clusters",
     )
     add(
         "--groups",
@@ -160,7 +160,7 @@ def _run(args) -> None:
     columns, groups = _read(table, args, declared)
     with Budget.open(args.budget) if args.budget else contextlib.nullcontext():
         bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
-        model, remarks = _fitted(columns, groups, declared, args)
+        model, remarks = _fitted(columns, groups, declared, bounds, args)
     try:
         _write(folder, TableEncoder(declared), model, bounds, remarks, args)
     except KeyboardInterrupt:
@@ -235,8 +235,7 @@ def _private_bounds(columns, groups, declared, unknown, args):
 
     bounds = private_bounds(
         np.column_stack([columns[name] for name in unknown]),
-        args.private_bounds * args.epsilon,
-        args.private_bounds * args.delta,
+        *_budget(args, args.private_bounds),
         groups=groups,
         neighbours=args.neighbours,
         random_state=None if args.seed is None else np.random.default_rng([args.seed, 1]),
@@ -255,7 +254,16 @@ def _private_bounds(columns, groups, declared, unknown, args):
     return bounds, declared
 
 
-def _fitted(columns, groups, declared, args):
+def _budget(args, share: float) -> tuple[float, float]:
+    """Return epsilon and delta of a share of the budget: with a delta, of normal noise."""
+    from privclust.privacy.measurements import gaussian_part
+
+    if share < 1.0 and args.delta:
+        return gaussian_part(args.epsilon, args.delta, share), args.delta
+    return share * args.epsilon, args.delta
+
+
+def _fitted(columns, groups, declared, bounds, args):
     """Return the model and what it warned of."""
     import numpy as np
 
@@ -263,11 +271,13 @@ def _fitted(columns, groups, declared, args):
     from privclust.preprocessing import TableEncoder
     from privclust.privacy import NoiseWarning
 
-    share = 1.0 if args.private_bounds is None else 1.0 - args.private_bounds
+    share = 1.0 if bounds is None else 1.0 - args.private_bounds
+    epsilon, delta = _budget(args, share)
     model = CompressiveKMeans(
         args.clusters,
-        epsilon=share * args.epsilon,
-        delta=share * args.delta,
+        epsilon=epsilon,
+        delta=delta,
+        noise="gaussian" if bounds is not None and delta else "auto",
         neighbours=args.neighbours,
         bounds=TableEncoder(declared).bounds_,
         random_state=args.seed,

@@ -9,12 +9,13 @@ from functools import lru_cache
 
 from privclust.core.validation import check_integer
 from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
-from privclust.privacy.gaussian_delta import least_sigma
+from privclust.privacy.gaussian_delta import least_epsilon, least_sigma
 from privclust.privacy.measurements._gaussian import Gaussian, SymmetricGaussian
 from privclust.privacy.measurements._measurement import Measurement
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 _UNIT = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
+_ROUNDING = 1e-8  # of zCDP, that calibrations of parts may be off together
 
 
 def largest_share(
@@ -76,6 +77,39 @@ def gaussian_share(epsilon: float, delta: float, count: int = 1) -> float:
     """
     check_integer("count", count, minimum=1)
     return largest_share(lambda share: [Gaussian.of_share(_UNIT, share, count)], epsilon, delta)
+
+
+def gaussian_part(epsilon: float, delta: float, part: float) -> float:
+    """Return the epsilon of what is done by normal noise alone on a part of a budget.
+
+    Parts that add up to 1, each calibrated to its epsilon and the whole delta, are private together
+    as (epsilon, delta) says: it is their zCDP that is divided, which for normal noise adds up.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of all parts; delta in (0, 1).
+    part : float
+        In (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If the budget is out of its range, or delta alone allows the part.
+
+    Examples
+    --------
+    >>> round(gaussian_part(1.0, 1e-6, 0.5), 3), round(gaussian_part(1.0, 1e-6, 0.1), 3)
+    (0.689, 0.291)
+    """
+    rho = 0.5 * gaussian_share(epsilon, delta) ** 2
+    of_part = least_epsilon(part * rho * (1.0 - _ROUNDING), delta)
+    if not of_part > 0.0:
+        raise ValueError(
+            f"delta={delta!r} is so large beside epsilon={epsilon!r} that {part:g} of the budget "
+            "needs no epsilon: take a smaller delta"
+        )
+    return of_part
 
 
 def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
