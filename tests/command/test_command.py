@@ -485,6 +485,12 @@ def test_plan_compares_methods(run):
     medians = [float(line.split("error ")[1].split()[0]) for line in of_methods]
     assert f"the least error: {names[medians.index(min(medians))]}" in least[0]
     assert "2 simulated fits of each method" in err
+    wide = ("--n", "1000000", "--features", "40", "--clusters", "3", "--trials", "1")
+    budget = ("--epsilon", "0.1", "--delta", "1e-6")
+    code, out, err = run("plan", *wide, *budget, "--method", "all", "--seed", "0")
+    assert code == 0
+    assert "epsilon 0.1, EUGkM: not possible: the grid needs" in out
+    assert "epsilon 0.1, the least error: CompressiveKMeans" in out
     code, out, err = run(*task, "--smallest", "0.4")
     assert (code, out) == (2, "")
     assert "--smallest must be at most one over --clusters" in err

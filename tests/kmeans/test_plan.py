@@ -10,7 +10,12 @@ from privclust.privacy import Budget
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "estimator"),
-    [(0.2, 1e-6, CompressiveKMeans()), (0.3, 1e-6, DPLloyd()), (0.1, 0.0, EUGkM())],
+    [
+        (0.2, 1e-6, CompressiveKMeans()),
+        (0.3, 1e-6, DPLloyd(accounting="pld")),
+        (0.3, 1e-6, DPLloyd()),  # its pure noise has no use for the delta
+        (0.1, 0.0, EUGkM()),
+    ],
 )
 def test_fewer_rows_with_as_much_less_noise_come_out_alike(epsilon, delta, estimator, monkeypatch):
     """What 20,000 rows are planned to have on 5,000 is what fits to 20,000 have."""
@@ -97,6 +102,16 @@ def test_a_small_cluster_is_harder_to_find():
     equal, small = (plan(20_000, 2, 3, 0.1, smallest=w, **settings) for w in (None, 0.005))
     assert equal.errors.max() < 1.05
     assert small.errors.max() > 1.2
+
+
+def test_pure_noise_of_fewer_rows_is_as_much_smaller(monkeypatch):
+    epsilons = []
+    monkeypatch.setattr(module, "_outcome", lambda model, *_: (epsilons.append(model.epsilon), 1.0))
+    monkeypatch.setattr(module, "Plan", lambda *_: None)
+    for accounting in ("pure", "pld"):
+        plan(10**6, 2, 3, 0.1, 1e-6, estimator=DPLloyd(accounting=accounting), n_trials=1)
+    assert epsilons[0] == pytest.approx(0.1 * 10**6 / 50_000)
+    assert epsilons[1] > 1.1 * epsilons[0]  # what a delta buys shrinks
 
 
 def test_nothing_is_charged_to_a_ledger():

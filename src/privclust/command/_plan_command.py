@@ -11,8 +11,12 @@ from privclust.command._arguments import (
 )
 from privclust.command._output import print_result, progress, say
 
-_METHODS = "CompressiveKMeans", "DPLloyd", "EUGkM"
-_ALL = "all"
+_METHODS = {  # what each is planned with, beside the budget
+    "CompressiveKMeans": {},
+    "DPLloyd": {"init": "separated"},
+    "EUGkM": {},
+}
+_FIRST, _ALL = "CompressiveKMeans", "all"
 
 
 def add_to(commands) -> None:
@@ -40,8 +44,8 @@ def add_to(commands) -> None:
     add(
         "--method",
         choices=(*_METHODS, _ALL),
-        default=_METHODS[0],
-        help=f"default: {_METHODS[0]}; {_ALL}: each in turn, and which had the least error",
+        default=_FIRST,
+        help=f"default: {_FIRST}; {_ALL}: each in turn, and which had the least error",
     )
     add(
         "--separation",
@@ -65,31 +69,48 @@ def _run(args) -> None:
         args.usage_error("--clusters must be less than --n")
     if args.smallest is not None and args.smallest * args.clusters > 1.0:
         args.usage_error("--smallest must be at most one over --clusters")
-    methods = _METHODS if args.method == _ALL else (args.method,)
+    methods = tuple(_METHODS) if args.method == _ALL else (args.method,)
+    n_simulated = 0
     with progress(args.trials * len(args.epsilon) * len(methods), "fits done") as advance:
         for epsilon in args.epsilon:
-            outcomes = {method: _planned(args, method, epsilon, advance) for method in methods}
-            _print_outcomes(epsilon, outcomes)
-    n_simulated = max(outcome.n_simulated for outcome in outcomes.values())
+            outcomes = {}
+            for method in methods:
+                name = f", {method}" if len(methods) > 1 else ""
+                try:
+                    outcomes[method] = outcome = _planned(args, method, epsilon, advance)
+                except ValueError as error:
+                    if len(methods) == 1:
+                        raise
+                    print_result(f"epsilon {epsilon:g}{name}: not possible: {error}\n")
+                else:
+                    n_simulated = outcome.n_simulated
+                    print_result(f"epsilon {epsilon:g}{name}: {outcome}\n")
+            if len(outcomes) > 1:
+                print_result(f"epsilon {epsilon:g}, the least error: {_least(outcomes)}\n")
     rows = f"{n_simulated:,} rows each" + (", noise as of all" if n_simulated < args.n else "")
     of = "each method" if args.method == _ALL else args.method
     say(f"{args.trials} simulated fits of {of}, {rows}; your data may be harder")
 
 
 def _planned(args, method, epsilon, advance):
-    """Return how simulated fits of a method come out."""
+    """Return how simulated fits of a method come out, with the noise that serves it best."""
     import privclust.kmeans
     from privclust.kmeans import plan
 
+    settings, delta = dict(_METHODS[method]), args.delta
+    if method == "DPLloyd" and delta:
+        settings["accounting"] = "pld"
+    if method == "EUGkM":
+        delta = 0.0  # a row is in one cell: Laplace noise is the smaller one
     optional = {name: getattr(args, name) for name in ("separation", "smallest")}
     return plan(
         args.n,
         args.features,
         args.clusters,
         epsilon,
-        args.delta,
+        delta,
         neighbours=args.neighbours,
-        estimator=getattr(privclust.kmeans, method)(),
+        estimator=getattr(privclust.kmeans, method)(**settings),
         n_trials=args.trials,
         random_state=args.seed,
         progress=advance,
@@ -97,15 +118,8 @@ def _planned(args, method, epsilon, advance):
     )
 
 
-def _print_outcomes(epsilon, outcomes) -> None:
-    """Print a line for each method, and which had the least error where there are several."""
-    if len(outcomes) == 1:
-        (outcome,) = outcomes.values()
-        print_result(f"epsilon {epsilon:g}: {outcome}\n")
-        return
-    for method, outcome in outcomes.items():
-        print_result(f"epsilon {epsilon:g}, {method}: {outcome}\n")
+def _least(outcomes) -> str:
+    """Return which method had the least error, in the middle and in a bad fit."""
     middle = min(outcomes, key=lambda method: outcomes[method].median)
     bad = min(outcomes, key=lambda method: outcomes[method].interval[1])
-    least = middle if middle == bad else f"{middle}, and the least of a bad fit: {bad}"
-    print_result(f"epsilon {epsilon:g}, the least error: {least}\n")
+    return middle if middle == bad else f"{middle}, and in a bad fit {bad}"

@@ -191,6 +191,7 @@ def decode_mixture(
     tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(weights) else _FINE_TOLERANCE
     _, centers, spreads = atoms
     kept_weights, kept = problem.clear_atoms(centers, spreads, of_one_number)
+    smallest = problem.least_weight(best[2], spreads, of_one_number)
     clear = kept_weights, centers[kept], spreads[kept]
     weights, centers, spreads = density
     scaled = weights, problem.origin + problem.unit * centers, problem.unit * spreads
@@ -200,7 +201,6 @@ def decode_mixture(
     variances = problem.unit**2 * best[2]
     explained = problem.explained(best, least)
     is_clear = _clear_centers((centers - problem.origin) / problem.unit, clear, density)
-    smallest = problem.least_weight(best[2], of_one_number)
     told = least, expected, explained, is_clear, inertia, smallest
     return Decoded(centers, weights, variances, *told, _normalised(*scaled, len(atoms[0])))
 

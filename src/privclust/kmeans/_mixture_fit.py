@@ -120,9 +120,10 @@ class MixtureFit:
             kept = np.delete(kept, worst)
         return np.empty(0), kept
 
-    def least_weight(self, variances, of_one_number):
-        """Return the least weight of an atom that is clear, as wide as others."""
-        return least_weight(variances, self.problem[1], len(self.origin), of_one_number)
+    def least_weight(self, variances, spreads, of_one_number):
+        """Return the least weight of a clear atom as wide as others, with as many numbers."""
+        least = least_loss(spreads, len(self.origin), of_one_number)
+        return least_weight(variances, self.problem[1], least)
 
     def explained(self, mixture, residual):
         """Return the part of f of one atom that a mixture explains."""

@@ -162,9 +162,11 @@ def plan(
     n = min(n_samples, max(_MOST_ROWS, _MOST_PER_CLUSTER * n_clusters))
     scale = separation * n_clusters ** (1.0 / n_features)
     half_width = _BOX * math.sqrt(scale**2 + 1.0)
-    model = clone(CompressiveKMeans() if estimator is None else estimator).set_params(
+    model = clone(CompressiveKMeans() if estimator is None else estimator)
+    of_noise = 0.0 if getattr(model, "accounting", None) == "pure" else delta
+    model.set_params(
         n_clusters=n_clusters,
-        epsilon=_simulated_epsilon(epsilon, delta, n_samples / n),
+        epsilon=_simulated_epsilon(epsilon, of_noise, n_samples / n),
         delta=delta,
         neighbours=neighbours,
         bounds=(-half_width, half_width),

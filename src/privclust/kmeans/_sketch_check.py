@@ -55,9 +55,7 @@ def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> fl
     return 2.0 * NATS_PER_NUMBER * numbers * of_one_number
 
 
-def least_weight(
-    variances: np.ndarray, squares: np.ndarray, n_features: int, of_one_number: float
-) -> float:
+def least_weight(variances: np.ndarray, squares: np.ndarray, least: float) -> float:
     r"""Return the part of the rows below which an atom as wide as others is not clear, at most 1.
 
     An atom of weight :math:`\alpha` and variance v explains at most
@@ -69,16 +67,15 @@ def least_weight(
         Of the others; that in the middle counts.
     squares : ndarray of shape (m,)
         Squared norms of the frequencies.
-    n_features, of_one_number
-        As of `least_loss`.
+    least : float
+        By how much the residual must rise without an atom that is clear: `least_loss`.
 
     Examples
     --------
-    >>> least_weight(np.zeros(1), np.ones(2000), 2, 0.5)
+    >>> least_weight(np.zeros(1), np.ones(2000), 20.0)
     0.1
     """
     norm = float(np.exp(-np.median(variances) * squares).sum())
-    least = least_loss(np.ones(1), n_features, of_one_number)
     return min(math.sqrt(least / norm), 1.0) if norm > 0.0 else 1.0
 
 

@@ -280,7 +280,7 @@ def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init,
     of_one_number = 0.5 * expected / sketch.n_frequencies
     is_clear = np.zeros(n_clusters, dtype=bool)
     is_clear[problem.clear_atoms(*atoms[1:], of_one_number)[1]] = True
-    smallest = problem.least_weight(atoms[2], of_one_number)
+    smallest = problem.least_weight(atoms[2], atoms[2], of_one_number)
     explained = problem.explained(atoms, residual)
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
