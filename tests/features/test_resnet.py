@@ -1,14 +1,19 @@
 """ResNet-50: the graph against plain arithmetic with generated weights, and the weights' file."""
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from privclust.core.dotted import load_object
+from privclust.datasets.registry import load_datasets
 from privclust.features import WeightsError, _weights, extract_features, weights_sha256
 from privclust.features._extract import _network, prepare
 from privclust.features._networks import build_graph
 
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "workflow" / "schemas" / "datasets.schema.yaml"
 SIZE = 44  # halved to 22, 11, 6, 3, 2, so that odd sizes are padded too
 DEPTHS = (3, 4, 6, 3)
 
@@ -142,3 +147,14 @@ def test_weights_that_are_not_given_or_not_the_published_ones(gratings, tmp_path
     (tmp_path / "cut.pth").write_bytes(b"other")
     with pytest.raises(WeightsError, match=r"cut\.pth: its SHA-256 .* replace it by a whole copy"):
         extract_features(gratings["images"], model="resnet50", weights=tmp_path / "cut.pth")
+
+
+def test_config_fetches_the_published_file():
+    """The config file's addresses and checksums are those that reading the weights asks for."""
+    dataset = load_datasets(ROOT / "config" / "datasets.yaml", SCHEMA)["resnet50"]
+    assert dataset.file == "resnet50-0676ba61.pth"
+    assert [s.location for s in dataset.sources if s.kind == "url"] == [
+        _weights._ADDRESSES["resnet50"]
+    ]
+    assert {source.sha256 for source in dataset.sources} == {weights_sha256("resnet50")}
+    assert load_object(dataset.reader) is _weights.read_resnet50

@@ -159,6 +159,11 @@ def read_weights(model: str, file: str | os.PathLike[str] | None = None) -> dict
         raise WeightsError(f"{path}: cannot be read ({error.strerror}); {advice}") from error
 
 
+def read_resnet50(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read the weights of ResNet-50 from their published file, as `read_weights` does."""
+    return read_weights("resnet50", path)
+
+
 def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
     """Parse an open file of weights; integer tensors, which are counters, are left out.
 

@@ -138,6 +138,11 @@ class Jobs:
         entry = self.plan.features[wildcards.features]
         return layout.PREPARED.format(dataset=entry.dataset) if entry.dataset else entry.file
 
+    def weights(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the folder of the network's weights, where they are fetched."""
+        name = self.plan.features[wildcards.features].weights
+        return layout.RAW.format(dataset=name) if name else []
+
     def features_spec(self, wildcards: Wildcards) -> str:
         """Return what decides a feature set."""
         return canonical_json(self.plan.features[wildcards.features].spec())
@@ -162,6 +167,8 @@ class Jobs:
         source = name if features is None else features.dataset
         patterns = (layout.RAW, layout.PREPARED) if source else ()
         stages = [pattern.format(dataset=source) for pattern in patterns]
+        if features and features.weights:
+            stages.append(layout.RAW.format(dataset=features.weights))
         return stages if features is None else [*stages, layout.FEATURES.format(features=name)]
 
     # Experiments.
@@ -346,7 +353,10 @@ class Jobs:
             "targets": [asdict(target) for target in plan.targets.values()],
             "experiments": {name: _settings_of(e) for name, e in plan.experiments.items()},
             "datasets": {name: _words_on(dataset) for name, dataset in plan.datasets.items()},
-            "features": {name: asdict(entry) for name, entry in plan.features.items()},
+            "features": {
+                name: asdict(entry) | {"network": getattr(entry, "network", None)}
+                for name, entry in plan.features.items()
+            },
             "changed": self.changed,
         }
         return canonical_json(spec)
