@@ -1,6 +1,7 @@
 """ResNet-50: the graph against plain arithmetic with generated weights, and the weights' file."""
 
 import hashlib
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -18,41 +19,13 @@ SIZE = 44  # halved to 22, 11, 6, 3, 2, so that odd sizes are padded too
 DEPTHS = (3, 4, 6, 3)
 
 
-def generated_weights(seed=0):
-    """Weights of the shapes and names of torchvision's, that keep values near 1."""
-    rng = np.random.default_rng(seed)
-    weights = {}
-
-    def layer(name, norm, n_out, n_in, kernel):
-        shape = (n_out, n_in, kernel, kernel)
-        scale = np.sqrt(2.0 / (n_in * kernel**2))
-        weights[f"{name}.weight"] = scale * rng.standard_normal(shape, dtype=np.float32)
-        weights[f"{norm}.weight"] = rng.uniform(0.5, 1.0, n_out).astype(np.float32)
-        weights[f"{norm}.bias"] = rng.normal(0.0, 0.1, n_out).astype(np.float32)
-        weights[f"{norm}.running_mean"] = rng.normal(0.0, 0.1, n_out).astype(np.float32)
-        # some channels vary so little that the epsilon of batch normalisation counts
-        variance = np.where(rng.random(n_out) < 0.1, 1e-5, rng.uniform(0.5, 1.5, n_out))
-        weights[f"{norm}.running_var"] = variance.astype(np.float32)
-        weights[f"{norm}.weight"][variance < 1e-3] *= 3e-3
-
-    layer("conv1", "bn1", 64, 3, 7)
-    n_in = 64
-    for stage, depth in enumerate(DEPTHS):
-        width = 64 * 2**stage
-        for block in range(depth):
-            prefix = f"layer{stage + 1}.{block}"
-            layer(f"{prefix}.conv1", f"{prefix}.bn1", width, n_in, 1)
-            layer(f"{prefix}.conv2", f"{prefix}.bn2", width, width, 3)
-            layer(f"{prefix}.conv3", f"{prefix}.bn3", 4 * width, width, 1)
-            if block == 0:
-                layer(f"{prefix}.downsample.0", f"{prefix}.downsample.1", 4 * width, n_in, 1)
-            n_in = 4 * width
-    return weights
-
-
 @pytest.fixture(scope="module")
 def weights():
-    return generated_weights()
+    """Weights that the benchmark of features generates."""
+    spec = importlib.util.spec_from_file_location("features", ROOT / "benchmarks" / "features.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.generated_weights()
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from privclust.core.config import ConfigError, load_yaml
+from privclust.pipeline.experiment import MEMORY_MB
 from privclust.pipeline.jobs import Jobs
 from privclust.pipeline.plan import changed_settings, load_plan, normalise
 
@@ -58,6 +59,15 @@ def test_jobs_of_features_read_the_networks_weights(plan_of):
         plan = plan_of({"dataset": "cifar100_quick"}, features_model=model)
         jobs = Jobs(plan, {})
         assert jobs.weights(SimpleNamespace(features="cifar100_quick")) == folder
+
+
+def test_memory_is_what_the_data_set_needs(plan_of):
+    jobs = Jobs(plan_of({"dataset": "cub200_quick"}), {})
+    for wildcards in ({"dataset": "cub200"}, {"features": "cub200_quick"}):
+        assert jobs.memory(SimpleNamespace(**wildcards), 1) == 2500
+        assert jobs.memory(SimpleNamespace(**wildcards), 2) == 5000
+    assert jobs.memory(SimpleNamespace(dataset="hopkins155"), 1) == MEMORY_MB
+    assert jobs.memory(SimpleNamespace(target="mtsc_fig1"), 1) == MEMORY_MB
 
 
 def test_images_themselves_need_no_features(plan_of):

@@ -72,7 +72,10 @@ class Jobs:
     def memory(self, wildcards: Wildcards, attempt: int) -> int:
         """Return the memory of a job in MB: twice as much at each new attempt."""
         experiment = self.plan.experiments.get(getattr(wildcards, "experiment", None))
-        return (experiment.memory_mb if experiment else MEMORY_MB) * 2 ** (attempt - 1)
+        features = self.plan.features.get(getattr(wildcards, "features", None))
+        name = features.dataset if features else getattr(wildcards, "dataset", None)
+        reads = experiment or self.plan.datasets.get(name)
+        return ((reads and reads.memory_mb) or MEMORY_MB) * 2 ** (attempt - 1)
 
     def runtime(self, wildcards: Wildcards, attempt: int) -> int:
         """Return the time of a job in minutes: twice as much at each new attempt."""
