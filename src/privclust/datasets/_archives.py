@@ -19,6 +19,7 @@ import numpy as np
 from privclust.datasets.registry import damaged
 
 _Place = str | os.PathLike[str]
+_Opener = Callable[[], Any]  # gives a binary file
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Member:
     name: str
     size: int
     archive: _Place
-    opened: Callable[[], IO[bytes]]
+    opened: _Opener
 
-    def read(self, whole: Callable[[IO[bytes]], Any] = lambda file: file.read()) -> Any:
+    def read(self, whole: Callable[[Any], Any] = lambda file: file.read()) -> Any:
         """Return what a function makes of the file; its bytes by default."""
         with _whole(self.archive), self.opened() as file:
             return whole(file)
@@ -118,7 +119,7 @@ def _whole(archive: _Place) -> Iterator[None]:
 
 
 def _matching(
-    archive: _Place, files: Iterator[tuple[str, int, Callable[[], IO[bytes]]]], pattern: str
+    archive: _Place, files: Iterator[tuple[str, int, _Opener]], pattern: str
 ) -> Iterator[Member]:
     """Yield the files whose names match."""
     wanted = re.compile(rf"(?:^|/)({pattern})\Z")
@@ -127,14 +128,14 @@ def _matching(
             yield Member(match.group(1), size, archive, opened)
 
 
-def _of_folder(folder: Path) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
+def _of_folder(folder: Path) -> Iterator[tuple[str, int, _Opener]]:
     """Yield name, size and opener of each file of a folder."""
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             yield file.relative_to(folder).as_posix(), file.stat().st_size, partial(file.open, "rb")
 
 
-def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
+def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
     """Yield name, size and opener of each file of an archive."""
     with tarfile.open(fileobj=stream, mode="r|*") as archive:  # one pass, nothing on the disk
         for member in archive:
@@ -142,9 +143,9 @@ def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, Callable[[], IO[bytes
                 yield member.name, member.size, partial(archive.extractfile, member)
 
 
-def _read_into(place: np.ndarray, file: IO[bytes]) -> None:
+def _read_into(place: np.ndarray, file: Any) -> None:
     """Read a whole file into an array of its size."""
-    left = memoryview(place)
+    left = memoryview(place.data)
     while left:
         n_read = file.readinto(left)
         if not n_read:
