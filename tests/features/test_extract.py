@@ -131,7 +131,7 @@ def test_unreadable_images_are_counted_and_named(network, gratings, png, tmp_pat
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("model", "lite9", "one of lite0, lite1, lite2"),
+        ("model", "lite9", "one of lite0, lite1, lite2, resnet50"),
         ("size", 31, "at least 32"),
         ("size", 64.0, "an integer"),
         ("batch", 0, "at least 1"),
@@ -154,7 +154,7 @@ def test_missing_package_says_what_to_install(monkeypatch, gratings, missing):
 
     _extract._network.cache_clear()
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.setattr(_extract, "read_weights", lambda model: {})
+    monkeypatch.setattr(_extract, "read_weights", lambda model, file: {})
     if missing == "onnx":
         pytest.importorskip("onnxruntime", reason="needs onnxruntime: pip install '.[images]'")
     with pytest.raises(ImportError, match=rf"{missing}.*pip install '\.\[images\]'"):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -15,7 +16,12 @@ from privclust.datasets.registry import DataError
 from privclust.features import pixel_features, save_features
 from privclust.pipeline import artefacts
 from privclust.pipeline.feature_extraction import extract_set, select_images, take_given
-from privclust.pipeline.feature_sets import FeatureEntry, GivenFeatures, load_feature_sets
+from privclust.pipeline.feature_sets import (
+    FeatureEntry,
+    GivenFeatures,
+    load_feature_sets,
+    other_networks,
+)
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow" / "schemas" / "features.schema.yaml"
@@ -48,8 +54,40 @@ def test_sets_of_the_project():
         quick, paper = sets[f"{dataset}_quick"], sets[f"{dataset}_paper"]
         assert (quick.size, paper.size) == (96, 224)
         assert quick.split == paper.split == ("images" if dataset == "cifar100" else "classes")
+        assert (
+            quick.published == paper.published == ("ResNet-50" if dataset == "cifar100" else "CGD")
+        )
         assert paper.classes is None
         assert paper.per_class["test"] is None
+
+
+def test_one_network_for_all_sets():
+    path = ROOT / "config" / "features.yaml"
+    sets = load_feature_sets(path, SCHEMA, (*DATASETS, "resnet50"), "d.yaml", "resnet50")
+    assert {(e.model, e.network, e.weights) for e in sets.values()} == {
+        ("resnet50", "ResNet-50", "resnet50")
+    }
+    with pytest.raises(
+        ConfigError, match=r"whose weights are a data set of that name, which d\.yaml"
+    ):
+        load_feature_sets(path, SCHEMA, DATASETS, "d.yaml", "resnet50")
+
+
+def test_networks_that_stand_in_for_the_papers_are_named():
+    theirs, with_head = (
+        entry(published="ResNet-50"),
+        entry(published="CGD"),
+    )
+    given = GivenFeatures("mine", "mine.npz", "classes")
+    assert other_networks([theirs, with_head, given]) == (
+        "features of EfficientNet-Lite0 in place of ResNet-50 and CGD"
+    )
+    assert other_networks([entry(), given]) == ""
+    same, other = (replace(e, model="resnet50") for e in (theirs, with_head))
+    assert other_networks([same]) == ""
+    assert other_networks([same, other]) == "features of ResNet-50 in place of CGD"
+    # a sentence is no reason to extract again
+    assert theirs.spec() == entry().spec()
 
 
 @pytest.mark.parametrize(

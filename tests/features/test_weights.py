@@ -4,6 +4,7 @@ import io
 import pickle
 import sys
 import types
+import zipfile
 from collections import OrderedDict
 
 import numpy as np
@@ -18,6 +19,17 @@ class _Storage:
         self.key, self.array = key, array
 
 
+class _Parameter:
+    """Pickles as a tensor does that was trained."""
+
+    def __init__(self, tensor):
+        self.tensor, self.view = tensor, tensor.view
+
+    def __reduce__(self):
+        arguments = self.tensor, True, OrderedDict()
+        return sys.modules["torch._utils"]._rebuild_parameter, arguments
+
+
 class _Tensor:
     """Pickles as a tensor does."""
 
@@ -30,17 +42,15 @@ class _Tensor:
 
 @pytest.fixture
 def write(monkeypatch):
-    """Write tensors in the format of before 2020."""
+    """Write tensors in the format of before 2020, or as a zip archive."""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     for name in ("FloatStorage", "LongStorage"):
         setattr(torch, name, type(name, (), {"__module__": "torch", "__qualname__": name}))
 
-    def _rebuild_tensor_v2():
-        pass
-
-    _rebuild_tensor_v2.__module__ = "torch._utils"
-    _rebuild_tensor_v2.__qualname__ = "_rebuild_tensor_v2"
-    utils._rebuild_tensor_v2 = _rebuild_tensor_v2
+    for name in ("_rebuild_tensor_v2", "_rebuild_parameter"):
+        function = types.FunctionType((lambda: None).__code__, {}, name)
+        function.__module__, function.__qualname__ = "torch._utils", name
+        setattr(utils, name, function)
     torch._utils = utils
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setitem(sys.modules, "torch._utils", utils)
@@ -52,7 +62,21 @@ def write(monkeypatch):
             kind = torch.FloatStorage if item.array.dtype.kind == "f" else torch.LongStorage
             return ("storage", kind, item.key, "cpu", item.array.size, None)
 
-    def build(tensors, magic=0x1950A86A20F9469CFC6C, version=1001):
+    def archive(tensors, byteorder=b"little"):
+        buffer, pickled = io.BytesIO(), io.BytesIO()
+        Pickler(pickled, protocol=2).dump(tensors)
+        with zipfile.ZipFile(buffer, "w") as file:
+            file.writestr("weights/data.pkl", pickled.getvalue())
+            if byteorder is not None:
+                file.writestr("weights/byteorder", byteorder)
+            for tensor in tensors.values():
+                storage = tensor.view[0]
+                file.writestr(f"weights/data/{storage.key}", storage.array.tobytes())
+        return io.BytesIO(buffer.getvalue())
+
+    def build(tensors, magic=0x1950A86A20F9469CFC6C, version=1001, is_archive=False, **options):
+        if is_archive:
+            return archive(OrderedDict(tensors), **options)
         buffer = io.BytesIO()
         storages = {t.view[0].key: t.view[0].array for t in tensors.values()}
         for item in (magic, version, {}, OrderedDict(tensors), sorted(storages)):
@@ -67,22 +91,40 @@ def write(monkeypatch):
 FLOATS = np.arange(24, dtype="<f4")
 
 
-def test_views_are_read_by_their_strides(write):
-    storage = _Storage("1", FLOATS)
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_views_are_read_by_their_strides(write, is_archive):
     counter = _Storage("0", np.array([7], dtype="<i8"))
+    first, second, third = (_Storage(str(i), FLOATS) for i in (1, 2, 3))
     tensors = {
-        "plain": _Tensor(storage, 0, (2, 3, 4), (12, 4, 1)),
-        "turned": _Tensor(storage, 0, (4, 3, 2), (1, 4, 12)),
-        "part": _Tensor(storage, 5, (3,), (2,)),
+        "plain": _Parameter(_Tensor(first, 0, (2, 3, 4), (12, 4, 1))),
+        "turned": _Tensor(second, 0, (4, 3, 2), (1, 4, 12)),
+        "part": _Tensor(third, 5, (3,), (2,)),
         "counter": _Tensor(counter, 0, (), ()),
     }
-    found = parse_weights(write(tensors))
+    found = parse_weights(write(tensors, is_archive=is_archive))
     cube = FLOATS.reshape(2, 3, 4)
     assert list(found) == ["plain", "turned", "part"]
     np.testing.assert_array_equal(found["plain"], cube)
     np.testing.assert_array_equal(found["turned"], cube.transpose(2, 1, 0))
     np.testing.assert_array_equal(found["part"], [5, 7, 9])
     assert all(a.dtype == np.float32 and a.flags.c_contiguous for a in found.values())
+
+
+def test_archives_that_hold_something_else(write):
+    tensors = {"w": _Tensor(_Storage("1", FLOATS), 0, (24,), (1,))}
+    assert list(parse_weights(write(tensors, is_archive=True, byteorder=None))) == ["w"]
+    with pytest.raises(WeightsError, match="whose first byte is the highest"):
+        parse_weights(write(tensors, is_archive=True, byteorder=b"big"))
+    longer = {"w": _Tensor(_Storage("1", FLOATS[:-1]), 0, (24,), (1,))}
+    with pytest.raises(WeightsError, match="tensor w reaches beyond its storage"):
+        parse_weights(write(longer, is_archive=True))
+    whole = write(tensors, is_archive=True).getvalue()
+    for content in (whole[:-9], whole.replace(b"data.pkl", b"date.pkl")):
+        with pytest.raises(WeightsError, match="not a file of weights"):
+            parse_weights(io.BytesIO(content))
+    flipped = whole.replace(FLOATS[5:9].tobytes(), FLOATS[6:10].tobytes())
+    with pytest.raises(WeightsError, match="not a file of weights"):
+        parse_weights(io.BytesIO(flipped))
 
 
 @pytest.mark.parametrize(

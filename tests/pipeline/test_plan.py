@@ -1,11 +1,14 @@
 """What a run reads: data sets, and features extracted from them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from privclust.core.config import ConfigError, load_yaml
+from privclust.pipeline.experiment import MEMORY_MB
+from privclust.pipeline.jobs import Jobs
 from privclust.pipeline.plan import changed_settings, load_plan, normalise
 
 ROOT = Path(__file__).parents[2]
@@ -17,13 +20,14 @@ def plan_of(monkeypatch, tmp_path):
     """Plan a run of one small paper whose first experiment has some settings changed."""
     monkeypatch.chdir(ROOT)
 
-    def plan(changes, quick=(), features=None, effort="quick"):
+    def plan(changes, quick=(), features=None, effort="quick", features_model=None):
         document = load_yaml("tests/workflow/tiny.yaml")
         experiment = document["experiments"]["mtsc_synthetic"]
         experiment.update(changes)
         experiment["effort"]["quick"].update(quick)
         (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document))
         config = load_yaml("config/config.yaml") | {"papers": [str(tmp_path)], "effort": effort}
+        config["features_model"] = features_model
         if features is not None:
             config["features"] = str(tmp_path / "features.yaml")
             (tmp_path / "features.yaml").write_text(yaml.safe_dump(features))
@@ -37,6 +41,33 @@ def test_experiment_reads_features_and_they_read_images(plan_of):
     assert sorted(plan.features) == ["cub200_quick"]
     assert sorted(plan.datasets) == ["cub200", "hopkins155"]
     assert plan.experiments["mtsc_synthetic"].dataset == "cub200_quick"
+
+
+def test_the_papers_own_network_is_fetched_and_its_stand_in_is_named_in_titles(plan_of):
+    titles = {}
+    for model, fetched in ((None, set()), ("resnet50", {"resnet50"})):
+        plan = plan_of({"dataset": "cifar100_quick"}, features_model=model)
+        assert set(plan.datasets) == {"cifar100", "hopkins155"} | fetched
+        assert plan.features["cifar100_quick"].model == (model or "lite0")
+        titles[model] = plan.targets["mtsc_fig1"].title
+    notice = "; features of EfficientNet-Lite0 in place of ResNet-50"
+    assert titles[None] == titles["resnet50"] + notice
+
+
+def test_jobs_of_features_read_the_networks_weights(plan_of):
+    for model, folder in ((None, []), ("resnet50", "data/raw/resnet50")):
+        plan = plan_of({"dataset": "cifar100_quick"}, features_model=model)
+        jobs = Jobs(plan, {})
+        assert jobs.weights(SimpleNamespace(features="cifar100_quick")) == folder
+
+
+def test_memory_is_what_the_data_set_needs(plan_of):
+    jobs = Jobs(plan_of({"dataset": "cub200_quick"}), {})
+    for wildcards in ({"dataset": "cub200"}, {"features": "cub200_quick"}):
+        assert jobs.memory(SimpleNamespace(**wildcards), 1) == 2500
+        assert jobs.memory(SimpleNamespace(**wildcards), 2) == 5000
+    assert jobs.memory(SimpleNamespace(dataset="hopkins155"), 1) == MEMORY_MB
+    assert jobs.memory(SimpleNamespace(target="mtsc_fig1"), 1) == MEMORY_MB
 
 
 def test_images_themselves_need_no_features(plan_of):

@@ -46,6 +46,7 @@ rule prepare:
 rule features:
     input:
         images=JOBS.images,
+        weights=JOBS.weights,
         code=source_files(["privclust.pipeline.feature_extraction.extract_set"]),
     output:
         features=layout.FEATURES,

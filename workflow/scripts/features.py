@@ -1,9 +1,11 @@
 """Extract one set of features from a prepared set of images, or take a user's own."""
 
 import json
+from pathlib import Path
 
 import job
 
+from privclust.datasets.fetch import read_receipt
 from privclust.pipeline import artefacts
 from privclust.pipeline.feature_extraction import extract_set, take_given
 from privclust.pipeline.feature_sets import FeatureEntry, GivenFeatures
@@ -16,6 +18,8 @@ else:
     entry = FeatureEntry.from_spec(spec)
     images = artefacts.read(snakemake.input.images, "dataset", {"dataset": entry.dataset})
     source = images.parameters["source"]
+    folder = snakemake.input.get("weights")
+    weights = Path(folder, read_receipt(folder).file) if folder else None
     features = extract_set(
         entry,
         images.arrays,
@@ -23,5 +27,6 @@ else:
         source=source,
         inputs={"dataset": images.digest},
         threads=snakemake.threads,
+        weights=weights,
     )
 log.info("%s: features of %d images from %s", spec["name"], len(features.y), source)

@@ -11,18 +11,27 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from privclust.datasets._archives import Member, empty_files, fill, members
 from privclust.datasets._parsing import matlab_variables
-from privclust.datasets.images import encode_text, join_files, read_members
+from privclust.datasets.images import encode_text
 from privclust.datasets.registry import damaged
 
 N_IMAGES = 16_185
 N_CLASSES = 196
 FILES = ("car_devkit.tgz", "cars_test.tgz", "cars_test_annos_withlabels.mat", "cars_train.tgz")
 """Names of the official files."""
+
+_OFFICIAL = "|".join(re.escape(name) for name in FILES)
+_ARCHIVES = {"cars_train.tgz": "cars_train", "cars_test.tgz": "cars_test"}  # of images
+_DEVKIT = r"cars_train_annos\.mat|cars_meta\.mat"
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
@@ -31,11 +40,9 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
     SHA-256 over the sorted lines ``"<name> <MD5>\\n"`` of the four files: their MD5 sums are what
     was published. Takes what `read` takes.
     """
-    members = _official(path)
-    lines = (
-        f"{name} {hashlib.md5(members[name], usedforsecurity=False).hexdigest()}\n"
-        for name in sorted(FILES)
-    )
+    digests = {member.name: member.read(_md5) for member in members(path, _OFFICIAL)}
+    _check_official(path, digests)
+    lines = (f"{name} {digests[name]}\n" for name in sorted(FILES))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -51,51 +58,79 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     >>> read("cars196.tar")["y"].max()  # doctest: +SKIP
     195
     """
-    members = _official(path)
-    devkit = read_members(
-        f"{path}: car_devkit.tgz",
-        r"cars_train_annos\.mat|cars_meta\.mat",
-        members["car_devkit.tgz"],
-    )
-    for name in ("cars_train_annos.mat", "cars_meta.mat"):
-        if name not in devkit:
-            raise damaged(path, f"car_devkit.tgz has no {name}")
-    test_annotations = members["cars_test_annos_withlabels.mat"]
+    contents, sizes = _small_files_and_sizes(path)
     parts = {
-        "cars_train": _annotations(f"{path}: cars_train_annos.mat", devkit["cars_train_annos.mat"]),
-        "cars_test": _annotations(f"{path}: cars_test_annos_withlabels.mat", test_annotations),
+        "cars_train": _annotations(
+            f"{path}: cars_train_annos.mat", contents["cars_train_annos.mat"]
+        ),
+        "cars_test": _annotations(
+            f"{path}: cars_test_annos_withlabels.mat", contents["cars_test_annos_withlabels.mat"]
+        ),
     }
-    contents, files = [], []
-    for folder, (names, _, _) in parts.items():
-        archive = f"{folder}.tgz"
-        images = read_members(f"{path}: {archive}", r"[^/]+\.jpg", members[archive])
-        missing = [name for name in names if name not in images]
+    files = [f"{folder}/{name}" for folder, (names, _, _) in parts.items() for name in names]
+    for folder in parts:
+        missing = [file for file in files if file.startswith(f"{folder}/") and file not in sizes]
         if missing:
             raise damaged(
-                path, f"{len(missing)} images are missing in {archive}, such as {missing[0]}"
+                path, f"{len(missing)} images are missing in {folder}.tgz, such as {missing[0]}"
             )
-        contents += [images[name] for name in names]
-        files += [f"{folder}/{name}" for name in names]
     if len(files) != N_IMAGES:
         raise damaged(path, f"holds {len(files)} images where the data set has {N_IMAGES}")
     n_train = len(parts["cars_train"][0])
+    arrays, places = empty_files([sizes[file] for file in files])
+    of_files = dict(zip(files, places, strict=True))
+    for member in members(path, _OFFICIAL):
+        if folder := _ARCHIVES.get(member.name):
+            fill(_images(folder, member), of_files)
     return {
-        **join_files(contents),
+        **arrays,
         "boxes": np.concatenate([boxes for _, boxes, _ in parts.values()]),
         "y": np.concatenate([y for _, _, y in parts.values()]),
         "train": np.arange(len(files)) < n_train,
-        "names": encode_text(_class_names(path, devkit["cars_meta.mat"])),
+        "names": encode_text(_class_names(path, contents["cars_meta.mat"])),
         "files": encode_text(files),
     }
 
 
-def _official(path: str | os.PathLike[str]) -> dict[str, bytes]:
-    """Return the four official files."""
-    members = read_members(path, "|".join(name.replace(".", r"\.") for name in FILES))
-    missing = [name for name in FILES if name not in members]
+def _small_files_and_sizes(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, bytes], dict[str, int]]:
+    """Return the files with annotations and names, and the size of each image, by its folder."""
+    seen: set[str] = set()
+    contents: dict[str, bytes] = {}
+    sizes: dict[str, int] = {}
+    for member in members(path, _OFFICIAL):
+        seen.add(member.name)
+        if folder := _ARCHIVES.get(member.name):
+            sizes |= {image.name: image.size for image in _images(folder, member)}
+        elif member.name == "car_devkit.tgz":
+            contents |= {inner.name: inner.read() for inner in member.members(_DEVKIT)}
+        else:
+            contents[member.name] = member.read()
+    _check_official(path, seen)
+    for name in ("cars_train_annos.mat", "cars_meta.mat"):
+        if name not in contents:
+            raise damaged(path, f"car_devkit.tgz has no {name}")
+    return contents, sizes
+
+
+def _images(folder: str, archive: Member) -> Iterator[Member]:
+    """Yield the images of an archive, named by the folder that they are of."""
+    for image in archive.members(r"[^/]+\.jpg"):
+        yield replace(image, name=f"{folder}/{image.name}")
+
+
+def _check_official(path: str | os.PathLike[str], names: Collection[str]) -> None:
+    """Raise a DataError unless all four official files are there."""
+    missing = [name for name in FILES if name not in names]
     if missing:
         raise damaged(path, f"has no {', '.join(missing)}")
-    return members
+
+
+def _md5(file: Any) -> str:
+    """Return the checksum that was published of a file."""
+    digest = partial(hashlib.md5, usedforsecurity=False)
+    return hashlib.file_digest(file, digest).hexdigest()
 
 
 def _annotations(where: str, content: bytes) -> tuple[list[str], np.ndarray, np.ndarray]:

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from privclust.datasets._archives import read_members
 from privclust.datasets._parsing import opened_image
-from privclust.datasets.images import encode_text, read_members
+from privclust.datasets.images import encode_text
 from privclust.datasets.registry import damaged
 
 SIZE = 32

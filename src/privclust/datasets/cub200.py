@@ -12,17 +12,16 @@ from itertools import pairwise
 
 import numpy as np
 
+from privclust.datasets._archives import empty_files, fill, members, numbered_lines
 from privclust.datasets._parsing import opened_image
-from privclust.datasets.images import encode_text, join_files, numbered_lines, read_members
+from privclust.datasets.images import encode_text
 from privclust.datasets.registry import damaged
 
 N_IMAGES = 11_788
 N_CLASSES = 200
 
-_FILES = (
-    r"images/[^/]+/[^/]+\.jpg|images\.txt|image_class_labels\.txt|train_test_split\.txt"
-    r"|bounding_boxes\.txt|classes\.txt"
-)
+_IMAGES = r"images/[^/]+/[^/]+\.jpg"
+_TABLES = r"(?:images|image_class_labels|train_test_split|bounding_boxes|classes)\.txt"
 _LONG_SIDE = 500  # of the published photographs, in pixels
 _SHORT_SIDE = 256  # of the part's re-encoded photographs, where it was larger
 
@@ -78,21 +77,30 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read whatever images ``images.txt`` lists, with the numbers of all 200 classes."""
-    members = read_members(path, _FILES)
-    files = numbered_lines(path, "images.txt", members, 1)
+    """Read whatever images ``images.txt`` lists, with the numbers of all 200 classes.
+
+    The archive is read twice, so that no more is in memory than the images: for their sizes, then
+    into their places.
+    """
+    texts, sizes = {}, {}
+    for member in members(path, f"{_IMAGES}|{_TABLES}"):
+        if member.name.endswith(".txt"):
+            texts[member.name] = member.read()
+        else:
+            sizes[member.name] = member.size
+    files = numbered_lines(path, "images.txt", texts, 1)
     tables = {
-        "image_class_labels.txt": numbered_lines(path, "image_class_labels.txt", members, 1),
-        "train_test_split.txt": numbered_lines(path, "train_test_split.txt", members, 1),
-        "bounding_boxes.txt": numbered_lines(path, "bounding_boxes.txt", members, 4),
+        "image_class_labels.txt": numbered_lines(path, "image_class_labels.txt", texts, 1),
+        "train_test_split.txt": numbered_lines(path, "train_test_split.txt", texts, 1),
+        "bounding_boxes.txt": numbered_lines(path, "bounding_boxes.txt", texts, 4),
     }
-    classes = numbered_lines(path, "classes.txt", members, 1)
+    classes = numbered_lines(path, "classes.txt", texts, 1)
     if sorted(classes) != list(range(1, N_CLASSES + 1)):
         raise damaged(path, f"classes.txt may number the classes 1 to {N_CLASSES}")
     if not files:
         raise damaged(path, "images.txt lists no image")
     for number, (file,) in files.items():
-        if f"images/{file}" not in members:
+        if f"images/{file}" not in sizes:
             raise damaged(path, f"has no images/{file}, which images.txt lists")
         for name, table in tables.items():
             if number not in table:
@@ -107,8 +115,11 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     if y.min() < 0 or y.max() >= N_CLASSES:
         raise damaged(path, f"image_class_labels.txt may give 1 to {N_CLASSES}")
     names = [file for (file,) in files.values()]
+    images = [f"images/{name}" for name in names]
+    arrays, places = empty_files([sizes[image] for image in images])
+    fill(members(path, _IMAGES), dict(zip(images, places, strict=True)))
     return {
-        **join_files([members[f"images/{name}"] for name in names]),
+        **arrays,
         "boxes": corners,
         "y": y.astype(np.int64),
         "train": train,

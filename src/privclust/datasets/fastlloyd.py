@@ -14,8 +14,8 @@ import os
 import numpy as np
 
 from privclust.core.validation import check_integer
+from privclust.datasets._archives import read_members
 from privclust.datasets._parsing import rows_of_numbers
-from privclust.datasets.images import read_members
 from privclust.datasets.registry import damaged
 
 REAL = {"birch2": 2, "adult": 6}

@@ -12,7 +12,8 @@ import os
 
 import numpy as np
 
-from privclust.datasets.images import encode_text, join_files, read_members
+from privclust.datasets._archives import read_members
+from privclust.datasets.images import encode_text, join_files
 from privclust.datasets.registry import damaged
 
 N_CLASSES = 17

@@ -23,13 +23,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-import lzma
 import os
-import re
-import tarfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -38,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core.packages import require
 from privclust.core.validation import check_integer
-from privclust.datasets.registry import damaged
+from privclust.datasets._archives import empty_files
 
 Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
 """Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""
@@ -218,17 +213,16 @@ def join_files(contents: Sequence[bytes]) -> dict[str, np.ndarray]:
     >>> join_files([b"ab", b"cde"])["offsets"].tolist()
     [0, 2, 5]
     """
-    offsets = np.concatenate([[0], np.cumsum([len(content) for content in contents])])
-    return {
-        "images": np.frombuffer(b"".join(contents), dtype=np.uint8),
-        "offsets": offsets.astype(np.int64),
-    }
+    arrays, places = empty_files([len(content) for content in contents])
+    for place, content in zip(places, contents, strict=True):
+        place[:] = np.frombuffer(content, dtype=np.uint8)
+    return arrays
 
 
 def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[str, np.ndarray]:
     """Return some images of a data set, by their positions, in the same layout.
 
-    Names of classes stay, and so do the classes' numbers.
+    Names of classes stay, and so do the classes' numbers. All images in their order are not copied.
 
     Examples
     --------
@@ -241,71 +235,13 @@ def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[s
     subset |= {name: arrays[name][indices] for name in of_images}
     if "offsets" not in arrays:
         return subset | {"images": arrays["images"][indices]}
-    return subset | join_files([_Encoded(arrays["images"], arrays["offsets"])[i] for i in indices])
-
-
-def read_members(
-    path: str | os.PathLike[str], pattern: str, content: bytes | None = None
-) -> dict[str, bytes]:
-    """Read files out of a tar archive, compressed or not, or out of an unpacked folder.
-
-    Returns the contents of those whose names, leading folders aside, match `pattern`, a regular
-    expression, by the matched text. Where the archive lies in another one, `content` is the archive
-    itself, and `path` serves messages alone. Raises a DataError if it is damaged.
-    """
-    member_pattern = re.compile(rf"(?:^|/)({pattern})\Z")
-    try:
-        return {
-            match.group(1): read()
-            for name, read in _members(Path(path), content)
-            if (match := member_pattern.search(name))
-        }
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
-        raise damaged(path, f"not a whole tar archive ({error})") from error
-
-
-def _members(path: Path, content: bytes | None) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield name and reader of each file of an archive or folder."""
-    if content is None and path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                yield file.relative_to(path).as_posix(), file.read_bytes
-        return
-    stream = None if content is None else io.BytesIO(content)
-    with tarfile.open(path, "r|*", stream) as archive:  # one pass, nothing goes to the disk
-        for member in archive:
-            if member.isfile():
-                yield member.name, partial(_content, archive, member)
-
-
-def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """Return the bytes of a file of an archive."""
-    return archive.extractfile(member).read()
-
-
-def numbered_lines(
-    path: str | os.PathLike[str], name: str, members: Mapping[str, bytes], n_values: int | None
-) -> dict[int, list[str]]:
-    """Parse a text file of an archive whose lines are a number and `n_values` values.
-
-    They are separated by spaces; with `n_values` None there is one value, which may hold spaces.
-    Raises a DataError, in which `path` is the archive, if the file is missing or a line is
-    something else.
-    """
-    if name not in members:
-        raise damaged(path, f"has no {name}")
-    table = {}
-    for line in members[name].decode("utf-8", "replace").splitlines():
-        number, _, rest = line.strip().partition(" ")
-        values = [rest] if n_values is None else rest.split()
-        if not number.isdigit() or not rest or (n_values and len(values) != n_values):
-            raise damaged(
-                path,
-                f"{name} has the line {line[:80]!r}; it may be a number and "
-                f"{n_values or 'one'} value(s), separated by spaces",
-            )
-        table[int(number)] = values
-    return table
+    images, offsets = arrays["images"], arrays["offsets"]
+    if np.array_equal(indices, np.arange(len(offsets) - 1)):
+        return subset | {"images": images, "offsets": offsets}
+    taken, places = empty_files(np.diff(offsets)[indices])
+    for place, index in zip(places, indices, strict=True):
+        place[:] = images[offsets[index] : offsets[index + 1]]
+    return subset | taken
 
 
 def generate(

@@ -139,6 +139,8 @@ class Dataset:
         In the order in which they are tried.
     substitute : Substitute or None
         None if nothing may take the data set's place.
+    memory_mb : int or None
+        What jobs that read the whole data set need, in MB; None for as much as others.
     """
 
     name: str
@@ -152,6 +154,7 @@ class Dataset:
     content_sha256: str | None
     sources: tuple[Source, ...]
     substitute: Substitute | None
+    memory_mb: int | None = None
 
 
 def load_datasets(
@@ -181,7 +184,9 @@ def load_datasets(
 
 def _dataset(name: str, entry: Mapping[str, Any]) -> Dataset:
     """Turn one checked entry, whose keys are the fields of `Dataset`, into its dataclass."""
-    optional = dict.fromkeys(("homepage", "content_digest", "content_sha256", "substitute"))
+    optional = dict.fromkeys(
+        ("homepage", "content_digest", "content_sha256", "substitute", "memory_mb")
+    )
     fields = {"name": name, **optional, **entry}
     fields["sources"] = tuple(
         Source(**source | {"part": Part(**source["part"]) if "part" in source else None})

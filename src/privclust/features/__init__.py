@@ -1,6 +1,6 @@
 """Deep features of images, their control, and where they are kept.
 
-`extract_features` runs EfficientNet-Lite on onnxruntime (the extra ``images``);
+`extract_features` runs EfficientNet-Lite or ResNet-50 on onnxruntime (the extra ``images``);
 `cache_features` does so once for a data set, and a user's own features load by `load_features`.
 What the stub beside this file lists is imported when it is first asked for.
 """

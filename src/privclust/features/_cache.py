@@ -36,6 +36,7 @@ def cache_features(
     path: str | os.PathLike[str],
     *,
     model: str = "lite0",
+    weights: str | os.PathLike[str] | None = None,
     size: int = 224,
     batch: int = 16,
     threads: int | None = None,
@@ -58,7 +59,7 @@ def cache_features(
         has them, ``offsets``, ``boxes``, ``train``, ``names`` and ``files``.
     path : path-like
         A ``.h5`` file, written as an artefact; its folder is made if needed.
-    model, size, batch, threads
+    model, weights, size, batch, threads
         As in `extract_features`.
     pixels : int or None, default=None
         Height and width of small images whose raw pixels are kept too, as `pixel_features` gives
@@ -76,13 +77,15 @@ def cache_features(
     Returns
     -------
     FeatureSet
-        ``X`` has the shape (n, 1280) and type float32; so has ``pixels``, with 3 * pixels ** 2
-        columns, where it was asked for.
+        ``X`` has as many columns as `extract_features` gives and type float32; so has ``pixels``,
+        with 3 * pixels ** 2 columns, where it was asked for.
 
     Raises
     ------
     ValueError
         If a parameter is out of range or arrays do not fit one another.
+    WeightsError
+        If the file of the weights is not the published one.
     UnreadableImagesError
         If images cannot be decoded and may not be skipped, or none can be.
     FileError
@@ -96,7 +99,7 @@ def cache_features(
     >>> cache_features(generate(seed=1), "features.h5", size=96).X.shape  # doctest: +SKIP
     (600, 1280)
     """
-    settings = check_settings(model, size, batch, threads)
+    settings = check_settings(model, size, batch, threads, weights)
     check_integer("shard", shard, minimum=1)
     if pixels is not None:
         check_integer("pixels", pixels, minimum=1)

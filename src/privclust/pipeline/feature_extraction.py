@@ -22,13 +22,15 @@ def extract_set(
     source: str,
     inputs: Mapping[str, str],
     threads: int,
+    weights: str | os.PathLike[str] | None = None,
 ) -> FeatureSet:
     """Extract the features of a feature set and write them as an artefact, an ``.h5`` file.
 
     `arrays` is the prepared set of images, as `privclust.datasets.images` describes, `source` where
     they come from, as the prepared set says: a substitute stays one; `inputs` has the digest of the
-    prepared set, by role. What a killed job had extracted is kept beside the file and used again.
-    The number of threads changes no byte of the result, which has ``pixels`` and ``train``.
+    prepared set, by role; `weights` is the file of the network's, where no package has it. What a
+    killed job had extracted is kept beside the file and used again. The number of threads changes
+    no byte of the result, which has ``pixels`` and ``train``.
 
     Raises
     ------
@@ -36,6 +38,8 @@ def extract_set(
         If the set holds no images, or the entry leaves none for training or for test.
     UnreadableImagesError
         If an image cannot be decoded.
+    WeightsError
+        If the file of the weights is not the published one.
     ImportError
         If a package is missing; the message says what to install.
     """
@@ -43,6 +47,7 @@ def extract_set(
         select_images(entry, arrays),
         path,
         model=entry.model,
+        weights=weights,
         size=entry.size,
         pixels=entry.pixels,
         threads=threads,

@@ -72,7 +72,10 @@ class Jobs:
     def memory(self, wildcards: Wildcards, attempt: int) -> int:
         """Return the memory of a job in MB: twice as much at each new attempt."""
         experiment = self.plan.experiments.get(getattr(wildcards, "experiment", None))
-        return (experiment.memory_mb if experiment else MEMORY_MB) * 2 ** (attempt - 1)
+        features = self.plan.features.get(getattr(wildcards, "features", None))
+        name = features.dataset if features else getattr(wildcards, "dataset", None)
+        reads = experiment or self.plan.datasets.get(name)
+        return ((reads and reads.memory_mb) or MEMORY_MB) * 2 ** (attempt - 1)
 
     def runtime(self, wildcards: Wildcards, attempt: int) -> int:
         """Return the time of a job in minutes: twice as much at each new attempt."""
@@ -138,6 +141,11 @@ class Jobs:
         entry = self.plan.features[wildcards.features]
         return layout.PREPARED.format(dataset=entry.dataset) if entry.dataset else entry.file
 
+    def weights(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the folder of the network's weights, where they are fetched."""
+        name = self.plan.features[wildcards.features].weights
+        return layout.RAW.format(dataset=name) if name else []
+
     def features_spec(self, wildcards: Wildcards) -> str:
         """Return what decides a feature set."""
         return canonical_json(self.plan.features[wildcards.features].spec())
@@ -162,6 +170,8 @@ class Jobs:
         source = name if features is None else features.dataset
         patterns = (layout.RAW, layout.PREPARED) if source else ()
         stages = [pattern.format(dataset=source) for pattern in patterns]
+        if features and features.weights:
+            stages.append(layout.RAW.format(dataset=features.weights))
         return stages if features is None else [*stages, layout.FEATURES.format(features=name)]
 
     # Experiments.
@@ -346,7 +356,10 @@ class Jobs:
             "targets": [asdict(target) for target in plan.targets.values()],
             "experiments": {name: _settings_of(e) for name, e in plan.experiments.items()},
             "datasets": {name: _words_on(dataset) for name, dataset in plan.datasets.items()},
-            "features": {name: asdict(entry) for name, entry in plan.features.items()},
+            "features": {
+                name: asdict(entry) | {"network": getattr(entry, "network", None)}
+                for name, entry in plan.features.items()
+            },
             "changed": self.changed,
         }
         return canonical_json(spec)

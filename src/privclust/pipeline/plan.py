@@ -6,7 +6,7 @@ The workflow reads it each time it starts, in every job too, so nothing heavy is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,12 @@ from privclust.core.config import ConfigError, load_validated, load_yaml, valida
 from privclust.datasets.fetch import resolve_mirror
 from privclust.datasets.registry import DataError, Dataset, load_datasets
 from privclust.pipeline.experiment import Experiment, experiments_of
-from privclust.pipeline.feature_sets import FeatureEntry, GivenFeatures, load_feature_sets
+from privclust.pipeline.feature_sets import (
+    FeatureEntry,
+    GivenFeatures,
+    load_feature_sets,
+    other_networks,
+)
 from privclust.pipeline.sources import source_files
 from privclust.pipeline.user_config import (
     OwnData,
@@ -147,12 +152,17 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         _add(targets, drawable, f"{path}: targets")
         elsewhere |= {name: target for name, target in drawn.items() if name not in drawable}
     features = load_feature_sets(
-        config["features"], folder / "features.schema.yaml", datasets, config["datasets"]
+        config["features"],
+        folder / "features.schema.yaml",
+        datasets,
+        config["datasets"],
+        config["features_model"],
     )
     used = _data_used(experiments, datasets, features, own_data, config)
     extracted = {name: features[name] for name in sorted(used & features.keys())}
     of_images = {entry.dataset for entry in extracted.values() if entry.dataset}
-    read = used - features.keys() - own_data.keys() | of_images
+    of_networks = {entry.weights for entry in extracted.values() if entry.weights}
+    read = used - features.keys() - own_data.keys() | of_images | of_networks
     return Plan(
         effort=config["effort"],
         mirror=mirror,
@@ -164,10 +174,21 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         papers=papers,
         quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
         experiments=experiments,
-        targets=targets,
+        targets={name: _titled(t, experiments, features) for name, t in targets.items()},
         elsewhere=tuple(sorted(elsewhere)),
         notices=_notices(elsewhere, own_paper, config),
     )
+
+
+def _titled(
+    target: Target,
+    experiments: Mapping[str, Experiment],
+    features: Mapping[str, FeatureEntry | GivenFeatures],
+) -> Target:
+    """Let a target's title say which networks stand in for the paper's."""
+    read = dict.fromkeys(experiments[name].dataset for name in target.experiments)
+    notice = other_networks(features[name] for name in read if name in features)
+    return replace(target, title=f"{target.title}; {notice}") if notice else target
 
 
 def only_at_paper_effort(target: str) -> str:

@@ -123,11 +123,16 @@ def run():
             "photo_features": {
                 "name": "photo_features",
                 "dataset": "photos",
-                "model": "lite0",
+                "network": "EfficientNet-Lite0",
                 "size": 96,
                 "split": "classes",
             },
-            "own_features": {"name": "own_features", "file": "/home/me/own.npz", "split": "images"},
+            "own_features": {
+                "name": "own_features",
+                "network": None,
+                "file": "/home/me/own.npz",
+                "split": "images",
+            },
         },
     }
     ours = "the 95 % interval of ours, in which 1 of 4 numbers printed for other methods lie too"

@@ -1,0 +1,129 @@
+"""The networks: EfficientNet-Lite and ResNet-50, from images of type uint8 to pooled features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from privclust.features._graph import Graph
+
+_LITE_DEPTHS = {"lite0": (1, 2, 2, 3, 3, 4, 1), "lite1": (1, 3, 3, 4, 4, 5, 1)}
+_LITE_DEPTHS["lite2"] = _LITE_DEPTHS["lite1"]
+_LITE_STRIDES = (1, 2, 2, 2, 1, 2, 1)  # of the first block of each stage
+_RESNET_DEPTHS = (3, 4, 6, 3)
+# Mean and standard deviation of ImageNet's colours, in [0, 1]
+_IMAGENET_MEAN, _IMAGENET_SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+_NAMES = {
+    "lite0": "EfficientNet-Lite0",
+    "lite1": "EfficientNet-Lite1",
+    "lite2": "EfficientNet-Lite2",
+    "resnet50": "ResNet-50",
+}
+
+
+def network_name(model: str) -> str:
+    """Return what a model is called in sentences.
+
+    Examples
+    --------
+    >>> network_name("resnet50")
+    'ResNet-50'
+    """
+    return _NAMES[model]
+
+
+def build_graph(model: str, weights: Mapping[str, np.ndarray]) -> bytes:
+    """Build the graph of a model from the weights that `privclust.features._weights` reads.
+
+    Returns the bytes of an ONNX model with one input, ``images`` of shape (n, h, w, 3) and type
+    uint8, and one output, ``features`` of shape (n, d) and type float32: d is 1280, and 2048 for
+    ResNet-50. Raises an ImportError if the package ``onnx`` is missing.
+    """
+    if model == "resnet50":
+        return _resnet(weights)
+    return _Lite(weights).build(_LITE_DEPTHS[model])
+
+
+class _Lite:
+    """EfficientNet-Lite.
+
+    M. Tan and Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
+    ICML 2019. The Lite models have no squeeze-and-excitation, ReLU6 in place of swish, and stem,
+    head, first and last stage that do not grow with the model. Padding is TensorFlow's, whose
+    weights these are: where a stride leaves an odd number of pixels over, the one more is at the
+    end.
+    """
+
+    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
+        self._weights = weights
+        self._graph = Graph(weights, epsilon=1e-3, mean=127.0, scale=128.0)
+
+    def build(self, depths: tuple[int, ...]) -> bytes:
+        """Return the whole model."""
+        self._convolution("_conv_stem", "_bn0", stride=2)
+        strides = [
+            stride if i == 0 else 1
+            for depth, stride in zip(depths, _LITE_STRIDES, strict=True)
+            for i in range(depth)
+        ]
+        for number, stride in enumerate(strides):
+            self._block(f"_blocks.{number}", stride)
+        self._convolution("_conv_head", "_bn1")
+        return self._graph.pooled("efficientnet-lite", n_features=1280)
+
+    def _block(self, prefix: str, stride: int) -> None:
+        """Add an inverted residual: widen, filter each channel, narrow, add the input."""
+        start = self._graph.last
+        channels = channels_in = len(self._weights[f"{prefix}._depthwise_conv.weight"])
+        if f"{prefix}._expand_conv.weight" in self._weights:
+            channels_in = self._weights[f"{prefix}._expand_conv.weight"].shape[1]
+            self._convolution(f"{prefix}._expand_conv", f"{prefix}._bn0")
+        self._convolution(f"{prefix}._depthwise_conv", f"{prefix}._bn1", stride, channels)
+        self._convolution(f"{prefix}._project_conv", f"{prefix}._bn2", bounded=False)
+        if stride == 1 and channels_in == len(self._weights[f"{prefix}._project_conv.weight"]):
+            self._graph.node("Add", start)
+
+    def _convolution(
+        self, name: str, norm: str, stride: int = 1, groups: int = 1, bounded: bool = True
+    ) -> None:
+        """Add a convolution, and ReLU6 if bounded."""
+        graph = self._graph
+        graph.convolution(name, norm, stride, auto_pad="SAME_UPPER", group=groups)
+        if bounded:
+            low = graph.constant(f"{name}.low", 0.0)
+            graph.node("Clip", low, graph.constant(f"{name}.high", 6.0))
+
+
+def _resnet(weights: Mapping[str, np.ndarray]) -> bytes:
+    """Return ResNet-50 as torchvision has it.
+
+    K. He, X. Zhang, S. Ren and J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016.
+    In torchvision the convolution of 3 x 3 pixels has a stage's stride, not the one before it.
+    """
+    mean, scale = 255.0 * np.array(_IMAGENET_MEAN), 255.0 * np.array(_IMAGENET_SCALE)
+    graph = Graph(weights, epsilon=1e-5, mean=mean, scale=scale)
+    graph.convolution("conv1", "bn1", stride=2, pads=[3] * 4)
+    graph.node("Relu")
+    graph.node("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    for stage, depth in enumerate(_RESNET_DEPTHS, start=1):
+        for number in range(depth):
+            stride = 2 if stage > 1 and number == 0 else 1
+            _bottleneck(graph, f"layer{stage}.{number}", stride, is_first=number == 0)
+    return graph.pooled("resnet-50", n_features=2048)
+
+
+def _bottleneck(graph: Graph, prefix: str, stride: int, is_first: bool) -> None:
+    """Add a residual: narrow, filter, widen, add the input, projected by a stage's first block."""
+    start = graph.last
+    if is_first:
+        graph.convolution(f"{prefix}.downsample.0", f"{prefix}.downsample.1", stride)
+    shortcut, graph.last = graph.last, start
+    graph.convolution(f"{prefix}.conv1", f"{prefix}.bn1")
+    graph.node("Relu")
+    graph.convolution(f"{prefix}.conv2", f"{prefix}.bn2", stride, pads=[1] * 4)
+    graph.node("Relu")
+    graph.convolution(f"{prefix}.conv3", f"{prefix}.bn3")
+    graph.node("Add", shortcut)
+    graph.node("Relu")
