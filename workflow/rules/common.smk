@@ -1,5 +1,7 @@
 import os
 
+from snakemake.settings.enums import RerunTrigger
+
 from privclust.core.config import ConfigError
 from privclust.pipeline import layout
 from privclust.pipeline.disk import DiskError, check_room, check_writable
@@ -41,14 +43,25 @@ def stops_with(message):
     return stop
 
 
+# A rule's script is one of its inputs, which are compared by content. Snakemake's own trigger for
+# scripts looks at dates alone, so that a new clone, or a touched file, would rerun everything.
+workflow.dag_settings.rerun_triggers = frozenset(
+    set(workflow.rerun_triggers) - {RerunTrigger.CODE}
+)
+
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)
 
+RESTORED_FROM = config.pop("restore", None)  # says where results are taken from, not what they are
 config.update(normalise(config))
 PLAN = or_stop(load_plan, config, "workflow/schemas", os.environ)
 if workflow.is_main_process:
     for notice in PLAN.notices:
         logger.warning(notice)
+    if RESTORED_FROM:
+        from privclust.report.restoration import restore
+
+        logger.info(or_stop(restore, RESTORED_FROM, PLAN.effort).in_words())
 # What the rules below ask; its methods take the wildcards of a job.
 JOBS = Jobs(PLAN, changed_settings(config, "config/config.yaml"), config)
