@@ -1,6 +1,6 @@
 import os
 
-from snakemake.settings.enums import RerunTrigger
+from snakemake.jobs import Job
 
 from privclust.core.config import ConfigError
 from privclust.pipeline import layout
@@ -43,17 +43,28 @@ def stops_with(message):
     return stop
 
 
-# A rule's script is one of its inputs, which are compared by content. Snakemake's own trigger for
-# scripts looks at dates alone, so that a new clone, or a touched file, would rerun everything.
-workflow.dag_settings.rerun_triggers = frozenset(
-    set(workflow.rerun_triggers) - {RerunTrigger.CODE}
-)
+def ignore_dates_of_scripts():
+    """Leave it to the rules' inputs, where each script stands, to tell that a script was edited.
+
+    Inputs are compared by content. Snakemake 9 itself looks at the dates of scripts alone, so that
+    after a touch, or in a new clone, everything would be done again.
+    """
+
+    async def none(job):
+        return
+        yield
+
+    Job.outputs_older_than_script_or_notebook = none
+
+
+ignore_dates_of_scripts()
 
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)
 
-RESTORED_FROM = config.pop("restore", None)  # says where results are taken from, not what they are
+# Where results are taken from: it says nothing of what they are, so nothing else sees it.
+RESTORED_FROM = config.pop("restore", None)
 config.update(normalise(config))
 PLAN = or_stop(load_plan, config, "workflow/schemas", os.environ)
 if workflow.is_main_process:

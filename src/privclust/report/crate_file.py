@@ -57,8 +57,8 @@ class Crate:
         As `privclust.report.run_records.read_jobs` has them, without code among their inputs.
     digests : dict of str to str
         SHA-256 of each output of a job that the crate says it of, in the crate or not.
-    title, created : str
-        What it is, and when the run ended.
+    title, author, created : str
+        What it is, by whom, and when the run ended.
     """
 
     path: Path
@@ -68,6 +68,7 @@ class Crate:
     jobs: tuple[Job, ...]
     digests: Mapping[str, str]
     title: str = ""
+    author: str = ""
     created: str = ""
     makers: Mapping[str, Job] = field(default_factory=dict, repr=False)
 
@@ -97,7 +98,9 @@ class Crate:
         try:
             content = self._file.read(name)
         except (OSError, KeyError, *_BROKEN) as error:
-            raise CrateError(f"{self.path}: {name} cannot be read ({excerpt(str(error))})") from None
+            raise CrateError(
+                f"{self.path}: {name} cannot be read ({excerpt(str(error))})"
+            ) from None
         if hashlib.sha256(content).hexdigest() != self.sums[name]:
             raise CrateError(f"{self.path}: {name} was changed while it was read")
         return content
@@ -151,7 +154,9 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
         if isinstance(error, CrateError):
             raise
         reason = excerpt(f"{type(error).__name__}: {error}")
-        raise CrateError(f"{path}: its {JOBS} is not as this version writes it ({reason})") from None
+        raise CrateError(
+            f"{path}: its {JOBS} is not as this version writes it ({reason})"
+        ) from None
 
 
 def safe_name(name: str) -> bool:
@@ -244,7 +249,13 @@ def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Cr
     jobs = tuple(_job(entry) for entry in said["jobs"])
     makers = {output: job for job in jobs for output in job.outputs}
     for name in makers:
-        places = (f"results/{effort}/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
+        places = (
+            f"results/{effort}/",
+            "data/raw/",
+            "data/prepared/",
+            "data/features/",
+            "data/own/",
+        )
         if not safe_name(name) or not name.startswith(places):
             raise CrateError(
                 f"{path}: says that a job made {excerpt(repr(name))}, which no job of a run at "
@@ -266,6 +277,7 @@ def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Cr
         jobs=jobs,
         digests=digests,
         title=_typed(root["name"], str),
+        author=_typed(entities[root["author"]["@id"]]["name"], str),
         created=_typed(root["datePublished"], str),
         makers=makers,
     )

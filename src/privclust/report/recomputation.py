@@ -29,14 +29,14 @@ _HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
 
 def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
-    """Return the settings of a crate's run, if the project in a folder has the code it was run with.
+    """Return the settings of a crate's run, if the project in a folder has the same code.
 
     Nothing of a crate is run: its code is that of the project here, file by file, or it is a
     CrateError that says what differs.
     """
     if not Path(folder, WORKFLOW).is_file():
         raise CrateError(
-            f"{WORKFLOW}: is not here; run this in the project's folder, at the version of the crate"
+            f"{WORKFLOW}: is not here; run this in the project's folder, at the crate's version"
         )
     if CONFIG not in crate.sums:
         raise CrateError(f"{crate.path}: has no {CONFIG}; it is no crate of a run")
@@ -51,10 +51,17 @@ def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[st
         schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))
         validate(config, schema, CONFIG)
     except (yaml.YAMLError, ConfigError, UnicodeDecodeError) as error:
-        raise CrateError(f"{crate.path}: {CONFIG} is none ({' '.join(str(error).split())})") from None
+        reason = " ".join(str(error).split())
+        raise CrateError(f"{crate.path}: its {CONFIG} cannot be used ({reason})") from None
     if config["effort"] != crate.effort:
         raise CrateError(f"{crate.path}: is said to be of two efforts")
     return config
+
+
+def published_as(crate: Crate, folder: str | os.PathLike[str] = ".") -> str:
+    """Return the DOI that the project's config gives of a crate of these very bytes, or nothing."""
+    published = load_yaml(Path(folder, CONFIG)).get("published") or {}
+    return published.get("doi") or "" if published.get("sha256") == crate.sha256 else ""
 
 
 def recompute(
@@ -102,9 +109,7 @@ def recompute(
     return verification
 
 
-def _copy_project(
-    crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path
-) -> None:
+def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> None:
     """Copy the project's code and settings, those of the run in place of its own."""
     for part in _FOLDERS:  # with the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)

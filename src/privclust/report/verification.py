@@ -29,7 +29,7 @@ SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _AGREE = (SAME, EQUAL, CLOSE)
 _ARTEFACTS = {"data": "dataset"}  # kinds of artefacts that have another name in their files
-# The page holds what others say, and the commit; a folder of fetched data has no checksum of its own.
+# The page says how the run was called; a folder of fetched data has no checksum of its own.
 _NOT_DRAWN = ("index", "fetch")
 
 
@@ -162,7 +162,7 @@ def kind_of(name: str) -> str:
 
     Examples
     --------
-    >>> kind_of("results/quick/ckm/ckm_s1/fit/ckm/block_0000.h5"), kind_of("results/quick/x/costs.tsv")
+    >>> kind_of("results/quick/ckm/s1/fit/ckm/block_0000.h5"), kind_of("results/quick/x/costs.tsv")
     ('fit', '')
     """
     path = Path(name)
@@ -202,9 +202,7 @@ def _judged(finding: Finding, tables: Sequence[Finding]) -> Finding:
     return finding
 
 
-def _compare(
-    crate: Crate, name: str, folder: Path, tolerances: Mapping[str, float]
-) -> Finding:
+def _compare(crate: Crate, name: str, folder: Path, tolerances: Mapping[str, float]) -> Finding:
     """Hold one output against the crate."""
     kind, path = kind_of(name), folder / name
     sha256 = file_sha256(path)
@@ -275,9 +273,8 @@ def compare_arrays(
     n_equal = sum(value == 0.0 for value in apart.values())
     if largest == 0.0:
         return EQUAL, "but for times, or for versions of packages"
-    detail = (
-        f"{len(apart) - n_equal} of {len(apart)} arrays, most in {worst}: "
-        + (f"by {largest:.2g} of its largest entry" if math.isfinite(largest) else "in its form")
+    detail = f"{len(apart) - n_equal} of {len(apart)} arrays, most in {worst}: " + (
+        f"by {largest:.2g} of its largest entry" if math.isfinite(largest) else "in its form"
     )
     return (CLOSE, detail) if largest <= tolerance else (DIFFERS, detail)
 
