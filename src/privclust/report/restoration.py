@@ -16,6 +16,7 @@ from privclust.report.crate_file import Crate, CrateError, file_sha256, read_cra
 from privclust.report.run_records import Job, write_record
 
 RECORDS = ".snakemake/metadata"
+_INCOMPLETE = ".snakemake/incomplete"  # without it, Snakemake takes the records for older ones
 _TIMESTAMP = ".snakemake_timestamp"  # which has the date of a folder that a job made
 
 
@@ -78,6 +79,7 @@ def place(crate: Crate, jobs: Iterable[Job], folder: str | os.PathLike[str]) -> 
 
     Each job must be one whose outputs the crate holds.
     """
+    Path(folder, _INCOMPLETE).mkdir(parents=True, exist_ok=True)
     for job in jobs:
         for output in job.outputs:
             members = crate.members_of(output)
@@ -102,9 +104,9 @@ def _fits(crate: Crate, job: Job, taken: Collection[str], folder: Path) -> bool:
     """Whether all that a job read is the same here, or was taken from the crate."""
     checksums = job.record["input_checksums"]
     for name in job.record.get("input", job.inputs):
-        if name in taken:
+        if name in taken and Path(folder, name).is_dir():
             continue
-        expected = checksums.get(name, crate.digests.get(name, crate.sums.get(name)))
+        expected = checksums.get(name, crate.digests.get(name))
         if not expected or file_sha256(Path(folder, name)) != expected.removeprefix("sha256:"):
             return False
     return True
