@@ -23,7 +23,7 @@ from privclust.report.restoration import place
 from privclust.report.verification import Draw, Verification, compare_outputs
 
 _FOLDERS = ("config", "workflow", "src")
-_LAST_LINES = 12  # of Snakemake's, where something could not be made
+_LINES_BEFORE, _MOST_LINES = 4, 24  # of Snakemake's, where something could not be made
 # Compiled code that another process is writing just now, under a name that is soon gone.
 _HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
@@ -102,11 +102,21 @@ def recompute(
             check=False,
         )
         if done.returncode != 0:
-            lines = [line for line in done.stdout.splitlines() if line.strip()]
-            verification.messages = "\n".join(lines[-_LAST_LINES:]).replace(name, "SCRATCH")
+            verification.messages = _reason(done.stdout).replace(name, "SCRATCH")
+        verification.redone = [
+            job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
+        ]
         verification.findings = compare_outputs(crate, draw.jobs, scratch, tolerances)
     verification.elapsed_s = time.monotonic() - start
     return verification
+
+
+def _reason(output: str) -> str:
+    """Return what Snakemake said where a job failed, from the job's own last lines on."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    failed = next((i for i, line in enumerate(lines) if line.startswith("Error in ")), len(lines))
+    first = max(min(failed, len(lines) - 1) - _LINES_BEFORE, 0)
+    return "\n".join(lines[first : first + _MOST_LINES])
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> None:
@@ -117,8 +127,9 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
         if is_code(name) and not (scratch / name).exists():  # methods of the user's own
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / name, scratch / name)
-    mirror = resolve_mirror(config["mirror"], os.environ, folder / DEFAULT_MIRROR)
-    settings = dict(config) | {"mirror": mirror and str(mirror.resolve())}
+    here = load_yaml(folder / CONFIG).get("mirror")  # a crate names none
+    mirror = resolve_mirror(here, os.environ, folder / DEFAULT_MIRROR)
+    settings = dict(config) | {"mirror": mirror and str(folder.resolve() / mirror)}
     if not crate.substitutes:  # then none may come in here either
         settings["substitutes"] = False
     (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")

@@ -82,6 +82,7 @@ class Verification:
     minutes: float
     tolerances: Mapping[str, float]
     findings: list[Finding] = field(default_factory=list)
+    redone: list[Job] = field(default_factory=list)  # jobs all of whose outputs were made again
     elapsed_s: float = 0.0
     messages: str = ""  # what Snakemake said last, where something was not recomputed
 
@@ -90,12 +91,6 @@ class Verification:
         """Whether something was recomputed, and nothing differs or is missing."""
         outcomes = {finding.outcome for finding in self.findings}
         return not outcomes.isdisjoint(_AGREE) and outcomes.isdisjoint((DIFFERS, MISSING))
-
-    @property
-    def redone(self) -> list[Job]:
-        """The jobs whose outputs were all made again."""
-        missing = {finding.name for finding in self.findings if finding.outcome == MISSING}
-        return [job for job in self.draw.jobs if not missing.intersection(job.outputs)]
 
 
 def cost_of(job: Job) -> float:
