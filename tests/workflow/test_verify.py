@@ -125,7 +125,8 @@ def test_data_of_others_are_fetched_again_and_without_them_nothing_agrees(undist
     assert code == 1, said
     assert set(outcomes.values()) == {"not recomputed"}
     assert "0 of the run's 11 jobs were done again" in said
-    assert "no substitute" in said  # what the job itself said
+    assert "listed cannot be had" in said  # what the job itself said
+    assert str(project.mirror) not in said
 
 
 def test_a_restored_run_has_nothing_left_to_do(made_up, tmp_path):

@@ -84,7 +84,7 @@ def recompute(
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="privclust-verify-") as name:
         scratch = Path(name)
-        _copy_project(crate, config, Path(folder), scratch)
+        mirror = _copy_project(crate, config, Path(folder), scratch)
         again = set(draw.jobs)
         read = {crate.makers[n] for job in again for n in job.inputs if n in crate.makers}
         place(crate, sorted(read - again, key=lambda job: job.end), scratch)
@@ -102,7 +102,8 @@ def recompute(
             check=False,
         )
         if done.returncode != 0:
-            verification.messages = _reason(done.stdout).replace(name, "SCRATCH")
+            said = _reason(done.stdout).replace(name, "SCRATCH")
+            verification.messages = said.replace(mirror, "MIRROR") if mirror else said
         verification.redone = [
             job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
         ]
@@ -119,8 +120,8 @@ def _reason(output: str) -> str:
     return "\n".join(lines[first : first + _MOST_LINES])
 
 
-def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> None:
-    """Copy the project's code and settings, those of the run in place of its own."""
+def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
+    """Copy the project's code and settings, those of the run in place of its own; say the mirror."""
     for part in _FOLDERS:  # with the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
     for name in crate.sums:
@@ -129,10 +130,12 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
             shutil.copy2(folder / name, scratch / name)
     here = load_yaml(folder / CONFIG).get("mirror")  # a crate names none
     mirror = resolve_mirror(here, os.environ, folder / DEFAULT_MIRROR)
-    settings = dict(config) | {"mirror": mirror and str(folder.resolve() / mirror)}
+    place_of_data = str(folder.resolve() / mirror) if mirror else ""
+    settings = dict(config) | {"mirror": place_of_data or None}
     if not crate.substitutes:  # then none may come in here either
         settings["substitutes"] = False
     (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
     for name in ("Snakefile", "environment.yml", "CITATION.cff"):
         if (folder / name).is_file():
             shutil.copy2(folder / name, scratch / name)
+    return place_of_data
