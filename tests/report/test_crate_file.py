@@ -160,6 +160,9 @@ def test_code_that_differs_is_named(small_run, small_crate):
     assert crate.changed_code() == []
     Path("config/config.yaml").write_text("effort: paper\n")  # what a run is told is no code
     assert crate.changed_code() == []
+    small_run.write("README.md", b"another page\n")
+    small_run.write("requirements.lock", b"another version\n")
+    assert crate.changed_code() == []
     small_run.write("src/privclust/x.py", b"pass # edited\n")
     Path("workflow/Snakefile").unlink()
     assert crate.changed_code() == ["src/privclust/x.py", "workflow/Snakefile"]

@@ -31,6 +31,7 @@ from privclust.report.verification import (
     draw,
 )
 
+ROOT = Path(__file__).parents[2]
 FIT = "results/quick/p/{}/fit/m/block_0000.h5"
 METRICS = "results/quick/p/{}/metrics.h5"
 TRIALS = "results/quick/p/{}/trials.csv"
@@ -260,6 +261,28 @@ def test_a_crate_of_other_code_is_not_done_again(crate, small_run):
     Path("workflow/Snakefile").unlink()
     with pytest.raises(CrateError, match="run this in the project's folder"):
         check_project(crate)
+
+
+def test_settings_of_a_crate_name_nothing_that_it_has_not(small_crate, forged):
+    Path("workflow/schemas").mkdir()
+    shutil.copy(ROOT / "workflow/schemas/config.schema.yaml", "workflow/schemas")
+    names = ("datasets", "features", "my_methods", "my_data")
+    config = {"effort": "quick", "seed": 1, "mirror": None, "substitutes": True}
+    config |= {"papers": ["mine"], **dict.fromkeys(names, "config/none.yaml")}
+
+    def checked(**changes):
+        content = yaml.safe_dump(config | changes).encode()
+        return check_project(read_crate(forged(small_crate, {"config/config.yaml": content})))
+
+    assert checked() == config
+    with pytest.raises(CrateError, match="is said to be of two efforts"):
+        checked(effort="paper")
+    with pytest.raises(CrateError, match=r"config/config\.yaml cannot be used.*seed"):
+        checked(seed="x")
+    Path("mine").mkdir()
+    Path("mine/paper.yaml").write_text("paper: mine\n")
+    with pytest.raises(CrateError, match=r"names mine/paper\.yaml, which is not in the crate"):
+        checked()
 
 
 def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, forged):

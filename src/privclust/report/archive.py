@@ -39,7 +39,7 @@ from privclust.report.run_records import Job, is_code, made_from, own_data, read
 METADATA = "ro-crate-metadata.json"
 CHECKSUMS = "SHA256SUMS"
 JOBS = "jobs.json"
-_VERSIONS = "versions.txt"
+VERSIONS = "versions.txt"
 
 
 def write_archive(
@@ -103,7 +103,7 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
     members = {name: read_content(name) for name in {*files, *code, *results}}
     settings = yaml.safe_dump(dict(config) | {"mirror": None}, sort_keys=False)
     members[CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()
-    members[_VERSIONS] = _installed().encode()
+    members[VERSIONS] = _installed().encode()
     return members
 
 

@@ -22,11 +22,15 @@ from urllib.parse import unquote
 
 from privclust.core.config import ConfigError
 from privclust.core.printable import excerpt
-from privclust.pipeline.project_files import CONFIG
-from privclust.report.archive import CHECKSUMS, JOBS, METADATA
-from privclust.report.run_records import Job, is_code
+from privclust.pipeline.project_files import CITATION, CONFIG, PINS
+from privclust.report.archive import CHECKSUMS, JOBS, METADATA, VERSIONS
+from privclust.report.run_records import Job
 
-_CODE = ("src/", "workflow/", "config/")
+# What may differ where the code is the same: pages, pins of packages, and what the run left.
+_BESIDE = ("results/", "data/", "docs/")
+_NO_CODE = frozenset(
+    (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
+)
 _FILES = (".csv", ".h5", ".html", ".js", ".png", ".sha256", ".svg", ".tsv")
 _SAFE = re.compile(r"[^\x00-\x1f\\:]+")
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -105,13 +109,14 @@ class Crate:
             raise CrateError(f"{self.path}: {name} was changed while it was read")
         return content
 
-    def changed_code(self, folder: str | os.PathLike[str] = ".") -> list[str]:
-        """Return the crate's files of code and settings that a project's folder has otherwise.
+    @property
+    def code(self) -> list[str]:
+        """The members that are code or settings; not what the run was told (config/config.yaml)."""
+        return [name for name in self.sums if name not in _NO_CODE and not name.startswith(_BESIDE)]
 
-        What the run itself was told (config/config.yaml) is not one of them.
-        """
-        names = (n for n in self.sums if (n.startswith(_CODE) or is_code(n)) and n != CONFIG)
-        return sorted(name for name in names if file_sha256(Path(folder, name)) != self.sums[name])
+    def changed_code(self, folder: str | os.PathLike[str] = ".") -> list[str]:
+        """Return the crate's files of code and settings that a project's folder has otherwise."""
+        return [n for n in self.code if file_sha256(Path(folder, n)) != self.sums[n]]
 
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)

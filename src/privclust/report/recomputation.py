@@ -17,8 +17,8 @@ import yaml
 from privclust.core.config import ConfigError, load_yaml, validate
 from privclust.datasets.fetch import resolve_mirror
 from privclust.pipeline.plan import DEFAULT_MIRROR
-from privclust.pipeline.project_files import CONFIG, WORKFLOW
-from privclust.report.crate_file import Crate, CrateError, is_code
+from privclust.pipeline.project_files import CONFIG, WORKFLOW, project_files
+from privclust.report.crate_file import Crate, CrateError
 from privclust.report.restoration import place
 from privclust.report.verification import Draw, Verification, compare_outputs
 
@@ -53,6 +53,9 @@ def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[st
     except (yaml.YAMLError, ConfigError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise CrateError(f"{crate.path}: its {CONFIG} cannot be used ({reason})") from None
+    named = {*project_files(folder, config)} - {*project_files(folder, {})}
+    if unknown := sorted(named - crate.sums.keys()):
+        raise CrateError(f"{crate.path}: {CONFIG} names {unknown[0]}, which is not in the crate")
     if config["effort"] != crate.effort:
         raise CrateError(f"{crate.path}: is said to be of two efforts")
     return config
@@ -121,11 +124,11 @@ def _reason(output: str) -> str:
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
-    """Copy the project's code and settings, those of the run in place of its own; say the mirror."""
+    """Copy the project's code, with the settings of the run; return the mirror, if any."""
     for part in _FOLDERS:  # with the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
-    for name in crate.sums:
-        if is_code(name) and not (scratch / name).exists():  # methods of the user's own
+    for name in crate.code:
+        if not (scratch / name).exists():  # of the user's own, elsewhere
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / name, scratch / name)
     here = load_yaml(folder / CONFIG).get("mirror")  # a crate names none

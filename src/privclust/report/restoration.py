@@ -75,14 +75,16 @@ def restore(
 
 
 def place(crate: Crate, jobs: Iterable[Job], folder: str | os.PathLike[str]) -> None:
-    """Write all outputs of some jobs, with Snakemake's records, of the time when they were made.
+    """Write the outputs of some jobs, with Snakemake's records, of the time when they were made.
 
-    Each job must be one whose outputs the crate holds.
+    What the crate does not hold is left out.
     """
     Path(folder, _INCOMPLETE).mkdir(parents=True, exist_ok=True)
     for job in jobs:
         for output in job.outputs:
             members = crate.members_of(output)
+            if not members:
+                continue
             for name in members:
                 with atomic_path(Path(folder, name)) as temporary:
                     temporary.write_bytes(crate.read(name))
