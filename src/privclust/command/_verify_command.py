@@ -90,7 +90,6 @@ def _run(args) -> int:
             f"{args.crate}: no job can be done again within {args.minutes:g} minutes; --minutes "
             "allows for more"
         )
-    say(f"{len(crate.sums):,} files have their checksums")
     say(
         f"seed {chosen}: {len(drawn.drawn)} jobs drawn, {len(drawn.needed)} needed before them, "
         f"{total_cost(drawn.jobs):,.1f} CPU s in the run"
