@@ -5,6 +5,7 @@ rule archive:
         tables=JOBS.of_experiments(
             layout.METRICS, layout.COSTS, layout.TRIALS, layout.SUMMARY
         ),
+        script="workflow/scripts/archive.py",
     output:
         crate=f"{JOBS.results}/privclust-{PLAN.effort}.crate.zip",
     log:

@@ -1,5 +1,7 @@
 import os
 
+from snakemake.jobs import Job
+
 from privclust.core.config import ConfigError
 from privclust.pipeline import layout
 from privclust.pipeline.disk import DiskError, check_room, check_writable
@@ -41,14 +43,36 @@ def stops_with(message):
     return stop
 
 
+def ignore_dates_of_scripts():
+    """Leave it to the rules' inputs, where each script stands, to tell that a script was edited.
+
+    Inputs are compared by content. Snakemake 9 itself looks at the dates of scripts alone, so that
+    after a touch, or in a new clone, everything would be done again.
+    """
+
+    async def none(job):
+        return
+        yield
+
+    Job.outputs_older_than_script_or_notebook = none
+
+
+ignore_dates_of_scripts()
+
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)
 
+# Where results are taken from: it says nothing of what they are, so nothing else sees it.
+RESTORED_FROM = config.pop("restore", None)
 config.update(normalise(config))
 PLAN = or_stop(load_plan, config, "workflow/schemas", os.environ)
 if workflow.is_main_process:
     for notice in PLAN.notices:
         logger.warning(notice)
+    if RESTORED_FROM:
+        from privclust.report.restoration import restore
+
+        logger.info(or_stop(restore, RESTORED_FROM, PLAN.effort).in_words())
 # What the rules below ask; its methods take the wildcards of a job.
 JOBS = Jobs(PLAN, changed_settings(config, "config/config.yaml"), config)

@@ -7,6 +7,7 @@ rule costs:
         code=source_files(
             ["privclust.report.costs", "privclust.report.drawing.run_costs"]
         ),
+        script="workflow/scripts/costs.py",
     output:
         table=f"{JOBS.results}/costs.csv",
         runs=f"{JOBS.results}/costs_runs.csv",

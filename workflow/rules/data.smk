@@ -1,6 +1,7 @@
 rule fetch:
     input:
         code=JOBS.fetch_code,
+        script="workflow/scripts/fetch.py",
     output:
         folder=directory(layout.RAW),
     log:
@@ -24,6 +25,7 @@ rule prepare:
     input:
         folder=layout.RAW,
         code=JOBS.prepare_code,
+        script="workflow/scripts/prepare.py",
     output:
         dataset=layout.PREPARED,
     log:
@@ -48,6 +50,7 @@ rule features:
         images=JOBS.images,
         weights=JOBS.weights,
         code=source_files(["privclust.pipeline.feature_extraction.extract_set"]),
+        script="workflow/scripts/features.py",
     output:
         features=layout.FEATURES,
     log:
@@ -72,6 +75,7 @@ rule read_own:
     input:
         file=JOBS.own_file,
         code=source_files(["privclust.pipeline.user_table"]),
+        script="workflow/scripts/read_own.py",
     output:
         dataset=layout.OWN,
     log:

@@ -6,6 +6,7 @@ rule draw:
         costs=JOBS.drawn_from(layout.COSTS),
         printed=JOBS.printed_values,
         code=JOBS.draw_code,
+        script="workflow/scripts/draw.py",
     output:
         svg=report(
             layout.FIGURE,

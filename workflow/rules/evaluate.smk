@@ -4,6 +4,7 @@ rule evaluate:
         blocks=JOBS.fits,
         costs=JOBS.fit_costs,
         code=JOBS.evaluate_code,
+        script="workflow/scripts/evaluate.py",
     output:
         metrics=layout.METRICS,
         costs=layout.COSTS,
@@ -29,6 +30,7 @@ rule summarise:
     input:
         metrics=layout.METRICS,
         code=source_files(["privclust.pipeline.tables"]),
+        script="workflow/scripts/summarise.py",
     output:
         trials=layout.TRIALS,
         summary=layout.SUMMARY,

@@ -2,6 +2,7 @@ rule share:
     input:
         dataset=JOBS.dataset,
         code=JOBS.share_code,
+        script="workflow/scripts/share.py",
     output:
         shard=layout.SHARD,
     log:
@@ -27,6 +28,7 @@ rule fit:
         dataset=JOBS.dataset,
         shards=JOBS.shards,
         code=JOBS.fit_code,
+        script="workflow/scripts/fit.py",
     output:
         block=layout.FIT,
         cost=layout.FIT_COST,

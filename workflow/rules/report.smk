@@ -4,6 +4,7 @@ rule verdicts:
         claims=list(PLAN.beside(CLAIMS).values()),
         printed=list(PLAN.beside(PRINTED).values()),
         code=source_files(["privclust.report.verdicts"]),
+        script="workflow/scripts/verdicts.py",
     output:
         verdicts=report(
             JOBS.verdicts,
@@ -37,6 +38,7 @@ rule index:
         trials=JOBS.of_experiments(layout.TRIALS),
         costs=JOBS.of_experiments(layout.COSTS),
         code=JOBS.page_code,
+        script="workflow/scripts/index.py",
     output:
         page=JOBS.page,
         costs=f"{JOBS.results}/costs.js",

@@ -83,7 +83,7 @@ def _record_cost(snakemake, startup_cpu_s):
     """Append the kernel's own counts to the log: a benchmark file's are samples, 30 s apart."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     unit = 1 if sys.platform == "darwin" else 1024
-    code = set(snakemake.input.get("code", []))
+    code = {*snakemake.input.get("code", []), snakemake.input.get("script")}
     cost = {
         "rule": snakemake.rule,
         "wildcards": dict(snakemake.wildcards.items()),

@@ -1,4 +1,4 @@
-"""The command ``privclust``: clusters, sketches, what they tell, audits, runs compared.
+"""The command ``privclust``: clusters, sketches, what they tell, audits, runs compared and checked.
 
 A command is a module that adds its parser, which names what runs it. Nothing that takes long to
 import is imported before the arguments have been understood.
@@ -21,13 +21,14 @@ from privclust.command import (
     _decode_command,
     _plan_command,
     _sketch_command,
+    _verify_command,
 )
 from privclust.command._arguments import Parser
 from privclust.command._output import say
 
 _COMMANDS = (
     *(_cluster_command, _sketch_command, _decode_command, _plan_command),
-    *(_audit_command, _compare_command),
+    *(_audit_command, _compare_command, _verify_command),
 )
 _FAILURE, _INTERRUPTED, _TERMINATED = 1, 130, 143
 
@@ -48,7 +49,8 @@ def main(argv: list[str] | None = None) -> int:
     -------
     int
         0; 1 if it failed, with one line on the standard error, if an audit finds a claim
-        violated, or if two runs differ; 130 or 143 if it was interrupted or terminated.
+        violated, if two runs differ, or if jobs of an archived run do not come out as they did;
+        130 or 143 if it was interrupted or terminated.
 
     Raises
     ------

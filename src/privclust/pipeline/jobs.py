@@ -366,7 +366,7 @@ class Jobs:
 
     def archive_spec(self, wildcards: Wildcards) -> str:
         """Return what decides the workflow's own part of the archive."""
-        return project_digest(config=self.config)
+        return f"{project_digest(config=self.config)} {bool((self.config or {}).get('artefacts'))}"
 
     # What is missing on the way.
 

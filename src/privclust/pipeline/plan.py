@@ -98,7 +98,8 @@ def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
     """Return the settings that a run has and its config file has not, as the command line has them.
 
     Of a path that begins at the machine's root only the last part stands. ``substitutes: false``
-    is left out: it changes no result, only whether there is one.
+    and ``artefacts`` are left out: they change no result, only whether there is one, or what an
+    archive holds.
     """
     import yaml
 
@@ -112,6 +113,7 @@ def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
     changed = {key: value for key, value in config.items() if value != file.get(key)}
     if changed.get("substitutes") is False:
         del changed["substitutes"]
+    changed.pop("artefacts", None)
     return {
         key: yaml.safe_dump(shortened(value), default_flow_style=True, width=10_000).splitlines()[0]
         for key, value in changed.items()

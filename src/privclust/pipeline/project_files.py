@@ -14,8 +14,8 @@ from privclust.core.config import ConfigError, load_yaml
 WORKFLOW = "workflow/Snakefile"
 CONFIG = "config/config.yaml"
 CITATION = "CITATION.cff"
-_PINS = ("environment.yml", "pyproject.toml", "requirements.lock")
-_TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *_PINS)
+PINS = ("environment.yml", "pyproject.toml", "requirements.lock")
+_TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *PINS)
 # What the project itself may hold: whatever else lies there is somebody's own.
 _SOURCES = (
     CITATION,

@@ -5,13 +5,19 @@ Provenance Run Crate 0.5 (https://w3id.org/ro/wfrun/provenance/0.5): which jobs 
 they made what, with which parameters, software and data. It holds the workflow, its configuration
 and all tables and figures. Data sets and HDF5 artefacts are named with their checksums and stay
 out: data sets have licences of their own, artefacts may hold rows of them, and the workflow makes
-an artefact again byte for byte. Of a user's own data, and of artefacts made from them, there are no
+an artefact again byte for byte. Those that no data set of others is behind go in where the config
+says so (``artefacts``). Of a user's own data, and of artefacts made from them, there are no
 checksums either: whoever guesses the data could test the guess by them.
+
+``jobs.json`` has what each job was, took and cost, with Snakemake's own records: from it results
+are restored (`privclust.report.restoration`) and jobs are drawn to be done again
+(`privclust.report.verification`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import re
@@ -24,13 +30,16 @@ from typing import Any
 
 from privclust.core.config import ConfigError
 from privclust.core.files import atomic_path
+from privclust.datasets.fetch import RECEIPT, Receipt, read_receipt
+from privclust.pipeline import layout
 from privclust.pipeline.plan import Plan
 from privclust.pipeline.project_files import CONFIG, project_files
-from privclust.report.run_records import Job, read_content
+from privclust.report.run_records import Job, is_code, made_from, own_data, read_content
 
-_METADATA = "ro-crate-metadata.json"
-_CHECKSUMS = "SHA256SUMS"
-_VERSIONS = "versions.txt"
+METADATA = "ro-crate-metadata.json"
+CHECKSUMS = "SHA256SUMS"
+JOBS = "jobs.json"
+VERSIONS = "versions.txt"
 
 
 def write_archive(
@@ -43,8 +52,9 @@ def write_archive(
     ``versions.txt`` and the compressed bytes may differ.
 
     `config` is the content of config/config.yaml with what the command line changed. It is what
-    stands in the crate, without the mirror, which is a path of the machine. `jobs` is from
-    `read_jobs`. The zip file is written at once or not at all.
+    stands in the crate, without the mirror, which is a path of the machine; with ``artefacts``
+    true, HDF5 artefacts go in that no data set of others is behind. `jobs` is from `read_jobs`. The
+    zip file is written at once or not at all.
 
     Raises
     ------
@@ -57,11 +67,16 @@ def write_archive(
 
     jobs = list(jobs)
     members = _members(config, jobs)
+    receipts = {name: read_receipt(layout.RAW.format(dataset=name)) for name in plan.datasets}
+    if config.get("artefacts"):
+        members |= _artefacts(jobs, members, receipts)
+    substitutes = [name for name, receipt in receipts.items() if receipt.is_substitute]
+    members[JOBS] = _jobs_text(plan, jobs, members, substitutes).encode()
     project = tomllib.loads(members["pyproject.toml"].decode())["project"]
-    members[_METADATA] = describe(plan, config, jobs, project, members).encode()
+    members[METADATA] = describe(plan, config, jobs, project, members).encode()
     _refuse_machine_paths(members)
     sums = (f"{hashlib.sha256(members[name]).hexdigest()}  {name}\n" for name in sorted(members))
-    members[_CHECKSUMS] = "".join(sums).encode()
+    members[CHECKSUMS] = "".join(sums).encode()
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
         for name in sorted(members):
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
@@ -88,8 +103,51 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
     members = {name: read_content(name) for name in {*files, *code, *results}}
     settings = yaml.safe_dump(dict(config) | {"mirror": None}, sort_keys=False)
     members[CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()
-    members[_VERSIONS] = _installed().encode()
+    members[VERSIONS] = _installed().encode()
     return members
+
+
+def _artefacts(
+    jobs: list[Job], members: Mapping[str, bytes], receipts: Mapping[str, Receipt]
+) -> dict[str, bytes]:
+    """Return the HDF5 artefacts behind which there are no data of others, nor the user's own.
+
+    What a generator made in place of a data set has a receipt in place of a file: that goes in too.
+    """
+    folders = {layout.RAW.format(dataset=name): receipt for name, receipt in receipts.items()}
+    of_others = {folder for folder, receipt in folders.items() if receipt.file is not None}
+    kept_back = made_from(jobs, of_others) | own_data(jobs, members)
+    outputs = {name for job in jobs for name in job.outputs} - kept_back
+    names = [name for name in outputs if name.endswith(".h5")]
+    names += [f"{folder}/{RECEIPT}" for folder in folders.keys() - of_others]
+    return {name: read_content(name) for name in names}
+
+
+def _jobs_text(
+    plan: Plan, jobs: list[Job], members: Mapping[str, bytes], substitutes: list[str]
+) -> str:
+    """Return what the jobs were, as JSON, a line for each.
+
+    Snakemake's records have checksums of inputs: of a user's own data there is none, and no path of
+    the machine.
+    """
+    own = own_data(jobs, members)
+    lines = []
+    for job in jobs:
+        is_far = any(Path(name).is_absolute() for name in job.inputs)
+        is_own = not own.isdisjoint(job.outputs)
+        entry = {
+            "rule": job.rule,
+            "inputs": [name for name in job.inputs if not is_code(name)],
+            "outputs": job.outputs,
+            "start": job.start,
+            "end": job.end,
+            "cpu_s": job.cpu_s,
+            "record": {} if is_far or is_own else job.record,
+        }
+        lines.append(json.dumps(entry, sort_keys=True))
+    head = json.dumps({"effort": plan.effort, "substitutes": substitutes})
+    return head[:-1] + ', "jobs": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def _installed() -> str:

@@ -102,7 +102,7 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
     logs = [folder / "logs" / name for name in (effort, *_DATA_LOGS.values())]
     records = {}
     for path in (path for log in logs for path in sorted(log.rglob("*.log"))):
-        record = _record(path)
+        record = read_cost(path)
         if record:
             record["log"] = str(path.relative_to(folder / "logs"))
             records |= dict.fromkeys(record["outputs"], record)
@@ -125,8 +125,8 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
     return replace(costs, runs=costs.runs[list(map(bool, done))].reset_index(drop=True))
 
 
-def _record(path: Path) -> dict | None:
-    """Return the last record of a log; a job that was killed leaves none."""
+def read_cost(path: Path) -> dict | None:
+    """Return the last record of a job's log; a job that was killed leaves none."""
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line for line in file if line.startswith(PREFIX)]
     return json.loads(lines[-1].removeprefix(PREFIX)) if lines else None

@@ -27,7 +27,7 @@ from privclust.datasets.registry import Dataset
 from privclust.pipeline import artefacts
 from privclust.pipeline.plan import Plan
 from privclust.pipeline.project_files import WORKFLOW
-from privclust.report.run_records import Job, read_content
+from privclust.report.run_records import Job, is_code, own_data, read_content
 
 # The kind of artefact that a rule writes.
 _KINDS = {
@@ -59,7 +59,7 @@ _PROFILES = {
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
 _LEFT_OUT = (
-    "Data sets and HDF5 artefacts are named with their checksums and are not in the crate; the "
+    "Data sets, and HDF5 artefacts that are not in the crate, are named with their checksums; the "
     "workflow in it makes them again."
 )
 _OWN = (
@@ -103,17 +103,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.crate.metadata.extra_contexts.append(_RUN_TERMS)
         self.makers = {output: job for job in self.jobs for output in job.outputs}
-        self.own = self._own()
-
-    def _own(self) -> set[str]:
-        """A user's own data: files outside the crate that no job made, and all made from them."""
-        read = {name for job in self.jobs for name in job.inputs if not _is_code(name)}
-        own = read - self.makers.keys() - self.members.keys()
-        size = -1
-        while len(own) > size:
-            size = len(own)
-            own.update(n for job in self.jobs if own.intersection(job.inputs) for n in job.outputs)
-        return own
+        self.own = own_data(self.jobs, self.members)
 
     def add(self, entity: str, kind: Any, **properties: Any) -> dict[str, str]:
         """Describe what is no file of the crate, and return a reference to it."""
@@ -322,19 +312,25 @@ def _add_files(run: _Run) -> Any:
 
 
 def _add_kept_outside(run: _Run) -> None:
-    """Describe what is not in the crate: artefacts by checksums, a user's own data by name alone.
+    """Describe artefacts, and what is not in the crate: a user's own data by name alone.
 
     A checksum or a size, of the data or of what is made from them without chance, would let anybody
     test a guess of the data.
     """
-    inputs = {name for job in run.jobs for name in job.inputs if not _is_code(name)}
-    for name in sorted({*run.makers, *inputs} - run.members.keys()):
-        kind = _KINDS.get(run.makers[name].rule) if name in run.makers else None
-        if Path(name).is_dir():
-            continue  # the folder of a data set, which is described with what is known of it
+    inputs = {name for job in run.jobs for name in job.inputs if not is_code(name)}
+    for name in sorted({*run.makers, *inputs}):
+        is_artefact = name in run.makers and name.endswith(".h5")
+        kind = _KINDS.get(run.makers[name].rule) if is_artefact else None
+        if Path(name).is_dir() or (name in run.members and not kind):
+            continue  # described with what is known of the data set, or of the file
         content, is_own = read_content(name), name in run.own
         artefact = artefacts.read(name, kind) if kind else None
         run.versions |= set(artefact.versions.items()) if artefact else set()
+        if name in run.members:
+            file = run.crate.get(quote(name))
+            file["identifier"] = artefact.digest
+            file["description"] = f"An artefact. {_origin(artefact)}".strip()
+            continue
         run.add(
             run.refer(name)["@id"],
             "File",
@@ -369,7 +365,7 @@ def _add_jobs(run: _Run) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
             name=f"{job.rule}: {job.outputs[0]}",
             description=f"Parameters: {job.spec}" if job.spec else None,
             instrument=tools[job.rule],
-            object=[run.refer(name) for name in job.inputs if not _is_code(name)],
+            object=[run.refer(name) for name in job.inputs if not is_code(name)],
             result=[run.refer(name) for name in job.outputs],
             startTime=_iso(job.start),
             endTime=_iso(job.end),
@@ -404,11 +400,6 @@ def _add_software(run: _Run) -> list[dict[str, str]]:
 def _configs(run: _Run) -> list[str]:
     """Return the configuration in the crate."""
     return sorted(name for name in run.members if name.startswith("config/"))
-
-
-def _is_code(name: str) -> bool:
-    """Whether an input is there so that an edit reruns the job: all code is in the crate."""
-    return name.endswith(".py") or name.startswith("src/")
 
 
 def _iso(seconds: float) -> str:

@@ -17,8 +17,8 @@ import pandas as pd
 _VERDICTS = "verdicts.csv"
 _TABLE = re.compile(r"targets/([^/]+)/\1\.csv")
 _IN_A_CRATE = re.compile(r"results/[^/]+/verdicts\.csv")
-_TIMES = ("cpu_seconds",)  # columns, and below metrics, that say how long something took
-_TIMED_METRICS = ("cpu_s", "of_reference")
+TIMES = ("cpu_seconds",)  # columns, and below metrics, that say how long something took
+TIMED_METRICS = ("cpu_s", "of_reference")
 
 
 class NoRunError(ValueError):
@@ -147,7 +147,7 @@ def compare_runs(
         if tables[0] is None or tables[1] is None:
             outcome.numbers.append(Difference(target, *(_presence(t) for t in tables)))
             continue
-        _compare_tables(target, tables, outcome)
+        compare_tables(target, tables, outcome)
     return outcome
 
 
@@ -184,10 +184,10 @@ def _files_of(folder: Path) -> set[str]:
     return {file.relative_to(folder).as_posix() for file in files if file.is_file()}
 
 
-def _compare_tables(
+def compare_tables(
     target: str, tables: tuple[pd.DataFrame, pd.DataFrame], outcome: RunComparison
 ) -> None:
-    """Compare a target's tables cell by cell."""
+    """Compare two tables of a target cell by cell, but for times, and add to an outcome."""
     before, after = (_untimed(table) for table in tables)
     columns = [name for name in before if name in set(after)]
     for name in [*before, *after]:
@@ -222,8 +222,8 @@ def _differences(
 
 def _untimed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table without what says how long something took."""
-    table = table.drop(columns=[name for name in _TIMES if name in table])
-    return table[~table["metric"].isin(_TIMED_METRICS)] if "metric" in table else table
+    table = table.drop(columns=[name for name in TIMES if name in table])
+    return table[~table["metric"].isin(TIMED_METRICS)] if "metric" in table else table
 
 
 def _key(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:

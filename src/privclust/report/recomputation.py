@@ -1,0 +1,144 @@
+"""Drawn jobs done again, by the project's own workflow, in a folder that is thrown away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privclust.core.config import ConfigError, load_yaml, validate
+from privclust.datasets.fetch import resolve_mirror
+from privclust.pipeline.plan import DEFAULT_MIRROR
+from privclust.pipeline.project_files import CONFIG, WORKFLOW, project_files
+from privclust.report.crate_file import Crate, CrateError
+from privclust.report.restoration import place
+from privclust.report.verification import Draw, Verification, compare_outputs
+
+_FOLDERS = ("config", "workflow", "src")
+_LINES_BEFORE, _MOST_LINES = 4, 24  # of Snakemake's, where something could not be made
+# Compiled code that another process is writing just now, under a name that is soon gone.
+_HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
+
+
+def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+    """Return the settings of a crate's run, if the project in a folder has the same code.
+
+    Nothing of a crate is run: its code is that of the project here, file by file, or it is a
+    CrateError that says what differs.
+    """
+    if not Path(folder, WORKFLOW).is_file():
+        raise CrateError(
+            f"{WORKFLOW}: is not here; run this in the project's folder, at the crate's version"
+        )
+    if CONFIG not in crate.sums:
+        raise CrateError(f"{crate.path}: has no {CONFIG}; it is no crate of a run")
+    if changed := crate.changed_code(folder):
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise CrateError(
+            f"{crate.path}: is of another version of the code ({crate.title}): {changed[0]}{more} "
+            "differ from what is here; check out that version, or make a run of this one"
+        )
+    try:
+        config = yaml.safe_load(crate.read(CONFIG))
+        schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))
+        validate(config, schema, CONFIG)
+    except (yaml.YAMLError, ConfigError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise CrateError(f"{crate.path}: its {CONFIG} cannot be used ({reason})") from None
+    named = {*project_files(folder, config)} - {*project_files(folder, {})}
+    if unknown := sorted(named - crate.sums.keys()):
+        raise CrateError(f"{crate.path}: {CONFIG} names {unknown[0]}, which is not in the crate")
+    if config["effort"] != crate.effort:
+        raise CrateError(f"{crate.path}: is said to be of two efforts")
+    return config
+
+
+def published_as(crate: Crate, folder: str | os.PathLike[str] = ".") -> str:
+    """Return the DOI that the project's config gives of a crate of these very bytes, or nothing."""
+    published = load_yaml(Path(folder, CONFIG)).get("published") or {}
+    return published.get("doi") or "" if published.get("sha256") == crate.sha256 else ""
+
+
+def recompute(
+    crate: Crate,
+    draw: Draw,
+    config: Mapping[str, Any],
+    *,
+    seed: int,
+    minutes: float,
+    tolerances: Mapping[str, float],
+    cores: int = 1,
+    folder: str | os.PathLike[str] = ".",
+) -> Verification:
+    """Do drawn jobs again in a copy of the project, and hold what they made against the crate.
+
+    The copy has the project's code, which `check_project` has found to be the crate's, the crate's
+    settings, and of its results those that the jobs read.
+    """
+    verification = Verification(crate, draw, seed, minutes, tolerances)
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="privclust-verify-") as name:
+        scratch = Path(name)
+        mirror = _copy_project(crate, config, Path(folder), scratch)
+        again = set(draw.jobs)
+        read = {crate.makers[n] for job in again for n in job.inputs if n in crate.makers}
+        place(crate, sorted(read - again, key=lambda job: job.end), scratch)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
+                *("--nocolor", "--", *(job.outputs[0] for job in draw.drawn)),
+            ],
+            cwd=scratch,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((f"{scratch}/src", name))},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0:
+            said = _reason(done.stdout).replace(name, "SCRATCH")
+            verification.messages = said.replace(mirror, "MIRROR") if mirror else said
+        verification.redone = [
+            job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
+        ]
+        verification.findings = compare_outputs(crate, draw.jobs, scratch, tolerances)
+    verification.elapsed_s = time.monotonic() - start
+    return verification
+
+
+def _reason(output: str) -> str:
+    """Return what Snakemake said where a job failed, from the job's own last lines on."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    failed = next((i for i, line in enumerate(lines) if line.startswith("Error in ")), len(lines))
+    first = max(min(failed, len(lines) - 1) - _LINES_BEFORE, 0)
+    return "\n".join(lines[first : first + _MOST_LINES])
+
+
+def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
+    """Copy the project's code, with the settings of the run; return the mirror, if any."""
+    for part in _FOLDERS:  # with the caches of compiled kernels
+        shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
+    for name in crate.code:
+        if not (scratch / name).exists():  # of the user's own, elsewhere
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / name, scratch / name)
+    here = load_yaml(folder / CONFIG).get("mirror")  # a crate names none
+    mirror = resolve_mirror(here, os.environ, folder / DEFAULT_MIRROR)
+    place_of_data = str(folder.resolve() / mirror) if mirror else ""
+    settings = dict(config) | {"mirror": place_of_data or None}
+    if not crate.substitutes:  # then none may come in here either
+        settings["substitutes"] = False
+    (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    for name in ("Snakefile", "environment.yml", "CITATION.cff"):
+        if (folder / name).is_file():
+            shutil.copy2(folder / name, scratch / name)
+    return place_of_data

@@ -1,0 +1,162 @@
+"""An archived run of the small project, checked by doing jobs again, and restored."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privclust.pipeline import artefacts
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+CRATE = "results/quick/privclust-quick.crate.zip"
+FIT = "results/quick/mtsc/means/fit/loud/block_0001.h5"
+OTHER_FIT = "results/quick/mtsc/means/fit/quiet/block_0000.h5"
+TOP = ("LICENSE", "README.md", "pyproject.toml", "requirements.lock")
+MADE = ("results", "data", ".snakemake", "logs", "benchmarks")
+
+
+def load(path):
+    """Import a file of the tests."""
+    spec = importlib.util.spec_from_file_location(f"verify_{Path(path).stem}", ROOT / path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def archived(project, *config):
+    """Archive a run, which is done first where it was not."""
+    for name in TOP:
+        shutil.copy(ROOT / name, project.folder)
+    project.run("--cores", "2", "--config", *config, "effort=quick", "--", "archive")
+    return project
+
+
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory):
+    """A run on a substitute, archived with its artefacts; tests must leave it as it is."""
+    small = load("tests/workflow/faults.py").SmallProject
+    folder = tmp_path_factory.mktemp("made_up") / "project"
+    return archived(small(folder, with_data=False), "artefacts=true")
+
+
+def fresh(project, folder):
+    """A clone of the project without what was made, in which every file is new."""
+    shutil.copytree(project.folder, folder, ignore=shutil.ignore_patterns(*MADE))
+    for file in folder.rglob("*"):
+        file.touch()
+    copy = object.__new__(type(project))
+    copy.folder, copy.mirror = folder, folder / "mirror"
+    return copy
+
+
+def verify(project, crate, *arguments):
+    """Run the command in the project's folder: its exit code, output and messages."""
+    done = subprocess.run(
+        [sys.executable, "-m", "privclust", "verify", str(crate), *map(str, arguments)],
+        cwd=project.folder,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    outcomes = dict(
+        line.split(": ", 1) for line in done.stdout.splitlines() if line.startswith(("res", "data"))
+    )
+    return done.returncode, outcomes, done.stdout + done.stderr
+
+
+def test_jobs_done_again_agree_and_the_project_stays_as_it_is(made_up, tmp_path):
+    before = made_up.results()
+    code, outcomes, said = verify(made_up, CRATE, "--jobs", 3, "--seed", 1, "-o", tmp_path / "out")
+    assert code == 0, said
+    assert "seed 1: 3 jobs drawn, 0 needed before them" in said
+    assert set(outcomes.values()) == {"same bytes"}
+    assert made_up.results() == before
+    document = yaml.safe_load((tmp_path / "out/codecheck.yml").read_text())
+    assert {entry["file"] for entry in document["manifest"]} == set(outcomes)
+    assert "3 of the run's 11 jobs were done again" in document["summary"]
+    text = (tmp_path / "out/certificate.md").read_text()
+    assert text.startswith("# Certificate: what was recomputed agrees\n")
+    assert "| substitutes stood in for | listed |" in text
+    assert str(made_up.folder) not in text
+
+
+def test_one_number_that_was_changed_is_found_by_name(made_up, tmp_path):
+    """The forger took care of all checksums and of the artefact's own digest."""
+    crate = tmp_path / "run.crate.zip"
+    shutil.copy(made_up.folder / CRATE, crate)
+    with zipfile.ZipFile(crate) as file:
+        (tmp_path / "fit.h5").write_bytes(file.read(FIT))
+    fit = artefacts.read(tmp_path / "fit.h5", "fit")
+    name = min(fit.arrays)
+    changed = fit.arrays[name].copy()
+    changed.flat[7] += 1e-6
+    arrays = fit.arrays | {name: changed}
+    artefacts.write(tmp_path / "fit.h5", "fit", arrays, fit.parameters, fit.inputs)
+    forge = load("tests/report/conftest.py").forge
+    forged = forge(crate, {FIT: (tmp_path / "fit.h5").read_bytes()})
+    code, outcomes, said = verify(made_up, forged, "--jobs", 20, "-o", tmp_path / "out")
+    assert code == 1, said
+    assert f"differs (1 of {len(arrays)} arrays, most in {name}: by " in outcomes.pop(FIT)
+    assert OTHER_FIT in outcomes
+    assert set(outcomes.values()) == {"same bytes"}
+    assert "DOES NOT AGREE" in (tmp_path / "out/certificate.md").read_text().splitlines()[0]
+
+
+def test_data_of_others_are_fetched_again_and_without_them_nothing_agrees(undisturbed, tmp_path):
+    project = archived(undisturbed.copy(tmp_path / "project"))
+    code, outcomes, said = verify(project, CRATE, "--jobs", 20)
+    assert code == 0, said
+    assert "9 jobs drawn, 1 needed before them" in said  # the page is not drawn
+    assert {"data/prepared/listed.h5", FIT, OTHER_FIT} <= outcomes.keys()
+    assert set(outcomes.values()) == {"same bytes"}
+    assert "10 of the run's 11 jobs were done again" in said
+    project.mirror.rename(tmp_path / "away")
+    project.mirror.mkdir()
+    code, outcomes, said = verify(project, CRATE, "--jobs", 20)
+    assert code == 1, said
+    assert set(outcomes.values()) == {"not recomputed"}
+    assert "0 of the run's 11 jobs were done again" in said
+    assert "listed cannot be had" in said  # what the job itself said
+    assert str(project.mirror) not in said
+
+
+def test_a_restored_run_has_nothing_left_to_do(made_up, tmp_path):
+    project = fresh(made_up, tmp_path / "clone")
+    said = project.run("--cores", "1", "--config", f"restore={made_up.folder / CRATE}")
+    assert "results of 11 jobs were taken" in said
+    assert "Nothing to be done" in said
+    assert project.results() == made_up.results()
+    assert project.planned() == {}
+    project.edit("config/papers/mtsc/paper.yaml", r"scale: 0\.1", "scale: 0.2")
+    assert project.planned()["fit"] == 2  # of parameters, Snakemake's records are asked
+
+
+def test_what_was_edited_is_made_and_the_rest_is_taken(made_up, tmp_path):
+    project = fresh(made_up, tmp_path / "clone")
+    project.edit("workflow/scripts/summarise.py", "Sum up", "Add up")
+    said = project.run("--cores", "2", "--config", f"restore={made_up.folder / CRATE}")
+    # the table, the drawing, the verdicts and the page are made
+    assert "results of 7 jobs were taken" in said
+    assert "of 4 code or inputs are others here" in said
+    assert project.results() == made_up.results()
+    with pytest.raises(AssertionError, match="is of a run at quick effort"):
+        project.run("-n", "--config", f"restore={made_up.folder / CRATE}", "effort=paper")
+
+
+def test_dates_of_scripts_and_clones_rerun_nothing(made_up, tmp_path):
+    project = fresh(made_up, tmp_path / "clone")
+    for name in MADE[:3]:  # copied with their dates, which are before those of the clone's files
+        shutil.copytree(made_up.folder / name, project.folder / name)
+    assert project.planned() == {}
+    project.edit("workflow/scripts/draw.py", "Draw one", "Draw a")
+    assert project.planned()["draw"] == 1
+    assert "fit" not in project.planned()
