@@ -94,7 +94,8 @@ def recompute(
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
-                *("--nocolor", "--", *(job.outputs[0] for job in draw.drawn)),
+                *("--nocolor", "--show-failed-logs"),
+                *("--", *(job.outputs[0] for job in draw.drawn)),
             ],
             cwd=scratch,
             env={**os.environ, "PYTHONPATH": os.pathsep.join((f"{scratch}/src", name))},
