@@ -269,6 +269,7 @@ def test_settings_of_a_crate_name_nothing_that_it_has_not(small_crate, forged):
     names = ("datasets", "features", "my_methods", "my_data")
     config = {"effort": "quick", "seed": 1, "mirror": None, "substitutes": True}
     config |= {"papers": ["mine"], **dict.fromkeys(names, "config/none.yaml")}
+    config |= {"features_model": None, "container": None}
 
     def checked(**changes):
         content = yaml.safe_dump(config | changes).encode()
