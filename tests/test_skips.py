@@ -75,3 +75,10 @@ def test_in_ci_what_debian_has_is_not_skipped(run):
 
 def test_where_nothing_was_skipped_the_last_line_says_so(run):
     assert run("", "test_some.py", "-k", "runs or fails")[1][-1] == "nothing was skipped"
+
+
+def test_what_is_listed_as_slow_is_there():
+    here = Path(__file__).parents[1]
+    for name in (here / "tests/slow.txt").read_text().splitlines():
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (here / file).read_text(), name
