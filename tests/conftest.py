@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 SLOW = HERE / "slow.txt"
 LIMIT = 0.3  # CPU seconds of a test that is not slow, all its parameters and processes together
 # What takes longest comes first, so that no process is left alone with it.
-LONGEST = ("workflow/slurm", "workflow", "privacy")
+LONGEST = ("workflow/slurm", "workflow", "test_public_api.py", "privacy")
 # Files that share what must not be there twice, or takes long to make.
 TOGETHER = {"slurm": "workflow/slurm/", "site": "docs/"}
 SO_FAR = pytest.StashKey[float]()  # CPU seconds of a process and of those that it started
