@@ -1,5 +1,7 @@
 # make            set up, make every figure and table at quick effort, say where the page is
-# make test       set up, run the tests
+# make test       set up, run the tests, but for those of whole systems
+# make test-system  set up, run those: with a SLURM, a browser, the site, runs that are killed
+# make coverage   set up, run `make test`'s tests, say which lines of which modules none of them runs
 # make engines    set up, install Dask, Spark, DuckDB and Polars, run the tests that need them
 # make docs       set up, build the documentation site, say where it is
 # make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores
@@ -10,16 +12,26 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python;
 	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && echo $$python && break; done)
 
-.PHONY: reproduce test engines docs lint setup clean
+.PHONY: reproduce test test-system coverage engines docs lint setup clean
 
 reproduce: setup
 	.venv/bin/snakemake --cores $(CORES) --config effort=$(EFFORT)
 	@echo "Done: open results/$(EFFORT)/index.html"
 
+# A process of tests that dies fails its test and ends the run.
+PYTEST = -m pytest -n $(CORES) --no-loadscope-reorder --max-worker-restart 0
+
 test: setup
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder \
-	--ignore=tests/workflow/slurm
-	.venv/bin/python -m pytest tests/workflow/slurm
+	OMP_NUM_THREADS=1 .venv/bin/python $(PYTEST) --dist loadfile -m "not system"
+
+test-system: setup
+	OMP_NUM_THREADS=1 .venv/bin/python $(PYTEST) --dist loadgroup -m system
+
+coverage: setup
+	.venv/bin/coverage erase
+	OMP_NUM_THREADS=1 .venv/bin/coverage run $(PYTEST) --dist loadfile -m "not system"
+	.venv/bin/coverage combine --quiet
+	.venv/bin/coverage report
 
 engines: setup
 	.venv/bin/python -c "import tomllib; groups = tomllib.load(open('pyproject.toml', 'rb')); \

@@ -1,23 +1,158 @@
-"""What tests share, and in which order processes take their files (`make test`)."""
+"""What tests share, which are slow, in which order processes take them, what is said of skips.
 
+A skip whose reason names an ``apt-get install`` is for want of a program. Where CI=true it is a
+failure, so that no test leaves CI without a word. The file slow.txt beside this one names the tests
+that are slow; ``--note-slow`` writes it.
+"""
+
+import collections
+import os
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+SLOW = HERE / "slow.txt"
+LIMIT = 0.3  # CPU seconds of a test that is not slow, all its parameters and processes together
 # What takes longest comes first, so that no process is left alone with it.
-LONGEST = ("workflow", "privacy")
+LONGEST = ("workflow/slurm", "workflow", "test_public_api.py", "privacy")
+# Files that share what must not be there twice, or takes long to make.
+TOGETHER = {"slurm": "workflow/slurm/", "site": "docs/"}
+SO_FAR = pytest.StashKey[float]()  # CPU seconds of a process and of those that it started
 
 
+def pytest_addoption(parser):
+    """Have an option that renews the list of slow tests."""
+    parser.addoption("--note-slow", action="store_true", help=f"write tests/{SLOW.name}")
+
+
+def pytest_configure(config):
+    """Let the process that was started by hand say at the end what was skipped and is slow."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Skips(config))
+        if config.getoption("note_slow"):
+            config.pluginmanager.register(_Slow())
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Put the longest folders and files first; one process alone keeps pytest's order."""
+    """Mark, order and group tests.
+
+    The longest folders and files come first; one process alone keeps pytest's order. With ``--dist
+    loadgroup`` one process takes all tests of a file, or of several that share a thing; faults
+    share nothing that changes, and are taken one by one.
+    """
 
     def rank(item):
         path = item.path.relative_to(HERE).as_posix()
         return next((i for i, name in enumerate(LONGEST) if path.startswith(name)), len(LONGEST))
 
+    config.stash[SO_FAR] = sum(os.times()[:4])
+    slow = _known_as_slow()
+    for item in items:
+        if item.get_closest_marker("system") or _function(item.nodeid) in slow:
+            item.add_marker("slow")
     if hasattr(config, "workerinput"):  # a process of several
         items.sort(key=rank)
+    if getattr(config.option, "loadgroup", False):
+        for item in items:
+            path = item.path.relative_to(HERE).as_posix()
+            if path != "workflow/test_faults.py":
+                shared = (name for name, start in TOGETHER.items() if path.startswith(start))
+                item.add_marker(pytest.mark.xdist_group(next(shared, path)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Look at the report of a test, and tell what it took since the one before."""
+    report = _strict((yield))
+    now = sum(os.times()[:4])
+    report.cpu_seconds = now - item.config.stash[SO_FAR]
+    item.config.stash[SO_FAR] = now
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    """Look at the report of a file."""
+    return _strict((yield))
+
+
+def _strict(report):
+    """Make a skip for want of a program a failure where CI=true."""
+    if _is_skip(report) and os.environ.get("CI") == "true":
+        reason = _reason(report)
+        if "apt-get install" in reason:
+            report.outcome = "failed"
+            report.longrepr = f"skipped, where CI=true allows no skip: {reason}"
+    return report
+
+
+def _known_as_slow():
+    """The functions that slow.txt names."""
+    return set(SLOW.read_text().splitlines()) if SLOW.exists() else set()
+
+
+def _function(nodeid):
+    """The function of a test, as slow.txt names it."""
+    return nodeid.partition("[")[0].partition("@")[0]
+
+
+def _is_skip(report):
+    """Whether this is a skip, and no failure that was expected."""
+    return report.skipped and not hasattr(report, "wasxfail")
+
+
+def _reason(report):
+    """Why a test or a file was skipped."""
+    where = report.longrepr
+    text = where[2] if isinstance(where, tuple) else str(where)
+    return text.removeprefix("Skipped: ")
+
+
+class _Slow:
+    """Writes which tests of those that ran are slow, and keeps what is known of others."""
+
+    def __init__(self):
+        self.cpu_seconds = collections.Counter()
+
+    def pytest_runtest_logreport(self, report):
+        """Add what a part of a test took."""
+        self.cpu_seconds[_function(report.nodeid)] += getattr(report, "cpu_seconds", 0.0)
+
+    def pytest_sessionfinish(self):
+        """Write the file."""
+        slow = {name for name, seconds in self.cpu_seconds.items() if seconds > LIMIT}
+        slow |= _known_as_slow() - set(self.cpu_seconds)
+        SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)))
+
+
+class _Skips:
+    """The last line of a run: what was skipped and why."""
+
+    def __init__(self, config):
+        self.config = config
+        self.tests, self.files = collections.Counter(), collections.Counter()
+
+    def pytest_runtest_logreport(self, report):
+        """Count a test that was skipped."""
+        if _is_skip(report):
+            self.tests[_reason(report)] += 1
+
+    def pytest_collectreport(self, report):
+        """Count a file that was skipped."""
+        if report.skipped:
+            self.files[_reason(report)] += 1
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self):
+        """Say it, below all that pytest says."""
+        if self.config.option.collectonly:
+            return
+        parts = [f"{n} tests: {reason}" for reason, n in self.tests.items()]
+        parts += [f"{n} files: {reason}" for reason, n in self.files.items()]
+        said = f"skipped, and why: {'; '.join(parts)}" if parts else "nothing was skipped"
+        self.config.get_terminal_writer().line(said)
 
 
 @pytest.fixture

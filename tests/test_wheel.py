@@ -25,7 +25,7 @@ model = DPLloyd(2, epsilon=1.0, norm_bound=1.0, random_state=0).fit(X)
 print(privclust.__file__, model.guarantee_.epsilon, model.predict(X).shape)
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 
 def build(kind, source, folder):

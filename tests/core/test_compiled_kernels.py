@@ -150,12 +150,7 @@ def digests(names, cache):
     return json.loads(done.stdout)
 
 
-def test_bits_are_those_of_the_process_that_compiled(tmp_path):
-    first = digests(["bingham"], tmp_path)
-    assert digests(["bingham"], tmp_path) == first
-
-
-@pytest.mark.slow
+@pytest.mark.system
 def test_bits_of_all_kernels_depend_neither_on_the_cache_nor_on_the_order(tmp_path):
     names = list(CASES)
     first = digests(names, tmp_path)

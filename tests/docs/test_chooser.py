@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
 support = pytest.importorskip("selenium.webdriver.support.ui")
@@ -148,7 +148,7 @@ def nearest(task, promise, settings):
 def browser(site):
     """A Chromium without a window, at the chooser."""
     if not CHROMIUM or not DRIVER:
-        pytest.skip("no Chromium here: chromium and chromedriver (Debian: chromium-driver)")
+        pytest.skip("no Chromium and its driver here: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(path.stem for path in DOCS.glob("methods/*.md") if path.stem != "index")

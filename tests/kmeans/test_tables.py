@@ -348,6 +348,9 @@ def test_a_file_that_is_damaged_stops_all_threads(tmp_path):
     assert sum(seen) < 3000
 
 
+POOLS = []  # for ever: what was allocated in one and is freed after it would end the process
+
+
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_memory_does_not_grow_with_the_number_of_row_groups(tmp_path, n_threads):
     few = draw_frequencies(3, 2, variance=1.0, random_state=0)
@@ -357,6 +360,7 @@ def test_memory_does_not_grow_with_the_number_of_row_groups(tmp_path, n_threads)
         path = tmp_path / f"{copies}.parquet"
         parquet.write_table(pa.concat_tables([table] * copies), path, row_group_size=50_000)
         pool = pa.proxy_memory_pool(before)
+        POOLS.append(pool)
         pa.set_memory_pool(pool)
         try:
             Sketch.of_table(path, few, n_threads=n_threads)

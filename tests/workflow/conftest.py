@@ -1,5 +1,6 @@
 """A copy of the project in a scratch folder, with a small paper in it, to run the workflow in."""
 
+import fcntl
 import importlib.util
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MADE = ("results", "data", ".snakemake", "logs", "benchmarks")
 DRAWN = ("h5", "csv", "svg", "png", "html")
 # Compiled code that another process is writing just now, under a name that is soon gone.
 HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
@@ -34,6 +36,23 @@ class Project:
             self.edit("config/config.yaml", r"\n  - config/papers/(?!mtsc)\w+", "")
             # no test looks anything up on the network
             self.edit("config/datasets.yaml", r"https?://", "http://127.0.0.1:9/")
+
+    @classmethod
+    def at(cls, folder):
+        """A copy that is there already."""
+        project = object.__new__(cls)
+        project.folder, project.mirror = folder, folder / "mirror"
+        return project
+
+    def copy(self, folder):
+        """Return a copy that may be changed."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return self.at(folder)
+
+    def clone(self, folder):
+        """Return a copy without what was made."""
+        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns(*MADE))
+        return self.at(folder)
 
     def put_paper(self, file, name="mtsc"):
         """Run a small paper in place of one of the papers; its claims stay."""
@@ -113,14 +132,36 @@ def new_project(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory):
+def made_once(tmp_path_factory):
+    """Make a folder once for all processes that run tests: whoever asks first makes it."""
+    own = tmp_path_factory.getbasetemp()
+    together = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def made(name, make):
+        folder, done = together / name, together / f"{name}.made"
+        with open(together / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of one who failed
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def undisturbed(made_once):
     """A project of next to no work in which nothing went wrong; tests must leave it as it is."""
     spec = importlib.util.spec_from_file_location("faults", Path(__file__).parent / "faults.py")
     faults = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(faults)
-    project = faults.SmallProject(tmp_path_factory.mktemp("undisturbed") / "project")
-    project.run("--cores", "2")
-    return project
+
+    def run(folder):
+        faults.SmallProject(folder / "project").run("--cores", "2")
+
+    return faults.SmallProject.at(made_once("undisturbed", run) / "project")
 
 
 @pytest.fixture(scope="session")
@@ -130,18 +171,12 @@ def project_in():
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory):
+def finished(made_once):
     """A copy in which everything was run on two cores; tests must leave it as it is."""
-    project = Project(tmp_path_factory.mktemp("finished"))
-    project.run("--cores", "2")
-    return project
+    return Project.at(made_once("finished", lambda folder: Project(folder).run("--cores", "2")))
 
 
 @pytest.fixture
 def finished_copy(finished, tmp_path):
     """A copy of the finished project that a test may change."""
-    folder = tmp_path / "copy"
-    shutil.copytree(finished.folder, folder, symlinks=True)
-    copy = object.__new__(Project)
-    copy.folder, copy.mirror = folder, folder / "mirror"
-    return copy
+    return finished.copy(tmp_path / "copy")

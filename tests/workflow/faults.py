@@ -174,13 +174,6 @@ class SmallProject(load("conftest.py").Project):
             (self.mirror / "listed").mkdir()
             (self.mirror / "listed/values.txt").write_bytes(NUMBERS)
 
-    def copy(self, folder):
-        """Return a copy that may be changed."""
-        shutil.copytree(self.folder, folder, symlinks=True)
-        copy = object.__new__(type(self))
-        copy.folder, copy.mirror = folder, folder / "mirror"
-        return copy
-
     def begin(self, *arguments):
         """Start a run whose terminal is the file ``terminal`` of the project."""
         with open(self.folder / "terminal", "w", encoding="utf-8") as terminal:

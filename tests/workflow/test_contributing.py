@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

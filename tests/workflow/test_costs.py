@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 
 def test_costs_of_a_finished_run(finished_copy):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 ARCHIVE = "hopkins155/Hopkins155.zip"
 

@@ -127,7 +127,7 @@ def recovers(project, undisturbed, name, how=None):
     assert project.made() == undisturbed.made()
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_killed_jobs(project, undisturbed, see):
     name, moments, left = "a job is killed", random.Random(18), 18
     while left:
@@ -146,7 +146,7 @@ def test_killed_jobs(project, undisturbed, see):
     recovers(project, undisturbed, name)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_killed_snakemake(project, undisturbed, see):
     name, moments, left = "Snakemake is killed", random.Random(8), 8
 
@@ -182,7 +182,7 @@ def test_killed_snakemake(project, undisturbed, see):
     recovers(project, undisturbed, name)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_full_disk(project, undisturbed, small_disk, see):
     name = "the disk is full"
     project.run(*CORES, PREPARED)
@@ -193,7 +193,7 @@ def test_full_disk(project, undisturbed, small_disk, see):
     recovers(project, undisturbed, name, filler.unlink)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_full_project(disk, undisturbed, see):
     name, project = "the project's disk is full", faults.SmallProject(disk / "project")
     filler = fill(disk, room=4096)
@@ -203,7 +203,7 @@ def test_full_project(disk, undisturbed, see):
     recovers(project, undisturbed, name, filler.unlink)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_read_only_project(disk, undisturbed, see):
     name, project = "the project is read-only", faults.SmallProject(disk / "project")
     faults.remount(disk, "ro")
@@ -215,7 +215,7 @@ def test_read_only_project(disk, undisturbed, see):
     said(fails(project, *CORES), "[.]snakemake: cannot be written .Read-only file system.")
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_read_only_folders(project, undisturbed, small_disk, see):
     name = "folders are read-only"
     faults.remount(small_disk, "ro")
@@ -231,7 +231,7 @@ def test_read_only_folders(project, undisturbed, small_disk, see):
     recovers(project, undisturbed, name, lambda: faults.remount(small_disk, "rw"))
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_killed_job_after_an_edit(copy, undisturbed, see):
     name = "a job is killed after an edit"
     settings = "config/papers/mtsc/paper.yaml"
@@ -248,7 +248,7 @@ def test_killed_job_after_an_edit(copy, undisturbed, see):
     recovers(copy, undisturbed, name)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_damaged_artefacts(copy, undisturbed, see):
     name, other = "an artefact is truncated", "a bit of an artefact flips"
     flipped = f"{FIT}/loud/block_0001.h5"
@@ -262,7 +262,7 @@ def test_damaged_artefacts(copy, undisturbed, see):
     recovers(copy, undisturbed, other)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_damaged_tables(copy, undisturbed, see):
     name, other = "a table is truncated", "a bit of a table flips"
     refused = ": its content does not fit its digest; delete it and run again"
@@ -274,7 +274,7 @@ def test_damaged_tables(copy, undisturbed, see):
     recovers(copy, undisturbed, other)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("damage", "prepared", "fetched"),
     [
@@ -294,7 +294,7 @@ def test_damaged_data(copy, undisturbed, see, damage, prepared, fetched):
     recovers(copy, undisturbed, fetched)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_no_network_and_downloads_that_go_wrong(tmp_path, undisturbed, see):
     project = faults.SmallProject(tmp_path / "project", with_data=False)
     with faults.server() as state:
@@ -324,7 +324,7 @@ def test_no_network_and_downloads_that_go_wrong(tmp_path, undisturbed, see):
         recovers(project, undisturbed, "a bit of a download flips", mend)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_two_runs_at_once(project, undisturbed, see):
     name = "two runs at once"
     first = project.begin(*CORES)
@@ -341,7 +341,7 @@ def files_of(project):
     return [file for name in folders for file in sorted((project.folder / name).rglob("*"))]
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_clock_that_goes_back(project, undisturbed, see):
     name, tomorrow = "the clock goes back", time.time() + 86400.0
     project.run(*CORES, "--until", "fit")
@@ -352,7 +352,7 @@ def test_clock_that_goes_back(project, undisturbed, see):
     recovers(project, undisturbed, name)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_dates_in_disorder(copy, undisturbed, see):
     name, dates, now = "dates are in disorder", random.Random(365), time.time()
     for file in files_of(copy):

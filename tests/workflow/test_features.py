@@ -13,7 +13,7 @@ import yaml
 
 from privclust.pipeline import artefacts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 HERE = Path(__file__).parent
 SUMMARY = "results/quick/mtsc/centred/summary.csv"

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 HERE = Path(__file__).parent
 TEXT = (HERE.parents[1] / "docs/own.md").read_text()

@@ -9,7 +9,7 @@ import pytest
 
 from privclust.pipeline import artefacts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 HERE = Path(__file__).parent
 FOLDER = "results/quick/mtsc/shared_sums"

@@ -70,7 +70,7 @@ def test_settings_are_those_of_this_test():
     assert columns == DECLARED
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_job_per_file_gives_the_bytes_of_one_process(folder):
     code, output = run(folder, "--cores", "2", "--notemp")
     assert code == 0, output
@@ -91,7 +91,7 @@ def test_a_job_per_file_gives_the_bytes_of_one_process(folder):
     check_centers(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_exact_sums_do_not_stay_and_nothing_is_released_twice(folder):
     assert run(folder, "--cores", "2")[0] == 0
     check_centers(folder)
@@ -105,7 +105,7 @@ def test_exact_sums_do_not_stay_and_nothing_is_released_twice(folder):
     assert not (sketched / "released.h5").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_the_profile_of_a_cluster_plans_a_job_for_each_file(folder):
     profile = ROOT / "workflow" / "profiles" / "slurm"
     code, output = run(folder, "--workflow-profile", profile, "--dry-run")

@@ -12,14 +12,13 @@ import yaml
 
 from privclust.pipeline import artefacts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 CRATE = "results/quick/privclust-quick.crate.zip"
 FIT = "results/quick/mtsc/means/fit/loud/block_0001.h5"
 OTHER_FIT = "results/quick/mtsc/means/fit/quiet/block_0000.h5"
 TOP = ("LICENSE", "README.md", "pyproject.toml", "requirements.lock")
-MADE = ("results", "data", ".snakemake", "logs", "benchmarks")
 
 
 def load(path):
@@ -47,13 +46,11 @@ def made_up(tmp_path_factory):
 
 
 def fresh(project, folder):
-    """A clone of the project without what was made, in which every file is new."""
-    shutil.copytree(project.folder, folder, ignore=shutil.ignore_patterns(*MADE))
+    """A clone of the project in which every file is new."""
+    clone = project.clone(folder)
     for file in folder.rglob("*"):
         file.touch()
-    copy = object.__new__(type(project))
-    copy.folder, copy.mirror = folder, folder / "mirror"
-    return copy
+    return clone
 
 
 def verify(project, crate, *arguments):
@@ -154,7 +151,11 @@ def test_what_was_edited_is_made_and_the_rest_is_taken(made_up, tmp_path):
 
 def test_dates_of_scripts_and_clones_rerun_nothing(made_up, tmp_path):
     project = fresh(made_up, tmp_path / "clone")
-    for name in MADE[:3]:  # copied with their dates, which are before those of the clone's files
+    for name in (
+        "results",
+        "data",
+        ".snakemake",
+    ):  # copied with their dates, which are before those of the clone's files
         shutil.copytree(made_up.folder / name, project.folder / name)
     assert project.planned() == {}
     project.edit("workflow/scripts/draw.py", "Draw one", "Draw a")

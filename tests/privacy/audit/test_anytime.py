@@ -191,7 +191,7 @@ def test_tight_noise_is_rarely_convicted():
     assert convictions(identity, 200, 1000, 5) <= stats.binom.isf(ALPHA, 200, STATED)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_tight_noise_is_rarely_convicted_by_learned_statistics():
     assert convictions(None, 40, 2000, 6) <= stats.binom.isf(ALPHA, 40, STATED)
 

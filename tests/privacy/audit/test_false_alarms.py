@@ -96,7 +96,7 @@ def test_sound_mechanisms_are_rarely_convicted(name):
     assert convictions(mechanism, epsilon, delta, statistic, N_AUDITS, N_TRIALS, 0) <= LIMIT
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("name", TIGHT)
 def test_sound_mechanisms_are_rarely_convicted_by_learned_statistics(name):
     mechanism, epsilon, delta, _ = TIGHT[name]

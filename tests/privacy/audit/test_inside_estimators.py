@@ -186,7 +186,7 @@ def test_few_pairs(subject, settings):
     check(subject, settings, FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize(("subject", "settings"), [*QUICK, *SLOW])
 def test_many_pairs(subject, settings):
     check(subject, settings, MANY)

@@ -11,7 +11,7 @@ import pytest
 from privclust.report.page import costs_script, render
 from privclust.report.verdicts import VERDICTS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
 support = pytest.importorskip("selenium.webdriver.support.ui")
@@ -48,7 +48,7 @@ CONTRASTS = """
 def browser():
     """A Chromium without a window."""
     if not CHROMIUM or not DRIVER:
-        pytest.skip("no Chromium here: chromium and chromedriver (Debian: chromium-driver)")
+        pytest.skip("no Chromium and its driver here: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):

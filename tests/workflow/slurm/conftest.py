@@ -27,7 +27,7 @@ def cluster():
         if holder.stdout.readline() != "ready\n":
             _, message = holder.communicate()
             if message.startswith("no cluster:"):
-                pytest.skip(message.strip())
+                pytest.skip(f"{message.strip()}; as root: apt-get install slurm-wlm munge")
             pytest.fail(message)
         yield Path(folder)
     finally:

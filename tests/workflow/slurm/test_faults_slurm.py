@@ -26,7 +26,7 @@ def daemon_of(cluster):
     return None
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_killed_daemon_of_a_worker(cluster, undisturbed, tmp_path, record_property):
     name, moments = "a worker's daemon is killed", random.Random(4)
     project = faults.SmallProject(tmp_path / "project")

@@ -22,7 +22,7 @@ slurm = load(HERE / "cluster.py")
 example = load(HERE.parent / "test_sketch_jobs.py")
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_job_per_file_on_slurm(cluster, tmp_path):
     (tmp_path / "data").mkdir()
     for i in range(2):
