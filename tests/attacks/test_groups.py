@@ -113,8 +113,7 @@ def test_quotients_that_are_rounded():
 
 
 @pytest.mark.attack(
-    claim="`privclust sketch --group-column`: nothing that is printed tells how many rows a person "
-    "has",
+    claim="`privclust sketch --groups`: nothing that is printed tells how many rows a person has",
     before="nothing gave way: the option is new",
     now="the same text for 1 row and for 3,000",
 )
@@ -128,7 +127,7 @@ def test_numbers_of_rows_in_what_is_printed(command_in_folder, neighbours):
         pd.concat([frame, *[one] * n]).to_csv("x.csv", index=False)
         options = ("--frequencies", "20", "--variance", "1", "--seed", "1", "--force")
         private = ("--epsilon", "1", "--neighbours", neighbours, "--seed-noise", "3")
-        command = ("sketch", "x.csv", "--group-column", "who", "-o", "s.h5", *options, *private)
+        command = ("sketch", "x.csv", "--groups", "who", "-o", "s.h5", *options, *private)
         code, _, err = command_in_folder(*command)
         assert code == 0
         assert Path("s.h5").exists()

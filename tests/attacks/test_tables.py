@@ -4,8 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privclust.core.labels import LabelCounts
 from privclust.kmeans import FeatureSums, Sketch, draw_frequencies
+from privclust.kmeans._feature_sums import MODULUS_BOUND
 from privclust.preprocessing import TableEncoder
+from privclust.subspaces import MomentSketch
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -69,3 +72,67 @@ def test_a_null_in_another_row_does_not_change_a_category():
     assert state_bytes(Sketch.of_table(numbers, FREQUENCIES)) == state_bytes(both[0] + both[1])
     assert state_bytes(sketch([large, None])) == state_bytes(sketch([large]) + sketch([None]))
     assert (sketch([large]).sums != sketch([large - 1]).sums).any()
+
+
+@pytest.mark.attack(
+    claim="a table with `groups=`: a person moves each sum by what one row may, however many rows "
+    "it has and wherever files, row groups and threads put them",
+    before="nothing gave way: the option is new; parts that are each averaged by persons, and "
+    "added up, count a person in 20 parts 20 times",
+    now="moved by one row's modulus at most, to the last bit; the moments by that of one mean",
+)
+@pytest.mark.parametrize("n_rows", [1, 3, 999, 1000])
+def test_a_person_whose_rows_are_split_over_parts(tmp_path, n_rows):
+    rng = np.random.default_rng(n_rows)
+    others = pd.DataFrame(rng.standard_normal((2000, 3)), columns=COLUMNS)
+    others["who"] = [f"person {i}" for i in rng.integers(1300, size=len(others))]
+    own = pd.DataFrame(np.full((n_rows, 3), 1e-3), columns=COLUMNS).assign(who="the one")
+    whole = pd.concat([others, own]).sample(frac=1.0, random_state=0)
+    path = tmp_path / "parts"
+    path.mkdir()
+    parts = [whole.iloc[piece] for piece in np.array_split(np.arange(len(whole)), 20)]
+    for i, part in enumerate(parts):
+        kept = pa.Table.from_pandas(part, preserve_index=False)
+        parquet.write_table(kept, path / f"{i}.parquet", row_group_size=30)
+
+    def moved(with_one, without):
+        """The largest modulus by which a sum moved, squared, in units of 2^-40; exact."""
+        whole, fraction = (
+            with_one.exact[name].astype(object) - without.exact[name].astype(object)
+            for name in ("whole", "fraction")
+        )
+        units = whole * 2**40 + fraction
+        return max((units**2).sum(axis=1))
+
+    how = {"columns": COLUMNS, "groups": "who", "n_threads": 2}
+    without = Sketch.of_table(others, FREQUENCIES, **how)
+    with_one = Sketch.of_table(path, FREQUENCIES, **how)
+    bound = int(MODULUS_BOUND * 2**40)
+    assert (0.999 * 2**40) ** 2 < moved(with_one, without) <= bound**2
+    assert with_one.n_samples == without.n_samples + 1
+
+    by_parts = [Sketch.of_table(part, FREQUENCIES, **how) for part in parts]
+    if n_rows > 900:
+        apart = sum(by_parts[1:], by_parts[0])
+        assert moved(apart, without) > (10 * bound) ** 2
+
+    mean = MomentSketch.of(own[COLUMNS].to_numpy()[:1])
+    of_all, of_others = (MomentSketch.of_table(each, **how) for each in (path, others))
+    for degree, integers in of_all.exact.integers.items():
+        change = integers - of_others.exact.integers[degree]
+        off = np.abs(change - mean.exact.integers[degree])
+        assert off.max() <= 2 ** (36 - 16)  # the room that groups of several rows leave
+
+
+@pytest.mark.attack(
+    claim="nobody chooses two labels of a table that are taken for one person",
+    before="nothing gave way: labels were hashed under a seed of the process, to 64 bits, where "
+    "of 10^8 labels some two meet with a probability of 3e-4",
+    now="128 bits, under a key that is drawn for each reading",
+)
+def test_labels_do_not_meet():
+    names = np.array([f"person {i}" for i in range(10_000)], dtype=object)
+    one, other = (LabelCounts([names]) for _ in range(2))
+    assert len(one) == len(names)
+    assert one._keys.dtype.itemsize * 8 == 128
+    assert not set(one._keys.tolist()) & set(other._keys.tolist())

@@ -17,6 +17,7 @@ import pytest
 
 from privclust.kmeans import Sketch, draw_frequencies
 from privclust.preprocessing import TableEncoder
+from privclust.subspaces import MomentSketch
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -43,7 +44,9 @@ def table(n=2000, dtype=np.float64):
     rows.loc[::40, "y"] = np.nan
     plans = np.array(["basic", "plus", "elsewhere"])[np.arange(n) % 3]
     days = pd.to_timedelta(np.arange(n) % 900, unit="D")
-    return rows.assign(plan=plans, since=pd.Timestamp("2020-01-01") + days, visits=np.arange(n) % 7)
+    rows = rows.assign(plan=plans, since=pd.Timestamp("2020-01-01") + days, visits=np.arange(n) % 7)
+    ids = rng.integers(n // 5, size=n) ** 2 // (n // 5)  # of 1 to many rows, that lie anywhere
+    return rows.assign(number=ids, who=[f"person {i}" for i in ids])
 
 
 def state_bytes(sketch):
@@ -77,6 +80,43 @@ def check(source_of, rows=None):
     assert empty.n_samples == 0
 
 
+def moments_bytes(sketch):
+    return sketch.n_samples, {degree: a.tobytes() for degree, a in sketch.exact.integers.items()}
+
+
+def check_groups(source_of, rows=None, missing=True):
+    """Compare what an engine adds up by persons, told by text or numbers, with memory."""
+    rows = table() if rows is None else rows
+    X = rows[COLUMNS].fillna(0.0).to_numpy()
+    expected = Sketch.of(X, FREQUENCIES, groups=rows.who)
+    assert state_bytes(expected) != in_memory(rows)
+    of_moments = MomentSketch.of(X, groups=rows.who)
+    for groups in ("who", "number"):
+        how = {"columns": COLUMNS, "groups": groups, "n_threads": 2}
+        sketch = Sketch.of_table(source_of(rows), FREQUENCIES, **how)
+        assert state_bytes(sketch) == state_bytes(expected)
+        assert (sketch.unit, sketch.n_samples) == ("group", rows.who.nunique())
+    sketch = MomentSketch.of_table(source_of(rows), **how)
+    assert moments_bytes(sketch) == moments_bytes(of_moments)
+    assert sketch.unit == "group"
+    sketch = MomentSketch.of_table(source_of(rows), columns=COLUMNS)
+    assert moments_bytes(sketch) == moments_bytes(MomentSketch.of(X))
+    encoded = Sketch.of_table(source_of(rows), OF_FEATURES, encoder=ENCODER, groups="who")
+    in_features = Sketch.of(ENCODER.transform(rows), OF_FEATURES, groups=rows.who)
+    assert state_bytes(encoded) == state_bytes(in_features)
+    empty = Sketch.of_table(source_of(rows.iloc[:0]), FREQUENCIES, columns=COLUMNS, groups="number")
+    assert (empty.unit, empty.n_samples) == ("group", 0)
+    if missing:  # are those of one
+        some = rows.assign(who=rows.who.where(rows.number > 3))
+        filled = Sketch.of(X, FREQUENCIES, groups=some.who.fillna(""))
+        sketch = Sketch.of_table(source_of(some), FREQUENCIES, columns=COLUMNS, groups="who")
+        assert state_bytes(sketch) == state_bytes(filled)
+        refused(source_of(some), "must be someone's", columns=COLUMNS, groups="who", strict=True)
+    refused(source_of(rows), "'x' holds .*whole numbers", columns=["y", "z", "visits"], groups="x")
+    refused(source_of(rows), "no column 'w'", columns=COLUMNS, groups="w")
+    refused(source_of(rows), "cannot count as well", columns=COLUMNS, groups="x")
+
+
 def refused(source, match, **how):
     with pytest.raises(Exception, match=match) as caught:
         Sketch.of_table(source, FREQUENCIES, **how)
@@ -107,6 +147,7 @@ def test_polars(kind):
         return frame if kind == "frame" else frame.lazy().filter(polars.col("visits") >= 0)
 
     check(source)
+    check_groups(source)
     refused(
         source(table()), "column 'plan' holds .*string.*, not numbers", columns=["x", "y", "plan"]
     )
@@ -122,11 +163,14 @@ def test_duckdb(tmp_path):
     import duckdb
 
     check(lambda rows: duckdb.from_df(rows))
+    check_groups(lambda rows: duckdb.from_df(rows))
     rows = table()
     parquet.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "x.parquet")
     query = duckdb.sql(f"select x, y, z from '{tmp_path}/x.parquet' where visits > 2")
     expected = in_memory(rows[rows.visits > 2])
     assert state_bytes(Sketch.of_table(query, FREQUENCIES, n_threads=2)) == expected
+    with pytest.raises(ValueError, match="one entry is none"):  # half-way: the connection is free
+        MomentSketch.of_table(duckdb.from_df(rows), columns=COLUMNS, strict=True)
     refused(duckdb.sql("select 1.5 as x, 2 as y, 3 as z"), "'x' holds decimal.*cast it to a double")
 
 
@@ -152,7 +196,19 @@ def dask_cluster():
 def test_dask_cluster(dask_cluster, n_partitions):
     import dask.dataframe
 
-    check(lambda rows: dask.dataframe.from_pandas(rows, npartitions=n_partitions))
+    def source(rows):
+        return dask.dataframe.from_pandas(rows, npartitions=n_partitions)
+
+    check(source)
+    check_groups(source)
+    rows = table()
+    in_order = source(rows.sort_values("number"))  # the first partition may be without rows
+    some = in_order[in_order.number > 20]
+    kept = rows[rows.number > 20]
+    sketch = Sketch.of_table(some, FREQUENCIES, columns=COLUMNS, groups="who")
+    expected = Sketch.of(kept[COLUMNS].fillna(0.0).to_numpy(), FREQUENCIES, groups=kept.who)
+    assert state_bytes(sketch) == state_bytes(expected)
+    refused(some, "which rows of Dask and Spark do not have", columns=COLUMNS, n_measurements=3)
 
 
 @pytest.mark.slow
@@ -221,6 +277,53 @@ def test_dask_frames_whose_types_change_or_do_not_fit():
         refused(frame, "finite", columns=COLUMNS, strict=True)
 
 
+@needs("dask")
+def test_partitions_of_dask_that_change_between_two_readings_give_no_sketch(tmp_path):
+    """A person with a record more than was counted would have more than one share."""
+    import dask
+    import dask.dataframe
+
+    rows = table(100)
+
+    def other_each_time(part):
+        if len(part) and part.index[0] == 0:
+            marker = tmp_path / str(len(list(tmp_path.iterdir())))
+            marker.touch()
+            return part.assign(number=int(marker.name))
+        return part
+
+    frame = dask.dataframe.from_pandas(rows, npartitions=3)
+    frame = frame.map_partitions(other_each_time, meta=rows.iloc[:0])
+    with dask.config.set(scheduler="synchronous"):
+        refused(frame, "have changed while they were read", columns=COLUMNS, groups="number")
+
+
+@needs("dask")
+def test_labels_of_dask_whose_types_are_not_as_declared():
+    """2^53 + 1 in a partition of floats would be 2^53, whom another partition tells apart."""
+    import dask
+    import dask.dataframe
+
+    rows = table(100)
+
+    def floats(part):
+        return part.astype({"number": float}) if part.index[0] == 0 else part
+
+    frame = dask.dataframe.from_pandas(rows, npartitions=3)
+    lying = frame.map_partitions(floats, meta=rows.iloc[:0])
+    mixed = frame.map_partitions(
+        lambda part: part.assign(who=[1, "elsewhere"] * (len(part) // 2) + [2] * (len(part) % 2)),
+        meta=rows.iloc[:0],
+    )
+    kinds = frame.categorize(columns=["who"])
+    with dask.config.set(scheduler="synchronous"):
+        refused(lying, "other than text or whole numbers", columns=COLUMNS, groups="number")
+        refused(mixed, "other than text or whole numbers", columns=COLUMNS, groups="who")
+        sketch = Sketch.of_table(kinds, FREQUENCIES, columns=COLUMNS, groups="who")
+    X = rows[COLUMNS].fillna(0.0).to_numpy()
+    assert state_bytes(sketch) == state_bytes(Sketch.of(X, FREQUENCIES, groups=rows.who))
+
+
 # --- Spark ---------------------------------------------------------------------------------------
 
 
@@ -251,13 +354,18 @@ def spark():
 @pytest.mark.parametrize("n_partitions", [1, 7])
 def test_spark(spark, n_partitions):
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 300)
-    schema = "x {0}, y {0}, z {0}, plan string, since timestamp, visits long"
+    schema = (
+        "x {0}, y {0}, z {0}, plan string, since timestamp, visits long, number long, who string"
+    )
 
     def source(rows):
         kind = "float" if rows.x.dtype == np.float32 else "double"
+        rows = rows.assign(who=rows.who.astype(object).where(rows.who.notna(), None))
         return spark.createDataFrame(rows, schema.format(kind)).repartition(n_partitions)
 
     check(source)
+    check_groups(source)
+    refused(source(table()), "Dask and Spark do not have", columns=COLUMNS, n_measurements=3)
 
 
 @pytest.mark.slow

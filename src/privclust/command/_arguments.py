@@ -86,3 +86,47 @@ def names(text: str) -> tuple[str, ...]:
     if not all(parts):
         raise argparse.ArgumentTypeError(f"must be names between commas, got {text!r}")
     return parts
+
+
+def add_delimiter(add: Callable) -> None:
+    """Add what stands between fields."""
+    add(
+        "--delimiter",
+        type=delimiter,
+        metavar="C",
+        help="character between the fields of CSV files, or 'tab'; default: ,",
+    )
+
+
+def add_groups(add: Callable, more: str = "") -> None:
+    """Add the column that says whose a row is."""
+    add(
+        "--groups",
+        metavar="NAME",
+        help="column of CSV and Parquet files that says whose a row is, such as a customer: all "
+        "rows of one are protected together, and count as one record, their mean, whatever their "
+        f"number{more}",
+    )
+
+
+def add_neighbours(add: Callable, more: str = "", default: str | None = "replace_one") -> None:
+    """Add which change of the records is hidden."""
+    add(
+        "--neighbours",
+        choices=("replace_one", "add_remove"),
+        default=default,
+        type=lambda name: name.replace("-", "_"),
+        help="what is hidden: one record's values (replace_one, the default; the number of records "
+        f"is public), or whether it is there at all (add_remove{more})",
+    )
+
+
+def add_epsilon_and_delta(add: Callable, *, required: bool, delta: str) -> None:
+    """Add the budget; `delta` is its help."""
+    add("--epsilon", type=positive_number, metavar="E", required=required, help="in nats")
+    add("--delta", type=probability, metavar="D", required=required, help=delta)
+
+
+def add_ledger(add: Callable) -> None:
+    """Add the file that costs are charged to."""
+    add("--budget", metavar="FILE", help="ledger to draw on (privclust.privacy.Budget.open)")

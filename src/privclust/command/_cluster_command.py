@@ -11,11 +11,13 @@ from typing import Any
 
 from privclust.command._arguments import (
     add_command,
-    delimiter,
+    add_delimiter,
+    add_epsilon_and_delta,
+    add_groups,
+    add_ledger,
+    add_neighbours,
     names,
     number,
-    positive_number,
-    probability,
     seed,
     size,
 )
@@ -50,12 +52,7 @@ def add_to(commands) -> None:
     add("table", metavar="TABLE", help="CSV with a header, or Parquet")
     add("-o", "--output", metavar="FOLDER", required=True, help="folder to write into")
     add("--force", action="store_true", help="replace files in the folder")
-    add(
-        "--delimiter",
-        type=delimiter,
-        metavar="C",
-        help="character between the fields of CSV files, or 'tab'; default: ,",
-    )
+    add_delimiter(add)
     add(
         "--clusters",
         type=size,
@@ -95,39 +92,21 @@ def _add_columns(add) -> None:
         help="find the bounds of columns of numbers that have none, on this part of the "
         "budget; default: 0.1. It is spent even where a ledger then refuses the clusters",
     )
-    add(
-        "--groups",
-        metavar="NAME",
-        help="column that says whose a row is, such as a customer: all rows of one are protected "
-        "together, and each counts as one record, whatever its number of rows",
-    )
+    add_groups(add)
 
 
 def _add_privacy(add) -> None:
     """Add what privacy is asked for."""
-    add("--epsilon", type=positive_number, metavar="E", required=True, help="in nats")
-    add(
-        "--delta",
-        type=probability,
-        metavar="D",
-        required=True,
-        help="well below one over the number of records, such as 1e-6; 0 needs far more noise",
-    )
-    add(
-        "--neighbours",
-        choices=("replace_one", "add_remove"),
-        default="replace_one",
-        type=lambda name: name.replace("-", "_"),
-        help="what is hidden: one record's values (replace_one, the default; the number of records "
-        "is public), or whether it is there at all (add_remove)",
-    )
+    delta = "well below one over the number of records, such as 1e-6; 0 needs far more noise"
+    add_epsilon_and_delta(add, required=True, delta=delta)
+    add_neighbours(add)
     add(
         "--seed",
         type=seed,
         metavar="S",
         help="of noise too, for reproduction ONLY: who knows it can take the noise off",
     )
-    add("--budget", metavar="FILE", help="ledger to draw on (privclust.privacy.Budget.open)")
+    add_ledger(add)
 
 
 def _share(text: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privclust.command._arguments import (
     add_command,
+    add_neighbours,
     positive_integer,
     positive_number,
     probability,
@@ -35,12 +36,7 @@ def add_to(commands) -> None:
     add("--clusters", type=positive_integer, required=True, metavar="K")
     add("--epsilon", type=positive_number, required=True, nargs="+", metavar="E")
     add("--delta", type=probability, default=0.0, metavar="P", help="default: 0")
-    add(
-        "--neighbours",
-        choices=("replace_one", "add_remove"),
-        default="replace_one",
-        help="the change of rows that is hidden; default: one row replaced",
-    )
+    add_neighbours(add)
     add(
         "--method",
         choices=(*_METHODS, _ALL),

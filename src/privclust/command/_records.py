@@ -123,7 +123,7 @@ def add_persons(
     """
     import numpy as np
 
-    from privclust.core.labels import LabelCounts
+    from privclust.core.labels import LabelCounts, SecondReading
     from privclust.privacy.groups import Groups
 
     say("all files are read twice, the first time to count")
@@ -132,16 +132,17 @@ def add_persons(
     )
     if not takes_any and not len(counts):
         raise ValueError(f"{', '.join(stream.name for stream in streams)}: no records")
-    nobody = np.empty((0, sketcher.n_features))
-    sketcher.sums.add(nobody, Groups(np.empty(0, dtype=np.int64), len(counts)))
+    nobody = np.empty((0, sketcher.n_features))  # makes sums of groups also of no records
+    sketcher.sums.add(nobody, Groups(np.empty(0, dtype=np.int64), 0))
+    second = SecondReading(counts)
     for number, stream in enumerate(streams, 1):
         say(f"{stream.name}: file {number} of {len(streams)} is read")
         for chunk in stream if seen is None else seen.watched(stream):
             if not takes_any:
                 sketcher.check(chunk, stream)
             rows = sketcher.borne(chunk) if takes_any else chunk
-            sketcher.sums.add(rows, Groups(counts.sizes(stream.labels), 0))
-    counts.check_all_seen()
+            sketcher.sums.add(rows, Groups(*second.sizes(stream.labels)))
+    second.check_all_seen()
 
 
 def labels_of(path: str, column: str, **how) -> Iterator:
@@ -170,7 +171,7 @@ def public_stream(args):
     how = {"chunk_size": _SAMPLE_ROWS, "delimiter": args.delimiter if is_text else None}
     how["columns"] = args.columns if is_parquet else None
     try:
-        return chunks(args.public_sample, **how, label=args.group_column)
+        return chunks(args.public_sample, **how, label=args.groups)
     except ValueError:  # it may be without that column
         return chunks(args.public_sample, **how)
 

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from privclust.command._arguments import (
     add_command,
-    delimiter,
+    add_delimiter,
+    add_epsilon_and_delta,
+    add_groups,
+    add_ledger,
+    add_neighbours,
     names,
     positive_integer,
     positive_number,
-    probability,
     seed,
 )
 from privclust.command._output import (
@@ -73,12 +76,7 @@ def add_to(commands) -> None:
         help="records, one a row; a folder stands for the Parquet files in it",
     )
     add_output(add, "SKETCH", "file to write (.h5)", required=True)
-    add(
-        "--delimiter",
-        type=delimiter,
-        metavar="C",
-        help="character between the fields of CSV files, or 'tab'; default: ,",
-    )
+    add_delimiter(add)
     add(
         "--columns",
         type=names,
@@ -86,14 +84,10 @@ def add_to(commands) -> None:
         help="columns of Parquet files, in this order; no others are read; default: all",
     )
     add("--dataset", metavar="NAME", help="data set within HDF5 files, if there are several")
-    add(
-        "--group-column",
-        metavar="NAME",
-        help="column of CSV and Parquet files that says whose each record is (text or whole "
-        "numbers): all records of one person, in all files, are then protected together and count "
-        "as one, their mean; all are to be in this one call. Files are read twice; memory "
-        "grows with the number of persons (with --subspaces also as much as a sketch for each "
-        "number of records)",
+    add_groups(
+        add,
+        ". All are to be in this one call. Files are read twice; memory grows with the number of "
+        "persons (with --subspaces also as much as a sketch for each number of records)",
     )
     add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
     group = parser.add_argument_group(
@@ -131,18 +125,14 @@ def add_to(commands) -> None:
     add("--measurements", type=positive_integer, metavar="R", help="of M per record; default: all")
     group = parser.add_argument_group("privacy")
     add = group.add_argument
-    add("--epsilon", type=positive_number, metavar="E", help="in nats")
-    add("--delta", type=probability, metavar="D", help="default: 0")
+    add_epsilon_and_delta(add, required=False, delta="default: 0")
     add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
-    add(
-        "--neighbours",
-        choices=("replace_one", "add_remove"),
-        type=lambda name: name.replace("-", "_"),
-        help="what is hidden: one record's values (replace_one, the default; the number of records "
-        "is public), or whether it is there at all (add_remove: the exact number is neither shown "
-        "nor kept; so that no record can decide whether there is a result, a field that is missing "
-        "or no number counts as 0, one that is too large for the frequencies as the largest that "
-        "is not, and a CSV file must have a header)",
+    add_neighbours(
+        add,
+        ": the exact number is neither shown nor kept; so that no record can decide whether there "
+        "is a result, a field that is missing or no number counts as 0, one that is too large for "
+        "the frequencies as the largest that is not, and a CSV file must have a header",
+        default=None,
     )
     add(
         "--seed-noise",
@@ -150,7 +140,7 @@ def add_to(commands) -> None:
         metavar="S",
         help="seed of noise and masks, for reproduction ONLY: who knows it can take the noise off",
     )
-    add("--budget", metavar="FILE", help="ledger to draw on (privclust.privacy.Budget.open)")
+    add_ledger(add)
 
 
 def _run(args) -> None:
@@ -172,14 +162,12 @@ def _run(args) -> None:
     hides_number = args.epsilon is not None and args.neighbours == "add_remove"
     how = {"dataset": args.dataset, "delimiter": args.delimiter, "columns": args.columns}
     how["strict"] = not hides_number
-    streams = [chunks(file, label=args.group_column, **how) for file in args.files]
+    streams = [chunks(file, label=args.groups, **how) for file in args.files]
     check_distinct(
         args.files,
         args.public_sample,
         # nobody is to be told that two files are alike in that they hold no records
-        lambda file: (
-            not hides_number or any(map(len, chunks(file, label=args.group_column, **how)))
-        ),
+        lambda file: not hides_number or any(map(len, chunks(file, label=args.groups, **how))),
     )
     sketcher_type = MomentSketcher if args.subspaces else FeatureSketcher
     sketcher = sketcher_type(args, streams[0].n_features)
@@ -188,11 +176,11 @@ def _run(args) -> None:
         ledger.check(sketcher.promise())
     _check_room(args.output, sketcher)
     seen = None
-    counts_twice = len(streams) > 1 and args.group_column is None
+    counts_twice = len(streams) > 1 and args.groups is None
     if args.public_sample is not None or counts_twice:
         seen = Twins(None if args.public_sample is None else public_stream(args))
-    if args.group_column is not None:
-        add_persons(streams, sketcher, seen, args.group_column, how, takes_any=hides_number)
+    if args.groups is not None:
+        add_persons(streams, sketcher, seen, args.groups, how, takes_any=hides_number)
     else:
         (add_any if hides_number else add_checked)(streams, sketcher, seen)
     with ledger:
@@ -220,7 +208,7 @@ def _released(sketcher, args):
     caveats = [sketcher.any_record if hides_number else sketcher.errors_tell]
     if len(args.files) > 1:
         caveats.append(_NO_TWINS)
-    if args.group_column is not None:
+    if args.groups is not None:
         caveats += [_ONE_SKETCH, _NOBODY if hides_number else _ERROR_FOR_NOBODY]
     guarantee = private.guarantee
     return replace(private, guarantee=replace(guarantee, caveats=(*guarantee.caveats, *caveats)))
@@ -245,8 +233,8 @@ def _check_arguments(args) -> None:
         for name in ("delta", "noise", "neighbours"):
             if getattr(args, name) is not None:
                 args.usage_error(f"--{name} says how --epsilon is met, which is not given")
-    if args.group_column is not None and args.measurements is not None:
-        args.usage_error("--measurements does not go with --group-column: each record has its own")
+    if args.groups is not None and args.measurements is not None:
+        args.usage_error("--measurements does not go with --groups: each record has its own")
     if args.noise == "gaussian" and not args.delta:
         args.usage_error("--noise gaussian needs a --delta greater than 0")
 

@@ -29,9 +29,9 @@ class FeatureSketcher:
         self._args = args
         self.frequencies, n_measurements = _frequencies(args, n_features)
         m = self.frequencies.shape[1]
-        if args.group_column is not None and (n_measurements or m) < m:
+        if args.groups is not None and (n_measurements or m) < m:
             raise ValueError(
-                f"--group-column: groups cannot have {n_measurements} of {m} measurements, which "
+                f"--groups: groups cannot have {n_measurements} of {m} measurements, which "
                 "are drawn for each record"
             )
         self.n_features, self.n_numbers = self.frequencies.shape
@@ -106,7 +106,7 @@ class MomentSketcher:
         check_size(n_features, degree)
         self._args, self.n_features = args, n_features
         rows = HarmonicSums(n_features, degree)
-        self.sums = rows if args.group_column is None else GroupSums(n_features, degree)
+        self.sums = rows if args.groups is None else GroupSums(n_features, degree)
         self.n_numbers = sum(len(sums) for sums in rows.integers.values()) - 1
         self.n_bytes = 8 * (self.n_numbers + 1)
 
@@ -132,7 +132,7 @@ class MomentSketcher:
         """Return the sketch of what was added, which is not private."""
         from privclust.subspaces import MomentSketch
 
-        if self._args.group_column is None:
+        if self._args.groups is None:
             return MomentSketch.from_sums(self.sums)
         return MomentSketch.from_sums(self.sums.total(), unit_of_records(self._args))
 
@@ -151,7 +151,7 @@ def unit_of_records(args) -> str:
     """Return what is protected: rows, or groups of them."""
     from privclust.privacy.groups import GROUP, ROW
 
-    return ROW if args.group_column is None else GROUP
+    return ROW if args.groups is None else GROUP
 
 
 def _frequencies(args, n_features: int):

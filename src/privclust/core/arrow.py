@@ -7,12 +7,13 @@ rounded by itself. A null is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from privclust.core.labels import check_label, plain_text
 from privclust.core.printable import excerpt
 
 TIMES = "; turn times into numbers, such as days"
@@ -95,6 +96,58 @@ def entries_of(batch: Any, columns: Sequence[str]) -> dict[str, np.ndarray]:
     return arrays
 
 
+def labels_of(part: Any, name: str) -> tuple[np.ndarray, bool]:
+    """Return whose the rows of a batch of Arrow or a frame of pandas are, and if some are no one's.
+
+    As text, empty where it is missing: rows of nobody are those of one.
+
+    Raises
+    ------
+    ValueError
+        If a frame holds something other than text or whole numbers.
+    """
+    column = part[name]
+    if not is_of(part, "pyarrow"):
+        column = _arrow_labels(column, name)
+    return plain_text(column), column.null_count > 0
+
+
+def _arrow_labels(series, name):
+    """Return a column of a frame of pandas, whose types may differ from partition to partition."""
+    import pyarrow
+
+    other = f"column {excerpt(name)!r} holds something other than text or whole numbers"
+    if getattr(series.dtype, "kind", "O") == "f":  # large numbers would be others'
+        raise ValueError(f"{other} in one partition: write missing ones as a type that has them")
+    try:
+        array = pyarrow.array(series.astype(object), from_pandas=True)
+    except (pyarrow.ArrowException, TypeError, ValueError):  # whose message may hold an entry
+        raise ValueError(f"{other} in one partition") from None
+    if not pyarrow.types.is_null(array.type):
+        check_label(pyarrow.field(name, array.type))
+    return array
+
+
+class GroupedRows(NamedTuple):
+    """Rows of groups, such as persons, of a part of a table.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, n_features)
+    sizes : ndarray of shape (n,), int64
+        How many rows the group of each has in the whole table.
+    n_new : int
+        How many groups are counted here: each once among all parts.
+    is_missing : bool
+        Whether it is missing whose one of the rows is.
+    """
+
+    rows: np.ndarray
+    sizes: np.ndarray
+    n_new: int
+    is_missing: bool
+
+
 @dataclass(frozen=True)
 class RowReader:
     """Rows of numbers of a part of a table.
@@ -108,14 +161,32 @@ class RowReader:
         its attribute `columns` is a mapping, as a `TableEncoder`'s is, otherwise of an array.
     dtype : numpy.dtype or None
         Of frames of pandas, whose own types depend on entries; None for batches of Arrow.
+    groups : str or None
+        Name of the column that says whose each row is.
+    sizes : callable or None
+        Of labels; returns how many rows each has, and how many labels are counted with these.
     """
 
     columns: tuple[str, ...]
     encoder: Any = None
     dtype: np.dtype | None = None
+    groups: str | None = None
+    sizes: Callable[[np.ndarray], tuple[np.ndarray, int]] | None = None
 
-    def __call__(self, part: Any) -> np.ndarray:
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of all columns that are read."""
+        return self.columns if self.groups is None else (*self.columns, self.groups)
+
+    def __call__(self, part: Any) -> np.ndarray | GroupedRows:
         """Return the rows (n, n_features) of a batch of Arrow, or of a frame of pandas."""
+        if self.groups is None or self.sizes is None:
+            return self.rows(part)
+        labels, is_missing = labels_of(part, self.groups)
+        return GroupedRows(self.rows(part), *self.sizes(labels), is_missing)
+
+    def rows(self, part: Any) -> np.ndarray:
+        """Return the rows alone."""
         if takes_tables(self.encoder):
             is_batch = is_of(part, "pyarrow")
             table = entries_of(part, self.columns) if is_batch else part
@@ -151,11 +222,85 @@ def takes_tables(encoder: object) -> bool:
     return isinstance(getattr(encoder, "columns", None), Mapping)
 
 
-def reader_of(schema: Any, names: tuple[str, ...], encoder: Any) -> RowReader:
-    """Return the reader of rows of a schema whose types fit."""
-    if not takes_tables(encoder):
-        numeric_type(schema, names)
-    return RowReader(names, encoder)
+@dataclass(frozen=True)
+class LabelReader:
+    """Whose the rows of a part of a table are, as text.
+
+    Parameters
+    ----------
+    groups : str
+        Name of the column that says so.
+    """
+
+    groups: str
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of all columns that are read."""
+        return (self.groups,)
+
+    def __call__(self, part: Any) -> np.ndarray:
+        """Return the labels of a batch of Arrow, or of a frame of pandas."""
+        return labels_of(part, self.groups)[0]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is to be read of tables, before their columns are known.
+
+    Parameters
+    ----------
+    columns : sequence of str or None
+        None: all, but for that of `groups`.
+    encoder, groups, sizes : see `RowReader`
+    """
+
+    columns: Sequence[str] | None
+    encoder: Any = None
+    groups: str | None = None
+    sizes: Callable[[np.ndarray], tuple[np.ndarray, int]] | None = None
+
+    def names(self, schema: Any) -> tuple[str, ...]:
+        """Return the columns that are features; a ValueError if one is not there."""
+        names = check_columns(schema, self.columns)
+        if self.groups is None:
+            return names
+        check_columns(schema, [self.groups])
+        if self.columns is None:
+            names = tuple(name for name in names if name != self.groups)
+        if not names:
+            raise ValueError(f"has no columns but {excerpt(self.groups)!r}")
+        return names
+
+    def reads(self, schema: Any) -> tuple[str, ...]:
+        """Return all columns that are read."""
+        return RowReader(self.names(schema), groups=self.groups).reads
+
+    def reader(self, schema: Any) -> RowReader:
+        """Return the reader of rows of a schema; a ValueError if its types do not fit."""
+        names = self.names(schema)
+        if not takes_tables(self.encoder):
+            numeric_type(schema, names)
+        if self.groups is not None:
+            check_label(schema.field(self.groups))
+        return RowReader(names, self.encoder, None, self.groups, self.sizes)
+
+
+@dataclass(frozen=True)
+class LabelReading:
+    """A `Reading` of labels alone."""
+
+    groups: str
+
+    def reads(self, schema: Any) -> tuple[str, ...]:
+        """Return the one column."""
+        return check_columns(schema, [self.groups])
+
+    def reader(self, schema: Any) -> LabelReader:
+        """Return the reader of labels; a ValueError if their type does not fit."""
+        self.reads(schema)
+        check_label(schema.field(self.groups))
+        return LabelReader(self.groups)
 
 
 def batch_rows(n_columns: int) -> int:

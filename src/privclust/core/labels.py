@@ -1,21 +1,26 @@
 """A column of a file that says whose each record is, and how many records each has.
 
 How many records someone has must be known before the first of them is added: files are read twice,
-the first time to count. What is kept of a label is a number of 64 bits that it is hashed to, and
-two counts. Two labels that meet in one number, one pair in 10^19, are one from then on.
+the first time to count. What is kept of a label are 128 bits that it is hashed to under a secret
+key, and a count. Two labels that meet there are one from then on: of 10^9 labels any two do with a
+probability below 10^-20.
 """
 
 from __future__ import annotations
 
+import hashlib
+import secrets
+import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from privclust.core.printable import excerpt
 
 _PENDING = 1 << 20  # labels that are sorted at once
-_CHANGED = "the files have changed while they were read: records of a label are other than counted"
+_HASH = np.dtype("S16")
+CHANGED = "the records have changed while they were read: those of a label are other than counted"
 
 
 def other_columns(names: Sequence[str], label: str) -> tuple[str, ...]:
@@ -45,7 +50,7 @@ def check_label(column: Any) -> None:
     from pyarrow import types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    tests = types.is_integer, types.is_string, types.is_large_string
+    tests = types.is_integer, types.is_string, types.is_large_string, types.is_string_view
     if not any(is_kind(kind) for is_kind in tests):
         raise ValueError(
             f"column {column.name!r} holds {excerpt(column.type)}; groups are told by text or by "
@@ -54,13 +59,19 @@ def check_label(column: Any) -> None:
 
 
 def as_text(column: Any) -> np.ndarray:
+    """Return an Arrow array as text without blanks at its ends; empty where an entry is missing."""
+    return np.array([entry.strip() for entry in plain_text(column)], dtype=object)
+
+
+def plain_text(column: Any) -> np.ndarray:
     """Return an Arrow array as text, an array of objects; empty where an entry is missing."""
-    entries = column.cast("string").fill_null("").to_numpy(zero_copy_only=False)
-    return np.array([entry.strip() for entry in entries], dtype=object)
+    return column.cast("string").fill_null("").to_numpy(zero_copy_only=False)
 
 
 class LabelCounts:
-    """How many records each label has; some 24 bytes a label, and 64 while they are sorted.
+    """How many records each label has; 24 bytes a label, and some 60 while more are added.
+
+    Counts of two parts of the records can be merged if one was made with the other's `secret`.
 
     Examples
     --------
@@ -69,21 +80,32 @@ class LabelCounts:
     (2, [1, 2])
     """
 
-    def __init__(self, labels: Iterable[np.ndarray]) -> None:
-        self._keys = np.empty(0, dtype=np.int64)
+    def __init__(self, labels: Iterable[np.ndarray] = (), secret: bytes | None = None) -> None:
+        self.secret = secrets.token_bytes(32) if secret is None else secret
+        self._keys = np.empty(0, dtype=_HASH)
         self._counts = np.empty(0, dtype=np.int64)
         pending: list[np.ndarray] = []
         for some in labels:
-            pending.append(_keys_of(some))
+            pending.append(self._hashed(some))
             if sum(map(len, pending)) >= _PENDING:
-                self._merge(np.concatenate(pending))
+                self._count(np.concatenate(pending))
                 pending = []
         if pending:
-            self._merge(np.concatenate(pending))
-        self._left = self._counts.copy()
+            self._count(np.concatenate(pending))
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    def merge(self, other: LabelCounts) -> Self:
+        """Add the counts of other records."""
+        self._add(other._keys, other._counts)
+        return self
+
+    def digest(self) -> bytes:
+        """Return what tells these counts from any others of one secret."""
+        sha = hashlib.sha256(self._keys.tobytes())
+        sha.update(self._counts.tobytes())
+        return sha.digest()
 
     def sizes(self, labels: np.ndarray) -> np.ndarray:
         """Return how many records there are of the label of each of these.
@@ -91,35 +113,84 @@ class LabelCounts:
         Raises
         ------
         ValueError
-            If one of them was not counted, or came more often by now.
+            If one of them was not counted.
         """
-        keys, places, counts = np.unique(_keys_of(labels), return_inverse=True, return_counts=True)
+        at, places, _ = self._places(labels)
+        return self._counts[at][places]
+
+    def _places(self, labels):
+        """Return where the labels' counts are, which one each label has, and how often they come.
+
+        A ValueError says that one was not counted.
+        """
+        keys = self._hashed(labels)
+        keys, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
         at = np.searchsorted(self._keys, keys)
         known = at < len(self._keys)
         if not known.all() or (self._keys[at] != keys).any():
-            raise ValueError(_CHANGED)
-        self._left[at] -= counts
-        if (self._left[at] < 0).any():
-            raise ValueError(_CHANGED)
-        return self._counts[at][places]
+            raise ValueError(CHANGED)
+        return at, places, counts
+
+    def _count(self, keys):
+        """Count more keys."""
+        self._add(*np.unique(keys, return_counts=True))
+
+    def _add(self, keys, counts):
+        """Add counts of sorted keys, each there once."""
+        at = np.searchsorted(self._keys, keys)
+        is_new = np.ones(len(keys), dtype=bool)
+        inside = at < len(self._keys)
+        is_new[inside] = self._keys[at[inside]] != keys[inside]
+        self._counts[at[~is_new]] += counts[~is_new]
+        self._keys = np.insert(self._keys, at[is_new], keys[is_new])
+        self._counts = np.insert(self._counts, at[is_new], counts[is_new])
+
+    def _hashed(self, labels):
+        """Return the hashes of texts; the same for the same, in any process."""
+        hashes = {
+            label: hashlib.blake2b(
+                label.encode("utf-8", "surrogatepass"), digest_size=_HASH.itemsize, key=self.secret
+            ).digest()
+            for label in dict.fromkeys(labels)
+        }
+        return np.array([hashes[label] for label in labels], dtype=_HASH)
+
+
+class SecondReading:
+    """Records that were counted, read once more; 8 bytes a label, and threads may share it.
+
+    Examples
+    --------
+    >>> names = np.array(["ann", "bob", "ann"], dtype=object)
+    >>> second = SecondReading(LabelCounts([names]))
+    >>> [(sizes.tolist(), n_new) for sizes, n_new in map(second.sizes, (names[:2], names[2:]))]
+    [([2, 1], 2), ([2], 0)]
+    >>> second.check_all_seen()
+    """
+
+    def __init__(self, counts: LabelCounts) -> None:
+        self._counted = counts
+        self._left = counts._counts.copy()
+        self._lock = threading.Lock()
+
+    def sizes(self, labels: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return how many records the label of each has, and how many labels come the first time.
+
+        Raises
+        ------
+        ValueError
+            If one of them was not counted, or came more often by now.
+        """
+        at, places, counts = self._counted._places(labels)
+        sizes = self._counted._counts[at]
+        with self._lock:
+            n_new = int(np.count_nonzero(self._left[at] == sizes))
+            self._left[at] -= counts
+            if (self._left[at] < 0).any():
+                raise ValueError(CHANGED)
+        return sizes[places], n_new
 
     def check_all_seen(self) -> None:
         """Raise a ValueError if records that were counted did not come."""
         if self._left.any():
-            raise ValueError(_CHANGED)
-
-    def _merge(self, keys):
-        """Count more keys."""
-        more, counts = np.unique(keys, return_counts=True)
-        keys = np.concatenate([self._keys, more])
-        counts = np.concatenate([self._counts, counts])
-        order = np.argsort(keys, kind="stable")
-        keys, counts = keys[order], counts[order]
-        is_first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-        self._keys = keys[is_first]
-        self._counts = np.add.reduceat(counts, np.flatnonzero(is_first)) if len(keys) else counts
-
-
-def _keys_of(labels):
-    """Return numbers of 64 bits for texts, the same for the same within this process."""
-    return np.fromiter(map(hash, labels), dtype=np.int64, count=len(labels))
+            raise ValueError(CHANGED)

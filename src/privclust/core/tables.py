@@ -10,22 +10,21 @@ import contextlib
 import glob
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from privclust.core.arrow import (
-    RowReader,
+    LabelReading,
+    Reading,
     batch_rows,
-    check_columns,
     is_of,
-    reader_of,
     takes_tables,
 )
 from privclust.core.engines import State, added, dask_total, spark_total
+from privclust.core.labels import LabelCounts, SecondReading
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
@@ -40,10 +39,11 @@ _TAKEN = (
 
 def total(
     source: Any,
-    state_of: Callable[[Iterable[np.ndarray]], State],
+    state_of: Callable[[Iterable[Any]], State],
     *,
     columns: Sequence[str] | None = None,
     encoder: Any = None,
+    groups: str | None = None,
     row_filter: Any = None,
     n_threads: int = 1,
     progress: Callable[[int], object] | None = None,
@@ -62,12 +62,17 @@ def total(
         - A Dask or a Spark frame: the function is applied to each partition by a worker, on which
           this package must be installed; states alone come here.
     state_of : callable
-        Of an iterable of arrays of rows (n, n_features); returns their state, also of no array. It
-        can be pickled.
+        Of an iterable of arrays of rows (n, n_features), or of `GroupedRows` with `groups`; returns
+        their state, also of no array. It can be pickled.
     columns : sequence of str or None
         No others are read. None: all, or those of an encoder.
     encoder : object or None
         See `privclust.core.arrow.RowReader`.
+    groups : str or None
+        Name of a column of text or whole numbers that says whose each row is; equal ones may lie in
+        any parts, and missing ones are those of one group. What must be read twice for that, first
+        to count, is: files, streams and partitions of Dask, which are compared; what is kept takes
+        some 30 bytes a group. Spark counts by a window.
     row_filter : pyarrow.compute.Expression or None
         Of Parquet files and data sets: rows that are read. Row groups whose statistics say that
         they have none are passed over.
@@ -88,6 +93,25 @@ def total(
         If there is no such file.
     """
     check_integer("n_threads", n_threads, minimum=1)
+    columns = _checked_columns(columns, encoder, groups)
+    distributed = is_of(source, "dask") or is_of(source, "pyspark")
+    for name, value in (("row_filter", row_filter), ("progress", progress)):
+        if value is not None and distributed:
+            advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
+            raise ValueError(f"{name} is not for frames of an engine: {advice}")
+    reading = Reading(columns, encoder, groups)
+    if is_of(source, "dask"):
+        return dask_total(source, state_of, reading)
+    if is_of(source, "pyspark"):
+        return spark_total(source, state_of, reading)
+    if groups is not None:
+        return _total_of_groups(source, state_of, reading, row_filter, n_threads, progress)
+    parts = _parts(source, reading, row_filter)
+    return _total_of_threads(parts, state_of, n_threads, progress)
+
+
+def _checked_columns(columns, encoder, groups):
+    """Return the columns to read, by themselves or an encoder's; None for all."""
     if encoder is not None and not hasattr(encoder, "transform"):
         raise ValueError(f"encoder must have a method transform, got {type(encoder).__name__}")
     if takes_tables(encoder):
@@ -96,17 +120,13 @@ def total(
         columns = [str(name) for name in encoder.columns]
     if isinstance(columns, str):
         raise ValueError("columns must be a sequence of names, got one text")
-    distributed = is_of(source, "dask") or is_of(source, "pyspark")
-    for name, value in (("row_filter", row_filter), ("progress", progress)):
-        if value is not None and distributed:
-            advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
-            raise ValueError(f"{name} is not for frames of an engine: {advice}")
-    if is_of(source, "dask"):
-        return dask_total(source, state_of, columns, encoder)
-    if is_of(source, "pyspark"):
-        return spark_total(source, state_of, columns, encoder)
-    parts = _parts(source, columns, encoder, row_filter)
-    return _total_of_threads(parts, state_of, n_threads, progress)
+    if groups is not None and not isinstance(groups, str):
+        raise ValueError(
+            f"groups must be the name of a column of the table, got {type(groups).__name__}"
+        )
+    if columns is not None and groups in columns:
+        raise ValueError(f"column {groups!r} says whose a row is; it cannot count as well")
+    return columns
 
 
 def files_of(source: str | os.PathLike[str]) -> list[str]:
@@ -140,46 +160,63 @@ def files_of(source: str | os.PathLike[str]) -> list[str]:
     return sorted(files)
 
 
-_Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # of its batches
+_Part: TypeAlias = tuple[Callable[[Any], Any], Iterator[Any]]  # what reads batches, and these
 
 
-def _parts(source, columns, encoder, row_filter) -> Iterator[_Part]:
+def _total_of_groups(source, state_of, reading, row_filter, n_threads, progress) -> State:
+    """Read twice: whose rows are, to count them, and then all."""
+    if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
+        raise ValueError(
+            "a reader of Arrow gives its rows once, and those of groups are read twice, first to "
+            "count: give a table, a file, or what can be read again"
+        )
+    with contextlib.closing(_parts(source, LabelReading(reading.groups), row_filter)) as parts:
+        counts = LabelCounts(reader(batch) for reader, part in parts for batch in part)
+    second = SecondReading(counts)
+    reading = replace(reading, sizes=second.sizes)
+    parts = _parts(source, reading, row_filter)
+    state = _total_of_threads(parts, state_of, n_threads, progress)
+    second.check_all_seen()
+    return state
+
+
+def _parts(source, reading, row_filter) -> Generator[_Part, None, None]:
     """Return the parts of files or a stream."""
     paths = list(source) if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | os.PathLike) for path in paths):
-        return _parts_of_dataset(_dataset_of_files(paths), columns, encoder, row_filter)
+        return _parts_of_dataset(_dataset_of_files(paths), reading, row_filter)
     pyarrow = require("pyarrow", "tables")
     if is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
-        return _parts_of_dataset(source, columns, encoder, row_filter)
+        return _parts_of_dataset(source, reading, row_filter)
     if row_filter is not None:
         raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
     if hasattr(source, "collect_batches"):  # a lazy frame of Polars
         schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
-        streams = source.select(check_columns(schema, columns)).collect_batches()
+        streams = source.select(reading.reads(schema)).collect_batches()
     elif hasattr(source, "__arrow_c_stream__"):
         streams = [source]
     else:
         raise ValueError(f"a table must be {_TAKEN}; got {type(source).__name__}")
-    return _parts_of_streams(pyarrow, streams, columns, encoder)
+    return _parts_of_streams(pyarrow, streams, reading)
 
 
-def _parts_of_streams(pyarrow, streams, columns, encoder) -> Iterator[_Part]:
+def _parts_of_streams(pyarrow, streams, reading) -> Generator[_Part, None, None]:
     """One slice of a batch each; what an engine says of an error may hold entries, and is not."""
     for stream in _unquoted(streams):
         try:
-            reader = pyarrow.RecordBatchReader.from_stream(stream)
+            batches = pyarrow.RecordBatchReader.from_stream(stream)
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
             raise ValueError(
                 f"the table gives no stream of Arrow ({type(error).__name__}): are there columns "
                 "of mixed types?"
             ) from None
-        names = check_columns(reader.schema, columns)
-        rows = reader_of(reader.schema, names, encoder)
-        for batch in _unquoted(reader):
-            batch = batch.select(list(names))
-            step = batch_rows(len(names))
-            for start in range(0, len(batch), step):
-                yield rows, iter([batch.slice(start, step)])
+        with batches:  # a connection of an engine may bear one at a time
+            reader = reading.reader(batches.schema)
+            step = batch_rows(len(reader.reads))
+            for batch in _unquoted(batches):
+                batch = batch.select(list(reader.reads))
+                for start in range(0, len(batch), step):
+                    yield reader, iter([batch.slice(start, step)])
 
 
 def _unquoted(stream) -> Iterator[Any]:
@@ -215,7 +252,7 @@ def _dataset_of_files(paths):
         return dataset.dataset(files, format="parquet", **how)
 
 
-def _parts_of_dataset(data, columns, encoder, row_filter) -> Iterator[_Part]:
+def _parts_of_dataset(data, reading, row_filter) -> Generator[_Part, None, None]:
     """One row group each, by the types of its own file."""
     pyarrow = require("pyarrow", "Parquet files")
     dataset = require("pyarrow.dataset", "Parquet files")
@@ -233,16 +270,15 @@ def _parts_of_dataset(data, columns, encoder, row_filter) -> Iterator[_Part]:
         with _named(name, quiet):
             own = fragment.physical_schema
             schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
-            names = check_columns(schema, columns)
-            rows = reader_of(schema, names, encoder)
-            options = dict(how, schema=schema, columns=list(names))
-            options["batch_size"] = batch_rows(len(names))
+            reader = reading.reader(schema)
+            options = dict(how, schema=schema, columns=list(reader.reads))
+            options["batch_size"] = batch_rows(len(reader.reads))
             pieces = [fragment]
             if is_parquet:
                 pieces = fragment.split_by_row_group(filter=row_filter, schema=schema)
                 options["fragment_scan_options"] = buffered
         for piece in pieces:
-            yield rows, _batches(name, piece, options, quiet)
+            yield reader, _batches(name, piece, options, quiet)
 
 
 def _partition_keys(data):
@@ -297,10 +333,11 @@ def _total_of_threads(parts, state_of, n_threads, progress) -> State:
             stop.set()
             raise
 
-    if n_threads == 1:
-        return state(0)
-    with ThreadPoolExecutor(n_threads) as executor:
-        try:
-            return added(executor.map(state, range(n_threads)))
-        finally:
-            stop.set()
+    with contextlib.closing(parts):
+        if n_threads == 1:
+            return state(0)
+        with ThreadPoolExecutor(n_threads) as executor:
+            try:
+                return added(executor.map(state, range(n_threads)))
+            finally:
+                stop.set()

@@ -8,20 +8,19 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
-from privclust.core.engines import State
 from privclust.core.printable import excerpt
 from privclust.core.streams import Source, chunks
-from privclust.core.tables import total
 from privclust.core.validation import check_integer, check_option
 from privclust.kmeans._feature_sums import FeatureSums
 from privclust.kmeans._sketch_noise import SketchNoise, check_statement
+from privclust.kmeans._table_sums import table_sums
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.groups import ROW, UNITS, with_groups
 
@@ -205,8 +204,12 @@ class Sketch:
         *,
         columns: Sequence[str] | None = None,
         encoder: Any = None,
+        groups: str | None = None,
         row_filter: Any = None,
         strict: bool = False,
+        n_measurements: int | None = None,
+        mask_seed: int | None = None,
+        first_record: int = 0,
         n_threads: int = 1,
         progress: Callable[[int], object] | None = None,
     ) -> Sketch:
@@ -233,8 +236,11 @@ class Sketch:
             so on columns that are private, it is hidden by ``neighbours="add_remove"`` alone.
         strict : bool
             False: no row decides whether there is a result. What is missing or no number counts as
-            0, what is too large for the frequencies as the largest that is not. True: such an entry
-            is an error, which is outside of any guarantee.
+            0, what is too large for the frequencies as the largest that is not. True: such an
+            entry, or a row that is no group's, is an error, which is outside of any guarantee.
+        n_measurements, mask_seed, first_record : int or None
+            As of `of`, by the order of files and of their rows; not of Dask and Spark, whose rows
+            have none, nor with `groups`.
         n_threads : int
             That read and add up Parquet files and streams; the result does not depend on it.
         progress : callable or None
@@ -267,20 +273,24 @@ class Sketch:
         >>> sketch.n_samples, bool((sketch.sums == same.sums).all())
         (2, True)
         """
-        empty = FeatureSums(frequencies)
-        n_features = empty.frequencies.shape[0]
-        if columns is not None and encoder is None and len(columns) != n_features:
-            raise ValueError(f"there are {len(columns)} columns, the frequencies have {n_features}")
-        state = total(
+        masks = {
+            "n_measurements": n_measurements,
+            "mask_seed": secret_mask_seed() if mask_seed is None else mask_seed,
+            "first_record": first_record,
+        }
+        sums = table_sums(
             source,
-            partial(_state_of_rows, empty.frequencies, strict),
+            frequencies,
+            masks,
             columns=columns,
             encoder=encoder,
+            groups=groups,
             row_filter=row_filter,
+            strict=strict,
             n_threads=n_threads,
             progress=progress,
         )
-        return cls.from_feature_sums(FeatureSums.from_state(state, empty.frequencies))
+        return cls.from_feature_sums(sums)
 
     @classmethod
     def from_feature_sums(cls, sums: FeatureSums) -> Sketch:
@@ -452,14 +462,6 @@ class Sketch:
             noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
             guarantee=guarantee,
         )
-
-
-def _state_of_rows(frequencies: np.ndarray, strict: bool, parts: Iterable[np.ndarray]) -> State:
-    """Return the state of the sums over parts of a table; runs where the parts are."""
-    sums = FeatureSums(frequencies)
-    for rows in parts:
-        sums.add(rows if strict else sums.drawn_in(rows, np.zeros(len(frequencies))))
-    return sums.state()
 
 
 def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:

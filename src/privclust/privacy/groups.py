@@ -43,6 +43,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privclust.core.arrow import GroupedRows
 from privclust.core.fixed_point import FixedPoint
 
 ROW, GROUP = "row", "group"
@@ -135,9 +136,28 @@ def checked_groups(groups: ArrayLike | None, X: np.ndarray) -> Groups | None:
     return None if groups is None else Groups.of(groups, len(X))
 
 
-def unit_of(groups: Groups | None) -> str:
-    """Return what is protected, rows or groups."""
+def unit_of(groups: Groups | str | None) -> str:
+    """Return what is protected, rows or groups; of a table a column may say whose they are."""
     return ROW if groups is None else GROUP
+
+
+def rows_and_groups(
+    part: np.ndarray | GroupedRows, strict: bool
+) -> tuple[np.ndarray, Groups | None]:
+    """Return the rows of a part of a table, and whose they are, if a column says so.
+
+    Those of nobody are one group's.
+
+    Raises
+    ------
+    ValueError
+        If there are such, and `strict`.
+    """
+    if not isinstance(part, GroupedRows):
+        return part, None
+    if strict and part.is_missing:
+        raise ValueError("groups must not be missing: every row must be someone's")
+    return part.rows, Groups(part.sizes, part.n_new)
 
 
 def number_of_records(X: np.ndarray, groups: Groups | None) -> int:

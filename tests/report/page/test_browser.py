@@ -438,6 +438,23 @@ def test_keyboard_comes_first_to_a_way_past_the_contents(page):
     assert page.switch_to.active_element.find_elements("xpath", "ancestor::main")
 
 
+@pytest.mark.parametrize("name", ["ckm/ckm_tab_snr", "dpem/dpem_fig2", "mtsc/mtsc_tab1_l1"])
+def test_wide_tables_of_numbers_are_not_cut_off_on_a_small_laptop(browser, run, tmp_path, name):
+    """Of 15 to 24 columns, at paper effort."""
+    results = Path(__file__).parents[3] / "docs/results"
+    table = pd.read_csv(results / f"{name}.csv", dtype=str, keep_default_na=False)
+    page = render(**run | {"tables": dict.fromkeys(run["tables"], table)})
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    emulate(browser, 1280, "light")
+    browser.get((tmp_path / "index.html").as_uri())
+    browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    script = """return [...document.querySelectorAll('.target .scroll.tall')]
+        .map((part) => [part.scrollWidth, part.clientWidth])"""
+    sizes = browser.execute_script(script)
+    assert sizes
+    assert all(whole <= shown for whole, shown in sizes)
+
+
 def test_motion_is_left_out_where_that_is_asked(page):
     page.execute_script("document.documentElement.style.scrollBehavior = ''")
     script = "return getComputedStyle(document.documentElement).scrollBehavior"

@@ -21,7 +21,7 @@ from privclust.report.clusters.table_clusters import (
     Coordinate,
     TableClusters,
 )
-from privclust.report.drawing.style import COLOURS, PALETTE, house_style, new_figure
+from privclust.report.drawing.style import COLOURS, PALETTE, new_figure, text_style
 
 _MOST_COLUMNS = 5  # that pairs are drawn of: those that tell clusters apart best
 _MOST_CATEGORIES = 6  # of a column; others are drawn as one
@@ -41,7 +41,7 @@ def picture(clusters: TableClusters) -> Figure:
     pairs: list[tuple[int, ...]] = list(itertools.combinations(of_pairs, 2))
     pairs = pairs or [(j,) for j in of_pairs]
     categories = list(dict.fromkeys(c.column for c in clusters.coordinates if c.kind == SHARE))
-    with house_style():
+    with text_style():
         return _drawn(clusters, pairs, categories)
 
 

@@ -16,7 +16,7 @@ from privclust.core.files import write_text
 from privclust.core.packages import require
 from privclust.report.clusters.picture import caption, picture
 from privclust.report.clusters.table_clusters import DATE, SHARE, WIDTH_95, TableClusters
-from privclust.report.drawing.style import save_figure
+from privclust.report.drawing.style import save_figure, text_style
 
 NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
@@ -38,7 +38,7 @@ def write(clusters: TableClusters, folder: str | os.PathLike[str]) -> None:
     write_text(folder / "clusters.json", _json(clusters.as_dict()))
     write_text(folder / "guarantee.json", _json(clusters.guarantee.as_dict()))
     write_text(folder / "guarantee.txt", f"{clusters.guarantee}\n")
-    save_figure(picture(clusters), folder / "clusters.svg", "svg")
+    save_figure(picture(clusters), folder / "clusters.svg", "svg", text_style)
     svg = (folder / "clusters.svg").read_text(encoding="utf-8")
     write_text(folder / "report.html", _report(clusters, svg[svg.index("<svg") :]))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -38,6 +39,7 @@ _NOTE = "#b00000"
 _OWN_LOOKS = (("#882255", "*"), ("#332288", "p"), ("#999933", "h"), ("#44AA99", "8"))
 _LINES = {"solid": "-", "dashed": "--", "dashdot": "-.", "dotted": ":"}
 AnyPath = str | os.PathLike[str]
+Style: TypeAlias = Callable[[], AbstractContextManager[None]]
 _PROMISES = {"private": "solid", "weaker": "dashed", "none": "dotted"}
 
 RC = {
@@ -58,6 +60,9 @@ RC = {
     "svg.fonttype": "path",
     "svg.hashsalt": "privclust",
 }
+
+TEXT_RC = {"font.family": "sans-serif", "svg.fonttype": "none"}
+"""In place of those, where an SVG holds text as text: with a list of fonts, the first of ours."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,18 @@ def house_style():
     return mpl.rc_context(RC)
 
 
+@contextmanager
+def text_style() -> Iterator[None]:
+    """Give a context for figures whose text a viewer draws, in fonts of its own.
+
+    For names in any script: no font has all glyphs, and those that ours lacks would be boxes.
+    """
+    missing = r"Glyph \d+ .* missing from font"
+    with house_style(), mpl.rc_context(TEXT_RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", missing, UserWarning)
+        yield
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure in the house style; sizes in inches."""
     with house_style():
@@ -190,8 +207,8 @@ def save(drawing: Drawing, svg: AnyPath, png: AnyPath, table: AnyPath) -> None:
     write_table(table, drawing.table.to_csv(index=False, float_format="%.6g"))
 
 
-def save_figure(figure: Figure, path: AnyPath, kind: str) -> None:
+def save_figure(figure: Figure, path: AnyPath, kind: str, style: Style = house_style) -> None:
     """Write a figure as ``"svg"`` or ``"png"``, without a clock in it."""
     entry = {"svg": "Date", "png": "Software"}[kind]
-    with house_style(), atomic_path(path) as temporary:
+    with style(), atomic_path(path) as temporary:
         figure.savefig(temporary, format=kind, metadata={entry: None})

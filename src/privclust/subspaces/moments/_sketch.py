@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,7 +20,7 @@ from privclust.core.streams import Source, chunks
 from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import GROUP, ROW, UNITS, with_groups
+from privclust.privacy.groups import GROUP, ROW, UNITS, unit_of, with_groups
 from privclust.privacy.guarantee import check_stated
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource
@@ -42,6 +42,7 @@ from privclust.subspaces.moments._release import (
     statement,
 )
 from privclust.subspaces.moments._sums import MOMENT_BITS, GroupSums, HarmonicSums
+from privclust.subspaces.moments._table_sums import table_moments
 
 KIND = "moment sketch"
 MOST_BYTES = 1 << 30
@@ -177,15 +178,72 @@ class MomentSketch:
         stream = chunks(source, chunk_size=chunk_size, dataset=dataset)
         degree = default_degree(stream.n_features) if degree is None else degree
         check_size(stream.n_features, degree)
-        if groups is not None:
-            of_groups = GroupSums(stream.n_features, degree)
-            for chunk, own in with_groups(stream, groups):
-                of_groups.add(chunk, own)
-            return cls.from_sums(of_groups.total(), GROUP)
-        sums = HarmonicSums(stream.n_features, degree)
-        for chunk in stream:
-            sums.add(chunk)
-        return cls.from_sums(sums)
+        sums = GroupSums(stream.n_features, degree)
+        whole = ((chunk, None) for chunk in stream)
+        for chunk, own in whole if groups is None else with_groups(stream, groups):
+            sums.add(chunk, own)
+        return cls.from_sums(sums.total(), ROW if groups is None else GROUP)
+
+    @classmethod
+    def of_table(
+        cls,
+        source: Any,
+        *,
+        degree: int | None = None,
+        columns: Sequence[str] | None = None,
+        encoder: Any = None,
+        groups: str | None = None,
+        row_filter: Any = None,
+        strict: bool = False,
+        n_threads: int = 1,
+        progress: Callable[[int], object] | None = None,
+    ) -> Self:
+        """Return the sketch of a table where it lies, without noise, its sums to the last bit.
+
+        Parameters
+        ----------
+        source, groups, row_filter, n_threads, progress
+            As of `privclust.kmeans.Sketch.of_table`: files, data frames, Dask, Spark.
+        degree : {4, 6} or None
+            As of `of`.
+        columns, encoder
+            Also as there, but one of them is to name columns.
+        strict : bool
+            False: no row decides whether there is a result. What is missing counts as 0, and of a
+            row with infinite entries those alone. True: such an entry is an error, outside of any
+            guarantee.
+
+        Returns
+        -------
+        MomentSketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, the table cannot be read, or holds more than 2^26
+            records (or rows of groups of one size). No message holds an entry.
+        FileNotFoundError
+            If there is no such file.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"who": ["a", "b", "a"], "x": [1.0, 2.0, 3.0], "y": [0, 1, 2]})
+        >>> MomentSketch.of_table(table, columns=["x", "y"], groups="who").n_samples
+        2
+        """
+        sums = table_moments(
+            source,
+            degree,
+            columns=columns,
+            encoder=encoder,
+            groups=groups,
+            row_filter=row_filter,
+            strict=strict,
+            n_threads=n_threads,
+            progress=progress,
+        )
+        return cls.from_sums(sums, unit_of(groups))
 
     @classmethod
     def from_sums(cls, sums: HarmonicSums, unit: str = ROW) -> Self:

@@ -38,7 +38,7 @@ import numpy as np
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.validation import check_integer
 from privclust.privacy.bounds import directions
-from privclust.privacy.groups import Groups, by_size, weighted_sums
+from privclust.privacy.groups import Groups, by_size, number_of_records, weighted_sums
 from privclust.subspaces.moments._harmonics import (
     insertions,
     n_moments,
@@ -197,12 +197,38 @@ class GroupSums:
         self.n_features, self.degree, self.n_samples = n_features, degree, 0
         self._sums = {1: HarmonicSums(n_features, degree)}
 
-    def add(self, X: np.ndarray, groups: Groups) -> Self:
-        """Add rows (n, n_features) of groups, whose other rows may come in other calls."""
+    def add(self, X: np.ndarray, groups: Groups | None) -> Self:
+        """Add rows (n, n_features) of groups, whose other rows may come in other calls.
+
+        None: each row is a group.
+        """
         for size, rows in by_size(groups, X):
             self._sums.setdefault(size, HarmonicSums(self.n_features, self.degree)).add(rows)
-        self.n_samples += groups.count
+        self.n_samples += number_of_records(X, groups)
         return self
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return arrays of integers, of which those of parts, added entry by entry, are a whole's.
+
+        An array that one of the parts lacks is 0 there.
+        """
+        state = {"n_samples": np.array([self.n_samples])}
+        for size, sums in self._sums.items():
+            state[f"{size}:n_samples"] = np.array([sums.n_samples])
+            for degree, integers in sums.integers.items():
+                state[f"{size}:{degree}"] = integers.copy()
+        return state
+
+    @classmethod
+    def from_state(cls, n_features: int, degree: int, state: Mapping[str, np.ndarray]) -> Self:
+        """Return the sums of a state; a ValueError if it is of more rows than there is room for."""
+        whole = cls(n_features, degree)
+        whole.n_samples = int(state["n_samples"][0])
+        for size in {int(name.partition(":")[0]) for name in state if ":" in name}:
+            integers = {each: state[f"{size}:{each}"] for each in range(0, degree + 1, 2)}
+            n_rows = int(state[f"{size}:n_samples"][0])
+            whole._sums[size] = HarmonicSums.from_state(n_features, degree, n_rows, integers)
+        return whole
 
     def total(self) -> HarmonicSums:
         """Return the sums as those of so many rows."""

@@ -1,5 +1,6 @@
 """The command line on files of which a column says whose each record is."""
 
+import pickle
 import tracemalloc
 from pathlib import Path
 
@@ -9,13 +10,13 @@ import pytest
 
 from privclust.command import _records
 from privclust.core import labels as labels_module
-from privclust.core.labels import LabelCounts
+from privclust.core.labels import LabelCounts, SecondReading
 from privclust.kmeans import Sketch
 from privclust.privacy import Budget
 from privclust.subspaces import MomentSketch
 
 DRAWN = ("--frequencies", "30", "--variance", "2.5", "--seed", "1")
-GROUPS = ("--group-column", "who")
+GROUPS = ("--groups", "who")
 PRIVATE = ("--epsilon", "1", "--delta", "1e-6")
 HIDES_NUMBER = (*PRIVATE, "--neighbours", "add_remove")
 
@@ -172,7 +173,7 @@ def test_short_lines_of_known_number_are_refused(run):
 @pytest.mark.parametrize(
     ("file", "options", "message"),
     [
-        ("x.csv", ("--group-column", "nobody"), "x.csv: has no column of the name 'nobody'"),
+        ("x.csv", ("--groups", "nobody"), "x.csv: has no column of the name 'nobody'"),
         ("x.npy", GROUPS, "x.npy: its columns have no names, so that there is no 'who'"),
         ("bare.csv", GROUPS, "bare.csv: has no header, so that there is no column 'who'"),
         ("twice.csv", GROUPS, "twice.csv: has several columns of the name 'who'"),
@@ -197,7 +198,7 @@ def test_what_has_no_such_column_is_refused(run, file, options, message):
 def test_masks_are_refused(run):
     code, _, err = run("sketch", "x.csv", "-o", "s.h5", *DRAWN, *GROUPS, "--measurements", "5")
     assert code == 2
-    assert "--measurements does not go with --group-column" in err
+    assert "--measurements does not go with --groups" in err
     visits().drop(columns="who").to_csv("rows.csv", index=False)
     sketched(run, "rows.csv", *DRAWN, "--measurements", "5", to="like.h5")
     code, _, err = run("sketch", "x.csv", "-o", "s.h5", "--like", "like.h5", *GROUPS)
@@ -244,7 +245,7 @@ def test_files_that_change_between_the_two_passes_give_no_sketch(run, monkeypatc
     monkeypatch.setattr(_records, "labels_of", changed)
     code, _, err = run("sketch", "x.csv", "-o", "s.h5", *DRAWN, *GROUPS, *PRIVATE)
     assert code == 1
-    assert "the files have changed while they were read" in err
+    assert "the records have changed while they were read" in err
     assert not Path("s.h5").exists()
 
 
@@ -255,12 +256,32 @@ def test_counts_are_those_of_a_dictionary_however_names_come():
     known = pd.Series(names).value_counts()
     assert len(counts) == len(known)
     np.testing.assert_array_equal(counts.sizes(names), known[names].to_numpy())
-    counts.check_all_seen()
+    second, n_new = SecondReading(counts), 0
+    for some in np.array_split(names, 11):
+        with pytest.raises(ValueError, match="have changed"):
+            second.check_all_seen()
+        sizes, new = second.sizes(some)
+        np.testing.assert_array_equal(sizes, known[some].to_numpy())
+        n_new += new
+    second.check_all_seen()
+    assert n_new == len(known)
     assert len(LabelCounts([])) == 0
 
 
+def test_counts_of_parts_are_those_of_the_whole_in_any_process():
+    names = np.array([f"person {i % 700}" for i in range(2000)], dtype=object)
+    whole = LabelCounts([names])
+    parts = [LabelCounts([part], whole.secret) for part in np.array_split(names, 5)]
+    merged = pickle.loads(pickle.dumps(parts.pop()))
+    for part in parts:
+        merged.merge(part)
+    assert merged.digest() == whole.digest() != parts[0].digest()
+    np.testing.assert_array_equal(merged.sizes(names), whole.sizes(names))
+    assert LabelCounts([names]).digest() != whole.digest()  # of another secret
+
+
 def test_memory_is_as_stated_however_many_records_there_are(monkeypatch):
-    """64 bytes a person while they are sorted, 24 after; names are in memory chunk by chunk."""
+    """60 bytes a person while they are counted, 24 after; names are in memory chunk by chunk."""
     monkeypatch.setattr(labels_module, "_PENDING", 1000)
     n = 200_000
     labels = (np.array([str(i) for i in range(s, s + 1000)], dtype=object)
@@ -271,4 +292,4 @@ def test_memory_is_as_stated_however_many_records_there_are(monkeypatch):
     tracemalloc.stop()
     assert len(counts) == n
     assert kept < 26 * n
-    assert peak < 68 * n + 500_000
+    assert peak < 60 * n + 500_000
