@@ -96,7 +96,7 @@ def test_without_the_process_a_job_runs_by_itself(warm, tmp_path, monkeypatch):
         ("sys.exit(3)", 3, ""),
         ("sys.exit('no')", 1, "no"),
         ("raise ValueError('wrong')", 1, "ValueError: wrong"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 1, ""),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 1, "was killed"),
     ],
 )
 def test_a_job_ends_as_its_copy(process, tmp_path, text, code, said):

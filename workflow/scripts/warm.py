@@ -92,7 +92,9 @@ def run_there(script):
     code = connection.recv(1)
     while connection.recv(1):
         pass
-    sys.stdout.flush()
+    if not code:
+        said = "the copy that ran the job was killed, as where memory is short, or crashed"
+        print(said, file=sys.stderr, flush=True)
     os._exit(code[0] if code else 1)
 
 
