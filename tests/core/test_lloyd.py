@@ -4,6 +4,7 @@ import pytest
 from privclust.core.fixed_point import EXACT_ROWS, SUM_BITS, unit_margin
 from privclust.core.lloyd import (
     BLOCK,
+    inertia,
     nearest_center,
     nearest_center_statistics,
     nearest_center_sums,
@@ -23,12 +24,13 @@ def plain(X, centers):
 def test_agrees_with_plain_numpy(n, d, k):
     rng = np.random.default_rng(n + d)
     X, centers = rng.standard_normal((n, d)), rng.standard_normal((k, d))
-    labels, counts, sums, inertia = plain(X, centers)
+    labels, counts, sums, least = plain(X, centers)
     found = nearest_center_statistics(X, centers)
     np.testing.assert_array_equal(nearest_center(X, centers), labels)
     np.testing.assert_array_equal(found[0], counts)
     np.testing.assert_allclose(found[1], sums, rtol=0, atol=1e-12 * n)
-    assert found[2] == pytest.approx(inertia, rel=1e-12)
+    assert found[2] == pytest.approx(least, rel=1e-12)
+    assert inertia(X, centers) == found[2]
 
 
 def test_ties_go_to_the_first_center():
@@ -43,23 +45,23 @@ def test_samples_are_summed_up_in_their_order():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 2)) * 10.0 ** rng.integers(-8, 8, (1000, 1))
     center = np.zeros((1, 2))
-    total, inertia = np.zeros(2), 0.0
+    total, least = np.zeros(2), 0.0
     for row in X:
         total += row
-        inertia += row[0] ** 2 + row[1] ** 2
+        least += row[0] ** 2 + row[1] ** 2
     _, sums, found = nearest_center_statistics(X, center)
     np.testing.assert_array_equal(sums[0], total)
-    assert found == pytest.approx(inertia, rel=1e-15)  # squares may be fused with additions
+    assert found == pytest.approx(least, rel=1e-15)  # squares may be fused with additions
 
 
 def test_far_samples_belong_to_the_nearest_center():
     X = np.array([[1e100, 0.0], [-1e100, 0.0], [0.0, 1e100]])
     centers = np.array([[-1e99, 0.0], [1e99, 0.0], [0.0, 1e99]])
     assert nearest_center(X, centers).tolist() == [1, 0, 2]
-    counts, sums, inertia = nearest_center_statistics(X, centers)
+    counts, sums, least = nearest_center_statistics(X, centers)
     assert counts.tolist() == [1.0, 1.0, 1.0]
     assert np.isfinite(sums).all()
-    assert inertia == pytest.approx(3 * 0.81e200)
+    assert least == pytest.approx(3 * 0.81e200)
 
 
 def test_order_in_memory_changes_nothing():

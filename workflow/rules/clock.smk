@@ -1,11 +1,13 @@
 import json
 import resource
+import sys
 import time
 
 import psutil
 
 # What Snakemake's own process costs; jobs that it starts on a cluster are processes of their own.
 PLANNED = {}
+STOPPED = []
 
 
 def note_planned():
@@ -16,6 +18,8 @@ def note_planned():
 
 def note_run():
     """Append what a run of Snakemake took to the runs of its effort."""
+    for stop in STOPPED:
+        stop()  # so that what it took is counted
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = {
         "started": psutil.Process().create_time(),
@@ -41,10 +45,23 @@ def lift_job_rate():
         workflow.scheduler.job_rate_limiter = None
 
 
+def warm_up():
+    """Import packages once for all jobs that this process starts itself."""
+    elsewhere = (
+        not workflow.local_exec or workflow.deployment_settings.deployment_method
+    )
+    if sys.platform == "linux" and not elsewhere:
+        sys.path.append(os.path.abspath("workflow/scripts"))
+        import warm
+
+        STOPPED.append(warm.start())
+
+
 onstart:
     or_stop(check_writable, "benchmarks/out", "data", "logs", "results")
     lift_job_rate()
     note_planned()
+    warm_up()
 
 
 onsuccess:

@@ -13,6 +13,12 @@ import time
 import traceback
 from pathlib import Path
 
+import warm
+
+# Before anything that takes long to import. Snakemake puts the job into a file of its own.
+if hasattr(sys.modules["__main__"], "snakemake"):
+    warm.run_there(sys.argv[0])
+
 # In a conda environment of Snakemake's own making, the package is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
@@ -74,9 +80,13 @@ def start(snakemake):
 
 
 def _cpu_seconds():
-    """Return the CPU seconds of this process and of its children that have ended."""
+    """Return the CPU seconds of this process and of its children that have ended.
+
+    They include what the process took that had this copy run the job in its place.
+    """
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    before = float(os.environ.get(warm.SPENT, 0.0))
+    return before + sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _record_cost(snakemake, startup_cpu_s):

@@ -17,8 +17,9 @@ optimiser, here L-BFGS-B, and its number of steps.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
+from privclust.core.box_descent import minimise_in_box
 from privclust.kmeans._atoms import (
     correlation_and_gradient,
     least_squares_problem,
@@ -72,32 +73,30 @@ def _weights(centers, problem):
 def _ascend(start, residual, problem, reach):
     """Climb to the center whose atom fits the residual best."""
     scale = 1.0 / max(np.abs(residual[0]).sum() + np.abs(residual[1]).sum(), 1e-300)
-    gradient = np.empty(len(start))
 
-    def loss(center):
+    def loss(center, gradient):
         value = correlation_and_gradient(center, problem[0], *residual, gradient)
-        return -value * scale, -gradient * scale
+        gradient *= -scale
+        return -value * scale
 
-    bounds = np.stack([-reach, reach], axis=1)
-    options = {"maxiter": _ASCENT_STEPS}
-    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    return minimise_in_box(loss, start, -reach, reach, _ASCENT_STEPS)[0]
 
 
 def _descend(weights, centers, problem, reach, steps):
     """Fit weights and centers together, weights nonnegative and centers in the box."""
     k, d = centers.shape
-    gradients = np.empty(k), np.empty((k, d)), np.empty(k)
-    no_spread = np.zeros(k)
+    no_spread, by_spread = np.zeros(k), np.empty(k)
     scale = 1.0 / max(float(problem[2] @ problem[2] + problem[3] @ problem[3]), 1e-300)
 
-    def loss(point):
-        value = residual_and_gradient(
-            point[:k], point[k:].reshape(k, d), no_spread, True, problem, gradients
-        )
-        return value * scale, np.concatenate([gradients[0], gradients[1].ravel()]) * scale
+    def loss(point, gradient):
+        gradients = gradient[:k], gradient[k:].reshape(k, d), by_spread
+        centers = point[k:].reshape(k, d)
+        value = residual_and_gradient(point[:k], centers, no_spread, True, problem, gradients)
+        gradient *= scale
+        return value * scale
 
-    bounds = [(0.0, None)] * k + [(-r, r) for r in reach] * k
+    low = np.concatenate([np.zeros(k), np.tile(-reach, k)])
+    high = np.concatenate([np.full(k, np.inf), np.tile(reach, k)])
     start = np.concatenate([weights, centers.ravel()])
-    options = {"maxiter": steps}
-    fit = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return fit.x[:k], fit.x[k:].reshape(k, d), float(fit.fun) / scale
+    point, value = minimise_in_box(loss, start, low, high, steps)
+    return point[:k], point[k:].reshape(k, d), value / scale

@@ -16,7 +16,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privclust.core.hints import RandomState
-from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
+from privclust.core.lloyd import inertia, lloyd, nearest_center, plus_plus
 from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
 from privclust.privacy.records import takes_any_row, validated, warn_of_score
 
@@ -63,8 +63,7 @@ class CenterClusterer(
         check_is_fitted(self)
         warn_of_score(self)
         X = validated(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        *_, error = nearest_center_statistics(X, self.cluster_centers_)
-        return -float(error)
+        return -inertia(X, self.cluster_centers_)
 
     @property
     def _n_features_out(self) -> int:

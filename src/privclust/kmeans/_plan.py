@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from sklearn.base import clone
 
 from privclust.core.hints import RandomState
-from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
+from privclust.core.lloyd import inertia, lloyd, plus_plus
 from privclust.core.validation import Real, as_generator, check_integer, check_real
 from privclust.kmeans._compressive import CompressiveKMeans
 from privclust.kmeans._lloyd import CenterClusterer
@@ -211,7 +211,7 @@ def _outcome(model, n, d, weights, scale, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = clone(model).set_params(random_state=int(rng.integers(2**31))).fit(X)
-    error = nearest_center_statistics(X, np.ascontiguousarray(fit.cluster_centers_))[2]
+    error = inertia(X, fit.cluster_centers_)
     return error / least, float(np.mean(getattr(fit, "is_clear_", 1.0)))
 
 

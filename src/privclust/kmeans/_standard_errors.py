@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from privclust.core.hints import RandomState
-from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
+from privclust.core.lloyd import inertia, lloyd, nearest_center, plus_plus
 from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator
 from privclust.kmeans._gaussians import (
@@ -211,12 +211,12 @@ def _is_known(points, centers, density, numbers):
 def _is_unique(points, centers, moves, rng):
     """Return whether runs of Lloyd's algorithm that end elsewhere all end at worse centers."""
     k = len(centers)
-    inertia = nearest_center_statistics(points, centers)[2]
+    error = inertia(points, centers)
     reach = _APART * np.sqrt((moves**2).sum(axis=2).mean(axis=0))
-    reach = np.maximum(reach, _NEARLY * math.sqrt(inertia / len(points)))
+    reach = np.maximum(reach, _NEARLY * math.sqrt(error / len(points)))
     for _ in range(max(_FEWEST_STARTS, _STARTS // k) if k > 1 else 0):
         other, its, _ = lloyd(points, plus_plus(points, k, rng), _MOST_ITERATIONS, _TOLERANCE)
-        if its <= inertia * (1.0 + _NEARLY):
+        if its <= error * (1.0 + _NEARLY):
             distances = cdist(centers, other)
             pairs = linear_sum_assignment(distances)
             if (distances[pairs] > reach).any():

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from privclust.core.lloyd import nearest_center_statistics
+from privclust.core.lloyd import inertia
 
 
 def mean_error(means: np.ndarray, true_means: np.ndarray) -> float:
@@ -53,5 +53,4 @@ def normalised_intracluster_variance(X: np.ndarray, centers: np.ndarray) -> floa
     >>> normalised_intracluster_variance(np.array([[0.0], [2.0]]), np.array([[0.0], [3.0]]))
     0.5
     """
-    _, _, inertia = nearest_center_statistics(X, centers)
-    return inertia / len(X)
+    return inertia(X, centers) / len(X)

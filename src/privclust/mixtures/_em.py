@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
-from privclust.core.lloyd import nearest_center_statistics
+from privclust.core.lloyd import inertia
 from privclust.core.progress import logged
 from privclust.core.validation import (
     GROUPS,
@@ -270,7 +270,7 @@ class GaussianMixtureEM(FittedMixture):
     def _drawn_covariances(self, X, means):
         """Return spheres of the mean squared distance to the nearest mean."""
         k, d = means.shape
-        variance = nearest_center_statistics(X, means)[2] / X.size
+        variance = inertia(X, means) / X.size
         if not np.isfinite(variance):
             raise ValueError(NOT_USABLE)
         prior = self._prior()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privclust.core.lloyd import lloyd, nearest_center_statistics
+from privclust.core.lloyd import inertia, lloyd
 from privclust.datasets.clusters import MixtureRows
 from privclust.papers.ckm.data import Rows, as_array
 from privclust.pipeline.runner import TrialData
@@ -28,7 +28,7 @@ def evaluate_clusters(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     reference, centers = data.extra["reference"], outputs["centers"]
     sse = np.nan
     if np.isfinite(centers).all():
-        _, _, sse = nearest_center_statistics(as_array(data.X), np.asarray(centers, dtype=float))
+        sse = inertia(as_array(data.X), np.asarray(centers, dtype=float))
     relative = sse / float(reference["sse"])
     possible = np.isfinite(relative)
     return {
@@ -53,5 +53,5 @@ def evaluate_on_fresh_rows(data: TrialData, outputs: Mapping[str, np.ndarray]) -
     seed = data.extra["seed"] ^ 1
     fresh = Rows(MixtureRows(n, mixture.centers, seed)).array
     _, best, _ = lloyd(fresh, mixture.centers, _MAX_UPDATES, 0.0)
-    _, _, sse = nearest_center_statistics(fresh, np.asarray(outputs["centers"], dtype=float))
+    sse = inertia(fresh, np.asarray(outputs["centers"], dtype=float))
     return {"relative_sse": sse / best, "sse_per_row": sse / n}

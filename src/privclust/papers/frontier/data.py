@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris, make_blobs
 
 from privclust.core.config import ConfigError
 from privclust.core.dotted import construct, signature_of
-from privclust.core.lloyd import nearest_center_statistics
+from privclust.core.lloyd import inertia
 from privclust.papers.rows import Dataset, Point
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 
@@ -109,10 +109,7 @@ def evaluate_budgets(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
     norm of centered rows, the area by the trapezoid rule: a constant loss counts 3.75 times.
     """
     scale = len(data.X) * data.extra["scale"] ** 2
-    losses = [
-        nearest_center_statistics(data.X, np.ascontiguousarray(centers))[2] / scale
-        for centers in outputs["centers"]
-    ]
+    losses = [inertia(data.X, centers) / scale for centers in outputs["centers"]]
     metrics: dict[str, object] = {
         f"loss_{epsilon:g}".replace(".", "_"): loss
         for epsilon, loss in zip(EPSILONS, losses, strict=True)

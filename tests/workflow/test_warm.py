@@ -1,0 +1,137 @@
+"""Jobs in copies of a process that has imported packages: as if each had its own."""
+
+import importlib.util
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "workflow" / "scripts"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
+
+# What Snakemake runs: a preamble, then a script that imports `job`, which begins with this.
+BEGINNING = f"""
+import sys
+sys.path.append({str(SCRIPTS)!r})
+import warm
+warm.run_there(sys.argv[0])
+"""
+TELLS = """
+import atexit, json, os, resource
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({
+    "pid": os.getpid(), "folder": os.getcwd(), "arguments": sys.argv, "name": __name__,
+    "mine": os.environ.get("MINE"), "packages": "pandas" in sys.modules,
+    "ours": "privclust" in sys.modules, "spent": float(os.environ.get(warm.SPENT, 0.0)),
+    "input": sys.stdin.read(),
+}))
+atexit.register(print, "at the end")
+"""
+
+
+@pytest.fixture(scope="module")
+def warm():
+    spec = importlib.util.spec_from_file_location("warm", SCRIPTS / "warm.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def process(warm):
+    stop = warm.start()
+    yield os.environ[warm.ADDRESS]
+    stop()
+
+
+def written(folder, text):
+    path = folder / "script.py"
+    path.write_text(BEGINNING + text, encoding="utf-8")
+    return [sys.executable, str(path), "an argument"]
+
+
+def run(folder, text, **others):
+    command = written(folder, text)
+    return subprocess.run(command, capture_output=True, text=True, check=False, **others)
+
+
+def test_a_copy_is_where_its_job_is(process, tmp_path, monkeypatch):
+    monkeypatch.setenv("MINE", "of this job")
+    done = run(tmp_path, TELLS, cwd=tmp_path, input="what is read")
+    line, end = done.stdout.splitlines()
+    told = json.loads(line)
+    assert (done.returncode, done.stderr, end) == (0, "", "at the end")
+    assert told["packages"]
+    assert not told["ours"]
+    assert told["folder"] == str(tmp_path)
+    assert told["arguments"] == [str(tmp_path / "script.py"), "an argument"]
+    assert (told["name"], told["mine"], told["input"]) == (
+        "__main__",
+        "of this job",
+        "what is read",
+    )
+    assert told["spent"] > 0.0
+
+
+def test_without_the_process_a_job_runs_by_itself(warm, tmp_path, monkeypatch):
+    for address in None, str(tmp_path / "nothing"):
+        if address is None:
+            monkeypatch.delenv(warm.ADDRESS, raising=False)
+        else:
+            monkeypatch.setenv(warm.ADDRESS, address)
+        told = json.loads(run(tmp_path, TELLS, input="").stdout.splitlines()[0])
+        assert not told["packages"]
+        assert told["spent"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("sys.exit(3)", 3, ""),
+        ("sys.exit('no')", 1, "no"),
+        ("raise ValueError('wrong')", 1, "ValueError: wrong"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 1, "was killed"),
+    ],
+)
+def test_a_job_ends_as_its_copy(process, tmp_path, text, code, said):
+    done = run(tmp_path, text)
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+def test_copies_draw_other_numbers_where_nothing_seeds_them(process, tmp_path):
+    """Numpy's own generator is part of what is copied."""
+    text = "import numpy; print(numpy.random.random())"
+    assert run(tmp_path, text).stdout != run(tmp_path, text).stdout
+
+
+def test_a_copy_is_killed_with_its_job(process, tmp_path):
+    text = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    with subprocess.Popen(written(tmp_path, text), stdout=subprocess.PIPE, text=True) as job:
+        copy = int(job.stdout.readline())
+        assert copy != job.pid
+        job.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{copy}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_copies_take_is_told_when_the_process_ends(warm, tmp_path, monkeypatch):
+    """By the children's time of who started it, which Snakemake's row of costs comes from."""
+    monkeypatch.setenv(warm.ADDRESS, "")  # of the other tests
+    text = "import time\nwhile time.process_time() < 2.0: pass"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    stop = warm.start()
+    done = run(tmp_path, text)
+    of_job = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    stop()
+    assert done.returncode == 0
+    assert of_job < 2.0
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before > 2.0
