@@ -18,6 +18,7 @@ from privclust.privacy.audit.inside._pair import (
     Violation,
     inspect_pair,
 )
+from privclust.privacy.audit.inside._ratio import ReleasedLaw, ReleasedRatio
 from privclust.privacy.audit.inside._recorder import RecordedRelease
 from privclust.privacy.audit.inside._search import (
     Finding,
@@ -37,6 +38,8 @@ __all__ = [
     "InsideResult",
     "PairReport",
     "RecordedRelease",
+    "ReleasedLaw",
+    "ReleasedRatio",
     "Run",
     "Site",
     "Violation",
