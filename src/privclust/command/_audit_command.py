@@ -34,7 +34,12 @@ def add_to(commands) -> None:
     called += "that returns one, or a callable of a data set"
     add("mechanism", metavar="MODULE:CALLABLE", help=called)
     add("--inside", action="store_true", help="record what is noised, and replay on neighbours")
-    add("--epsilon", type=number, metavar="E", help="claimed, in nats; not with --inside")
+    add(
+        "--epsilon",
+        type=number,
+        metavar="E",
+        help="claimed, in nats; with --inside, of code that has no measurements of ours",
+    )
     add("--delta", type=probability, default=0.0, metavar="D", help="claimed; default: 0")
     add("--trials", type=positive_integer, default=10_000, metavar="N", help="on each data set")
     pair = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE. "
@@ -121,6 +126,8 @@ def _look_inside(args) -> int:
             args.seed or 0,
             n_features=args.features,
             neighbours=args.neighbours,
+            epsilon=args.epsilon,
+            delta=args.delta,
             progress=advance,
         )
     print_result(f"{result}\n")

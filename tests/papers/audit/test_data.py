@@ -35,6 +35,10 @@ CHEAP = (
     "dpem_joint",
     "dpem_lloyd_printed",
     "dpem_lloyd",
+    "dpem_lloyd_whole",
+    "dpem_mixture",
+    "dpem_em_full_sound",
+    "dpsc_sulq_whole",
     "dpsc_gibbs_data",
     "dpsc_mean",
     "dpsc_sulq",
@@ -132,12 +136,12 @@ def test_one_sided_noise_leaks_the_delta_that_is_computed():
 def test_an_audit_of_a_case_stops_when_it_has_seen_enough():
     point = {"cost": 1.0}
     data = audits.audit_trial(point, 0, streams(point), None)
-    for name, verdict in (("control_laplace", 0), ("dpem_lloyd_printed", 1)):
+    for name, verdict in (("dpem_lloyd", 0), ("dpem_lloyd_printed", 1)):
         params = METHODS[name].get("params", {})
         found = audits.fit_audit_anytime(type(case_of(name)), params, data, streams(point, name))
         assert found.keys() == audited(name).keys()
         assert audits.AUDIT_VERDICTS[int(found["verdict"])] == audits.AUDIT_VERDICTS[verdict]
-        assert found["draws"] < 200_000 < case_of(name).n_trials(1.0)
+        assert found["draws"] < 500_000 < case_of(name).n_trials(1.0)
         assert found["epsilon_bound"] >= 0.9
 
 

@@ -1,5 +1,6 @@
 """Looking inside: each kind of violation is seen, named and placed; what is sound is left alone."""
 
+import functools
 import inspect
 import pickle
 import threading
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import BaseEstimator
 
 from privclust.core.fixed_point import FixedPoint
@@ -382,6 +384,97 @@ def test_faults_of_others(subject, kind):
 def test_a_private_divisor_of_others():
     result = look_inside(private_divisor, n_pairs=80, neighbours="add_remove")
     assert {"output", "exception"} & {each.violation.kind for each in result.findings}
+
+
+def rows_with_noise(scales, data, rng):
+    return rng.laplace(np.asarray(data, dtype=float), scales)
+
+
+def with_a_claim(mechanism, data, neighbour, epsilon, delta=0.0, **settings):
+    pair = np.array(data, dtype=float), np.array(neighbour, dtype=float)
+    claim = {"samplers": True, "epsilon": epsilon, "delta": delta}
+    return inspect_pair(mechanism, *pair, **claim, **settings)
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [(2.6, "nothing found"), (2.59, "violated")])
+def test_changes_are_added_up_in_units_of_their_noise(epsilon, verdict):
+    mechanism = functools.partial(rows_with_noise, [0.5, 10.0, 2.0])
+    report = with_a_claim(mechanism, [0, 0, 0], [1, 1, 1], epsilon)
+    assert report.verdict == verdict
+    assert report.cost == pytest.approx(2.0 + 0.1 + 0.5)
+    assert {one.kind for one in report.violations} == ({"claim"} if epsilon < 2.6 else set())
+
+
+def test_normal_noise_is_held_against_its_curve():
+    def mechanism(data, rng):
+        return data + rng.normal(scale=3.0, size=2) / 2.0
+
+    length = np.hypot(1.0, 2.0) / 1.5
+    delta = stats.norm.cdf(length / 2 - 1 / length) - np.e * stats.norm.cdf(
+        -length / 2 - 1 / length
+    )
+    verdicts = [
+        with_a_claim(mechanism, [0, 0], [1, 2], 1.0, factor * delta).verdict
+        for factor in (1.001, 0.999)
+    ]
+    assert verdicts == ["nothing found", "violated"]
+    assert with_a_claim(mechanism, [0, 0], [1, 2], 50.0, 0.0).verdict == "violated"
+
+
+def test_what_is_not_told_may_cost_less():
+    def largest(data, rng):
+        return rng.laplace(data, 2.0).max()
+
+    report = with_a_claim(largest, [0, 0, 0], [1, 1, 1], 1.0)  # which is sound
+    assert report.verdict == "cannot tell"
+    assert "1.5 where 1 is claimed, if all" in report.remarks[0]
+
+
+def test_one_number_of_noise_counts_once_and_must_not_be_for_what_moves_apart():
+    def shared(data, rng):
+        return data - 2.0 * rng.laplace(size=1)
+
+    assert with_a_claim(shared, [0, 0], [2, 2], 1.0).verdict == "nothing found"
+    (violation,) = with_a_claim(shared, [0, 0], [2, 0], 5.0).violations
+    assert violation.kind == "noise"
+
+
+def test_noise_of_another_generator_than_the_given_one():
+    def known(data, rng):
+        return data + np.random.default_rng(7).laplace(size=2) + 0.0 * rng.random()
+
+    def own(data, rng):
+        return data + np.random.default_rng().laplace(size=2)
+
+    kinds = [one.kind for one in with_a_claim(known, [0, 0], [1, 0], 1.0).violations]
+    assert kinds == ["noise"]
+    assert with_a_claim(own, [0, 0], [1, 0], 1.0).verdict == "nothing found"
+
+
+def test_draws_whose_law_may_be_of_the_data_acquit_nobody_and_convict_nobody():
+    def response(data, rng):
+        return bool(rng.random() < data[0])
+
+    def chosen(data, rng):
+        return int(rng.choice(2, p=[data[0], 1 - data[0]]))
+
+    for mechanism in (response, chosen):
+        for seed in range(10):
+            report = with_a_claim(mechanism, [0.1], [0.9], 9.0, random_state=seed)
+            assert report.verdict == "cannot tell"
+
+
+def test_without_noise_what_a_sampler_releases_is_its_value():
+    def above(data, rng):
+        return data.sum() > rng.laplace(np.array([0.5]), 1e6)
+
+    verdicts = [with_a_claim(above, [0], [1], 9.0, quiet=quiet).verdict for quiet in (False, True)]
+    assert verdicts == ["nothing found", "violated"]
+
+
+def test_a_search_holds_code_of_others_against_a_claim():
+    verdicts = [look_inside(sound_by_numpy, n_pairs=40, epsilon=e).verdict for e in (1.0, 0.5)]
+    assert verdicts == ["nothing found", "violated"]
 
 
 def test_a_draw_that_met_no_value_acquits_nobody():

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pandas as pd
 
-from privclust.papers.audit.fault_trials import UNKNOWN
+from privclust.papers.audit.fault_trials import UNKNOWN, UNSEEN
 from privclust.privacy.faults import FAULTS
 from privclust.report.drawing.panels import caption
 from privclust.report.drawing.style import PALETTE, Drawing, Results, canvas
 
-_WIDTH, _ROW = 10.5, 0.2  # inches
-_MARKS = {"found": ("o", PALETTE[2]), "not found": ("X", PALETTE[0]), "": ("_", "#999999")}
+_WIDTH, _ROW = 12.5, 0.2  # inches
+_MARKS = {
+    "found": ("o", PALETTE[2]),
+    "not found": ("X", PALETTE[0]),
+    "": ("_", "#999999"),
+    "cannot tell": ("$?$", "#999999"),
+}
 
 
 def faults(results: Results) -> Drawing:
@@ -25,10 +30,11 @@ def faults(results: Results) -> Drawing:
         for row in table.to_dict("records"):
             x, y = tools.index(row["method"]), names.index(row["fault"])
             marker, color = _MARKS[row["verdict"]]
-            axis.plot(x, y, marker, color=color)
+            axis.plot(x, y, marker=marker, linestyle="", color=color)
             if row["verdict"]:
+                bound = f"{row['epsilon_at_least']:.2g}, " if row["epsilon_at_least"] else ""
                 axis.annotate(
-                    f"{row['epsilon_at_least']:.2g}, {row['runs']:,} runs", (x, y), (10, 0),
+                    f"{bound}{row['runs']:,} runs", (x, y), (10, 0),
                     textcoords="offset points", va="center", fontsize=7.5,
                 )  # fmt: skip
         claims = dict(zip(table["fault"], table["claimed_epsilon"], strict=True))
@@ -45,7 +51,8 @@ def faults(results: Results) -> Drawing:
             figure,
             "Known faults, with the epsilon that each claims. A disc: found, with the lower bound "
             "on epsilon and the runs on both data sets; an audit stops at the conviction, its "
-            "bound hardly above the claim. A cross: not found. A dash: the density is not known. "
+            "bound hardly above the claim. A cross: not found. A dash: the density is not known. A "
+            "question mark: a look inside cannot tell. "
             "CPU seconds are of all faults and their sound twins.",
         )
     return Drawing(figure, table)
@@ -54,7 +61,8 @@ def faults(results: Results) -> Drawing:
 def _found(table: pd.DataFrame, tool: str) -> str:
     """How many faults a tool finds, of those it can be used on."""
     verdicts = table.loc[table["method"] == tool, "verdict"]
-    return f"{(verdicts == 'found').sum()} of {(verdicts != '').sum()} found"
+    used = ~verdicts.isin(["", "cannot tell"])
+    return f"{(verdicts == 'found').sum()} of {used.sum()} found"
 
 
 def faults_table(trials: pd.DataFrame) -> pd.DataFrame:
@@ -62,7 +70,8 @@ def faults_table(trials: pd.DataFrame) -> pd.DataFrame:
     order = {name: place for place, name in enumerate(FAULTS)}
     rows = []
     for trial in trials.to_dict("records"):
-        verdict = {UNKNOWN: "", 0.0: "not found", 1.0: "found"}[trial["found"]]
+        words = {UNSEEN: "cannot tell", UNKNOWN: "", 0.0: "not found", 1.0: "found"}
+        verdict = words[trial["found"]]
         rows.append(
             {
                 "method": trial["method"],

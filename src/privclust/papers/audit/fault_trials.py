@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from privclust.core.dotted import load_object
 from privclust.core.validation import check_option
 from privclust.papers.audit.data import audit_trial
 from privclust.papers.audit.sniper import sniper
 from privclust.pipeline.runner import TrialData, TrialStreams
-from privclust.privacy.audit import VIOLATED, audit_mechanism, likelihood_ratio
+from privclust.privacy.audit import CANNOT_TELL, VIOLATED, audit_mechanism, inside, likelihood_ratio
 from privclust.privacy.faults import FAULTS, Fault
 
 MOST_RUNS, MOST_TWIN_RUNS, SNIPER_RUNS = 4_000_000, 200_000, 2_000_000
@@ -22,6 +21,8 @@ WRONG = tuple(name for name, fault in FAULTS.items() if not fault.is_sound)
 """Names of the mechanisms that have a fault."""
 UNKNOWN = -1.0
 """In place of 0 or 1 where a tool cannot be used."""
+UNSEEN = -2.0
+"""In place of 0 or 1 where a look inside cannot tell."""
 
 
 def fault_trial(
@@ -67,14 +68,37 @@ def dp_sniper(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
     return _outputs(fault, bound > fault.epsilon, bound, result.n_runs, twin_found)
 
 
-def looked_inside(data: TrialData, streams: TrialStreams, look: str) -> dict[str, np.ndarray]:
-    """Ask a function whether a fault and its twin have one.
+def looked_inside(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
+    """Look inside a fault and its twin, on the pair that shows the fault."""
+    fault, seed = data.extra["fault"], int(streams.get("noise").integers(2**31))
+    verdict, bound, runs = look_at(fault, fault.mechanism, seed)
+    found = {VIOLATED: 1.0, CANNOT_TELL: UNSEEN}.get(verdict, 0.0)
+    return _outputs(fault, found, bound, runs, look_at(fault, fault.twin, seed)[0] == VIOLATED)
 
-    `look` is its dotted path; it takes a `Fault`, of which it looks at the ``mechanism``.
+
+def look_at(fault: Fault, mechanism: Callable, seed: int = 0) -> tuple[str, float, int]:
+    """Look inside a mechanism, with its noise and as if that were 0.
+
+    Returns
+    -------
+    verdict : {"violated", "nothing found", "cannot tell"}
+    epsilon : float
+        What its releases cost on the pair, where that is more than the claim; else 0.
+    n_runs : int
+        On both data sets.
     """
-    fault, function = data.extra["fault"], load_object(look)
-    twin = replace(fault, mechanism=fault.twin, twin=None)
-    return _outputs(fault, function(fault), 0.0, 0, function(twin))
+    reports = [
+        inside.inspect_pair(
+            mechanism, fault.data, fault.neighbour, random_state=seed, quiet=quiet, samplers=True,
+            epsilon=fault.epsilon, delta=fault.delta,
+        )
+        for quiet in (False, True)
+    ]  # fmt: skip
+    verdicts = [report.verdict for report in reports]
+    verdict = next((one for one in (VIOLATED, CANNOT_TELL) if one in verdicts), verdicts[0])
+    is_dear = any(one.kind == inside.CLAIM for one in reports[0].violations)
+    cost = reports[0].cost if is_dear and np.isfinite(reports[0].cost) else 0.0
+    return verdict, cost, len(reports) * inside.RUNS_WITH_GENERATOR
 
 
 def evaluate_fault(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -45,6 +45,8 @@ class AuditCase(Claim):
     draws, least_draws : int
         Runs on each data set at cost 1, and the fewest with which the audit can still find what it
         should.
+    closeness : float
+        Share of the claim at which an audit may stop that stops when it has seen enough.
     data, neighbour : object
         A pair of neighbours that is as bad as is known.
     statistic : None, callable or list
@@ -55,6 +57,7 @@ class AuditCase(Claim):
     delta = 0.0
     draws = 1_000_000
     least_draws = 1_000_000
+    closeness = 0.95
     data: object = None
     neighbour: object = None
     statistic: object = None

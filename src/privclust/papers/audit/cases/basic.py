@@ -16,6 +16,7 @@ _VOTE = Sensitivity(1.0, "range", Neighbours.REPLACE_ONE, "one row moves each sc
 class Laplace(AuditCase):
     """A count with Laplace noise, against one more."""
 
+    closeness = 0.99
     data, neighbour = 0.0, 1.0
     statistic = staticmethod(laplace_ratio(0.0, 1.0, 1.0))
 
@@ -58,5 +59,6 @@ class RandomisedResponse(Exponential):
     of epsilon, the truth's being e^epsilon / (1 + e^epsilon).
     """
 
+    closeness = 0.99
     data, neighbour = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     budgets = 2.0  # two candidates come apart by epsilon, half of what is allowed for

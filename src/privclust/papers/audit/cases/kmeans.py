@@ -18,9 +18,11 @@ from privclust.kmeans import (
     sound_sigma_xi,
 )
 from privclust.papers.audit.cases.audit_case import AuditCase, along, laplace_ratio, repeated
+from privclust.papers.audit.cases.recorded import RecordedFit, two_crowds
 from privclust.privacy.audit import vectorised
 
 _BOX = (-1.0, 1.0)
+_VARIANCE = 0.1  # at which frequencies reach over the box
 _CENTERS = np.array([[0.9], [-0.9]])  # that DPLloyd starts from
 
 
@@ -55,18 +57,17 @@ class LloydRound(AuditCase):
         return noise.release(repeated(value, n), rng)
 
 
-class WholeLloyd(AuditCase):
-    """`DPLloyd` end to end: its centers after three rounds."""
+class WholeLloyd(RecordedFit):
+    """`DPLloyd` end to end, three rounds, of two crowds between which a row crosses over."""
 
-    draws, least_draws = 60_000, 4_000
-    data, neighbour = LloydRound.data, LloydRound.neighbour
+    data, neighbour = two_crowds()
 
-    def __call__(self, data, rng):
-        """Return the centers."""
+    def fit(self, data, rng):
+        """Find the centers."""
         model = DPLloyd(
             2, epsilon=self.epsilon, max_iter=3, norm_bound=1.0, init=_CENTERS, random_state=rng
         )
-        return model.fit(data).cluster_centers_
+        return model.fit(data)
 
 
 class GridCounts(AuditCase):
@@ -103,7 +104,11 @@ class ScrambledSketch(AuditCase):
     """
 
     epsilon = 3.0
-    draws, least_draws = 200_000, 20_000
+    draws, least_draws, closeness = (
+        200_000,
+        20_000,
+        0.7,
+    )  # above, events are too rare for these runs
     data, neighbour = np.array([[math.pi / 4.0]]), np.array([[5.0 * math.pi / 4.0]])
 
     def __init__(self, sigma_xi: str = "printed") -> None:
@@ -164,18 +169,20 @@ class ReleasedSketch(AuditCase):
         return release(sketch, **self.budget, noise=self._noise, random_state=rng).sums.view(float)
 
 
-class WholeSketch(AuditCase):
-    """`CompressiveKMeans` end to end, pilot included: the center of one record, and its sketch."""
+class WholeSketch(RecordedFit):
+    """`CompressiveKMeans` end to end with a known variance: the sketch of one record.
+
+    Frequencies are drawn without the data, and public: attacked are those of many fits that tell
+    the record's two places apart best.
+    """
 
     epsilon = 4.0
-    draws, least_draws = 4_000, 100
     data, neighbour = np.array([[1.0]]), np.array([[-1.0]])
+    draws, n_fits = 2_000_000, 100
 
-    def __call__(self, data, rng):
-        """Return the center, and the sketch that it was decoded from."""
-        model = CompressiveKMeans(
-            1, epsilon=self.epsilon, bounds=_BOX, n_frequencies=2, decoder="clompr",
-            random_state=rng,
+    def fit(self, data, rng):
+        """Find the center."""
+        return CompressiveKMeans(
+            1, epsilon=self.epsilon, bounds=_BOX, n_frequencies=2, variance=_VARIANCE,
+            decoder="clompr", random_state=rng,
         ).fit(data)  # fmt: skip
-        sums = model.sketch_.sums.view(float)
-        return np.concatenate([model.cluster_centers_.ravel(), sums, model.sketch_.frequencies[0]])

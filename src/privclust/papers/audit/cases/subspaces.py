@@ -9,6 +9,7 @@ import numpy as np
 
 from privclust.core.grassmann import orthonormal
 from privclust.papers.audit.cases.audit_case import AuditCase, along, repeated
+from privclust.papers.audit.cases.recorded import RecordedFit
 from privclust.privacy import Neighbours
 from privclust.privacy.audit import vectorised
 from privclust.privacy.noise import add_gaussian
@@ -112,7 +113,7 @@ class ExactExponential(AuditCase):
     """
 
     epsilon = 4.0
-    draws, least_draws = 100_000, 4_000
+    draws, least_draws, closeness = 100_000, 4_000, 0.6  # rare lines alone lose more
     data, neighbour = _AXES[[0, 0]], _AXES[[0, 1]]
     statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
@@ -191,18 +192,16 @@ class SuLQRounds(AuditCase):
         return self._noise.release(repeated(data, n * self._ROUNDS), rng).reshape(n, -1)
 
 
-class WholeSuLQ(AuditCase):
-    """`SuLQKPlanes` end to end: the line that follows from two rounds on one record."""
+class WholeSuLQ(RecordedFit):
+    """`SuLQKPlanes` end to end: two rounds on one record."""
 
     delta = 0.01
-    draws, least_draws = 60_000, 3_000
     data, neighbour = _AXES[:1], _AXES[1:]
-    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
-    def __call__(self, data, rng):
-        """Return the line."""
+    def fit(self, data, rng):
+        """Find the line."""
         model = SuLQKPlanes(1, **self.budget, max_iter=2, norm_bound=1.0, random_state=rng)
-        return model.fit(data).subspaces_.ravel()
+        return model.fit(data)
 
 
 class MomentRelease(AuditCase):
@@ -213,17 +212,11 @@ class MomentRelease(AuditCase):
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         relation = Neighbours.of(neighbours)
-        angles = np.linspace(0.0, np.pi / 2, 181)
-        features = [
-            weighted_features(HarmonicSums(2, 6).add(row[None]), relation)
-            for row in rows_at(angles)
-        ]
-        moves = [np.linalg.norm(other - features[0]) for other in features]
-        furthest = int(np.argmax(moves))
-        self.data = features[0]
-        self.neighbour = features[furthest]
+        self.data, self.neighbour = (
+            weighted_features(HarmonicSums(2, 6).add(rows), relation) for rows in furthest_rows()
+        )
         if relation is Neighbours.ADD_REMOVE:
-            self.neighbour = np.zeros_like(features[0])
+            self.neighbour = np.zeros_like(self.data)
         self._noise = release_noise(2, 6, relation, self.epsilon, self.delta)
         self.statistic = along(self.data - self.neighbour)
 
@@ -232,26 +225,37 @@ class MomentRelease(AuditCase):
         return self._noise.release(repeated(data, n), rng)
 
 
-class WholeMoments(AuditCase):
-    """`MomentSubspaceClustering` end to end: a line that follows from both its releases.
+class WholeMoments(RecordedFit):
+    """`MomentSubspaceClustering` end to end, on one record: both its releases are sketches.
 
-    With ``last_round="auto"`` the second release of one record is another sketch.
+    A last look beside the line, which many records get, moves by what the noise before it decides.
     """
 
     delta = 0.01
-    draws, least_draws = 600, 60  # a fit of one row takes a quarter of a second
-    data, neighbour = _AXES[:1], _AXES[1:]
-    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
-    def __init__(self, last_round: str | bool = True, neighbours: str = "replace_one") -> None:
-        self._how = {"last_round": last_round, "neighbours": neighbours}
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self._neighbours = neighbours
+        self.data, self.neighbour = furthest_rows()
         if neighbours == "add_remove":
             self.neighbour = _AXES[:0]
+        super().__init__()
 
-    def __call__(self, data, rng):
-        """Return the line."""
-        model = MomentSubspaceClustering(1, **self.budget, **self._how, random_state=rng)
-        return model.fit(data).subspaces_.ravel()
+    def fit(self, data, rng):
+        """Find the line."""
+        model = MomentSubspaceClustering(
+            1, **self.budget, neighbours=self._neighbours, random_state=rng
+        )
+        return model.fit(data)
+
+
+def furthest_rows():
+    """Two data sets of a row, at angles at which their sketches are furthest apart."""
+    rows = rows_at(np.linspace(0.0, np.pi / 2, 181))
+    features = [
+        weighted_features(HarmonicSums(2, 6).add(row[None]), Neighbours.REPLACE_ONE) for row in rows
+    ]
+    moves = [np.linalg.norm(other - features[0]) for other in features]
+    return rows[:1], rows[[int(np.argmax(moves))]]
 
 
 def lines_sampler(n_clusters, epsilon, n_sweeps, rng):

@@ -7,12 +7,20 @@ another way, and two runs show it for certain. See ``docs/audit.md``.
 """
 
 from privclust.privacy.audit.inside._changes import Change
-from privclust.privacy.audit.inside._pair import PairReport, Run, Violation, inspect_pair
+from privclust.privacy.audit.inside._pair import (
+    CANNOT_TELL,
+    CLAIM,
+    NOTHING_FOUND,
+    RUNS_WITH_GENERATOR,
+    VIOLATED,
+    PairReport,
+    Run,
+    Violation,
+    inspect_pair,
+)
+from privclust.privacy.audit.inside._ratio import ReleasedLaw, ReleasedRatio
 from privclust.privacy.audit.inside._recorder import RecordedRelease
 from privclust.privacy.audit.inside._search import (
-    CANNOT_TELL,
-    NOTHING_FOUND,
-    VIOLATED,
     Finding,
     InsideResult,
     Site,
@@ -21,13 +29,17 @@ from privclust.privacy.audit.inside._search import (
 
 __all__ = [
     "CANNOT_TELL",
+    "CLAIM",
     "NOTHING_FOUND",
+    "RUNS_WITH_GENERATOR",
     "VIOLATED",
     "Change",
     "Finding",
     "InsideResult",
     "PairReport",
     "RecordedRelease",
+    "ReleasedLaw",
+    "ReleasedRatio",
     "Run",
     "Site",
     "Violation",

@@ -3,7 +3,8 @@
 A draw of NumPy's is an array that remembers what it is: the first array or number that it is added
 to, or taken from, is the value before noise, and their sum is what is released. Of OpenDP's
 measurements the argument is the value. No sensitivity is known, so that none is held against the
-change; it is told in units of the noise.
+change; it is told in units of the noise, and all changes together may be held against a claim. A
+draw whose own law may be of the data (a choice, a uniform number that is compared) is named.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from privclust.privacy.audit.inside._recorder import Recorder
 
 _SAMPLERS = {"laplace": 1.0, "normal": 1.0, "standard_normal": None, "exponential": 1.0}
+_OF_A_LAW = ("random", "uniform", "choice", "binomial", "geometric", "poisson", "multinomial")
 _GLOBAL = ("laplace", "normal", "standard_normal", "exponential")
 
 
@@ -48,7 +50,7 @@ class _Noise(np.ndarray):
                     return kwargs["out"][0]
                 return released
         if ufunc in (np.multiply, np.true_divide, np.negative):  # noise that is scaled by hand
-            moved = _rescaled(pending, ufunc, inputs, plain)
+            moved = _rescaled(pending, ufunc, inputs, plain, result)
             for each in inputs:
                 if isinstance(each, _Noise):
                     each._pending = None
@@ -59,8 +61,8 @@ class _Noise(np.ndarray):
 class _Pending:
     """What a draw will be recorded as."""
 
-    def __init__(self, recorder, name, scale):
-        self.recorder, self.name, self.scale = recorder, name, scale
+    def __init__(self, recorder, name, scale, noise):
+        self.recorder, self.name, self.scale, self.noise = recorder, name, scale, noise
         recorder.loose.append(name)
 
     def __call__(self, value, released):
@@ -72,6 +74,7 @@ class _Pending:
             value=value,
             weight=1.0,
             result=released,
+            noise=np.array(self.noise),
         )
 
 
@@ -96,8 +99,21 @@ def _seen(name, default):
     return sampler
 
 
+def _of_a_law(name):
+    """Return a sampler whose law may be of the data, and that adds to nothing."""
+
+    def sampler(self, *args, **kwargs):
+        if not self.recorder.is_inside and (name != "choice" or kwargs.get("p") is not None):
+            self.recorder.laws.append(f"NumPy's {name}")
+        return getattr(np.random.Generator(self.bit_generator), name)(*args, **kwargs)
+
+    return sampler
+
+
 for _name, _default in _SAMPLERS.items():
     setattr(_SeenGenerator, _name, _seen(_name, _default))
+for _name in _OF_A_LAW:
+    setattr(_SeenGenerator, _name, _of_a_law(_name))
 
 
 def seen_generator(bit_generator, recorder: Recorder) -> np.random.Generator:
@@ -177,12 +193,12 @@ def _noise(recorder, name, default, drawn, args, kwargs):
         scale = kwargs.get("scale", args[0] if args else default)
     else:
         scale = kwargs.get("scale", args[1] if len(args) > 1 else default)
-    pending = _Pending(recorder, f"NumPy's {name}", np.asarray(scale, dtype=np.float64))
     loc = kwargs.get("loc", args[0] if args and name in ("laplace", "normal") else 0.0)
+    seen, scale = f"NumPy's {name}", np.asarray(scale, dtype=np.float64)
     if isinstance(loc, np.ndarray | np.generic | list) or loc != 0.0:  # noise about the value
         value = np.broadcast_to(np.asarray(loc, dtype=np.float64), np.shape(drawn))
-        return pending(np.array(value), drawn)
-    return _with_pending(drawn, pending)
+        return _Pending(recorder, seen, scale, drawn - value)(np.array(value), drawn)
+    return _with_pending(drawn, _Pending(recorder, seen, scale, drawn))
 
 
 def _with_pending(drawn, pending):
@@ -192,14 +208,15 @@ def _with_pending(drawn, pending):
     return noise
 
 
-def _rescaled(pending, ufunc, inputs, plain):
+def _rescaled(pending, ufunc, inputs, plain, result):
     """Return what noise is after it was multiplied, divided or negated."""
     if ufunc is np.negative:
+        pending.noise = result
         return pending
     factor = next((p for e, p in zip(inputs, plain, strict=True) if _is_value(e)), 1.0)
     scale = pending.scale * factor if ufunc is np.multiply else pending.scale / factor
     pending.recorder.loose.remove(pending.name)
-    return _Pending(pending.recorder, pending.name, scale)
+    return _Pending(pending.recorder, pending.name, scale, result)
 
 
 def _is_value(thing):

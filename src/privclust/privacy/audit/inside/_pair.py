@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import os
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from privclust.privacy.audit.inside._changes import Change, change_of
+from privclust.privacy.audit.inside._claim import Claim, Cost, cost_of, known_noise, shared_noise
 from privclust.privacy.audit.inside._foreign import seen_samplers
 from privclust.privacy.audit.inside._outputs import differences
 from privclust.privacy.audit.inside._recorder import (
@@ -26,14 +26,19 @@ from privclust.privacy.audit.inside._recorder import (
     place,
     recording,
 )
+from privclust.privacy.audit.inside._subject import fit_of, takes_generator
 from privclust.privacy.guarantee import Guarantee, NoiseWarning
 from privclust.privacy.records import _ERRORS_TELL
 from privclust.privacy.sensitivity import Neighbours
 
 CONTROL_FLOW, SENSITIVITY, PRICE = "control flow", "sensitivity", "price"
 OUTPUT, EXCEPTION, GUARANTEE = "output", "exception", "guarantee"
+NOISE, CLAIM = "noise", "claim"
+VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell"
 NOT_LOOKED_INTO = "not looked into"
 _MOST_PATHS = 3  # that a message names
+RUNS_WITH_GENERATOR = 3
+"""That a look at one pair takes where the subject takes a generator; else 2."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ class Violation:
     Attributes
     ----------
     kind : str
-        ``"control flow"``, ``"sensitivity"``, ``"price"``, ``"output"``, ``"exception"`` or
-        ``"guarantee"``.
+        ``"control flow"``, ``"sensitivity"``, ``"price"``, ``"output"``, ``"exception"``,
+        ``"guarantee"``; of samplers that an adapter saw, ``"noise"`` or ``"claim"``.
     message : str
         What is wrong. It holds no entry of the data.
     where : str
@@ -86,6 +91,8 @@ class Run:
         Categories and texts of its warnings.
     loose : tuple of str
         Names of draws that an adapter saw, and that were added to nothing that it saw.
+    laws : tuple of str
+        Names of draws whose own law may be of the data.
     """
 
     output: Any
@@ -94,6 +101,7 @@ class Run:
     divergence: str
     said: tuple[tuple[type, str], ...]
     loose: tuple[str, ...] = ()
+    laws: tuple[str, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -115,17 +123,33 @@ class PairReport:
         Of each release that both runs have in common.
     runs : tuple of Run
         On the data set, and the replay on its neighbour.
+    cost : float
+        The epsilon that changes under Laplace noise of samplers come to together, where a claim was
+        given; NaN else.
     """
 
     violations: tuple[Violation, ...]
     remarks: tuple[str, ...]
     changes: tuple[Change, ...]
     runs: tuple[Run, Run]
+    cost: float = float("nan")
 
     @property
     def is_refused(self) -> bool:
         """Whether both runs ended in an error, the same."""
         return not self.violations and self.runs[0].error is not None
+
+    @property
+    def verdict(self) -> str:
+        """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` where not all was looked into.
+
+        Nothing was where no release was seen.
+        """
+        if self.violations:
+            return VIOLATED
+        is_partial = any(remark.startswith(NOT_LOOKED_INTO) for remark in self.remarks)
+        is_all = self.runs[0].releases and self.runs[0].error is None and not is_partial
+        return NOTHING_FOUND if is_all else CANNOT_TELL
 
 
 @dataclass(frozen=True)
@@ -159,6 +183,8 @@ def inspect_pair(
     *,
     quiet: bool = False,
     samplers: bool = False,
+    epsilon: float | None = None,
+    delta: float = 0.0,
 ) -> PairReport:
     """Look inside two runs on neighbouring data sets.
 
@@ -183,6 +209,10 @@ def inspect_pair(
     samplers : bool
         Whether draws of NumPy's samplers and of OpenDP's count as releases, for code that has no
         measurements.
+    epsilon, delta : float
+        With `samplers`, what is claimed of all releases together; None: nothing. It is held against
+        what their changes cost, which is certain where the changes do not depend on what was
+        released before, and all that was released comes out.
 
     Returns
     -------
@@ -200,39 +230,20 @@ def inspect_pair(
     ((), 5, True)
     """
     relation = _relation(data, neighbour) if neighbours is None else Neighbours.of(neighbours)
+    claim = None if epsilon is None else Claim(float(epsilon), float(delta))
     settings = Settings(random_state, quiet, samplers)
     fit = fit_of(subject)
     first = run(fit, data, settings)
-    return compared(first, run(fit, neighbour, settings, first.releases), relation)
-
-
-def fit_of(subject: Any) -> Callable:
-    """Return the function of parameters and arguments that fits a fresh copy of a subject.
-
-    Raises
-    ------
-    ValueError
-        If the subject is none.
-    """
-    if hasattr(subject, "fit") and not isinstance(subject, type):
-        return lambda parameters, *data: _with(copy.deepcopy(subject), parameters).fit(*data)
-    if not callable(subject):
-        raise ValueError(f"an estimator or a callable is needed, got {type(subject).__name__}")
-    if takes(subject, 0):
-        return lambda parameters, *data: _with(subject(), parameters).fit(*data)
-    if takes(subject, 1) or not takes(subject, 2):
-        return lambda parameters, *data: subject(*data)
-    # a generator that is made within the recording, which the adapter sees
-    return lambda parameters, *data: subject(*data, np.random.default_rng())
-
-
-def takes(subject: Callable, n_arguments: int) -> bool:
-    """Return whether a callable can be called with so many arguments."""
-    try:
-        inspect.signature(subject).bind(*[None] * n_arguments)
-    except (TypeError, ValueError):
-        return False
-    return True
+    second = run(fit, neighbour, settings, first.releases)
+    report = compared(first, second, relation, claim=None if quiet else claim)
+    if not (samplers and takes_generator(subject)):
+        return report
+    again = run(fit, data, replace(settings, seed=settings.seed + 1))
+    known = [
+        Violation(NOISE, "its noise is the same whatever generator is given", one.where, one.order)
+        for one in known_noise(first.releases, again.releases)
+    ]
+    return replace(report, violations=(*report.violations, *known))
 
 
 def run(
@@ -258,25 +269,36 @@ def run(
         except Exception as raised:  # whatever a fit raises is part of what comes out of it
             error = raised
     said = tuple(dict.fromkeys((each.category, str(each.message)) for each in caught))
-    done = recorder.divergence, said, tuple(recorder.loose)
+    done = recorder.divergence, said, tuple(recorder.loose), tuple(recorder.laws)
     return Run(output, error, tuple(recorder.releases), *done)
 
 
 def compared(
-    first: Run, second: Run, relation: Neighbours | None, *, outside: bool = False
+    first: Run,
+    second: Run,
+    relation: Neighbours | None,
+    *,
+    outside: bool = False,
+    claim: Claim | None = None,
 ) -> PairReport:
     """Return what a run and its replay showed.
 
     Where rows are `outside` of declared bounds, an error that the guarantee itself sets apart is a
     remark.
     """
-    changes = tuple(
-        change_of(one, other, relation)
+    common = [
+        (one, other)
         for one, other in zip(first.releases, second.releases, strict=False)
         if not one.differs(other)
-    )
-    violations = [*_of_changes(changes, first), *_of_flow(first, second)]
+    ]
+    changes = tuple(change_of(one, other, relation) for one, other in common)
+    violations = [*_of_changes(changes, first), *_of_flow(first, second), *_of_noise(common)]
     remarks = []
+    cost = _held_against(claim, common, first)
+    if cost.problem and cost.is_certain:
+        violations.append(Violation(CLAIM, cost.problem, common[-1][0].where))
+    elif cost.problem:
+        remarks.append(f"{NOT_LOOKED_INTO}: {cost.problem}, if all of them are told")
     if first.error is not None or second.error is not None:
         told = _of_errors(first, second)
         if told and outside and _sets_errors_apart(first, second):
@@ -297,7 +319,7 @@ def compared(
             violations += _of_outputs(first, second)
         violations += _of_guarantees(first)
         remarks += _of_words(first, second, violations)
-    return PairReport(tuple(violations), tuple(remarks), changes, (first, second))
+    return PairReport(tuple(violations), tuple(remarks), changes, (first, second), cost.epsilon)
 
 
 def _relation(data, neighbour):
@@ -305,11 +327,6 @@ def _relation(data, neighbour):
     first = [one[0] if isinstance(one, tuple) else one for one in (data, neighbour)]
     counts = {np.shape(one)[:1] for one in first}
     return Neighbours.REPLACE_ONE if len(counts) == 1 else Neighbours.ADD_REMOVE
-
-
-def _with(estimator, parameters):
-    """Set parameters."""
-    return estimator.set_params(**parameters) if parameters else estimator
 
 
 def _of_changes(changes: Iterable[Change], first) -> list[Violation]:
@@ -332,6 +349,19 @@ def _of_flow(first, second):
         message = "it is made on one data set and not on its neighbour"
         return [Violation(CONTROL_FLOW, message, missing.where, missing.order)]
     return []
+
+
+def _of_noise(common):
+    """Return releases of which entries share a number of noise."""
+    message = "entries that move apart have the same number of noise"
+    return [Violation(NOISE, message, one.where, one.order) for one in shared_noise(common)]
+
+
+def _held_against(claim, common, first):
+    """Return what samplers released together beside a claim; that of measurements is a ledger's."""
+    if claim is None or any(one.measurement is not None for one, _ in common):
+        return Cost()
+    return cost_of(common, first.output, claim)
 
 
 def _outlives(second, first):
@@ -404,7 +434,8 @@ def _of_words(first, second, violations):
 
 def _unmeasured(run):
     """Return names of what is drawn, or stated in a guarantee, without a release that was seen."""
-    loose = [f"a draw of {name} that is added to nothing" for name in dict.fromkeys(run.loose)]
+    names = dict.fromkeys((*run.loose, *run.laws))
+    loose = [f"a draw of {name} that is added to nothing" for name in names]
     if run.guarantee is None or any(release.measurement is None for release in run.releases):
         return loose
     made = {release.mechanism for release in run.releases}

@@ -53,6 +53,8 @@ class RecordedRelease:
         What came out, a copy.
     where : str
         File, line and function that asked.
+    noise : ndarray or None
+        The numbers of noise that an adapter saw drawn, which may be fewer than there are entries.
     """
 
     order: int
@@ -63,6 +65,7 @@ class RecordedRelease:
     weight: Any
     released: Any
     where: str
+    noise: np.ndarray | None = None
 
     @property
     def form(self) -> str:
@@ -94,7 +97,7 @@ class Recorder:
     """What is recorded within `recording`.
 
     `releases` is the list of it, in order; `loose` names draws that an adapter saw and that were
-    added to nothing.
+    added to nothing, `laws` those whose own law may be of the data.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Recorder:
         self.releases: list[RecordedRelease] = []
         self.divergence = ""
         self.loose: list[str] = []
+        self.laws: list[str] = []
         self._seed, self._quiet, self._frozen = seed, quiet, frozen
         self._n_generators = 0
         self._inside = threading.local()
@@ -145,7 +149,7 @@ class Recorder:
             result=result,
         )
 
-    def record(self, *, measurement, mechanism, scale, value, weight, result):
+    def record(self, *, measurement, mechanism, scale, value, weight, result, noise=None):
         """Keep a release, and return what is to come out of it."""
         order = len(self.releases)
         if self._frozen is None:
@@ -155,7 +159,7 @@ class Recorder:
         else:
             released = None
         own = RecordedRelease(
-            order, measurement, mechanism, scale, value, weight, _copied(released), caller()
+            order, measurement, mechanism, scale, value, weight, _copied(released), caller(), noise
         )
         self.releases.append(own)
         if self._frozen is not None:
@@ -281,8 +285,11 @@ def _copied(value):
 
 def _without_noise(measurement, value, result):
     """Return what would come out if the noise happened to be 0, in the form of what did."""
-    if measurement is None or value is None:
+    if value is None:
         return result
+    if measurement is None:
+        is_plain = isinstance(result, np.ndarray | np.floating)
+        return np.broadcast_to(value, np.shape(result)).copy()[()] if is_plain else result
     if isinstance(result, int):  # the likeliest candidate
         return int(np.argmax(value))
     return np.asarray(value).astype(np.asarray(result).dtype).reshape(np.shape(result))[()]

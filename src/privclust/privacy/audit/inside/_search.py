@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer
+from privclust.privacy.audit.inside._claim import Claim
 from privclust.privacy.audit.inside._pair import (
+    CANNOT_TELL,
     NOT_LOOKED_INTO,
+    NOTHING_FOUND,
+    VIOLATED,
     PairReport,
     Settings,
     Violation,
     compared,
-    fit_of,
     run,
-    takes,
 )
 from privclust.privacy.audit.inside._situations import (
     Ground,
@@ -30,10 +32,10 @@ from privclust.privacy.audit.inside._situations import (
     row,
     situations,
 )
+from privclust.privacy.audit.inside._subject import fit_of, takes
 from privclust.privacy.guarantee import Guarantee
 from privclust.privacy.sensitivity import Neighbours
 
-VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell"
 _AT_ONCE = 4  # neighbours of one data set: its run is recorded once
 _CLIMB_PART = 0.4  # of all pairs
 _OWN_NOISE = 8  # one data set in so many is run with the source of noise that the subject has
@@ -165,6 +167,8 @@ def look_inside(
     grouped: bool = False,
     any_rows: bool = True,
     samplers: bool | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
     progress: Callable[[int], None] = lambda n: None,
 ) -> InsideResult:
     """Search for neighbours that break what a fit promises, by looking inside.
@@ -194,6 +198,8 @@ def look_inside(
         Whether rows outside of the bounds, infinite and NaN are tried.
     samplers : bool or None
         As of `inspect_pair`. None: where no measurement releases anything.
+    epsilon, delta : float
+        As of `inspect_pair`.
     progress : callable
         Called with numbers of pairs that are done.
 
@@ -216,7 +222,8 @@ def look_inside(
     check_integer("n_pairs", n_pairs, minimum=1)
     check_integer("n_features", n_features, minimum=1)
     rows = None if data is None else np.atleast_2d(np.asarray(data, dtype=np.float64))
-    search = _Search(subject, rows, n_features, random_state, grouped, any_rows)
+    claim = None if epsilon is None else Claim(float(epsilon), float(delta))
+    search = _Search(subject, rows, n_features, random_state, grouped, any_rows, claim)
     search.set_out(neighbours, samplers)
     search.through_situations(n_pairs - int(_CLIMB_PART * n_pairs), progress)
     search.uphill(n_pairs, progress)
@@ -226,13 +233,13 @@ def look_inside(
 class _Search:
     """The state of a search: what was found, and the pairs that moved a release most."""
 
-    def __init__(self, subject, rows, n_features, seed, grouped, any_rows):
+    def __init__(self, subject, rows, n_features, seed, grouped, any_rows, claim=None):
         self.fit, self.rng = fit_of(subject), np.random.default_rng(seed)
         self.result = InsideResult()
         self._parameters = _parameters_of(subject)
         self._rows, self._n_features = rows, n_features if rows is None else rows.shape[1]
         self._grouped, self._any_rows = grouped, any_rows
-        self._samplers = False
+        self._samplers, self._claim = False, claim
         self._best: dict[int, tuple] = {}
         self._n_recorded = 0
 
@@ -340,7 +347,9 @@ class _Search:
         second = run(self.fit, pair[1], first.settings, first.run.releases)
         ground = first.ground(self.ground)
         outside = not (ground.holds(data) and ground.holds(neighbour))
-        report = compared(first.run, second, self.ground.relation, outside=outside)
+        claim = None if first.settings.quiet else self._claim
+        relation = self.ground.relation
+        report = compared(first.run, second, relation, outside=outside, claim=claim)
         self.result.n_pairs += 1
         self.result.n_refused += report.is_refused
         self._note(report)
