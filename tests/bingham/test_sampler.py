@@ -3,7 +3,12 @@ import pytest
 from scipy import integrate, special, stats
 
 from privclust.bingham import full_basis, sample_matrix_bingham, sample_vector_bingham
-from privclust.bingham.kernels import frame_workspace, prepare, resample_frame
+from privclust.bingham.kernels import (
+    frame_workspace,
+    multiply_symmetric,
+    prepare,
+    resample_frame,
+)
 
 CONCENTRATIONS = [1e-2, 1.0, 1e2, 1e4, 1e6]
 
@@ -142,6 +147,20 @@ def test_ties_and_low_rank_at_high_concentration(spectrum):
 
 
 # --- frames ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [3, 50, 300])
+def test_a_product_does_not_depend_on_tiles(d):
+    """A row by itself has the same bits; all are within the bound of sums of d products."""
+    rng = np.random.default_rng(d)
+    B, K = rotation(d), symmetric(d)
+    whole, row = np.empty((d, d)), np.empty((1, d))
+    multiply_symmetric(B, K, -1.0, whole)
+    for i in rng.permutation(d)[:20]:
+        multiply_symmetric(B[i : i + 1], K, -1.0, row)
+        np.testing.assert_array_equal(row[0], whole[i])
+    bound = d * 2.0**-52 * (np.abs(B) @ np.abs(K))
+    assert (np.abs(whole + B @ K) <= bound).all()
 
 
 def summaries(P, A):

@@ -32,6 +32,7 @@ from privclust.core.compiled import REORDER, kernel, part
 _LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # of Omega^-1, about the best value 2
 _MAX_NEWTON_STEPS = 12  # at kappa by Newton's method before eigenvalues are asked for
 _NO_MATRIX = -1.0
+_TILE_ROWS, _TILE_COLUMNS = 16, 256  # 32 kB: products of large matrices come from the cache
 
 
 @part(fastmath=REORDER)
@@ -182,24 +183,34 @@ def dot(a, b):
 
 @part(fastmath=REORDER)
 def multiply_symmetric(B, K, sign, out):
-    """Write sign * B K for a symmetric K, whose rows are taken four at a time."""
+    """Write sign * B K for a symmetric K, whose rows are taken four at a time.
+
+    Tiles of `out` stay in the cache; each entry is summed up in the same order whatever they are.
+    """
     d = K.shape[0]
-    for i in range(B.shape[0]):
-        row = out[i]
-        row[:] = 0.0
-        j = 0
-        while j + 4 <= d:
-            b0, b1 = sign * B[i, j], sign * B[i, j + 1]
-            b2, b3 = sign * B[i, j + 2], sign * B[i, j + 3]
-            k0, k1, k2, k3 = K[j], K[j + 1], K[j + 2], K[j + 3]
-            for m in range(d):
-                row[m] += (b0 * k0[m] + b1 * k1[m]) + (b2 * k2[m] + b3 * k3[m])
-            j += 4
-        while j < d:
-            b0, k0 = sign * B[i, j], K[j]
-            for m in range(d):
-                row[m] += b0 * k0[m]
-            j += 1
+    for begin in range(0, d, _TILE_COLUMNS):
+        width = min(_TILE_COLUMNS, d - begin)
+        for top in range(0, B.shape[0], _TILE_ROWS):
+            bottom = min(top + _TILE_ROWS, B.shape[0])
+            out[top:bottom, begin : begin + width] = 0.0
+            j = 0
+            while j + 4 <= d:
+                k0, k1 = K[j, begin : begin + width], K[j + 1, begin : begin + width]
+                k2, k3 = K[j + 2, begin : begin + width], K[j + 3, begin : begin + width]
+                for i in range(top, bottom):
+                    row = out[i, begin : begin + width]
+                    b0, b1 = sign * B[i, j], sign * B[i, j + 1]
+                    b2, b3 = sign * B[i, j + 2], sign * B[i, j + 3]
+                    for m in range(width):
+                        row[m] += (b0 * k0[m] + b1 * k1[m]) + (b2 * k2[m] + b3 * k3[m])
+                j += 4
+            while j < d:
+                k0 = K[j, begin : begin + width]
+                for i in range(top, bottom):
+                    row, b0 = out[i, begin : begin + width], sign * B[i, j]
+                    for m in range(width):
+                        row[m] += b0 * k0[m]
+                j += 1
 
 
 @part(fastmath=REORDER)

@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from privclust.core.grassmann import random_bases
@@ -16,7 +17,8 @@ from privclust.metrics import wasserstein_distance
 from privclust.preprocessing import AppendOne
 from privclust.privacy import Budget, NoiseWarning, PrivacyLeakWarning
 from privclust.subspaces import MomentSketch, MomentSubspaceClustering, decode
-from privclust.subspaces.moments import misfit_message
+from privclust.subspaces.moments import _estimator, misfit_message
+from privclust.subspaces.moments._decoding import Optima, find_optima
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
@@ -24,6 +26,7 @@ from privclust.subspaces.moments._features import (
 )
 from privclust.subspaces.moments._harmonics import n_moments, trace_free
 from privclust.subspaces.moments._information import tangent_information
+from privclust.subspaces.moments._last_round import is_clear, may_be_clear
 from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._selection import choose_sizes
@@ -390,3 +393,38 @@ def test_affine_lines_are_planes_of_rows_with_a_constant():
     assert found.is_clear_.all()
     assert wasserstein_distance(found.subspaces_, np.array(truth)) < 0.1
     assert max(np.mean(found.labels_ == labels), np.mean(found.labels_ != labels)) > 0.95
+
+
+@hidden
+@pytest.mark.parametrize(("d", "seed"), [(4, 2), (12, 0)])  # with covariances, and without
+def test_what_is_left_unrefined_changes_nothing(monkeypatch, d, seed):
+    """A first sketch whose optima cannot be clear: to the last bit as if it were refined."""
+    X = np.random.default_rng(0).standard_normal((300, d))
+    model = MomentSubspaceClustering(2, 2, epsilon=0.1, random_state=seed)
+    refined = []
+    whole = Optima.refined
+    monkeypatch.setattr(Optima, "refined", lambda o, rng: refined.append(o) or whole(o, rng))
+    short = clone(model).fit(X)
+    assert len(refined) == 1
+    monkeypatch.setattr(_estimator, "may_be_clear", lambda optima: True)
+    long = clone(model).fit(X)
+    assert len(refined) == 3
+    assert not short.has_last_round_
+    np.testing.assert_array_equal(short.subspaces_, long.subspaces_)
+    np.testing.assert_array_equal(short.decoded_.covariance, long.decoded_.covariance)
+
+
+@pytest.mark.parametrize("d", [5, 12])
+def test_optima_that_cannot_be_clear_are_not(d):
+    """The rule that spares refining is implied by that of what is clear, with noise and without."""
+    rng = np.random.default_rng(d)
+    mixed = subspace_mixture(1000, 2, d, 2, rng)[0]
+    seen = set()
+    for rows in (rng.standard_normal((1000, d)), mixed):
+        for epsilon in (0.3, 10.0):
+            sketch = MomentSketch.of(rows, degree=4).release(epsilon, 1e-6, random_state=1)
+            optima = find_optima(sketch, 2, 2, np.random.default_rng(0))
+            is_possible = may_be_clear(optima)
+            seen.add(is_possible)
+            assert is_possible or not is_clear(optima.refined(np.random.default_rng(0))).all()
+    assert seen == {False, True}

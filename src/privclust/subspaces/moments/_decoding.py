@@ -24,8 +24,8 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
 from privclust.subspaces.moments._features import factor_features
 from privclust.subspaces.moments._harmonics import n_moments
-from privclust.subspaces.moments._information import sandwich
-from privclust.subspaces.moments._likelihood import Likelihood
+from privclust.subspaces.moments._information import N_DRAWS, sandwich
+from privclust.subspaces.moments._likelihood import Likelihood, n_draws
 from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._selection import deviations_in_all
 from privclust.subspaces.moments._sketch import MomentSketch
@@ -153,6 +153,101 @@ def decode(
     if dimension >= d:
         raise ValueError(f"dimension must be less than n_features={d}, got {dimension}")
     rng = as_generator(random_state)
+    return find_optima(sketch, n_clusters, dimension, rng, n_starts).refined(rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Optima:
+    """Different unions that explain a sketch, the best first, before they are refined.
+
+    Attributes
+    ----------
+    sketch : MomentSketch
+    unions : list of Union
+    costs : ndarray of shape (n_unions,)
+    is_even : bool
+    """
+
+    sketch: MomentSketch
+    unions: list[Union]
+    costs: np.ndarray
+    is_even: bool
+
+    @property
+    def gap(self) -> float:
+        """How much larger the cost of the second is; infinite where there is none."""
+        return float(self.costs[1] - self.costs[0]) if len(self.costs) > 1 else math.inf
+
+    @property
+    def evidence(self) -> np.ndarray | None:
+        """That of `DecodedSubspaces`; None where refining moves the union."""
+        return _evidence(self.sketch, self.unions[0]) if self._is_large else None
+
+    def refined(self, rng: np.random.Generator) -> DecodedSubspaces:
+        """Return the most likely union with its errors."""
+        union, complements, by_noise, by_rows, misfit = self._most_likely(rng)
+        order = np.argsort(-union.amplitudes, kind="stable")
+        return DecodedSubspaces(
+            _ordered(union, order),
+            complements[order],
+            _blocks_ordered(by_noise, order),
+            _blocks_ordered(by_rows, order),
+            float(self.costs[0]),
+            self.gap,
+            _evidence(self.sketch, union)[order],
+            self.is_even,
+            misfit,
+        )
+
+    def leave(self, rng: np.random.Generator) -> None:
+        """Draw what `refined` would draw: what comes after does not depend on whether it was."""
+        size = self._n_features
+        draws = [N_DRAWS] if self._is_large else [n_draws(size)] * _N_WHITENINGS
+        for number in draws:
+            self.unions[0].draw(number, rng)
+
+    @property
+    def _n_features(self):
+        """Number of moments."""
+        d = self.sketch.n_features
+        return sum(n_moments(d, degree) for degree in self.sketch.moments)
+
+    @property
+    def _is_large(self):
+        """Whether covariances of all moments are not made."""
+        return self._n_features > _MOST_FEATURES
+
+    def _most_likely(self, rng):
+        """Return the most likely union, its complements, errors by noise and by rows, misfit."""
+        sketch, unions = self.sketch, self.unions
+        means, deviations, n_samples = sketch.means(), sketch.deviations(), sketch.n_samples
+        if self._is_large:
+            union = unions[0]
+            complements = union.complements
+            errors = sandwich(union, complements, deviations, n_samples, rng)
+            return union, complements, *errors, math.nan
+        likelihood = Likelihood(means, deviations, n_samples, is_even=self.is_even)
+        q = unions[0].bases.shape[2]
+        more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
+        started = [replace(union, log_ratios={**union.log_ratios, **more}) for union in unions]
+        union, _ = min((likelihood.fit(one) for one in started), key=lambda fitted: fitted[1])
+        for _ in range(_N_WHITENINGS):
+            likelihood.whiten(union, rng)
+            union, _ = likelihood.fit(union)
+        complements = union.complements
+        errors = likelihood.errors(union, complements)
+        return union, complements, *errors, likelihood.misfit(union)
+
+
+def find_optima(
+    sketch: MomentSketch,
+    n_clusters: int,
+    dimension: int,
+    rng: np.random.Generator,
+    n_starts: int | None = None,
+) -> Optima:
+    """Search for the unions that explain a sketch best; arguments are those of `decode`."""
+    d = sketch.n_features
     means, deviations = sketch.means(), sketch.deviations()
     shape = d, n_clusters, dimension
     objective = MomentObjective(means, deviations, *shape)
@@ -167,21 +262,7 @@ def decode(
         n_more = n_clusters * (dimension * (dimension + 1) // 2 - 1)
         if costs[0] - spread_costs[0] > math.log(2.0 * d**2) * n_more:
             is_even, costs, unions = False, spread_costs, [uneven.union(one) for one in spread]
-    union, complements, by_noise, by_rows, misfit = _refined(
-        unions, means, deviations, sketch, is_even, rng
-    )
-    order = np.argsort(-union.amplitudes, kind="stable")
-    return DecodedSubspaces(
-        _ordered(union, order),
-        complements[order],
-        _blocks_ordered(by_noise, order),
-        _blocks_ordered(by_rows, order),
-        float(costs[0]),
-        float(costs[1] - costs[0]) if len(costs) > 1 else math.inf,
-        _evidence(sketch, union)[order],
-        is_even,
-        misfit,
-    )
+    return Optima(sketch, unions, costs, is_even)
 
 
 def misfit_message(decoded: DecodedSubspaces) -> str:
@@ -223,27 +304,6 @@ def _descended(objective, starts):
         if costs[i] - costs[kept[-1]] > _SAME:
             kept.append(i)
     return points[kept], costs[kept]
-
-
-def _refined(unions, means, deviations, sketch, is_even, rng):
-    """Return the most likely union, its complements, errors by noise and by rows, and misfit."""
-    d, n_samples = sketch.n_features, sketch.n_samples
-    if sum(n_moments(d, degree) for degree in means) > _MOST_FEATURES:
-        union = unions[0]
-        complements = union.complements
-        errors = sandwich(union, complements, deviations, n_samples, rng)
-        return union, complements, *errors, math.nan
-    likelihood = Likelihood(means, deviations, n_samples, is_even=is_even)
-    q = unions[0].bases.shape[2]
-    more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
-    started = [replace(union, log_ratios={**union.log_ratios, **more}) for union in unions]
-    union, _ = min((likelihood.fit(one) for one in started), key=lambda fitted: fitted[1])
-    for _ in range(_N_WHITENINGS):
-        likelihood.whiten(union, rng)
-        union, _ = likelihood.fit(union)
-    complements = union.complements
-    errors = likelihood.errors(union, complements)
-    return union, complements, *errors, likelihood.misfit(union)
 
 
 def _ordered(union, order):

@@ -25,11 +25,17 @@ from privclust.privacy.records import (
 )
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
-from privclust.subspaces.moments._decoding import DecodedSubspaces, decode, misfit_message
+from privclust.subspaces.moments._decoding import (
+    DecodedSubspaces,
+    Optima,
+    find_optima,
+    misfit_message,
+)
 from privclust.subspaces.moments._last_round import (
     ROUND_SHARE,
     combined,
     is_clear,
+    may_be_clear,
     pays,
     plan_round,
     released,
@@ -235,13 +241,17 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self._promise([first, second], source, exact.unit)
         charge(self.guarantee_)  # whichever comes second costs the same
         self.sketch_ = exact.uncharged_release(first, self.guarantee_, source)
-        decoded = self._decode(rng)
+        optima = self._optima(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
         self.has_last_round_ = False
         is_asked_for = self.last_round != _AUTO
-        if is_asked_for or is_clear(decoded).all():
-            plan = plan_round(decoded, n_samples, relation, *budget, rng)
-            self.has_last_round_ = is_asked_for or pays(plan, decoded)
+        if is_asked_for or may_be_clear(optima):
+            decoded = optima.refined(rng)
+            if is_asked_for or is_clear(decoded).all():
+                plan = plan_round(decoded, n_samples, relation, *budget, rng)
+                self.has_last_round_ = is_asked_for or pays(plan, decoded)
+        else:  # errors of what another sketch will better are not asked for
+            optima.leave(rng)
         if self.has_last_round_:
             line = plan.noise.statement(_ROUND, units="rows of norm 1")
             self._promise([first], source, exact.unit, line)
@@ -252,13 +262,17 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return self._decode(rng)
 
     def _decode(self, rng) -> DecodedSubspaces:
-        """Return the decoded sketch, of sizes that are given or chosen."""
+        """Return the decoded sketch."""
+        return self._optima(rng).refined(rng)
+
+    def _optima(self, rng) -> Optima:
+        """Return what explains the sketch, of sizes that are given or chosen."""
         given = [
             None if isinstance(size, str) else size
             for size in (self.n_clusters, self.subspace_dimension)
         ]
         k, q = choose_sizes(self.sketch_, *given, random_state=rng)
-        return decode(self.sketch_, k, q, random_state=rng)
+        return find_optima(self.sketch_, k, q, rng)
 
     def _keep(self, decoded):
         """Keep what was decoded, and warn of what noise hides."""

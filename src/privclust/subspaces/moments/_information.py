@@ -25,7 +25,7 @@ from privclust.subspaces.moments._union import (
     prior_amplitude,
 )
 
-_N_DRAWS, _BLOCK_DRAWS = 4000, 500
+N_DRAWS, _BLOCK_DRAWS = 4000, 500
 
 
 def tangent_information(
@@ -76,15 +76,15 @@ def sandwich(
     """
     precision = tangent_information(union, complements, deviations)
     inverse = np.linalg.inv(precision)
-    rows = union.draw(_N_DRAWS, rng)
+    rows = union.draw(N_DRAWS, rng)
     scores = np.concatenate(
         [
             _scores(union, complements, deviations, rows[start : start + _BLOCK_DRAWS])
-            for start in range(0, _N_DRAWS, _BLOCK_DRAWS)
+            for start in range(0, N_DRAWS, _BLOCK_DRAWS)
         ]
     )
     scores -= scores.mean(axis=0)
-    of_rows = scores.T @ scores / (_N_DRAWS * max(n_samples, 1.0))
+    of_rows = scores.T @ scores / (N_DRAWS * max(n_samples, 1.0))
     return inverse, inverse @ of_rows @ inverse
 
 

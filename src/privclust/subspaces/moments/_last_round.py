@@ -52,7 +52,7 @@ from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.subspaces._exact_moments import labels_by_subspace, rounded_columns
-from privclust.subspaces.moments._decoding import DecodedSubspaces
+from privclust.subspaces.moments._decoding import DecodedSubspaces, Optima
 
 ROUND_SHARE = 1.0 / 3.0
 _RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))
@@ -110,6 +110,16 @@ def is_clear(decoded: DecodedSubspaces) -> np.ndarray:
     is_near = decoded.errors <= _MOST_UNCLEAR * random_distance(d, q)
     is_told = decoded.evidence >= _LEAST_EVIDENCE
     return is_near & is_told & (decoded.gap >= _LEAST_GAP)
+
+
+def may_be_clear(optima: Optima) -> bool:
+    """Return whether all subspaces may be clear once the optima of a sketch are refined.
+
+    False only where `is_clear` would have none, or not all, of them.
+    """
+    evidence = optima.evidence
+    is_told = evidence is None or bool((evidence >= _LEAST_EVIDENCE).all())
+    return optima.gap >= _LEAST_GAP and is_told
 
 
 def random_distance(n_features: int, dimension: int) -> float:

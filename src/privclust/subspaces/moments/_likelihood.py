@@ -45,6 +45,11 @@ _MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3
 _DRAWS_PER_FEATURE, _LEAST_DRAWS, _BLOCK_DRAWS = 20, 4000, 2000
 
 
+def n_draws(n_features: int) -> int:
+    """Return how many rows are drawn for the covariance of so many features."""
+    return max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * n_features)
+
+
 class Likelihood:
     """Means of features with their noise: what a union explains of them, and the best one near.
 
@@ -75,16 +80,16 @@ class Likelihood:
     def whiten(self, union: Union, rng: np.random.Generator) -> None:
         """Take how far rows of a union are from their mean into account from now on."""
         size = len(self._data)
-        n_draws = max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * size)
-        rows = union.draw(n_draws, rng)
+        number = n_draws(size)
+        rows = union.draw(number, rng)
         gram, mean = np.zeros((size, size)), np.zeros(size)
-        for start in range(0, n_draws, _BLOCK_DRAWS):
+        for start in range(0, number, _BLOCK_DRAWS):
             block = rows[start : start + _BLOCK_DRAWS]
             features = np.concatenate([row_features(block, degree) for degree in self.degrees])
             gram += features @ features.T
             mean += features.sum(axis=1)
-        mean /= n_draws
-        covariance = (gram / n_draws - np.outer(mean, mean)) / self.n_samples
+        mean /= number
+        covariance = (gram / number - np.outer(mean, mean)) / self.n_samples
         covariance[np.diag_indices(size)] += self._noise**2
         if not self.is_even:
             shapes = self._shapes(union)
