@@ -108,11 +108,16 @@ def test_each_budget_is_spent_on_a_fit_of_its_own():
 
 def test_claims_and_printed_numbers_are_those_of_the_table():
     claims = yaml.safe_load((CONFIG / "claims.yaml").read_text())
-    bounds = {
-        claim["id"].removeprefix("frontier_"): claim["check"]["bound"]
+    checks = {
+        claim["id"].removeprefix("frontier_"): claim["check"]
         for claim in claims
-        if claim["check"]["kind"] == "below" and claim["target"] != "frontier_errors"
+        if claim["check"].get("metric") == "score"
     }
+    assert {check["kind"] for check in checks.values()} == {"below"}
+    for name, check in checks.items():  # of an experiment of one set, or of its own rows
+        assert check.get("select", f"set={name}") == f"set={name}"
+        assert "select" in check or name in ("letter", "gas")
+    bounds = {name: check["bound"] for name, check in checks.items()}
     assert bounds == {name: best_private(name) for name in SCORES}
     printed = pd.read_csv(CONFIG / "printed.csv")
     names = printed["select"].str.removeprefix("set=").fillna("letter")
