@@ -100,8 +100,15 @@ def test_the_readme_counts_verdicts_as_the_results_have_them():
             own = table.loc[table["of"] == of, "verdict"]
             cells.append(f"{(own == REPRODUCED).sum()} of {len(own)}" if len(own) else "")
         counted[file.parent.name] = cells
-    del counted["audit"]  # ours; docs/privacy.md tells of it
+    del counted["audit"], counted["frontier"]  # ours; docs/privacy.md and the next test tell of them
     assert stated == counted
+
+
+def test_the_readme_counts_rows_of_the_frontier_as_the_results_have_them():
+    table = pd.read_csv(ROOT / "docs/results/frontier/verdicts.csv")
+    rows = table[(table["target"] == "frontier_tab1") & (table["of"] == OURS)]
+    assert (rows["verdict"] == REPRODUCED).all()
+    assert f"of its 34 rows {len(rows)} are judged, all for\n`CompressiveKMeans`" in TEXT
 
 
 def test_the_readme_alone_counts_the_papers():
