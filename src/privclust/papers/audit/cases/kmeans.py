@@ -104,11 +104,8 @@ class ScrambledSketch(AuditCase):
     """
 
     epsilon = 3.0
-    draws, least_draws, closeness = (
-        200_000,
-        20_000,
-        0.7,
-    )  # above, events are too rare for these runs
+    draws, least_draws = 200_000, 20_000
+    closeness = 0.7  # above, events are too rare for these runs
     data, neighbour = np.array([[math.pi / 4.0]]), np.array([[5.0 * math.pi / 4.0]])
 
     def __init__(self, sigma_xi: str = "printed") -> None:
@@ -151,7 +148,7 @@ class ReleasedSketch(AuditCase):
         is_pure = noise == "laplace"
         self.delta = 0.0 if is_pure else 0.01
         # normal noise is calibrated anew for each release, which takes most of the time
-        self.draws, self.least_draws = (200_000, 10_000) if is_pure else (60_000, 3_000)
+        self.draws, self.least_draws = 200_000, 10_000 if is_pure else 3_000
         angle = math.pi / 4.0
         self.data, self.neighbour = (np.full((n_rows, 1), a) for a in (angle, angle + math.pi))
         groups = None if n_rows == 1 else np.zeros(n_rows)
