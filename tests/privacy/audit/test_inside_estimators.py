@@ -165,7 +165,7 @@ DECODERS = [
     (_compressive, "moments_of_pilot"),
     (_density, "decode"),
     (_density, "moments_of_pilot"),
-    (_estimator, "decode"),
+    (_estimator, "find_optima"),
     (_estimator, "plan_round"),
     (_estimator, "combined"),
 ]
