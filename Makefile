@@ -25,7 +25,8 @@ test: setup
 	OMP_NUM_THREADS=1 .venv/bin/python $(PYTEST) --dist loadfile -m "not system"
 
 test-system: setup
-	OMP_NUM_THREADS=1 .venv/bin/python $(PYTEST) --dist loadgroup -m system
+	OMP_NUM_THREADS=1 .venv/bin/python $(PYTEST) --dist loadfile -m system --ignore=tests/workflow/slurm
+	.venv/bin/python -m pytest -m system tests/workflow/slurm
 
 coverage: setup
 	.venv/bin/coverage erase

@@ -16,8 +16,6 @@ SLOW = HERE / "slow.txt"
 LIMIT = 0.3  # CPU seconds of a test that is not slow, all its parameters and processes together
 # What takes longest comes first, so that no process is left alone with it.
 LONGEST = ("workflow/slurm", "workflow", "test_public_api.py", "privacy")
-# Files that share what must not be there twice, or takes long to make.
-TOGETHER = {"slurm": "workflow/slurm/", "site": "docs/"}
 SO_FAR = pytest.StashKey[float]()  # CPU seconds of a process and of those that it started
 
 
@@ -36,12 +34,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark, order and group tests.
-
-    The longest folders and files come first; one process alone keeps pytest's order. With ``--dist
-    loadgroup`` one process takes all tests of a file, or of several that share a thing; faults
-    share nothing that changes, and are taken one by one.
-    """
+    """Mark and order tests: the longest first; one process alone keeps pytest's order."""
 
     def rank(item):
         path = item.path.relative_to(HERE).as_posix()
@@ -54,12 +47,6 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("slow")
     if hasattr(config, "workerinput"):  # a process of several
         items.sort(key=rank)
-    if getattr(config.option, "loadgroup", False):
-        for item in items:
-            path = item.path.relative_to(HERE).as_posix()
-            if path != "workflow/test_faults.py":
-                shared = (name for name, start in TOGETHER.items() if path.startswith(start))
-                item.add_marker(pytest.mark.xdist_group(next(shared, path)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -95,7 +82,7 @@ def _known_as_slow():
 
 def _function(nodeid):
     """The function of a test, as slow.txt names it."""
-    return nodeid.partition("[")[0].partition("@")[0]
+    return nodeid.partition("[")[0]
 
 
 def _is_skip(report):
