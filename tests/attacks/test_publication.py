@@ -27,7 +27,16 @@ from privclust.report.run_records import Job
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "workflow" / "schemas"
-NAMES = ("abc", "0" * 64, "0" * 32, "a.zip", "package.module.name", "https://a.b/c", "x.npz")
+NAMES = (
+    "abc",
+    "0" * 64,
+    "0" * 32,
+    "a.zip",
+    "package.module.name",
+    "https://a.b/c",
+    "x.npz",
+    "column=value",
+)
 
 
 def patterns(schema):
