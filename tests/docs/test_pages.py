@@ -126,3 +126,11 @@ def test_the_table_of_attacks_is_that_of_the_results(monkeypatch, tmp_path):
     scratch.write_into(page, "attacks", attacks.attacks())
     assert page.read_text(encoding="utf-8") == attacks.PAGE.read_text(encoding="utf-8")
     assert attacks.attacks().count("\n") == 1 + len(pd.read_csv(attacks.RESULTS))
+
+
+def test_every_folder_of_tables_is_listed_on_the_page_of_numbers():
+    """Links to a folder lead there; one that is missing fails the site's build, minutes later."""
+    folders = {path.parent.name for path in (DOCS / "results").glob("*/*.csv")}
+    page = (DOCS / "results" / "data.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\(tables-(\w+)\)=$", page, re.M)) == folders
+    assert set(re.findall(r"^```\{tables\} (\w+)$", page, re.M)) == folders
