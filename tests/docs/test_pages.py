@@ -134,3 +134,10 @@ def test_every_folder_of_tables_is_listed_on_the_page_of_numbers():
     page = (DOCS / "results" / "data.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\(tables-(\w+)\)=$", page, re.M)) == folders
     assert set(re.findall(r"^```\{tables\} (\w+)$", page, re.M)) == folders
+
+
+def test_every_page_of_results_with_a_picture_is_in_the_gallery():
+    gallery = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    for path in (DOCS / "results").glob("*.md"):
+        if "![" in path.read_text(encoding="utf-8"):
+            assert f"```{{gallery}} results/{path.stem}\n" in gallery
