@@ -14,7 +14,8 @@ import pytest
 HERE = Path(__file__).parent
 SLOW = HERE / "slow.txt"
 LIMIT = 0.3  # CPU seconds of a test that is not slow, all its parameters and processes together
-# What takes longest comes first, so that no process is left alone with it.
+# What takes longest comes first, so that no process is left alone with it: these, then files by
+# how many of their tests are slow.
 LONGEST = ("workflow/slurm", "workflow", "test_public_api.py", "privacy")
 SO_FAR = pytest.StashKey[float]()  # CPU seconds of a process and of those that it started
 
@@ -35,13 +36,15 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Mark and order tests: the longest first; one process alone keeps pytest's order."""
+    config.stash[SO_FAR] = sum(os.times()[:4])
+    slow = _known_as_slow()
+    slow_of_file = collections.Counter(name.partition("::")[0] for name in slow)
 
     def rank(item):
         path = item.path.relative_to(HERE).as_posix()
-        return next((i for i, name in enumerate(LONGEST) if path.startswith(name)), len(LONGEST))
+        named = next((i for i, name in enumerate(LONGEST) if path.startswith(name)), len(LONGEST))
+        return named, -slow_of_file[item.nodeid.partition("::")[0]]
 
-    config.stash[SO_FAR] = sum(os.times()[:4])
-    slow = _known_as_slow()
     for item in items:
         if item.get_closest_marker("system") or _function(item.nodeid) in slow:
             item.add_marker("slow")

@@ -82,3 +82,21 @@ def test_what_is_listed_as_slow_is_there():
     for name in (here / "tests/slow.txt").read_text().splitlines():
         file, _, function = name.partition("::")
         assert f"def {function}(" in (here / file).read_text(), name
+
+
+def test_processes_take_files_of_many_slow_tests_first(run, tmp_path):
+    for name, n_tests in (("a", 1), ("b", 1), ("c", 2)):
+        tests = "".join(f"def test_{i}():\n    pass\n\n" for i in range(n_tests))
+        (tmp_path / f"test_{name}.py").write_text(tests)
+    slow = ["test_b.py::test_0", "test_c.py::test_0", "test_c.py::test_1"]
+    (tmp_path / "slow.txt").write_text("\n".join(slow))
+    files = ("test_a.py", "test_b.py", "test_c.py")
+    code, lines = run("", "-n", "1", "--dist", "loadfile", "--no-loadscope-reorder", "-v", *files)
+    assert code == 0
+    passed = [line.split("PASSED ")[1].strip() for line in lines if "PASSED " in line]
+    assert passed == [
+        "test_c.py::test_0",
+        "test_c.py::test_1",
+        "test_b.py::test_0",
+        "test_a.py::test_0",
+    ]

@@ -7,6 +7,7 @@ from scipy import special, stats
 from sklearn.base import BaseEstimator
 
 from privclust.bingham import full_basis
+from privclust.core.compiled import kernel
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.privacy import Guarantee, Loss, PrivacyLeakWarning, Release
 from privclust.subspaces import GibbsSubspaceClustering, KPlanes, SuLQKPlanes
@@ -182,6 +183,12 @@ def test_random_starts_are_averaged_exactly():
     assert abs(found - 0.5 * np.abs(law - stationary).sum()) < 4.0 * 0.5 * errors.sum()
 
 
+@kernel()
+def labels_of_one_pass(X, blocks, scale, bases, first, last, sign, rng, labels, counts, moments):
+    """The part as a kernel, which later processes load from the cache."""
+    draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts, moments)
+
+
 @pytest.mark.parametrize(("d", "q"), [(5, 3), (5, 2), (9, 4), (2, 1), (7, 6)])
 def test_labels_of_one_pass(d, q):
     """Labels of equal rows have the chances of eq. (11): chi-square, false-alarm rate 1e-4 each.
@@ -199,7 +206,7 @@ def test_labels_of_one_pass(d, q):
     labels, counts = np.empty(n, dtype=np.int64), np.empty(k, dtype=np.int64)
     moments = np.empty((k, d, d))
     for used, sign in (((0, q), 1.0), ((q, d), -1.0)):
-        draw_labels(
+        labels_of_one_pass(
             X, in_blocks(X), scale, bases, *used, sign, rng, labels, counts, moments
         )  # fmt: skip
         np.testing.assert_array_equal(counts, np.bincount(labels, minlength=k))
