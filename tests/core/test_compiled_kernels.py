@@ -190,6 +190,22 @@ def test_compiled_functions_call_no_kernels():
                     assert called.targetoptions["forceinline"], message
 
 
+def test_no_compiled_function_assigns_an_array_to_a_slice():
+    """Numba compiles its error message with it, for two to ten seconds in each process."""
+    for (module, name), (node, _) in compiled_functions().items():
+        for assigned in ast.walk(node):
+            if isinstance(assigned, ast.Assign) and not is_number(assigned.value):
+                for target in assigned.targets:
+                    slices = [part for part in ast.walk(target) if isinstance(part, ast.Slice)]
+                    assert not slices, f"{module}.{name}: {ast.unparse(assigned)}: write a loop"
+
+
+def is_number(value):
+    """Whether an expression is of numbers alone, such as ``-np.inf``, or a tuple of such."""
+    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    return names <= {"np"}
+
+
 @part()
 def _total(x):
     total = 0.0

@@ -13,6 +13,9 @@ state its floating-point flags has those of whichever caller is compiled first. 
 Both state all their flags. Numba renews a cached function when its own file changes; a kernel is
 renewed as well when anything else changes that it is made of: the files of functions it calls, and
 constants.
+
+An array is copied into a part of another by a loop. An assignment to a slice is compiled with the
+words of its error, which may take longer than all else of a kernel.
 """
 
 from __future__ import annotations

@@ -157,7 +157,8 @@ def _assign(X, centers, counts, sums, labels):
         for i in range(len(samples)):
             total += least[i]
         if labels.size:
-            labels[start : start + len(samples)] = nearest[: len(samples)]
+            for i in range(len(samples)):
+                labels[start + i] = nearest[i]
     return total
 
 

@@ -89,7 +89,8 @@ def _best_of_starts(X, firsts, draws, n_clusters, tolerance):
             inertia += distances[i]
         if start == 0 or (inertia < best_inertia and not _is_renamed(labels, best, n_clusters)):
             best_inertia = inertia
-            best[:] = labels
+            for i in range(n_samples):
+                best[i] = labels[i]
     return best
 
 
@@ -102,7 +103,8 @@ def _plus_plus(columns, first, draws, centers, lowered, least, best):
     """
     n_clusters, n_samples = centers.shape[0], columns.shape[1]
     n_candidates = draws.size // max(n_clusters - 1, 1)
-    centers[0] = columns[:, first]
+    for j in range(columns.shape[0]):
+        centers[0, j] = columns[j, first]
     squared_distances(columns, n_samples, centers[0], least)
     total = least.sum()
     for k in range(1, n_clusters):
@@ -119,9 +121,12 @@ def _plus_plus(columns, first, draws, centers, lowered, least, best):
             new_total = lowered.sum()
             if new_total < best_total:
                 best_total, chosen = new_total, candidate
-                best[:] = lowered
-        centers[k] = columns[:, chosen]
-        least[:] = best
+                for i in range(n_samples):
+                    best[i] = lowered[i]
+        for j in range(columns.shape[0]):
+            centers[k, j] = columns[j, chosen]
+        for i in range(n_samples):
+            least[i] = best[i]
         total = best_total
 
 
@@ -136,7 +141,7 @@ def _iterate(X, columns, centers, moved, labels, before, distances, work, tolera
         for k in range(centers.shape[0]):
             for j in range(centers.shape[1]):
                 shift += (moved[k, j] - centers[k, j]) ** 2
-        centers[:] = moved
+                centers[k, j] = moved[k, j]
         if np.array_equal(labels, before):
             for i in range(labels.size):
                 distances[i] = 0.0
@@ -145,7 +150,8 @@ def _iterate(X, columns, centers, moved, labels, before, distances, work, tolera
             return
         if shift <= tolerance:
             break
-        before[:] = labels
+        for i in range(labels.size):
+            before[i] = labels[i]
     find_nearest(columns, labels.size, centers, work, distances, labels)
 
 

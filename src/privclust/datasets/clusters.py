@@ -272,7 +272,8 @@ def _place(rows, labels, centers, factors):
     drawn = np.empty(rows.shape[1])
     for i in range(rows.shape[0]):
         k = labels[i]
-        drawn[:] = rows[i]
+        for j in range(drawn.size):
+            drawn[j] = rows[i, j]
         for j in range(drawn.size):
             total = 0.0
             for m in range(drawn.size):

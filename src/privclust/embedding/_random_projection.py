@@ -340,4 +340,5 @@ def _project(rows, matrix, projected):
                 weight, entries = matrix[j, c], block[j]
                 for i in range(_BLOCK):
                     sums[i] += weight * entries[i]
-            projected[start : start + taken.shape[0], c] = sums[: taken.shape[0]]
+            for i in range(taken.shape[0]):
+                projected[start + i, c] = sums[i]

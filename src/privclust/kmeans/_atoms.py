@@ -115,7 +115,9 @@ def _residual_and_gradient(weights, centers, variances, shared, problem, gradien
     for start in range(0, squares.size, _TILE):
         stop = min(start + _TILE, squares.size)
         size = stop - start
-        omega[:, :size] = turns[:, start:stop]
+        for i in range(n_features):
+            for j in range(size):
+                omega[i, j] = turns[i, start + j]
         square = squares[start:stop]
         e, h = real[start:stop].copy(), imaginary[start:stop].copy()
         for k in range(n_atoms):
@@ -176,8 +178,10 @@ def _value(point, n_atoms, log_low, log_high, problem, gradient):
     value = _residual_and_gradient(
         weights, centers, variances, n_variances == 1, problem, gradients
     )
-    gradient[:n_atoms] = 2.0 * point[:n_atoms] * by_weight
-    gradient[n_atoms : n_atoms * (1 + n_features)] = by_center.ravel()
+    for k in range(n_atoms):
+        gradient[k] = 2.0 * point[k] * by_weight[k]
+        for i in range(n_features):
+            gradient[n_atoms + k * n_features + i] = by_center[k, i]
     tail = gradient[n_atoms * (1 + n_features) :]
     tail[:] = 0.0
     inner = variances * (log_high - log_low) * logistic * (1.0 - logistic) * by_variance
@@ -213,7 +217,8 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
         new_value, is_lower = value, False
         step, low, high = 1.0, 0.0, -1.0  # high < 0: not bracketed from above yet
         for _ in range(_LINE_SEARCH_STEPS):
-            new_point[:] = point + step * direction
+            for i in range(size):
+                new_point[i] = point[i] + step * direction[i]
             new_value = _value(new_point, n_atoms, log_low, log_high, problem, new_gradient)
             if not new_value <= value + _ARMIJO * step * slope:
                 high = step
@@ -229,13 +234,17 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
             n_pairs = 0
             continue
         slot = n_pairs % _QUASI_NEWTON_PAIRS
-        steps[slot], changes[slot] = new_point - point, new_gradient - gradient
+        for i in range(size):
+            steps[slot, i] = new_point[i] - point[i]
+            changes[slot, i] = new_gradient[i] - gradient[i]
         curvature = np.dot(steps[slot], changes[slot])
         if curvature > 1e-14 * np.dot(changes[slot], changes[slot]):
             rho[slot] = 1.0 / curvature
             n_pairs += 1
         n_slow = n_slow + 1 if value - new_value <= tolerance * new_value else 0
-        point[:], gradient[:], value = new_point, new_gradient, new_value
+        value = new_value
+        for i in range(size):
+            point[i], gradient[i] = new_point[i], new_gradient[i]
         if n_slow >= _SLOW_STEPS:
             break
     return value

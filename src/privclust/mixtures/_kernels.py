@@ -34,7 +34,9 @@ def _even_means(means):
     """Means filled up to an even number of features."""
     n_components, d = means.shape
     centres = np.zeros((n_components, d + d % 2))
-    centres[:, :d] = means
+    for k in range(n_components):
+        for j in range(d):
+            centres[k, j] = means[k, j]
     return centres
 
 
@@ -45,7 +47,10 @@ def even_whitening(whitening):
     factors = np.zeros(
         (k, rows + (rows % 2 if rows > 1 else 0), columns + (columns % 2 if columns > 1 else 0))
     )
-    factors[:, :rows, :columns] = whitening
+    for c in range(k):
+        for i in range(rows):
+            for j in range(columns):
+                factors[c, i, j] = whitening[c, i, j]
     return factors
 
 

@@ -85,7 +85,8 @@ def invert_and_solve(S, noise_variance, X, Y, log_determinant):
             for lane in range(LANES):
                 block[a * (a + 3) // 2, lane] += noise_variance if lane < width else 1.0
         _sweep_block(block, block_log_determinant, n_rows)
-        log_determinant[start : start + width] = block_log_determinant[:width]
+        for lane in range(width):
+            log_determinant[start + lane] = block_log_determinant[lane]
         _unpack_block(block, S, X, Y, start, width)
 
 

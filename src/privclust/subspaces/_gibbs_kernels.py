@@ -65,7 +65,8 @@ def _draw_block(exponents, uniforms, chosen):
     k = exponents.shape[0]
     most = np.empty(BLOCK)
     total = np.zeros(BLOCK)
-    most[:] = exponents[0]
+    for i in range(BLOCK):
+        most[i] = exponents[0, i]
     for level in range(1, k):
         for i in range(BLOCK):
             most[i] = max(most[i], exponents[level, i])
@@ -172,7 +173,10 @@ def sweeps(
             rotated_frame(bases[level], q, rng, rotation, frames[level])
             _add_to_sums(frames[level], sums[level], projectors[level])
         if first_kept <= done + t < first_kept + kept.shape[0]:
-            kept[done + t - first_kept] = frames
+            copy = kept[done + t - first_kept].reshape(-1)  # a kept frame, as it lies
+            flat = frames.reshape(-1)
+            for i in range(flat.size):
+                copy[i] = flat[i]
 
 
 @part(fastmath=REORDER)
