@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust.core.dotted import construct
+from privclust.papers.frontier.uncertainty import line_of_sizes
 from privclust.papers.rows import Point
 from privclust.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust.report.drawing.panels import statistics
@@ -95,13 +96,9 @@ def _panel(axis: Axes, table, title: str) -> None:
     """Draw a metric: a line for each size of data."""
     lines = table.groupby(_AXES[:-1], sort=True)
     for i, (sizes, rows) in enumerate(lines):
-        k, d, n = sizes
         rows = rows.sort_values("epsilon")
-        look = {"markersize": 4, "linewidth": 0.8, "color": f"C{i % 10}"}
-        look["linestyle"] = "-" if i < 10 else "--"
-        label = f"k = {k}, d = {d}, n = {n:,}"
         place = rows["epsilon"] * 1.03 ** (i - 0.5 * len(lines))
-        axis.plot(place, rows["mean"], marker="osD^v<>PX*hd"[i % 12], label=label, **look)
+        axis.plot(place, rows["mean"], **line_of_sizes(i, *sizes))
     axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(-0.03, 1.03))
     axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axis.xaxis.set_major_formatter("{x:g}")

@@ -33,6 +33,7 @@ _BOX = 6.0 * _APART
 _POPULATION, _FEW, _STARTS = 500_000, 20_000, 30
 _NORMAL_95 = 1.959964
 _FEWEST_WITH_INTERVAL = 5  # trials
+_MARKERS = "osD^v<>PX*hd"
 _METRICS = "missed_centers", "missed_weights", "missed_inertia", "missed_unreliable", "unreliable"
 _TITLES = "centers", "weights", "mean squared distance", "centers said to be unreliable"
 _AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
@@ -129,11 +130,18 @@ def coverage(results: Results) -> Drawing:
     with canvas(9.0, 3.6, results.trials) as figure:
         panels = figure.subplots(1, len(_TITLES), sharex=True, sharey=True)
         for panel, metric, title in zip(panels, _METRICS, _TITLES, strict=False):
-            _panel(panel, table[table["metric"] == metric].dropna(subset="mean"), title)
+            _panel(panel, table[table["metric"] == metric], title)
         panels[0].set_ylabel("95 % intervals that hold")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
     return Drawing(figure, table.drop(columns="experiment"))
+
+
+def line_of_sizes(i: int, k: int, d: int, n: int) -> dict[str, Any]:
+    """Return how the i-th line is drawn, and its name: k clusters in d features, n rows."""
+    look = {"marker": _MARKERS[i % len(_MARKERS)], "color": f"C{i % 10}"}
+    look |= {"markersize": 4, "linewidth": 0.8, "linestyle": "-" if i < 10 else "--"}
+    return look | {"label": f"k = {k}, d = {d}, n = {n:,}"}
 
 
 def _panel(axis: Axes, table: pd.DataFrame, title: str) -> None:
@@ -141,14 +149,13 @@ def _panel(axis: Axes, table: pd.DataFrame, title: str) -> None:
     axis.axhspan(0.90, 0.98, color="0.9", linewidth=0)
     axis.axhline(0.95, color="0.6", linewidth=0.7)
     for i, (sizes, rows) in enumerate(table.groupby(_AXES[:-1], sort=True)):
-        rows = rows.sort_values("epsilon")
-        k, d, n = sizes
+        rows = rows.sort_values("epsilon").dropna(subset="mean")
+        if rows.empty:
+            continue
         is_told = rows["n"].min() >= _FEWEST_WITH_INTERVAL
         error = half_width(rows["se"], rows["n"]) if is_told else None
         place = rows["epsilon"] * 1.03 ** (i - 3)
-        look = {"marker": "osD^v<>P"[i % 8], "markersize": 4, "linewidth": 0.8, "color": f"C{i}"}
-        label = f"k = {k}, d = {d}, n = {n:,}"
-        axis.errorbar(place, 1.0 - rows["mean"], yerr=error, label=label, capsize=0, **look)
+        axis.errorbar(place, 1.0 - rows["mean"], yerr=error, capsize=0, **line_of_sizes(i, *sizes))
     axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(0.0, 1.03))
     axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axis.xaxis.set_major_formatter("{x:g}")
