@@ -15,6 +15,7 @@ import contextlib
 import io
 import os
 import re
+import tempfile
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -87,6 +88,8 @@ def run(script: Path, folder: Path) -> Outcome:
 def run_page(text: str, name: str) -> int:
     """Run a page's Python if the page says what it prints; return how many blocks ran.
 
+    It runs in an empty folder, as some pages write files.
+
     Raises
     ------
     ValueError
@@ -98,15 +101,16 @@ def run_page(text: str, name: str) -> int:
     if all(language == "python" for language, _ in blocks):
         return 0
     namespace, printed = {"__name__": "example"}, io.StringIO()
-    for language, block in [*blocks, ("text", "")]:
-        if language == "python":
-            with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
-                warnings.simplefilter("error")
-                exec(compile(block, name, "exec"), namespace)
-        elif printed.getvalue() != block:
-            raise ValueError(f"it printed\n{printed.getvalue()}where the page says\n{block}")
-        else:
-            printed = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for language, block in [*blocks, ("text", "")]:
+            if language == "python":
+                with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+                    warnings.simplefilter("error")
+                    exec(compile(block, name, "exec"), namespace)
+            elif printed.getvalue() != block:
+                raise ValueError(f"it printed\n{printed.getvalue()}where the page says\n{block}")
+            else:
+                printed = io.StringIO()
     return sum(language == "python" for language, _ in blocks)
 
 

@@ -52,6 +52,15 @@ def test_a_page_that_says_something_else_fails(code, said, error):
             run_page(page(("text", ""), ("python", code)), "page")
 
 
+def test_a_page_that_writes_files_leaves_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "from pathlib import Path\nPath('rows').touch()\nprint(Path('rows').exists())\n"
+    assert (
+        import_module("examples").run_page(page(("python", code), ("text", "True\n")), "page") == 1
+    )
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_for_newcomers_run(name):
     if name == "quickstart":
