@@ -253,7 +253,7 @@ def test_what_is_far_is_flagged_and_what_is_out_of_reach_is_said(browser):
 
 
 def test_it_says_where_nothing_is_of_use(browser):
-    ask(browser, "mixture", "approximate", (24_060, 10, 3, 0.1))
+    ask(browser, "mixture", "approximate", (24_060, 10, 3, 0.01))
     assert "None is of use here: one Gaussian" in answer(browser)
     ask(browser, "mixture", "approximate", (24_060, 10, 3, 1.0))
     assert "of use" not in answer(browser)
