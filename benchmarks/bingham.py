@@ -127,8 +127,9 @@ def by_frame(B, M, v, sign, r, rng, space, n_sweeps, values):
 
     Sums over the complement are those over U but for a sign and a constant.
     """
+    kappas = np.full(B.shape[0], -np.inf)
     for t in range(n_sweeps):
-        resample_frame(B, M, sign, r, rng, space)
+        resample_frame(B, M, sign, r, rng, kappas, space)
         for i in range(r):
             values[t, 0] += dot(B[i], np.dot(M, B[i]))
             values[t, 1] += dot(B[i], v) ** 2

@@ -98,8 +98,9 @@ def test_zero_matrix_is_uniform(d):
     assert stats.kstest(x[:, 0] ** 2, stats.beta(0.5, 0.5 * (d - 1)).cdf).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("guess", [-np.inf, 1.0, 1e6])
 @pytest.mark.parametrize("d", [2, 4, 10, 43])
-def test_proposals_fit_at_every_concentration(d):
+def test_proposals_fit_at_every_concentration(d, guess):
     """tr(Omega^-1) is near 2: deterministic, with ties, low rank, any sign and any basis."""
     rng = np.random.default_rng(0)
     Q = rotation(d)
@@ -109,7 +110,7 @@ def test_proposals_fit_at_every_concentration(d):
     for spectrum in spectra:
         for concentration in 10.0 ** np.arange(-2, 9):
             G = concentration * (Q * spectrum) @ Q.T
-            kappa = prepare(G, d, -np.inf, L, R)
+            kappa = prepare(G, d, guess, L, R)
             trace = (1 / (np.linalg.eigvalsh(G) + kappa)).sum()
             assert 1.39 < trace < 2.61, (spectrum, concentration)
             inverse = np.tril(R).T @ np.tril(R)
@@ -206,17 +207,33 @@ def test_five_dimensions_against_importance_sampling(q):
     assert distance_in_errors(U, REFERENCE_MATRIX, reference).max() < 5.5
 
 
+@pytest.mark.parametrize("guesses", [(-1e3, 1e3), (-8.0, 30.0), (3.0, 3.5)])
+def test_guesses_of_kappa_leave_the_law_as_it_is(guesses):
+    """Too small, too large, fair: seven means as above, and it is the last one that is used."""
+    reference = by_importance(REFERENCE_MATRIX, 3, 200_000, seed=0)
+    rng, kappas, space = np.random.default_rng(2), np.full(5, -np.inf), frame_workspace(5)
+    B = full_basis(np.eye(5)[:, :3])
+    found = np.empty((20_000, 5, 3))
+    for i, U in enumerate(found):
+        kappas[:2] = guesses[i % 2], guesses[i // 2 % 2]
+        resample_frame(B, REFERENCE_MATRIX, 1.0, 2, rng, kappas, space)
+        U[:] = B[2:].T
+    assert distance_in_errors(found, REFERENCE_MATRIX, reference).max() < 5.5
+    assert np.isfinite(kappas[:2]).all()
+    assert np.isneginf(kappas[2:]).all()
+
+
 def test_rotating_the_moved_frame_to_eigenvectors_breaks_invariance():
     """The trap that the module's description warns of, seen by the test above."""
     reference = by_importance(REFERENCE_MATRIX, 3, 200_000, seed=0)
     rng = np.random.default_rng(1)
-    space = frame_workspace(5)
+    kappas, space = np.full(5, -np.inf), frame_workspace(5)
     distances = {}
     for is_rotated in (False, True):
         B = full_basis(np.eye(5)[:, :3])
         found = np.empty((8000, 5, 3))
         for U in found:
-            resample_frame(B, REFERENCE_MATRIX, 1.0, 2, rng, space)
+            resample_frame(B, REFERENCE_MATRIX, 1.0, 2, rng, kappas, space)
             if is_rotated:
                 frame = B[:2].copy()
                 vectors = np.linalg.eigh(frame @ REFERENCE_MATRIX @ frame.T)[1]
@@ -311,9 +328,9 @@ def test_shapes_and_seeds():
 
 def test_long_chains_stay_orthonormal():
     B = full_basis(np.eye(10)[:, :3])
-    rng, space = np.random.default_rng(0), frame_workspace(10)
+    rng, kappas, space = np.random.default_rng(0), np.full(10, -np.inf), frame_workspace(10)
     for _ in range(2000):
-        resample_frame(B, 1e3 * symmetric(10), 1.0, 7, rng, space)
+        resample_frame(B, 1e3 * symmetric(10), 1.0, 7, rng, kappas, space)
     np.testing.assert_allclose(B @ B.T, np.eye(10), atol=1e-11)
 
 

@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 import pytest
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, eigh
 from threadpoolctl import threadpool_limits
 
+from privclust.core import spectral
 from privclust.core.spectral import estimate_n_clusters, spectral_clustering
 from privclust.metrics import segmentation_error
 
@@ -32,6 +33,38 @@ def test_same_seed_same_labels():
     first = spectral_clustering(affinity, 4, np.random.default_rng(3))
     second = spectral_clustering(affinity, 4, np.random.default_rng(3))
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("noise", "is_sparse", "is_factorised"),
+    [(0.0, False, False), (0.01, False, False), (0.0, True, False), (1e-4, True, False),
+     (None, False, True)],
+)  # fmt: skip
+def test_many_vertices_give_what_a_factorisation_gives(
+    monkeypatch, noise, is_sparse, is_factorised
+):
+    """Components of one eigenvalue, sparse or not, and no gap: the same span, the same labels."""
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 600)
+    sizes = [250, 200, 160]
+    affinity = blocks(sizes, noise or 0.0)[0]
+    if is_sparse:
+        affinity *= rng.uniform(size=affinity.shape) < 0.04
+        affinity = affinity + affinity.T
+    if noise is None:  # a ring: eigenvalues next to the largest come in pairs near it
+        affinity = np.roll(np.eye(610), 1, axis=0)
+        affinity = affinity + affinity.T
+    matrix = spectral._normalised_affinity(affinity)
+    whole = eigh(matrix, subset_by_index=[607, 609])[1]
+    calls = []
+    monkeypatch.setattr(spectral, "eigh", lambda *a, **k: calls.append(1) or eigh(*a, **k))
+    found = spectral._leading_vectors(matrix, 3)
+    assert bool(calls) == is_factorised
+    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=0, atol=1e-8)
+    labels = spectral_clustering(affinity, 3, np.random.default_rng(1))
+    monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 10_000)
+    same = spectral_clustering(affinity, 3, np.random.default_rng(1))
+    assert segmentation_error(same, labels) == 0.0
 
 
 def test_degrees_are_normalised():

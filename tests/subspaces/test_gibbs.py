@@ -53,8 +53,8 @@ class Chain:
         bases = np.stack([full_basis(frame) for frame in start])
         labels, frames = np.zeros(len(self.fixed[0]), dtype=np.int64), np.empty((k, d, q))
         sums, projectors = np.zeros((k, d, q)), np.zeros((k, d, d))
-        kept = np.empty((0, k, d, q))
-        sweeps(*self.fixed, n_sweeps, 0, 0, bases, labels, frames, sums, projectors, kept)
+        kept, kappas = np.empty((0, k, d, q)), np.full((k, d), -np.inf)
+        sweeps(*self.fixed, n_sweeps, 0, 0, bases, kappas, labels, frames, sums, projectors, kept)
         return labels, frames
 
 

@@ -9,9 +9,9 @@ is proportional to e^-t. The angular central Gaussian with that Omega has densit
 t^(-p/2) and is a normal vector of precision Omega over its length. Since
 :math:`e^{-t} t^{p/2} \le e^{-p/2} (p/2)^{p/2}`, a proposal accepted with probability
 :math:`e^{p/2 - t} (2 t / p)^{p/2}` is an exact draw (Kent, Ganeiber and Mardia, 2018). Most are
-accepted where tr(Omega^-1) = 2. Any kappa is exact, so it needs to be right only to some 20 percent
-and no eigenvalues are needed: with the Cholesky factor Omega = L L', a standard normal z and
-y = L'^-1 z, the proposal is y / |y| and t = |z|^2 / |y|^2.
+accepted where tr(Omega^-1) = 2. Any kappa is exact, so it may be that of an earlier draw, it needs
+to be right only to some 20 percent and no eigenvalues are needed: with the Cholesky factor Omega =
+L L', a standard normal z and y = L'^-1 z, the proposal is y / |y| and t = |z|^2 / |y|^2.
 
 **Frames.** A frame F of r orthonormal vectors with density proportional to
 :math:`e^{-tr(F' K F)}` is moved by Gibbs sampling over its vectors: given the others, one is a
@@ -312,20 +312,22 @@ def draw_frames(A, B, q, n_sweeps, rng, out):
     d = A.shape[0]
     sign, r = moved_frame(d, q)
     space, rotation = frame_workspace(d), np.empty((q, q))
+    kappas = np.full(d, -np.inf)
     for i in range(out.shape[0]):
         for _ in range(n_sweeps):
-            resample_frame(B, A, sign, r, rng, space)
+            resample_frame(B, A, sign, r, rng, kappas, space)
         orthonormalise(B)
         rotated_frame(B, q, rng, rotation, out[i])
 
 
 @part(fastmath=REORDER)
-def resample_frame(B, K, sign, r, rng, space):
+def resample_frame(B, K, sign, r, rng, kappas, space):
     """One sweep of Gibbs sampling over the first r rows of B, of density e^(-sign tr(F' K F)).
 
     The rows of B (d, d) are orthonormal and changed in place: the frame F is the first r, 1 to d -
     1, the others are its complement E. K is symmetric, `sign` 1 or -1, `space` of
-    `frame_workspace`.
+    `frame_workspace`. The first r of `kappas` (d,) are guesses, -inf where there are none, and what
+    was used after: the last sweep's are good, and any leave the density as it is.
     """
     W, G, L, R, vectors, places = space
     d = B.shape[0]
@@ -342,7 +344,7 @@ def resample_frame(B, K, sign, r, rng, space):
         for a in range(p):
             G[p - 1, a] = dot(W[j], B[places[a]])
             G[a, p - 1] = G[p - 1, a]
-        prepare(G, p, -np.inf, L, R)
+        kappas[j] = prepare(G, p, kappas[j], L, R)
         draw(R, p, rng, x)
         _move(B, G, p, x, h, w, total, places)
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse import csr_array
 
 from privclust.core.spectral_kmeans import best_of_starts
 
 __all__ = ["estimate_n_clusters", "spectral_clustering"]
+
+_LEAST_KRYLOV = 2000  # vertices from which a few products take less than all of a factorisation
+_MOST_BLOCKS, _CHECK_EVERY = 60, 4
+_EXTRA_VECTORS = 2  # in a block beside those asked for
+_RESIDUAL = 1e-10
+_SPARSE = 0.05  # share of entries that are not 0
 
 
 def spectral_clustering(
@@ -71,7 +78,7 @@ def spectral_clustering(
     seed = int(rng.integers(2**31 - 1))
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
-    _, vectors = eigh(normalised, subset_by_index=[n_samples - n_clusters, n_samples - 1])
+    vectors = _leading_vectors(normalised, n_clusters)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     embedding = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
     return best_of_starts(embedding, n_clusters, seed)
@@ -123,6 +130,36 @@ def estimate_n_clusters(affinity: np.ndarray, max_clusters: int) -> int:
     values = eigh(normalised, subset_by_index=[first, n_samples - 1], eigvals_only=True)
     gaps = np.diff(1.0 - values[::-1])
     return int(np.flatnonzero(gaps >= gaps.max() - 1e-10)[0]) + 1
+
+
+def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
+    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k).
+
+    Of a large one by block Lanczos, without restarts and from a fixed start: blocks of more than k
+    vectors find an eigenvalue as often as it is there. Where that does not converge, as without
+    a gap, and of a small one, by a factorisation.
+    """
+    size, width = len(matrix), n_vectors + _EXTRA_VECTORS
+    if size >= max(_LEAST_KRYLOV, 2 * _MOST_BLOCKS * width):
+        is_sparse = np.count_nonzero(matrix) < _SPARSE * matrix.size
+        factor = csr_array(matrix) if is_sparse else matrix
+        basis, images = np.empty((2, size, _MOST_BLOCKS * width))
+        block = np.random.default_rng(0).standard_normal((size, width))
+        for number in range(1, _MOST_BLOCKS + 1):
+            done, here = (number - 1) * width, np.s_[(number - 1) * width : number * width]
+            for _ in range(2):  # the second time for what a block without full rank was filled with
+                block = block - basis[:, :done] @ (basis[:, :done].T @ block)
+                block = np.linalg.qr(block)[0]
+            basis[:, here] = block
+            images[:, here] = block = factor @ block
+            if number % _CHECK_EVERY == 0:
+                V, W = basis[:, : number * width], images[:, : number * width]
+                values, vectors = np.linalg.eigh(V.T @ W)
+                values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
+                found = V @ vectors
+                if np.linalg.norm(W @ vectors - found * values) <= _RESIDUAL:
+                    return found
+    return eigh(matrix, subset_by_index=[size - n_vectors, size - 1])[1]
 
 
 def _normalised_affinity(affinity: np.ndarray) -> np.ndarray:

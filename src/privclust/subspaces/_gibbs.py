@@ -212,6 +212,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         units = rows / radius
         blocks = in_blocks(units)
         bases = np.stack([full_basis(frame) for frame in frames])
+        kappas = np.full((k, d), -np.inf)
         labels = np.zeros(len(rows), dtype=np.int64)
         frames = np.empty((k, d, q))
         sums, projectors = np.zeros((k, d, q)), np.zeros((k, d, d))
@@ -225,7 +226,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         for i, end in enumerate(logged(ends, len(ends), "Gibbs: records of sweeps")):
             sweeps(
                 units, blocks, factor, rng, q, end - done, done, first_kept,
-                bases, labels, frames, sums, projectors, kept,
+                bases, kappas, labels, frames, sums, projectors, kept,
             )  # fmt: skip
             done = end
             cost[i] = residuals(rows, frames).min(axis=1).mean()

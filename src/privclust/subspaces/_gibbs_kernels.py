@@ -143,11 +143,12 @@ def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts,
 @kernel()
 def sweeps(
     X, blocks, scale, rng, q, n_sweeps, done, first_kept,
-    bases, labels, frames, sums, projectors, kept,
+    bases, kappas, labels, frames, sums, projectors, kept,
 ):  # fmt: skip
     """Go on with the chain by `n_sweeps` sweeps, each of all labels and then all subspaces.
 
-    For X, blocks, scale, rng, bases and labels see `draw_labels`; the last two are the state.
+    For X, blocks, scale, rng, bases and labels see `draw_labels`; the last two are the state, and
+    `kappas` (k, d) are those of `resample_frame`.
     `done` sweeps were before; q is the subspaces' dimension. Written are `frames` (k, d, q), the
     subspaces' uniformly rotated bases after the last sweep, and to `kept` (n_kept, k, d, q) those
     after sweep `first_kept`, from 0, and after what follows, as far as the chain goes. The frames U
@@ -167,7 +168,9 @@ def sweeps(
             if counts[level] == 0:
                 draw_haar_rows(bases[level], rng)
             else:
-                resample_frame(bases[level], moments[level], frame_sign * scale, r, rng, space)
+                resample_frame(
+                    bases[level], moments[level], frame_sign * scale, r, rng, kappas[level], space
+                )
                 if (done + t) % _REPAIR_EVERY == 0:
                     orthonormalise(bases[level])
             rotated_frame(bases[level], q, rng, rotation, frames[level])

@@ -414,6 +414,20 @@ def test_what_is_left_unrefined_changes_nothing(monkeypatch, d, seed):
     np.testing.assert_array_equal(short.decoded_.covariance, long.decoded_.covariance)
 
 
+def test_least_errors_are_no_more_than_errors():
+    """Of large sketches, where refining leaves the union as it is; else there are none."""
+    for d, epsilon in (4, 1.0), (12, 0.3), (12, 30.0):
+        rows = subspace_mixture(1000, 2, d, 2, np.random.default_rng(d))[0]
+        sketch = MomentSketch.of(rows, degree=4).release(epsilon, 1e-6, random_state=1)
+        optima = find_optima(sketch, 2, 2, np.random.default_rng(0), n_starts=5)
+        least, decoded = optima.least_errors, optima.refined(np.random.default_rng(0))
+        assert (least is None) == (d == 4)
+        if least is not None:
+            of_noise = np.diag(decoded.by_noise).reshape(2, -1).sum(axis=1)
+            assert (least > 0.0).all()
+            assert (np.sort(least**2) <= np.sort(2.0 * of_noise)).all()
+
+
 @pytest.mark.parametrize("d", [5, 12])
 def test_optima_that_cannot_be_clear_are_not(d):
     """The rule that spares refining is implied by that of what is clear, with noise and without."""

@@ -24,7 +24,7 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
 from privclust.subspaces.moments._features import factor_features
 from privclust.subspaces.moments._harmonics import n_moments
-from privclust.subspaces.moments._information import N_DRAWS, sandwich
+from privclust.subspaces.moments._information import N_DRAWS, sandwich, tangent_information
 from privclust.subspaces.moments._likelihood import Likelihood, n_draws
 from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._selection import deviations_in_all
@@ -182,6 +182,18 @@ class Optima:
     def evidence(self) -> np.ndarray | None:
         """That of `DecodedSubspaces`; None where refining moves the union."""
         return _evidence(self.sketch, self.unions[0]) if self._is_large else None
+
+    @property
+    def least_errors(self) -> np.ndarray | None:
+        """What `DecodedSubspaces.errors` are at least; None where refining moves the union.
+
+        A variance is no less than one over its entry of the precision.
+        """
+        if not self._is_large:
+            return None
+        union, deviations = self.unions[0], self.sketch.deviations()
+        precision = tangent_information(union, union.complements, deviations)
+        return projection_errors(np.diag(1.0 / np.diag(precision)), len(union.amplitudes))
 
     def refined(self, rng: np.random.Generator) -> DecodedSubspaces:
         """Return the most likely union with its errors."""

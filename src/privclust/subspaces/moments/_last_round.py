@@ -107,7 +107,7 @@ def is_clear(decoded: DecodedSubspaces) -> np.ndarray:
     nearly as well, which noise may have put second.
     """
     _, d, q = decoded.subspaces.shape
-    is_near = decoded.errors <= _MOST_UNCLEAR * random_distance(d, q)
+    is_near = decoded.errors <= _largest_error(d, q)
     is_told = decoded.evidence >= _LEAST_EVIDENCE
     return is_near & is_told & (decoded.gap >= _LEAST_GAP)
 
@@ -119,7 +119,15 @@ def may_be_clear(optima: Optima) -> bool:
     """
     evidence = optima.evidence
     is_told = evidence is None or bool((evidence >= _LEAST_EVIDENCE).all())
-    return optima.gap >= _LEAST_GAP and is_told
+    if optima.gap < _LEAST_GAP or not is_told:
+        return False
+    least = optima.least_errors
+    return least is None or bool((least <= _largest_error(*optima.unions[0].bases.shape[1:])).all())
+
+
+def _largest_error(n_features, dimension):
+    """Return the error up to which a subspace is clear."""
+    return _MOST_UNCLEAR * random_distance(n_features, dimension)
 
 
 def random_distance(n_features: int, dimension: int) -> float:
