@@ -87,6 +87,24 @@ def test_plus_plus_draws_by_squared_distance():
     assert stats.chisquare(counts[can_be], 4000 * expected[can_be]).pvalue > 1e-4
 
 
+def test_of_several_draws_by_k_means_plus_plus_that_of_least_error_is_taken():
+    """The probabilities of both centers among four places, over all pairs of draws."""
+    X, rng = np.array([[0.0], [1.0], [3.0], [7.0]]), np.random.default_rng(0)
+    expected = np.zeros((4, 4))
+    for first in range(4):
+        squares = ((X - X[first]) ** 2).ravel()
+        errors = [np.minimum(squares, ((X - x) ** 2).ravel()).sum() for x in X]
+        for a in range(4):
+            for b in range(4):
+                taken = b if errors[b] < errors[a] else a
+                probability = squares[a] * squares[b] / squares.sum() ** 2
+                expected[first, taken] += 0.25 * probability
+    drawn = np.array([plus_plus(X, 2, rng, n_trials=2).ravel() for _ in range(4000)])
+    counts = np.array([[(drawn == [a, b]).all(axis=1).sum() for b in X[:, 0]] for a in X[:, 0]])
+    deviations = np.sqrt(4000 * expected * (1.0 - expected))
+    assert (np.abs(counts - 4000 * expected) <= 4.0 * deviations).all()
+
+
 def test_cluster_without_rows_takes_the_farthest_row():
     X = np.array([[0.0], [1.0], [2.0], [9.0], [30.0]])
     centers = np.array([[1.0], [1000.0], [2000.0]])

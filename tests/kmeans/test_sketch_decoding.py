@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from privclust.command import main
 from privclust.kmeans import Moments, Sketch, decode, draw_frequencies, release
 from privclust.kmeans._moments import estimate_moments
-from privclust.kmeans._sketch_decoding import decoding_summary, mean_features
+from privclust.kmeans._sketch_decoding import decode_density, decoding_summary, mean_features
 from privclust.privacy.bounds import checked_box
 
 CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])
@@ -136,6 +136,22 @@ def test_more_starts_never_fit_worse():
         for n in (1, 2, 4)
     ]
     assert residuals == sorted(residuals, reverse=True)
+
+
+@pytest.mark.parametrize("aside", [2.0, 30.0])
+def test_the_density_alone_is_that_of_whole_decoding(aside):
+    """Also where a poor fit makes it look again from the box, for clusters far aside."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0.0, 1.0, (900, 2)), rng.normal(aside, 1.0, (100, 2))])
+    sketch = Sketch.of(X, draw_frequencies(2, 80, variance=2.0, random_state=0))
+    private = release(sketch, 5.0, 1e-6, noise="gaussian", random_state=0)
+    moments, box = Moments(np.zeros(2), np.ones(2)), checked_box((-40.0, 40.0), 2)
+    whole = decode(private, 2, bounds=(-40, 40), moments=moments, random_state=3).density
+    alone = decode_density(private, 2, moments, box, np.random.default_rng(3), covariances=True)
+    if aside < 10.0:  # else `decode` draws points for centers between the two searches
+        for name in ("weights", "centers", "spreads"):
+            np.testing.assert_array_equal(getattr(alone, name), getattr(whole, name))
+    assert np.abs(alone.centers - aside).max(axis=1).min() < 1.0
 
 
 def test_cl_ompr_has_as_many_starts_as_the_gaussian_decoder():

@@ -6,6 +6,8 @@ stand here too.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
 from privclust.core.compiled import kernel, part
@@ -301,16 +303,28 @@ def _farthest(X, centers, n_rows):
     return np.argsort(-least, kind="stable")[:n_rows]
 
 
-def plus_plus(X: np.ndarray, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw centers among samples by k-means++; uniformly where all coincide with a center."""
+def plus_plus(
+    X: np.ndarray, n_clusters: int, rng: np.random.Generator, n_trials: int = 1
+) -> np.ndarray:
+    """Draw centers among samples by k-means++; uniformly where all coincide with a center.
+
+    Of so many samples drawn for each center but the first, that which leaves the least error is
+    taken.
+    """
     least = np.full(len(X), np.inf)
     centers = np.empty((n_clusters, X.shape[1]))
-    row = int(rng.integers(len(X)))
+    rows = [int(rng.integers(len(X)))]
     for k in range(n_clusters):
-        centers[k] = X[row]
-        total = _lower_distances(X, centers[k], least)
-        threshold = rng.random()
-        row = _row_at(least, threshold * total) if total > 0 else int(threshold * len(X))
+        trials = []
+        for row in rows:
+            lowered, center = least.copy(), X[row].astype(np.float64)
+            trials.append((_lower_distances(X, center, lowered), lowered, center))
+        total, least, centers[k] = min(trials, key=itemgetter(0))
+        thresholds = [rng.random() for _ in range(n_trials)]
+        if total > 0:
+            rows = [_row_at(least, threshold * total) for threshold in thresholds]
+        else:
+            rows = [int(threshold * len(X)) for threshold in thresholds]
     return centers
 
 

@@ -76,7 +76,7 @@ def fill_atoms(omega, center, damping, cosines, sines):
 
 
 @part(fastmath=True)
-def _fill_damping(variance, squares, damping):
+def fill_damping(variance, squares, damping):
     """Write exp(-v |omega|^2 / 2) of a tile."""
     for j in range(damping.size):
         damping[j] = exp_nonpositive(-0.5 * variance * squares[j])
@@ -122,7 +122,7 @@ def _residual_and_gradient(weights, centers, variances, shared, problem, gradien
         e, h = real[start:stop].copy(), imaginary[start:stop].copy()
         for k in range(n_atoms):
             if k == 0 or not shared:
-                _fill_damping(variances[k], square, damping[:size])
+                fill_damping(variances[k], square, damping[:size])
             fill_atoms(omega, centers[k], damping[:size], cosines[k], sines[k])
             x, c, s = weights[k], cosines[k], sines[k]
             for j in range(size):
@@ -157,13 +157,16 @@ def unpacked(point, n_atoms, n_features, log_low, log_high):
 @part()
 def _unpacked(point, n_atoms, n_features, log_low, log_high):
     """As `unpacked`, within kernels."""
-    weights = point[:n_atoms] ** 2
-    centers = point[n_atoms : n_atoms * (1 + n_features)].reshape(n_atoms, n_features).copy()
-    raw = point[n_atoms * (1 + n_features) :]
-    logistic = np.empty(n_atoms)
+    weights, centers = np.empty(n_atoms), np.empty((n_atoms, n_features))
+    variances, logistic = np.empty(n_atoms), np.empty(n_atoms)
+    first = n_atoms * (1 + n_features)  # of the variances
     for k in range(n_atoms):
-        logistic[k] = 1.0 / (1.0 + math.exp(-raw[min(k, raw.size - 1)]))
-    return weights, centers, np.exp(log_low + (log_high - log_low) * logistic), logistic
+        weights[k] = point[k] * point[k]
+        for i in range(n_features):
+            centers[k, i] = point[n_atoms + k * n_features + i]
+        logistic[k] = 1.0 / (1.0 + math.exp(-point[min(first + k, point.size - 1)]))
+        variances[k] = math.exp(log_low + (log_high - log_low) * logistic[k])
+    return weights, centers, variances, logistic
 
 
 @part()
@@ -184,9 +187,9 @@ def _value(point, n_atoms, log_low, log_high, problem, gradient):
             gradient[n_atoms + k * n_features + i] = by_center[k, i]
     tail = gradient[n_atoms * (1 + n_features) :]
     tail[:] = 0.0
-    inner = variances * (log_high - log_low) * logistic * (1.0 - logistic) * by_variance
     for k in range(n_atoms):
-        tail[min(k, n_variances - 1)] += inner[k]
+        inner = variances[k] * (log_high - log_low) * logistic[k] * (1.0 - logistic[k])
+        tail[min(k, n_variances - 1)] += inner * by_variance[k]
     return value
 
 
@@ -203,7 +206,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
     rho = np.empty(_QUASI_NEWTON_PAIRS)
     gradient, new_gradient = np.zeros(size), np.empty(size)
     new_point = np.empty(size)
-    value, n_pairs, n_slow = np.inf, 0, 0
+    value, n_pairs, n_slow = np.inf, np.int64(0), 0  # as a literal it would be compiled twice
     direction, slope = np.zeros(size), 0.0
     for iteration in range(max_iter + 1):
         if iteration > 0:  # the first step goes nowhere, to find f: one call is compiled faster
@@ -253,20 +256,29 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
 @part()
 def _direction(gradient, steps, changes, rho, n_pairs):
     """Return minus the gradient times the approximate inverse Hessian (two-loop recursion)."""
-    direction = -gradient
+    direction, size = np.empty(gradient.size), gradient.size
     kept = min(n_pairs, _QUASI_NEWTON_PAIRS)
+    scale = 1.0
     if kept == 0:
-        return direction * (0.1 / max(math.sqrt(np.dot(gradient, gradient)), 1e-300))
+        scale = 0.1 / max(math.sqrt(np.dot(gradient, gradient)), 1e-300)
+    for j in range(size):
+        direction[j] = -gradient[j] * scale
     factors = np.empty(_QUASI_NEWTON_PAIRS)
     for age in range(1, kept + 1):
         i = (n_pairs - age) % _QUASI_NEWTON_PAIRS
         factors[i] = rho[i] * np.dot(steps[i], direction)
-        direction -= factors[i] * changes[i]
-    last = (n_pairs - 1) % _QUASI_NEWTON_PAIRS
-    direction /= rho[last] * np.dot(changes[last], changes[last])
+        for j in range(size):
+            direction[j] -= factors[i] * changes[i, j]
+    if kept > 0:
+        last = (n_pairs - 1) % _QUASI_NEWTON_PAIRS
+        scale = rho[last] * np.dot(changes[last], changes[last])
+        for j in range(size):
+            direction[j] /= scale
     for age in range(kept, 0, -1):
         i = (n_pairs - age) % _QUASI_NEWTON_PAIRS
-        direction += (factors[i] - rho[i] * np.dot(changes[i], direction)) * steps[i]
+        factor = factors[i] - rho[i] * np.dot(changes[i], direction)
+        for j in range(size):
+            direction[j] += factor * steps[i, j]
     return direction
 
 
@@ -277,7 +289,7 @@ def mixture_atoms(omega, squares, centers, variances):
     cosines, sines = np.empty((n_atoms, size)), np.empty((n_atoms, size))
     damping = np.empty(size)
     for k in range(n_atoms):
-        _fill_damping(variances[k], squares, damping)
+        fill_damping(variances[k], squares, damping)
         fill_atoms(omega, centers[k], damping, cosines[k], sines[k])
     return cosines, sines
 

@@ -24,7 +24,7 @@ from privclust.kmeans._fit_sizes import (
 from privclust.kmeans._gaussians import drawn_points
 from privclust.kmeans._release import noised
 from privclust.kmeans._sketch import Sketch
-from privclust.kmeans._sketch_decoding import decode, moments_of_pilot
+from privclust.kmeans._sketch_decoding import decode_density, moments_of_pilot
 from privclust.kmeans._sketch_noise import sensitivities
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import Box
@@ -115,14 +115,14 @@ class DensitySketches:
         moments = moments_of_pilot(pilot, box, rng)
         m = number_of_frequencies(n_clusters * d)
         frequencies = cluster_frequencies(n_clusters, m, moments, rng)
-        density = decode(
+        density = decode_density(
             _released(X, radius, frequencies, self.clusters, source, groups),
             n_clusters,
-            bounds=(box.low, box.high),
+            moments,
+            box,
+            rng,
             covariances=n_numbers(n_clusters, d) <= MOST_NUMBERS,
-            moments=moments,
-            random_state=rng,
-        ).density
+        )
         return drawn_points(density.weights, density.centers, density.spreads, n_points, rng)
 
 

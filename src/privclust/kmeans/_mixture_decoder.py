@@ -128,7 +128,47 @@ def expected_residual(features, n_samples, part, noise_variance) -> float:
     return sampling + 2.0 * len(features) * noise_variance
 
 
-def decode_mixture(
+@dataclass(frozen=True)
+class FittedDensity:
+    """The density that explains a sketch, before anything is said of centers.
+
+    All but the density itself is in the units of the problem.
+
+    Attributes
+    ----------
+    problem : MixtureFit
+    best : tuple
+        Weights, centers and variances of the k atoms of least residual.
+    residual, expected_residual : float
+        As of `Decoded`.
+    of_one_number : float
+        Variance of the real or imaginary part of a feature.
+    atoms, parts : tuple
+        Weights, centers and spreads of the atoms of the density, and of all it is made of.
+    """
+
+    problem: MixtureFit
+    best: tuple[np.ndarray, np.ndarray, np.ndarray]
+    residual: float
+    expected_residual: float
+    of_one_number: float
+    atoms: tuple[np.ndarray, np.ndarray, np.ndarray]
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def density(self) -> GaussianMixture:
+        """The mixture in the units of the data."""
+        return _normalised(*self.scaled, len(self.atoms[0]))
+
+    @property
+    def scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its parts in the units of the data."""
+        weights, centers, spreads = self.parts
+        unit = self.problem.unit
+        return weights, self.problem.origin + unit * centers, unit * spreads
+
+
+def fit_density(
     features,
     frequencies,
     n_clusters,
@@ -140,15 +180,14 @@ def decode_mixture(
     rng,
     noisy,
     covariances=True,
-    box=None,
-) -> Decoded:
-    """Decode mean features of modulus at most 1 by Gaussian atoms.
+) -> FittedDensity:
+    """Fit Gaussian atoms to mean features of modulus at most 1.
 
     Features (m,) at frequencies (d, m) estimate means of exp(i omega'x), and `moments` say where to
     look. With `covariances` atoms may have some. Of at most `n_init` starts, that of the least
     residual is returned; one that comes below `expected`, from `expected_residual`, less what the
     fit absorbs, is the last. Where features are `noisy`, atoms that noise may explain are drawn
-    back to the whole, which lies within `box` if there is one.
+    back to the whole.
     """
     problem = MixtureFit(features, frequencies, moments, spread)
     d, m = len(moments.mean), len(features)
@@ -174,7 +213,7 @@ def decode_mixture(
         weights, centers, variances = richest
         richest = problem.fit(weights, centers, variances, *LAST_FIT)[:3]
     weights, centers, variances = richest
-    density = atoms = weights, centers, np.sqrt(variances)
+    parts = atoms = weights, centers, np.sqrt(variances)
     ellipsoids = None
     if covariances and spread == "per_cluster" and least > max(enough, least_explained):
         n_added = n_numbers(n_clusters, d) - n_clusters * (d + 2)
@@ -184,25 +223,33 @@ def decode_mixture(
             score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
             ellipsoids = problem.ellipsoids([best, richest], of_unknown, score)
     if ellipsoids is not None:
-        density = atoms = ellipsoids
+        parts = atoms = ellipsoids
     elif noisy:
         of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
-        density = problem.shrunk(density, problem.residual(*richest), of_each)
-    tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(weights) else _FINE_TOLERANCE
-    _, centers, spreads = atoms
-    kept_weights, kept = problem.clear_atoms(centers, spreads, of_one_number)
-    smallest = problem.least_weight(best[2], spreads, of_one_number)
+        parts = problem.shrunk(parts, problem.residual(*richest), of_each)
+    return FittedDensity(problem, best, least, expected, of_one_number, atoms, parts)
+
+
+def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
+    """Return the k-means centers of a density from `fit_density`, which lies within a box if any.
+
+    Arguments are those of `fit_density`.
+    """
+    fit = fit_density(*sketched, rng=rng, **how)
+    problem, best, density = fit.problem, fit.best, fit.parts
+    _, centers, spreads = fit.atoms
+    tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(fit.atoms[0]) else _FINE_TOLERANCE
+    kept_weights, kept = problem.clear_atoms(centers, spreads, fit.of_one_number)
+    smallest = problem.least_weight(best[2], spreads, fit.of_one_number)
     clear = kept_weights, centers[kept], spreads[kept]
-    weights, centers, spreads = density
-    scaled = weights, problem.origin + problem.unit * centers, problem.unit * spreads
     start = problem.origin + problem.unit * best[1]
-    reach = box if len(weights) > len(atoms[0]) else None
-    centers, weights, inertia = kmeans_of_mixture(*scaled, start, rng, tolerance, reach)
+    reach = box if len(density[0]) > len(fit.atoms[0]) else None
+    centers, weights, inertia = kmeans_of_mixture(*fit.scaled, start, rng, tolerance, reach)
     variances = problem.unit**2 * best[2]
-    explained = problem.explained(best, least)
+    explained = problem.explained(best, fit.residual)
     is_clear = _clear_centers((centers - problem.origin) / problem.unit, clear, density)
-    told = least, expected, explained, is_clear, inertia, smallest
-    return Decoded(centers, weights, variances, *told, _normalised(*scaled, len(atoms[0])))
+    told = fit.residual, fit.expected_residual, explained, is_clear, inertia, smallest
+    return Decoded(centers, weights, variances, *told, fit.density)
 
 
 def _normalised(weights, centers, spreads, n_fitted):

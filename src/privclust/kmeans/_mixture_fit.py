@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import nnls
 
 from privclust.kmeans._atoms import (
     LOGISTIC_EDGE,
@@ -27,6 +26,7 @@ from privclust.kmeans._atoms import (
     mixture_atoms,
     unpacked,
 )
+from privclust.kmeans._elimination import eliminated
 from privclust.kmeans._ellipsoids import ellipsoid_atoms, fit_ellipsoids, n_numbers
 from privclust.kmeans._sketch_check import least_loss, least_weight
 
@@ -94,14 +94,9 @@ class MixtureFit:
 
     def prune(self, mixture, n_left):
         """Delete atoms that are missed least until n_left are there; refit the weights."""
-        weights, centers, variances = mixture
-        products, correlations = self.gram(centers, variances)
-        kept = np.arange(len(weights))
-        while True:
-            weights, losses = _refitted(products, correlations, kept)
-            if len(kept) == n_left:
-                return weights, centers[kept], variances[kept]
-            kept = np.delete(kept, int(np.argmin(losses)))
+        _, centers, variances = mixture
+        weights, kept = eliminated(*self.gram(centers, variances), n_left, math.inf)
+        return weights, centers[kept], variances[kept]
 
     def clear_atoms(self, centers, spreads, of_one_number):
         """Return the weights and places of atoms that all explain more than noise may.
@@ -109,16 +104,8 @@ class MixtureFit:
         Those that are missed least are left out one by one, and other weights refitted. `spreads`
         are standard deviations (K,) or factors L (K, d, d) of covariances L L'.
         """
-        products, correlations = self.gram(centers, spreads**2 if spreads.ndim == 1 else spreads)
-        least = least_loss(spreads, centers.shape[1], of_one_number)
-        kept = np.arange(len(centers))
-        while len(kept):
-            weights, losses = _refitted(products, correlations, kept)
-            worst = int(np.argmin(losses))
-            if losses[worst] > least:
-                return weights, kept
-            kept = np.delete(kept, worst)
-        return np.empty(0), kept
+        gram = self.gram(centers, spreads**2 if spreads.ndim == 1 else spreads)
+        return eliminated(*gram, 0, least_loss(spreads, centers.shape[1], of_one_number))
 
     def least_weight(self, variances, spreads, of_one_number):
         """Return the least weight of a clear atom as wide as others, with as many numbers."""
@@ -309,16 +296,6 @@ class MixtureFit:
             np.vstack([centers, np.zeros(n_features)]),
             np.append(spreads, 1.0),
         )
-
-
-def _refitted(products, correlations, kept):
-    """Return the best weights of some atoms, and by how much f would rise without each."""
-    inner = products[np.ix_(kept, kept)]
-    ridge = max(1e-10 * np.trace(inner) / len(kept), _LEAST_NORM)
-    inner = inner + np.eye(len(kept)) * ridge
-    lower = np.linalg.cholesky(inner)
-    weights = nnls(lower.T, np.linalg.solve(lower, correlations[kept]))[0]
-    return weights, weights * (weights / np.diag(np.linalg.inv(inner)))  # squares may overflow
 
 
 def cell_variance(n_clusters: int, n_features: int) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from privclust.kmeans._atoms import LOGISTIC_EDGE, least_squares_problem, minimise, unpacked
+from privclust.kmeans._posterior import LEAST_LEVEL, posterior_modes
 
 _EXTENT_POWER = 0.5  # mean squared moduli above it tell of the data's extent, not of clusters
 _LEAST_POWER = 0.2  # squared moduli below it have no useful logarithm
@@ -18,12 +19,8 @@ _LARGE_NOISE = 0.02  # variance; beyond it as many more are needed, though they 
 _START_PLACES, _REFINED_PLACES = 500, 4  # of the mean
 _LEAST_SQUARED_PHASE = 1e-2  # below it no frequency tells a spread from a point
 _VARIANCE_LOG_STEP = 0.3  # of the variances at which a posterior is taken
-_CLUSTER_POWER = 0.1  # of features, where a Gaussian has none, that is taken for clusters
 _LARGEST_PHASE = 1e6  # over the box; from here on a frequency tells nothing
-_INFORMATION_RIDGE = 1e-9  # in parts of the information on a coordinate
-_LEAST_LEVEL = 0.05  # of features: a number of records is not 20 times as wrong
 _NATS_PER_NUMBER = 5.0  # that a number of a Gaussian must explain, or noise may have made it
-_SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3  # gain in nats
 _MODEL_ERROR = 0.1  # by which data that are no Gaussian may differ from one
 _LEAST_VARIANCE_RATIO = 1e-3  # of a feature to the largest
 _HEAVY_WEIGHT, _FAR_RATIO = 0.6, 2.0  # of one cluster; of the variance of all to that of its own
@@ -152,7 +149,7 @@ def _with_far_rows(moments, features, frequencies, noise, box):
         float((np.abs(shifted - _gaussians(*parts, scaled))[low] ** 2).sum())
         for parts in (one, unpacked(free, 1, d, *bounds)[:3], (weights, centers, variances))
     ]
-    weights = weights / max(float(weights.sum()), _LEAST_LEVEL)
+    weights = weights / max(float(weights.sum()), LEAST_LEVEL)
     mean = weights @ centers
     spread = weights @ (variances[:, None] + (centers - mean) ** 2)
     is_more = alone - least > 2.0 * noise * _NATS_PER_NUMBER * (d + 2) and left[2] < min(left[:2])
@@ -230,75 +227,27 @@ def _posterior_moments(features, frequencies, noise, of_count, box):
     if not seen.any():
         return moments_of_box(box), 1.0
     features, scaled = features[seen], scaled[:, seen]
-    squares = np.einsum("ij,ij->j", scaled, scaled)
     even = (box.half_widths / unit) ** 2 / 3.0
-    narrowest = _LEAST_SQUARED_PHASE / max(float(squares.max()), 1.0)
+    shifted = features * np.exp(-1j * ((box.center / unit) @ scaled))
+    problem = least_squares_problem(shifted, scaled)
+    narrowest = _LEAST_SQUARED_PHASE / max(float(problem[1].max()), 1.0)
     steps = 1 + math.ceil(-math.log(narrowest) / _VARIANCE_LOG_STEP)
     precisions = 1.0 / np.maximum(even, _LEAST_VARIANCE_RATIO * float(even.max()))
-    shifted = features * np.exp(-1j * ((box.center / unit) @ scaled))
-    mean = np.zeros(len(scaled))
-    modes = []
-    for v in np.geomspace(1.0, narrowest, steps):
-        damping = np.exp(-0.5 * v * squares)
-        errors = noise + 0.5 * _CLUSTER_POWER * (1.0 - damping**2)
-        evidence, gain, level, mean, covariance = _laplace(
-            shifted, scaled, damping, errors, of_count, precisions, mean
-        )
-        modes.append((evidence, gain, level, mean, v + np.diag(covariance)))
-    evidences, gains, levels, means, variances = map(np.array, zip(*modes, strict=True))
+    # a count without noise fixes the level; else the count tells as much as this of it
+    of_level = 1.0 / of_count if of_count > 0.0 else 0.0
+    grid = np.geomspace(1.0, narrowest, steps)
+    evidences, gains, levels, means, variances = posterior_modes(
+        grid, problem, noise, of_level, precisions
+    )
     weights = np.exp(evidences - evidences.max())
     weights /= weights.sum()
     level = float(weights @ levels)
-    if weights @ gains < _NATS_PER_NUMBER * (len(mean) + 2):
+    if weights @ gains < _NATS_PER_NUMBER * (len(scaled) + 2):
         return moments_of_box(box), level
     mean = weights @ means
     spread = weights @ (variances + (means - mean) ** 2)
     center = np.clip(box.center + unit * mean, box.low, box.high)
     return Moments(center, unit**2 * np.minimum(spread, 1.0 / precisions)), level
-
-
-def _laplace(features, frequencies, damping, errors, of_count, precisions, mean):
-    """Climb to the mode of mean and level of one Gaussian.
-
-    Steps are those of Fisher's scoring, halved until they climb; `errors` are variances of real and
-    imaginary parts. Returns the evidence, the nats that the mode explains, its level and mean, and
-    the covariance of the mean.
-    """
-    # a count without noise fixes the level; else the count tells as much as this of it
-    of_level = 1.0 / of_count if of_count > 0.0 else 0.0
-    power = float((damping**2 / errors).sum()) + of_level
-    information = (frequencies * (damping**2 / errors)) @ frequencies.T
-    # few frequencies leave it singular
-    prior = np.diag(precisions + _INFORMATION_RIDGE * np.diag(information))
-
-    def climb(mean):
-        turned = features * np.exp(-1j * (mean @ frequencies)) * (damping / errors)
-        match = float(turned.real.sum()) + of_level
-        level = max(match / power, _LEAST_LEVEL) if of_level else 1.0
-        gain = level * match - 0.5 * level**2 * power
-        height = gain - 0.5 * float(precisions @ mean**2)
-        return height, gain, level, level * (frequencies @ turned.imag) - precisions * mean
-
-    height, gain, level, gradient = climb(mean)
-    for _ in range(_SCORING_STEPS):
-        step = np.linalg.solve(level**2 * information + prior, gradient)
-        for _ in range(_SCORING_HALVINGS):
-            higher = climb(mean + step)
-            if higher[0] > height:
-                break
-            step *= 0.5
-        else:
-            break
-        climbed, mean = higher[0] - height, mean + step
-        height, gain, level, gradient = higher
-        if climbed < _SCORING_GAIN:
-            break
-    hessian = level**2 * information + prior
-    evidence = height - 0.5 * float(np.linalg.slogdet(hessian)[1]) - float(np.log(errors).sum())
-    evidence -= 0.5 * float((np.abs(features) ** 2 / errors).sum())
-    if of_level:
-        evidence -= 0.5 * math.log(power)
-    return evidence, gain - 0.5 * of_level, level, mean, np.linalg.inv(hessian)
 
 
 def moments_of_box(box) -> Moments:

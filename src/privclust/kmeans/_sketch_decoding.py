@@ -13,10 +13,12 @@ from privclust.core.hints import Bounds, RandomState
 from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator, check_integer, check_option
 from privclust.kmeans._clompr import decode_diracs
+from privclust.kmeans._gaussians import GaussianMixture
 from privclust.kmeans._mixture_decoder import (
     Decoded,
     decode_mixture,
     expected_residual,
+    fit_density,
 )
 from privclust.kmeans._mixture_fit import MixtureFit
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
@@ -112,9 +114,7 @@ def decode(
     check_option("method", method, METHODS)
     check_option("spread", spread, SPREADS)
     if n_init is None:
-        n_init = _DEFAULT_STARTS
-        if method == "gaussian":
-            n_init = max(1, min(n_init, _STARTED_CLUSTERS // n_clusters))
+        n_init = _starts_of_gaussians(n_clusters) if method == "gaussian" else _DEFAULT_STARTS
     check_integer("n_init", n_init, minimum=1)
     warn_if_not_identifiable(n_clusters, sketch.n_features, sketch.n_frequencies)
     box = None if bounds is None else checked_box(bounds, sketch.n_features)
@@ -131,18 +131,55 @@ def decode(
         task = features, sketch.frequencies, n_clusters
         how = {"spread": spread, "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
         how |= {"covariances": covariances, "box": box}
-        decoded = decode_mixture(*task, moments, expected, **how)
-        if box is not None and _is_poor(decoded, sketch):
-            # clusters far apart, where no frequency is low enough to tell where the data are, or
-            # small ones far from one that holds most rows, about which the moments are
-            again = decode_mixture(*task, moments_of_box(box), expected, **how)
-            if _explains_more(again, decoded, sketch):
-                decoded = again
+        decoded = _explaining(
+            lambda moments: decode_mixture(*task, moments, expected, **how), moments, box, sketch
+        )
     else:
         decoded = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
     if box is None:
         return decoded
     return replace(decoded.drawn_in(box), is_outside=leaves_box(sketch, box))
+
+
+@one_blas_thread
+def decode_density(
+    sketch: Sketch,
+    n_clusters: int,
+    moments: Moments,
+    box: Box,
+    rng: np.random.Generator,
+    *,
+    covariances: bool,
+) -> GaussianMixture:
+    """Return the density that `decode` finds centers of, in a third less time."""
+    features, noise, n_samples = mean_features(sketch)
+    expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
+    task = features, sketch.frequencies, n_clusters
+    n_init = _starts_of_gaussians(n_clusters)
+    how = {"spread": "per_cluster", "n_init": n_init, "rng": rng, "noisy": noise > 0.0}
+    how["covariances"] = covariances
+    fit = _explaining(
+        lambda moments: fit_density(*task, moments, expected, **how), moments, box, sketch
+    )
+    return fit.density
+
+
+def _starts_of_gaussians(n_clusters):
+    """Return the most starts for so many Gaussian clusters."""
+    return max(1, min(_DEFAULT_STARTS, _STARTED_CLUSTERS // n_clusters))
+
+
+def _explaining(search, moments, box, sketch):
+    """Return what a search from moments finds, or one from the box's if that explains more.
+
+    Those of the data are wrong where clusters are far apart, so that no frequency is low enough to
+    tell where they are, or where small ones are far from one that holds most rows.
+    """
+    found = search(moments)
+    if box is None or not _is_poor(found, sketch):
+        return found
+    again = search(moments_of_box(box))
+    return again if _explains_more(again, found, sketch) else found
 
 
 def _of_clear_atom(decoded, sketch):

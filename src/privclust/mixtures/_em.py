@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from privclust.core.hints import RandomState
-from privclust.core.lloyd import inertia
+from privclust.core.lloyd import inertia, plus_plus
 from privclust.core.progress import logged
 from privclust.core.validation import (
     GROUPS,
@@ -259,13 +259,11 @@ class GaussianMixtureEM(FittedMixture):
         return start
 
     def _drawn_means(self, X, rng):
-        """Return distinct samples; k-means++ is scikit-learn's, as its mixtures start."""
+        """Return distinct samples; of k-means++ as many are tried as scikit-learn tries."""
+        k = self.n_components
         if self.init == "random":
-            return X[rng.choice(X.shape[0], size=self.n_components, replace=False)]
-        from sklearn.cluster import kmeans_plusplus  # slow to import, and rarely used
-
-        seed = int(rng.integers(2**31 - 1))
-        return kmeans_plusplus(X, self.n_components, random_state=seed)[0]
+            return X[rng.choice(X.shape[0], size=k, replace=False)]
+        return plus_plus(np.ascontiguousarray(X), k, rng, n_trials=2 + int(np.log(k)))
 
     def _drawn_covariances(self, X, means):
         """Return spheres of the mean squared distance to the nearest mean."""
