@@ -16,8 +16,10 @@ with the gradient, P and Q being real and imaginary part of :math:`\bar e_j a_j(
     \partial f / \partial c_k = 2 \alpha_k \sum_j Q \omega_j, \quad
     \partial f / \partial v_k = \alpha_k \sum_j P |\omega_j|^2 .
 
-One pass over a tile of frequencies makes atoms, residual and gradient: nothing of size K x m is
-kept, and all inner loops run along the tile, so that they vectorise.
+Nothing of size K x m is kept. Phases of all atoms at a chunk of frequencies are one product of
+matrices, as is the gradient by centers: BLAS keeps in registers what a loop would store once a
+feature. Between the two, a pass over each tile of the chunk makes atoms, residual and slopes; its
+inner loops run along the tile, so that they vectorise.
 
 Weights are squares, and variances are kept between two bounds by a logistic function of their
 logarithm, so that `minimise` knows no constraints; the center coordinates are free. It is the
@@ -36,6 +38,7 @@ from privclust.kmeans._sketch_kernels import _COSINE, _SINE
 
 LOGISTIC_EDGE = 1e-3  # logistic values are started so far from 0 and 1
 _TILE = 128  # frequencies whose atoms stay in the first-level cache
+_CHUNK = 1024  # frequencies whose phases stay in the second-level cache
 _QUASI_NEWTON_PAIRS = 12  # of steps that are remembered
 _TURNS_PER_RADIAN = 1.0 / (2.0 * math.pi)
 _ARMIJO, _CURVATURE = 1e-4, 0.9
@@ -57,22 +60,27 @@ def _half_turn_polynomials(r):
 
 
 @part(fastmath=True)
-def fill_atoms(omega, center, damping, cosines, sines):
+def fill_atoms(phases, damping, cosines, sines):
     """Write the real and imaginary part of a damped atom at each frequency of a tile.
 
-    `omega` (d, tile) is in turns; `damping` is exp(-v |omega|^2 / 2).
+    `phases` are c'omega in turns, in another array than cosines and sines, or the loop is scalar;
+    `damping` is exp(-v |omega|^2 / 2).
     """
-    size = damping.size
-    cosines[:size] = 0.0
-    for i in range(center.size):
-        x, row = center[i], omega[i]
-        for j in range(size):
-            cosines[j] += x * row[j]
-    for j in range(size):
-        t = cosines[j]
+    for j in range(damping.size):
+        t = phases[j]
         s, c = _half_turn_polynomials(t - np.rint(t))
         cosines[j] = damping[j] * (1.0 - 2.0 * s * s)
         sines[j] = damping[j] * (2.0 * s * c)
+
+
+@part(fastmath=True)
+def fill_phases(center, turns, phases):
+    """Write the phases of one atom in turns: for one, a loop is as fast as BLAS."""
+    phases[:] = 0.0
+    for i in range(center.size):
+        x, row = center[i], turns[i]
+        for j in range(phases.size):
+            phases[j] += x * row[j]
 
 
 @part(fastmath=True)
@@ -107,44 +115,60 @@ def _residual_and_gradient(weights, centers, variances, shared, problem, gradien
     """As `residual_and_gradient`, within kernels."""
     turns, squares, real, imaginary = problem
     by_weight, by_center, by_variance = gradients
-    n_atoms, n_features = centers.shape
-    cosines, sines = np.empty((n_atoms, _TILE)), np.empty((n_atoms, _TILE))
-    omega, damping, slope = np.empty((n_features, _TILE)), np.empty(_TILE), np.empty(_TILE)
+    n_features, size = turns.shape
     by_weight[:], by_center[:], by_variance[:] = 0.0, 0.0, 0.0
     total = 0.0
-    for start in range(0, squares.size, _TILE):
-        stop = min(start + _TILE, squares.size)
-        size = stop - start
+    for first in range(0, size, _CHUNK):
+        last = min(first + _CHUNK, size)
+        omega = np.empty((n_features, last - first))
         for i in range(n_features):
-            for j in range(size):
-                omega[i, j] = turns[i, start + j]
-        square = squares[start:stop]
-        e, h = real[start:stop].copy(), imaginary[start:stop].copy()
-        for k in range(n_atoms):
-            if k == 0 or not shared:
-                fill_damping(variances[k], square, damping[:size])
-            fill_atoms(omega, centers[k], damping[:size], cosines[k], sines[k])
-            x, c, s = weights[k], cosines[k], sines[k]
-            for j in range(size):
-                e[j] -= x * c[j]
-                h[j] -= x * s[j]
-        for j in range(size):
-            total += e[j] * e[j] + h[j] * h[j]
-        for k in range(n_atoms):
-            c, s = cosines[k], sines[k]
-            p_sum, p_square = 0.0, 0.0
-            for j in range(size):
-                p = c[j] * e[j] + s[j] * h[j]
-                slope[j] = s[j] * e[j] - c[j] * h[j]
-                p_sum += p
-                p_square += p * square[j]
-            by_weight[k] -= 2.0 * p_sum
-            by_variance[k] += weights[k] * p_square
+            for j in range(last - first):
+                omega[i, j] = turns[i, first + j]
+        phases = np.dot(centers, omega)
+        for start in range(first, last, _TILE):
+            tile = slice(start, min(start + _TILE, last))
+            parts = squares[tile], real[tile].copy(), imaginary[tile].copy()
+            mixture = weights, variances, shared
+            total += _add_tile(mixture, phases, start - first, parts, by_weight, by_variance)
+        slopes = np.dot(phases, omega.T)
+        for k in range(weights.size):
             for i in range(n_features):
-                row, q_sum = omega[i], 0.0
-                for j in range(size):
-                    q_sum += slope[j] * row[j]
-                by_center[k, i] += 2.0 * weights[k] / _TURNS_PER_RADIAN * q_sum
+                by_center[k, i] += 2.0 * weights[k] / _TURNS_PER_RADIAN * slopes[k, i]
+    return total
+
+
+@part(fastmath=True)
+def _add_tile(mixture, phases, start, parts, by_weight, by_variance):
+    """Return a tile's part of f; add to gradients, and put slopes in the place of phases.
+
+    The tile begins at `start` of phases (K, chunk). `parts` are its |omega|^2 and features; the
+    residual takes the place of features.
+    """
+    (weights, variances, shared), (square, e, h) = mixture, parts
+    n_atoms, size = weights.size, square.size
+    cosines, sines = np.empty((n_atoms, _TILE)), np.empty((n_atoms, _TILE))
+    damping = np.empty(size)
+    for k in range(n_atoms):
+        if k == 0 or not shared:
+            fill_damping(variances[k], square, damping)
+        x, c, s = weights[k], cosines[k], sines[k]
+        fill_atoms(phases[k][start : start + size], damping, c, s)
+        for j in range(size):
+            e[j] -= x * c[j]
+            h[j] -= x * s[j]
+    total = 0.0
+    for j in range(size):
+        total += e[j] * e[j] + h[j] * h[j]
+    for k in range(n_atoms):
+        c, s, slope = cosines[k], sines[k], phases[k][start : start + size]
+        p_sum, p_square = 0.0, 0.0
+        for j in range(size):
+            p = c[j] * e[j] + s[j] * h[j]
+            slope[j] = s[j] * e[j] - c[j] * h[j]
+            p_sum += p
+            p_square += p * square[j]
+        by_weight[k] -= 2.0 * p_sum
+        by_variance[k] += weights[k] * p_square
     return total
 
 
@@ -285,28 +309,29 @@ def _direction(gradient, steps, changes, rho, n_pairs):
 @kernel()
 def mixture_atoms(omega, squares, centers, variances):
     """Return real and imaginary parts of atoms, each (K, tile); `omega` in turns."""
-    n_atoms, size = len(centers), squares.size
-    cosines, sines = np.empty((n_atoms, size)), np.empty((n_atoms, size))
-    damping = np.empty(size)
-    for k in range(n_atoms):
+    phases = np.dot(centers, omega)
+    cosines, sines = np.empty(phases.shape), np.empty(phases.shape)
+    damping = np.empty(squares.size)
+    for k in range(len(centers)):
         fill_damping(variances[k], squares, damping)
-        fill_atoms(omega, centers[k], damping, cosines[k], sines[k])
+        fill_atoms(phases[k], damping, cosines[k], sines[k])
     return cosines, sines
 
 
 @kernel(fastmath=True)
 def correlation_and_gradient(center, turns, real, imaginary, gradient):
     """Return the real inner product of a Dirac mass's features with others, and its gradient."""
-    n_features, size = turns.shape
-    cosines, sines, flat = np.empty(size), np.empty(size), np.ones(size)
-    fill_atoms(turns, center, flat, cosines, sines)
+    size = real.size
+    cosines, sines, flat, phases = np.empty(size), np.empty(size), np.ones(size), np.empty(size)
+    fill_phases(center, turns, phases)
+    fill_atoms(phases, flat, cosines, sines)
     total = 0.0
     for j in range(size):
         total += cosines[j] * real[j] + sines[j] * imaginary[j]
         flat[j] = cosines[j] * imaginary[j] - sines[j] * real[j]
-    for i in range(n_features):
+    for i in range(center.size):
         slope = 0.0
         for j in range(size):
-            slope += flat[j] * turns[i, j]
+            slope += turns[i, j] * flat[j]
         gradient[i] = slope / _TURNS_PER_RADIAN
     return total

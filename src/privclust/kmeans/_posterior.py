@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from privclust.core.compiled import REORDER, kernel
-from privclust.kmeans._atoms import fill_atoms
+from privclust.kmeans._atoms import fill_atoms, fill_phases
 
 LEAST_LEVEL = 0.05
 """Of features: a number of records is not 20 times as wrong."""
@@ -79,7 +79,7 @@ def _climb(problem, scales, powers, of_level, precisions, values, axes, modes):
     heights, gains, levels, means = modes
     turns, _, real, imaginary = problem
     n_features, size = turns.shape
-    cosines, sines = np.empty(size), np.empty(size)
+    cosines, sines, phases = np.empty(size), np.empty(size), np.empty(size)
     mean, step = np.zeros(n_features), np.zeros(n_features)
     place, gradient = np.zeros(n_features), np.zeros(n_features)
     for i in range(len(scales)):
@@ -88,7 +88,8 @@ def _climb(problem, scales, powers, of_level, precisions, values, axes, modes):
         while n_steps <= _SCORING_STEPS and n_halvings < _SCORING_HALVINGS:
             for k in range(n_features):
                 place[k] = mean[k] + step[k]
-            fill_atoms(turns, place, scales[i], cosines, sines)
+            fill_phases(place, turns, phases)
+            fill_atoms(phases, scales[i], cosines, sines)
             match, height = of_level, 0.0
             for j in range(size):
                 match += real[j] * cosines[j] + imaginary[j] * sines[j]

@@ -222,8 +222,10 @@ class Box:
         low, high = self.low.astype(X.dtype), self.high.astype(X.dtype)
         low = np.where(low < self.low, np.nextafter(low, infinity), low)
         high = np.where(high > self.high, np.nextafter(high, -infinity), high)
-        drawn_in = np.clip(X, low, high)
-        return np.where(np.isnan(X), self.center.astype(X.dtype), drawn_in)
+        drawn_in, is_missing = np.clip(X, low, high), np.isnan(X)
+        if not is_missing.any():  # a third pass, and a second copy, for nothing
+            return drawn_in
+        return np.where(is_missing, self.center.astype(X.dtype), drawn_in)
 
 
 def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
