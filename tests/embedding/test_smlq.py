@@ -3,6 +3,7 @@ import pytest
 
 from privclust.embedding import SMLQ
 from privclust.embedding._smlq import FeatureLaplacian, LabelLaplacian, unit_rows
+from privclust.embedding._smlq_kernels import add_stripe
 
 WIDTHS = {"sigma": 3.0, "sigma^2": 9.0, "2 sigma^2": 18.0}  # at sigma = 3
 
@@ -181,3 +182,21 @@ def test_bad_data():
         SMLQ().fit(X, y + 0.5)
     with pytest.raises(ValueError, match="requires y"):
         SMLQ().fit(X, None)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 4, 6])  # rows are taken four at a time
+def test_a_stripe_counts_with_its_transpose(n_rows):
+    rng = np.random.default_rng(0)
+    kernel = rng.random((10, 10)).astype(np.float32)
+    kernel += kernel.T
+    np.fill_diagonal(kernel, 0.0)
+    start, columns = 2, rng.normal(size=(3, 10))
+    products = np.zeros((3, 10))
+    add_stripe(
+        np.ascontiguousarray(kernel[start : start + n_rows, start:]), start, columns, products
+    )
+    counted = np.zeros_like(kernel)
+    rows = slice(start, start + n_rows)
+    counted[rows, start:] = kernel[rows, start:]
+    counted[start:, rows] = kernel[start:, rows]
+    np.testing.assert_allclose(products, columns @ counted, rtol=1e-12, atol=1e-14)

@@ -31,7 +31,9 @@ SPENT = "PRIVCLUST_WARM_CPU_S"  # what a job's own process took before it asked
 _PACKAGES = (
     *("numpy", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.spatial.distance"),
     *("scipy.stats", "scipy.sparse.linalg", "h5py", "numba", "pandas", "sklearn.base"),
-    *("sklearn.utils.validation", "matplotlib.pyplot", "matplotlib.backends.backend_svg"),
+    *("sklearn.cluster", "sklearn.utils.validation", "mpmath"),
+    *("dp_accounting.rdp.rdp_privacy_accountant", "dp_accounting.pld.privacy_loss_distribution"),
+    *("matplotlib.pyplot", "matplotlib.backends.backend_svg"),
     *("matplotlib.backends.backend_agg", "yaml", "jsonschema", "tqdm", "threadpoolctl"),
     *("snakemake.iocontainers", "snakemake.logging"),
 )

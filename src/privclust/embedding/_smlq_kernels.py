@@ -14,6 +14,7 @@ from privclust.core.vectormath import exp_nonpositive
 
 _UNIT_ROUNDOFF = 2.0**-53
 _MAX_DEGREES = 24
+_TOGETHER = 4  # rows of a stripe that are taken at once
 
 
 @kernel(fastmath={"contract"})
@@ -24,21 +25,57 @@ def add_stripe(stripe, start, columns, products):
     both it and its transpose count, their common square once. The embedding (k, n) is transposed.
     """
     n_rows, width = stripe.shape
-    total = np.empty(width)
-    for c in range(columns.shape[0]):
+    k = columns.shape[0]
+    sums = np.zeros((k, n_rows))
+    last = n_rows - n_rows % _TOGETHER
+    for a in range(0, last, _TOGETHER):  # few rows stay in the cache for all columns
+        for c in range(k):
+            _add_rows(stripe, a, columns[c, start:], products[c, start:])
+            _row_sums(stripe, a, columns[c, start:], sums[c])
+    for c in range(k):
         column, product = columns[c, start:], products[c, start:]
-        for a in range(n_rows):
+        for a in range(last, n_rows):
             row, value = stripe[a], column[a]
             for b in range(width):
                 product[b] += row[b] * value
+            sums[c, a] = _row_sum(row, column, n_rows)
         for a in range(n_rows):
-            row = stripe[a]
-            for b in range(n_rows, width):
-                total[b] = row[b] * column[b]
-            rest = 0.0
-            for b in range(n_rows, width):
-                rest += total[b]
-            product[a] += rest
+            product[a] += sums[c, a]
+
+
+@part(fastmath={"contract"})
+def _add_rows(stripe, a, column, product):
+    """Add four rows, each times its entry of a column; `product` is read and written once."""
+    first, second, third, fourth = stripe[a], stripe[a + 1], stripe[a + 2], stripe[a + 3]
+    p, q, r, s = column[a], column[a + 1], column[a + 2], column[a + 3]
+    for b in range(product.size):
+        total = product[b] + first[b] * p
+        total += second[b] * q
+        total += third[b] * r
+        product[b] = total + fourth[b] * s
+
+
+@part()
+def _row_sums(stripe, a, column, sums):
+    """Write four rows' products with a column, beyond the square; four sums do not wait in turn."""
+    first, second, third, fourth = stripe[a], stripe[a + 1], stripe[a + 2], stripe[a + 3]
+    p = q = r = s = 0.0
+    for b in range(stripe.shape[0], column.size):
+        value = column[b]
+        p += first[b] * value
+        q += second[b] * value
+        r += third[b] * value
+        s += fourth[b] * value
+    sums[a], sums[a + 1], sums[a + 2], sums[a + 3] = p, q, r, s
+
+
+@part()
+def _row_sum(row, column, start):
+    """Return a row's product with a column from an entry on."""
+    total = 0.0
+    for b in range(start, column.size):
+        total += row[b] * column[b]
+    return total
 
 
 @kernel(fastmath={"contract"})

@@ -18,7 +18,9 @@ def test_a_trial_s_intervals_hold_more_often_than_not():
     streams = TrialStreams(SPEC, {}, 0)
     trial = uncertainty.clusters_trial(point, 0, streams, None)
     assert trial.X.shape == (20_000, 2)
-    assert trial.extra["weights"].sum() == pytest.approx(1.0)
+    truth = trial.extra["truth"]()
+    assert truth["weights"].sum() == pytest.approx(1.0)
+    assert trial.extra["truth"]() is truth  # another drawing would be another population
     outputs = uncertainty.fit_with_errors(CompressiveKMeans, {}, trial, streams)
     metrics = uncertainty.evaluate_errors(trial, outputs)
     assert metrics["unreliable"] == 0.0
@@ -28,7 +30,8 @@ def test_a_trial_s_intervals_hold_more_often_than_not():
 
 def test_what_is_missed_is_counted_by_matched_clusters():
     truth = {"centers": np.array([[0.0], [10.0]]), "weights": np.array([0.4, 0.6])}
-    trial = TrialData(np.zeros((1, 1)), None, "", extra=truth | {"mean_inertia": 1.0})
+    truth["mean_inertia"] = 1.0
+    trial = TrialData(np.zeros((1, 1)), None, "", extra={"truth": lambda: truth})
     outputs = {
         "centers": np.array([[10.5], [0.1]]),  # the other way round
         "weights": np.array([0.6, 0.4]),

@@ -1,11 +1,13 @@
 """Trials of standard errors: how often they hold what the population's centers are.
 
-Each trial's extra has ``n_clusters``, the box ``bounds``, ``epsilon`` and ``delta``, and of the
-population ``centers`` (k, d), the k-means centers, ``weights`` (k,) and ``mean_inertia``.
+Each trial's extra has ``n_clusters``, the box ``bounds``, ``epsilon`` and ``delta``, and ``truth``,
+a function that returns of the population ``centers`` (k, d), the k-means centers, ``weights`` (k,)
+and ``mean_inertia``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Mapping
@@ -43,7 +45,7 @@ def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Non
     """Normal clusters of unequal weight and spread, some of which overlap.
 
     The point has ``n_samples``, ``n_clusters``, ``n_features`` and ``epsilon``. What is true of the
-    population is taken from 500,000 more rows.
+    population is taken from 500,000 more rows, once it is asked for: fits need it not.
     """
     rng = streams.get("data")
     n, k, d = (point[name] for name in ("n_samples", "n_clusters", "n_features"))
@@ -55,18 +57,27 @@ def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Non
         labels = rng.choice(k, size, p=weights)
         return means[labels] + spreads[labels][:, None] * rng.standard_normal((size, d))
 
-    X, population = drawn(n), drawn(_POPULATION)
-    few = population[:_FEW]
+    X = drawn(n)
+
+    @functools.cache
+    def truth():
+        return _truth(drawn(_POPULATION), means, rng)
+
+    how = {"n_clusters": k, "bounds": (-_BOX, _BOX), "epsilon": point["epsilon"], "delta": _DELTA}
+    return TrialData(X, None, "generated", extra={**how, "truth": truth})
+
+
+def _truth(population, means, rng):
+    """Return what is true of a population; its k-means centers are the best of several starts."""
+    few, k = population[:_FEW], len(means)
     starts = [means, *(plus_plus(few, k, rng) for _ in range(_STARTS))]
     best = min((lloyd(few, start, 100, 1e-6) for start in starts), key=lambda run: run[1])[0]
     centers, inertia, _ = lloyd(population, best, 300, 1e-7)
-    truth = {
+    return {
         "centers": centers,
         "weights": nearest_center_statistics(population, centers)[0] / _POPULATION,
         "mean_inertia": inertia / _POPULATION,
     }
-    how = {"n_clusters": k, "bounds": (-_BOX, _BOX), "epsilon": point["epsilon"], "delta": _DELTA}
-    return TrialData(X, None, "generated", extra=how | truth)
 
 
 def fit_with_errors(
@@ -99,7 +110,7 @@ def evaluate_errors(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[
     that are clear and reliable, the last where all are; ``missed_unreliable`` is of coordinates of
     the others, ``unreliable`` their part of all.
     """
-    truth = data.extra
+    truth = data.extra["truth"]()
     own, true = linear_sum_assignment(cdist(outputs["centers"], truth["centers"]))
     is_reliable = outputs["is_reliable"][own]
     away = np.abs(outputs["centers"][own] - truth["centers"][true])
