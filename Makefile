@@ -12,6 +12,9 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python;
 	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && echo $$python && break; done)
 
+# Modules are compiled once, not by each of the processes that jobs and tests start.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: reproduce test test-system coverage engines docs lint setup clean
 
 reproduce: setup

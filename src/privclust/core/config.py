@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,19 +41,27 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
 
 
 def _loader_of_single_keys(yaml: Any) -> type:
-    """Return a safe loader that refuses a key given twice, of which the last would count."""
+    """Return a safe loader that refuses a key given twice, of which the last would count.
+
+    Text is parsed in C where PyYAML has that, and composed in Python, whose recursion is bounded.
+    """
+    composer, loader = yaml.composer.Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    def __init__(self, text):
+        loader.__init__(self, text)
+        composer.__init__(self)
 
     def compose_mapping_node(self, anchor):
-        node = yaml.SafeLoader.compose_mapping_node(self, anchor)
-        names = [key.value for key, _ in node.value]
-        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        node = composer.compose_mapping_node(self, anchor)
+        names = Counter(str(key.value) for key, _ in node.value)
+        twice = sorted(name for name, times in names.items() if times > 1)
         if twice:
             problem = f"{', '.join(twice)} is given twice"
             raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
         return node
 
-    members = {"compose_mapping_node": compose_mapping_node}
-    return type("LoaderOfSingleKeys", (yaml.SafeLoader,), members)
+    members = {"__init__": __init__, "compose_mapping_node": compose_mapping_node}
+    return type("LoaderOfSingleKeys", (composer, loader), members)
 
 
 def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:

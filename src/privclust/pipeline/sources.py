@@ -138,6 +138,7 @@ def _follow(module: str, name: str) -> str:
     return module
 
 
+@functools.cache
 def _imports(module: str) -> list[str]:
     """Return the modules of this package that a module needs."""
     needed = []
