@@ -23,6 +23,7 @@ from privclust.subspaces import (
     SuLQKPlanes,
 )
 from privclust.subspaces.moments import _estimator
+from privclust.subspaces.moments._decoding import Optima
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 FEW, MANY = 24, 200
@@ -163,9 +164,10 @@ class Remembered:
 DECODERS = [
     (_compressive, "decode"),
     (_compressive, "moments_of_pilot"),
-    (_density, "decode"),
+    (_density, "decode_density"),
     (_density, "moments_of_pilot"),
     (_estimator, "find_optima"),
+    (Optima, "refined"),
     (_estimator, "plan_round"),
     (_estimator, "combined"),
 ]
@@ -174,11 +176,9 @@ DECODERS = [
 @pytest.fixture(autouse=True)
 def decoders(monkeypatch):
     """Decoders that remember, within one test."""
-    remembered = []
     for module, name in DECODERS:
-        remembered.append(Remembered(getattr(module, name)))
-        monkeypatch.setattr(module, name, remembered[-1])
-    return remembered
+        one = Remembered(getattr(module, name))
+        monkeypatch.setattr(module, name, lambda *args, one=one, **how: one(*args, **how))
 
 
 @pytest.mark.parametrize(("subject", "settings"), [*QUICK, *SLOW])
