@@ -7,6 +7,7 @@ that are slow; ``--note-slow`` writes it.
 
 import collections
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ SLOW = HERE / "slow.txt"
 LIMIT = 0.3  # CPU seconds of a test that is not slow, all its parameters and processes together
 # What takes longest comes first, so that no process is left alone with it: these, then files by
 # how many of their tests are slow.
-LONGEST = ("workflow/slurm", "workflow", "test_public_api.py", "privacy")
+LONGEST = ("workflow/slurm", "docs/test_site.py", "workflow", "test_public_api.py", "privacy")
 SO_FAR = pytest.StashKey[float]()  # CPU seconds of a process and of those that it started
 
 
@@ -161,3 +162,25 @@ def command_in_folder(tmp_path, monkeypatch, capsys):
         return code, out, err
 
     return command
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Make a folder once for all processes that run tests: whoever asks first makes it."""
+    own = tmp_path_factory.getbasetemp()
+    together = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def made(name, make):
+        import fcntl  # which Windows has not
+
+        folder, done = together / name, together / f"{name}.made"
+        with open(together / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of one who failed
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made

@@ -11,21 +11,23 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
+def site(made_once):
     """The folder of the built site; warnings are errors."""
     pytest.importorskip("sphinx", reason="the site needs the extra privclust[docs]")
     pytest.importorskip("myst_parser", reason="the site needs the extra privclust[docs]")
     pytest.importorskip(
         "opendp", reason="the quick start is a release: the extra privclust[secure]"
     )
-    folder = tmp_path_factory.mktemp("site with a space")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
-    done = subprocess.run(
-        [*command, str(ROOT / "docs"), str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+
+    def build(folder):
+        done = subprocess.run(
+            [*command, str(ROOT / "docs"), str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+
+    return made_once("site with a space", build)

@@ -1,6 +1,5 @@
 """A copy of the project in a scratch folder, with a small paper in it, to run the workflow in."""
 
-import fcntl
 import importlib.util
 import os
 import re
@@ -129,26 +128,6 @@ def new_project(tmp_path):
         return made[-1]
 
     return make
-
-
-@pytest.fixture(scope="session")
-def made_once(tmp_path_factory):
-    """Make a folder once for all processes that run tests: whoever asks first makes it."""
-    own = tmp_path_factory.getbasetemp()
-    together = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-    def made(name, make):
-        folder, done = together / name, together / f"{name}.made"
-        with open(together / f"{name}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
-            if not done.exists():
-                shutil.rmtree(folder, ignore_errors=True)  # of one who failed
-                folder.mkdir()
-                make(folder)
-                done.touch()
-        return folder
-
-    return made
 
 
 @pytest.fixture(scope="session")

@@ -194,7 +194,8 @@ def test_full_disk(project, undisturbed, small_disk, see):
 
 
 @pytest.mark.system
-def test_full_project(disk, undisturbed, see):
+def test_full_project(disk, undisturbed, see, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the room is for Snakemake's log
     name, project = "the project's disk is full", faults.SmallProject(disk / "project")
     filler = fill(disk, room=4096)
     full = "the project's folder: 0.0 MB are left on its disk; make room there.*run again"

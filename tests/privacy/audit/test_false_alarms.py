@@ -97,8 +97,9 @@ def test_sound_mechanisms_are_rarely_convicted(name):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "exponential"])
 def test_sound_mechanisms_are_rarely_convicted_by_learned_statistics(name):
+    """Of the two answers of randomised response there is nothing to learn but which is which."""
     mechanism, epsilon, delta, _ = TIGHT[name]
     limit = int(stats.binom.isf(ALPHA, 60, STATED))
     assert convictions(mechanism, epsilon, delta, None, 60, N_TRIALS, 1) <= limit

@@ -159,6 +159,12 @@ def profile_arguments(profile):
     return ["--workflow-profile", f"workflow/profiles/{profile}", *HASTE[profile]]
 
 
+def records():
+    """Return state, memory, time and comment of each job of a workflow, oldest first."""
+    command = ("squeue", "--states=all", "--noheader", "--sort=i", "--format=%T|%m|%l|%k")
+    return [tuple(line.split("|")) for line in _output(*command).splitlines()]
+
+
 def state_of_node():
     """Return what SLURM says of the cluster's node, such as "idle"."""
     return _output("sinfo", "--noheader", "--format=%t").strip()

@@ -30,6 +30,7 @@ def daemon_of(cluster):
 def test_killed_daemon_of_a_worker(cluster, undisturbed, tmp_path, record_property):
     name, moments = "a worker's daemon is killed", random.Random(4)
     project = faults.SmallProject(tmp_path / "project")
+    plan, before = project.planned(), len(slurm.records())
     run = project.begin(*slurm.profile_arguments("cluster-generic"))
     for _ in range(4):
         time.sleep(moments.uniform(1.0, 6.0))
@@ -44,5 +45,7 @@ def test_killed_daemon_of_a_worker(cluster, undisturbed, tmp_path, record_proper
     for step in faults.FAULTS[name].steps:
         project.take(step)
     assert project.made() == undisturbed.made()
+    states = [state for state, *_ in slurm.records()[before:]]
+    assert states.count("COMPLETED") == sum(plan.values()) - plan["all"]
     faults.wait(lambda: slurm.state_of_node() == "idle")
     record_property(name, line)

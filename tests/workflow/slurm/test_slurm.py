@@ -28,28 +28,18 @@ def load_cluster():
 slurm = load_cluster()
 
 
-def records():
-    """State, memory, time and comment of each job of a workflow that SLURM knows, oldest first."""
-    command = ["squeue", "--states=all", "--noheader", "--sort=i", "--format=%T|%m|%l|%k"]
-    lines = subprocess.check_output(command, text=True).splitlines()
-    return [tuple(line.split("|")) for line in lines]
-
-
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("profile", "local"), [("slurm", "finished"), ("cluster-generic", "undisturbed")]
-)
-def test_a_cluster_makes_the_bytes_of_one_machine(cluster, tmp_path, request, profile, local):
-    alone = request.getfixturevalue(local)
-    clustered = alone.clone(tmp_path / "clustered")
-    before = len(records())
+def test_a_cluster_makes_the_bytes_of_one_machine(cluster, undisturbed, tmp_path):
+    """By the profile of SLURM; the other one does where a daemon is killed (test_faults_slurm)."""
+    clustered = undisturbed.clone(tmp_path / "clustered")
+    before = len(slurm.records())
     plan = clustered.planned()
-    clustered.run(*slurm.profile_arguments(profile))
-    assert clustered.results() == alone.results()
+    clustered.run(*slurm.profile_arguments("slurm"))
+    assert clustered.made() == undisturbed.made()
     assert {"fetch", "prepare", "fit", "evaluate", "summarise", "draw"} <= set(plan)
 
     # and SLURM has run them all
-    jobs = records()[before:]
+    jobs = slurm.records()[before:]
     assert len(jobs) == sum(plan.values()) - plan["all"]
     assert {state for state, *_ in jobs} == {"COMPLETED"}
 
@@ -62,11 +52,11 @@ def test_a_job_killed_for_memory_gets_twice_as_much(cluster, new_project, monkey
     for name in THREADS[:3]:
         monkeypatch.setenv(name, "3")  # what the user's own shell says shall not reach jobs
     monkeypatch.delenv(THREADS[3], raising=False)
-    before = len(records())
+    before = len(slurm.records())
     path = "results/quick/mtsc/hungry/fit/hungry/block_0000.h5"
     project.run(*slurm.profile_arguments("slurm"), "--", path)
 
-    (first, *asked), (second, *asked_again) = (job[:3] for job in records()[before:])
+    (first, *asked), (second, *asked_again) = (job[:3] for job in slurm.records()[before:])
     assert (first != "COMPLETED", second) == (True, "COMPLETED")
     assert (asked, asked_again) == (["900M", "30:00"], ["1800M", "1:00:00"])
     logs = [log.read_text() for log in (project.folder / ".snakemake/slurm_logs").rglob("*.log")]
