@@ -156,9 +156,9 @@ def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
                 V, W = basis[:, : number * width], images[:, : number * width]
                 values, vectors = np.linalg.eigh(V.T @ W)
                 values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
-                found = V @ vectors
-                if np.linalg.norm(W @ vectors - found * values) <= _RESIDUAL:
-                    return found
+                leading = V @ vectors
+                if np.linalg.norm(W @ vectors - leading * values) <= _RESIDUAL:
+                    return leading
     return eigh(matrix, subset_by_index=[size - n_vectors, size - 1])[1]
 
 

@@ -151,7 +151,7 @@ def decode_density(
     *,
     covariances: bool,
 ) -> GaussianMixture:
-    """Return the density that `decode` finds centers of, in a third less time."""
+    """Return the density that `decode` finds centers of."""
     features, noise, n_samples = mean_features(sketch)
     expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
     task = features, sketch.frequencies, n_clusters
@@ -175,11 +175,11 @@ def _explaining(search, moments, box, sketch):
     Those of the data are wrong where clusters are far apart, so that no frequency is low enough to
     tell where they are, or where small ones are far from one that holds most rows.
     """
-    found = search(moments)
-    if box is None or not _is_poor(found, sketch):
-        return found
+    first = search(moments)
+    if box is None or not _is_poor(first, sketch):
+        return first
     again = search(moments_of_box(box))
-    return again if _explains_more(again, found, sketch) else found
+    return again if _explains_more(again, first, sketch) else first
 
 
 def _of_clear_atom(decoded, sketch):
