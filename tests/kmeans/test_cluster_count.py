@@ -35,8 +35,13 @@ def fitted(X, **params):
 @pytest.mark.parametrize(("k", "d", "n"), [(1, 4, 5000), (3, 4, 5000), (8, 8, 20_000)])
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_the_number_is_right_of_clusters_that_are_apart(k, d, n, epsilon):
-    """Five mixtures each, of which one may be wrong."""
-    chosen = [fitted(mixture(k, d, n, s), epsilon=epsilon, random_state=s) for s in range(5)]
+    """Five mixtures each, of which one may be wrong, but not that with the default range."""
+    ranges = [{}, *[{"max_clusters": k + 4}] * 4]
+    chosen = [
+        fitted(mixture(k, d, n, seed), epsilon=epsilon, random_state=seed, **searched)
+        for seed, searched in enumerate(ranges)
+    ]
+    assert chosen[0].n_clusters_ == k
     assert sum(fit.n_clusters_ == k for fit in chosen) >= 4
     for fit in chosen:
         assert fit.cluster_centers_.shape == (fit.n_clusters_, d)
