@@ -283,18 +283,22 @@ SLOW = ("ckm", "ckm projected", "moments", "moments alone", "adaptive")
     ],
 )
 def test_no_group_costs_more_than_is_promised(name, neighbours, monkeypatch):
-    """Every vector that noise is added to, in every step of a fit; and most of it is reached."""
+    """Every vector that noise is added to, in every step of a fit; and most of it is reached.
+
+    Where noise decides in which frames the steps are, by the worst of five fits: single ones reach
+    0.28 to 0.51.
+    """
     d = 2
-    rng = np.random.default_rng(0)
     others, ids, _ = heavy_users(60)
     kind, mechanism = KINDS[name], Mechanism()
     worst = np.zeros(2)
-    for first, second in extreme_groups(rng, d):
+    pairs = list(extreme_groups(np.random.default_rng(0), d))
+    for (first, second), seed in product(pairs, range(5 if name == "adaptive" else 1)):
         if neighbours == "add_remove":
             second = second[:0]
         asked = []
         for own in (first, second):
-            model = kind(neighbours)
+            model = kind(neighbours, random_state=seed)
             data = np.concatenate([others, own]), np.append(ids, np.full(len(own), -1))
             fitted, kept = mechanism.run(monkeypatch, model, *data)
             asked.append(kept)
