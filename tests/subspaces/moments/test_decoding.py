@@ -16,12 +16,14 @@ from privclust.datasets.synthetic import subspace_mixture
 from privclust.metrics import wasserstein_distance
 from privclust.preprocessing import AppendOne
 from privclust.privacy import Budget, NoiseWarning, PrivacyLeakWarning
+from privclust.privacy.bounds import directions
 from privclust.subspaces import MomentSketch, MomentSubspaceClustering, decode
 from privclust.subspaces.moments import _estimator, misfit_message
 from privclust.subspaces.moments._decoding import Optima, find_optima
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
+    feature_moments,
     row_features,
 )
 from privclust.subspaces.moments._harmonics import n_moments, trace_free
@@ -82,6 +84,15 @@ def test_features_of_a_line_are_those_of_its_rows(degree):
     steps = [factor_features(factor + t * move, degree) for t in (1e-5, -1e-5)]
     wanted = (steps[0] - steps[1]) / 2e-5
     assert feature_derivatives(factor, move[None], degree)[:, 0] == pytest.approx(wanted, abs=1e-8)
+
+
+@pytest.mark.parametrize(("d", "degree"), [(2, 6), (4, 4), (5, 6)])
+def test_moments_of_features_are_those_of_each_row(d, degree):
+    rows = directions(np.random.default_rng(3).standard_normal((700, d)))  # more than one block
+    features = np.concatenate([row_features(rows, each) for each in range(2, degree + 1, 2)])
+    mean, squares = feature_moments(rows, degree)
+    assert mean == pytest.approx(features.mean(axis=1), abs=1e-15)
+    assert squares == pytest.approx(features @ features.T / len(rows), abs=1e-15)
 
 
 @pytest.mark.parametrize("is_even", [True, False])

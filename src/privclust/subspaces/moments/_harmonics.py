@@ -139,10 +139,21 @@ def positions(indices: np.ndarray, n_features: int) -> np.ndarray:
     return order[np.searchsorted(codes, _encoded(indices, n_features))]
 
 
+def places(indices: np.ndarray, among: np.ndarray, n_features: int) -> np.ndarray:
+    """Return where indices stand among others, which have them all."""
+    codes, order = _in_order(among, n_features)
+    return order[np.searchsorted(codes, _encoded(indices, n_features))]
+
+
 @lru_cache(maxsize=32)
 def _codes(n_features, degree):
     """Return the sorted codes of all indices, and whose they are."""
-    codes = _encoded(sorted_indices(n_features, degree), n_features)
+    return _in_order(sorted_indices(n_features, degree), n_features)
+
+
+def _in_order(indices, n_features):
+    """Return the sorted codes of indices, and whose they are."""
+    codes = _encoded(indices, n_features)
     order = np.argsort(codes)
     return codes[order], order
 
@@ -155,7 +166,8 @@ def _encoded(indices, n_features):
     return codes
 
 
-def trace_coefficients(n_features: int, degree: int) -> list[float]:
+@lru_cache(maxsize=64)
+def trace_coefficients(n_features: int, degree: int) -> tuple[float, ...]:
     r"""Return :math:`(-1)^j h_j` for j = 0 .. degree / 2.
 
     Examples
@@ -168,7 +180,7 @@ def trace_coefficients(n_features: int, degree: int) -> list[float]:
         ways = math.factorial(degree) // (2**j * math.factorial(j) * math.factorial(degree - 2 * j))
         divisor = math.prod(n_features + 2 * degree - 2 - 2 * i for i in range(1, j + 1))
         coefficients.append((-1) ** j * ways / divisor)
-    return coefficients
+    return tuple(coefficients)
 
 
 def squared_length(n_features: int, degree: int) -> float:
@@ -178,31 +190,33 @@ def squared_length(n_features: int, degree: int) -> float:
 
 def trace_free(coordinates: np.ndarray, n_features: int, degree: int) -> np.ndarray:
     """Return the trace-free part of a tensor, in the coordinates whose norm is its own."""
-    inserts, parts = [], [coordinates]
+    parts = [coordinates]
     for lower in range(degree, 0, -2):
-        inserts.append(_scaled_insertions(n_features, lower))
-        parts.append(inserts[-1].T @ parts[-1])
-    total = np.zeros_like(parts[-1])
+        parts.append(trace(parts[-1], n_features, lower))
     coefficients = trace_coefficients(n_features, degree)
-    for coefficient, part, insert in zip(
-        coefficients[::-1], parts[::-1], [None, *inserts[::-1]], strict=True
-    ):
-        if insert is not None:
-            total = insert @ total
+    total = coefficients[-1] * parts[-1]
+    for j in range(degree // 2 - 1, -1, -1):
         # coefficient j of E^j E'^j, gathered from the innermost outwards
-        total = total + coefficient * part
+        insert, _ = _scaled_insertions(n_features, degree - 2 * j)
+        total = insert @ total + coefficients[j] * parts[j]
     return total
+
+
+def trace(coordinates: np.ndarray, n_features: int, degree: int) -> np.ndarray:
+    """Return the trace E' of tensors of a degree, in coordinates, (m,) or (m, n)."""
+    return _scaled_insertions(n_features, degree)[1] @ coordinates
 
 
 @lru_cache(maxsize=32)
 def _scaled_insertions(n_features, degree):
-    """Return E between coordinates."""
+    """Return E between coordinates, and E'."""
     outer, inner = roots_of_counts(n_features, degree), np.ones(1)
     if degree > 2:
         inner = roots_of_counts(n_features, degree - 2)
     ways = degree * (degree - 1) // 2
     scaled = insertions(n_features, degree).astype(np.float64) / ways
-    return sp.csr_array(sp.diags_array(outer) @ scaled @ sp.diags_array(1.0 / inner))
+    inserts = sp.csr_array(sp.diags_array(outer) @ scaled @ sp.diags_array(1.0 / inner))
+    return inserts, inserts.T
 
 
 def kernel_of_squares(n_features: int, weights: Mapping[int, float]) -> np.polynomial.Polynomial:

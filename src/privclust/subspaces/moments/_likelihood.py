@@ -23,8 +23,8 @@ from scipy.linalg import solve_triangular
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
+    feature_moments,
     mixed_features,
-    row_features,
 )
 from privclust.subspaces.moments._harmonics import n_moments
 from privclust.subspaces.moments._union import (
@@ -42,7 +42,7 @@ _SPREAD_WITHIN = 1.0  # prior deviation of entries of B
 _LEAST_SPREAD = 1e-3
 _SHAPE = 0.3
 _MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3
-_DRAWS_PER_FEATURE, _LEAST_DRAWS, _BLOCK_DRAWS = 20, 4000, 2000
+_DRAWS_PER_FEATURE, _LEAST_DRAWS = 20, 4000
 
 
 def n_draws(n_features: int) -> int:
@@ -80,16 +80,8 @@ class Likelihood:
     def whiten(self, union: Union, rng: np.random.Generator) -> None:
         """Take how far rows of a union are from their mean into account from now on."""
         size = len(self._data)
-        number = n_draws(size)
-        rows = union.draw(number, rng)
-        gram, mean = np.zeros((size, size)), np.zeros(size)
-        for start in range(0, number, _BLOCK_DRAWS):
-            block = rows[start : start + _BLOCK_DRAWS]
-            features = np.concatenate([row_features(block, degree) for degree in self.degrees])
-            gram += features @ features.T
-            mean += features.sum(axis=1)
-        mean /= number
-        covariance = (gram / number - np.outer(mean, mean)) / self.n_samples
+        mean, squares = feature_moments(union.draw(n_draws(size), rng), self.degrees[-1])
+        covariance = (squares - np.outer(mean, mean)) / self.n_samples
         covariance[np.diag_indices(size)] += self._noise**2
         if not self.is_even:
             shapes = self._shapes(union)
