@@ -37,7 +37,7 @@ try:
     artefacts.write(sys.argv[1], "fit", arrays, {})
 except OSError as error:
     print(error.strerror)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)  # for what measures coverage
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)  # coverage
 """
 
 
