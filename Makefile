@@ -25,15 +25,18 @@ reproduce: setup
 PYTEST = -m pytest -n $(CORES) --no-loadscope-reorder --max-worker-restart 0
 
 test: setup
-	OMP_NUM_THREADS=1 .venv/bin/python $(PYTEST) --dist loadfile -m "not system"
+	.venv/bin/python $(PYTEST) --dist loadfile -m "not system"
 
+# Those of SLURM mostly wait: they run beside the others, and what they say comes last.
 test-system: setup
-	OMP_NUM_THREADS=1 .venv/bin/python $(PYTEST) --dist loadfile -m system --ignore=tests/workflow/slurm
-	.venv/bin/python -m pytest -m system tests/workflow/slurm
+	@mkdir -p logs
+	.venv/bin/python -m pytest -m system tests/workflow/slurm > logs/test_slurm.log 2>&1 & \
+	.venv/bin/python $(PYTEST) --dist loadfile -m system --ignore=tests/workflow/slurm; others=$$?; \
+	wait $$!; slurm=$$?; cat logs/test_slurm.log; exit $$((others + slurm))
 
 coverage: setup
 	.venv/bin/coverage erase
-	OMP_NUM_THREADS=1 .venv/bin/coverage run $(PYTEST) --dist loadfile -m "not system"
+	.venv/bin/coverage run $(PYTEST) --dist loadfile -m "not system"
 	.venv/bin/coverage combine --quiet
 	.venv/bin/coverage report
 
@@ -41,7 +44,7 @@ engines: setup
 	.venv/bin/python -c "import tomllib; groups = tomllib.load(open('pyproject.toml', 'rb')); \
 	print(*groups['dependency-groups']['engines'])" | \
 	xargs .venv/bin/python -m pip install --quiet --disable-pip-version-check
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest tests/kmeans/test_engines.py
+	.venv/bin/python -m pytest tests/kmeans/test_engines.py
 
 docs: setup
 	.venv/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

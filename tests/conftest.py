@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# Threads of BLAS wait for each other by spinning: beside other work a test takes ten times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 HERE = Path(__file__).parent
 SLOW = HERE / "slow.txt"
 LIMIT = 0.3  # CPU seconds of a test that is not slow, all its parameters and processes together

@@ -1,6 +1,5 @@
 """The documentation site, built once."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +25,6 @@ def site(made_once):
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         assert done.returncode == 0, done.stderr
 

@@ -355,20 +355,17 @@ POOLS = []  # for ever: what was allocated in one and is freed after it would en
 def test_memory_does_not_grow_with_the_number_of_row_groups(tmp_path, n_threads):
     few = draw_frequencies(3, 2, variance=1.0, random_state=0)
     table = pa.table({name: np.random.default_rng(0).random(500_000) for name in COLUMNS})
-    before, peaks = pa.default_memory_pool(), []
-    for copies in (1, 6):
-        path = tmp_path / f"{copies}.parquet"
-        parquet.write_table(pa.concat_tables([table] * copies), path, row_group_size=50_000)
-        pool = pa.proxy_memory_pool(before)
-        POOLS.append(pool)
-        pa.set_memory_pool(pool)
-        try:
-            Sketch.of_table(path, few, n_threads=n_threads)
-        finally:
-            pa.set_memory_pool(before)
-        peaks.append(pool.max_memory())
-    assert table.nbytes / 10 < peaks[1] < 1.5 * peaks[0]
-    assert peaks[1] < table.nbytes  # a sixth of what was read
+    path, before = tmp_path / "long.parquet", pa.default_memory_pool()
+    parquet.write_table(pa.concat_tables([table] * 12), path, row_group_size=50_000)
+    pool = pa.proxy_memory_pool(before)
+    POOLS.append(pool)
+    pa.set_memory_pool(pool)
+    try:
+        Sketch.of_table(path, few, n_threads=n_threads)
+    finally:
+        pa.set_memory_pool(before)
+    # how many groups wait for a busy reader varies: never as many as the twelfth part of all
+    assert table.nbytes / 10 < pool.max_memory() < table.nbytes
 
 
 def test_more_files_than_a_process_may_open(tmp_path):
