@@ -17,10 +17,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
 SLOW = HERE / "slow.txt"
-LIMIT = 0.3  # CPU seconds of a test that is not slow, all its parameters and processes together
+LIMIT = 0.2  # CPU seconds of a test that is not slow, all its parameters and processes together
 # What takes longest comes first, so that no process is left alone with it: these, then files by
 # how many of their tests are slow.
-LONGEST = ("workflow/slurm", "docs/test_site.py", "workflow", "test_public_api.py", "privacy")
+LONGEST = (
+    "workflow/slurm",
+    "docs/test_site.py",
+    "core/test_compiled_kernels.py",
+    "workflow",
+    "test_public_api.py",
+    "privacy",
+)
 SO_FAR = pytest.StashKey[float]()  # CPU seconds of a process and of those that it started
 
 
