@@ -135,7 +135,6 @@ ESTIMATORS = [
         for variant in ("sound", "paper")
     ),
     MomentSubspaceClustering(random_state=0),
-    MomentSubspaceClustering(3, degree=4, last_round=True, random_state=0),
     SuLQKPlanes(random_state=0),
     SuLQKPlanes(3, calibration="mod_sulq", n_init=2, random_state=0),
     SuLQKPlanes(3, calibration="classical", random_state=0),

@@ -225,12 +225,10 @@ def lines_named(axis):
     return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
 
 
-@pytest.mark.parametrize("name", ["fig1", "fig3"])
-def test_the_same_tables_give_the_same_bytes(name, tmp_path):
+def test_the_same_tables_give_the_same_bytes(tmp_path):
     endings = ("svg", "png", "csv")
     for copy in "ab":
-        drawing = getattr(dpsc, name)(DRAWINGS[name])
-        save(drawing, *(tmp_path / f"{copy}.{end}" for end in endings))
+        save(dpsc.fig1(DRAWINGS["fig1"]), *(tmp_path / f"{copy}.{end}" for end in endings))
     for end in endings:
         assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
 

@@ -294,7 +294,7 @@ def legend_boxes(figure):
     return [legend.get_window_extent() for part in parts for legend in part.legends]
 
 
-@pytest.mark.parametrize("name", ["fig2", "leak", "fig7"])
+@pytest.mark.parametrize("name", ["fig2", "fig7"])
 def test_the_same_tables_give_the_same_bytes(name, tmp_path):
     endings = ("svg", "png", "csv")
     for copy in "ab":

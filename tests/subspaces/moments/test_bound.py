@@ -21,11 +21,11 @@ def bound_at(mixture, epsilon, **more):
 
 
 def test_a_decoder_comes_near_it_and_not_below(mixture):
-    """Root mean square of 40 fresh data sets; their chi-square has some 4 Q K degrees each."""
+    """Root mean square of 24 fresh data sets; their chi-square has some 4 Q K degrees each."""
     _, _, truth = mixture
     rng = np.random.default_rng(0)
     squares = []
-    for seed in range(40):
+    for seed in range(24):
         labels = rng.integers(K, size=N)
         within = rng.standard_normal((N, Q))
         within /= np.linalg.norm(within, axis=1, keepdims=True)
