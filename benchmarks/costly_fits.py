@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+from private_fits import in_checkout
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -111,25 +109,14 @@ FITS = {
 }
 
 
-def measure(name: str) -> float:
+def measure(name: str) -> dict[str, float]:
     """The CPU seconds of a fit, after a short one that compiles."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = FITS[name](np.random.default_rng(0))
         start = time.process_time()
         fit()
-    return time.process_time() - start
-
-
-def in_checkout(folder: Path, name: str) -> float:
-    """Measure in a process of its own, with the package of a checkout."""
-    environment = os.environ | {"PYTHONPATH": str(folder / "src")}
-    command = [sys.executable, __file__, "--measure", name]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(done.stderr.splitlines()[-1], file=sys.stderr)
-        return np.nan
-    return json.loads(done.stdout)
+    return {"seconds": time.process_time() - start}
 
 
 def main() -> None:
@@ -143,13 +130,15 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measure(args.measure)))
         return
+    if args.before is None:
+        parser.error("--before names the other checkout")
     print("| fit | CPU s before | now | ratio |")
     print("| --- | --- | --- | --- |")
     for name in FITS:
         if args.only not in name:
             continue
         runs = [
-            [in_checkout(folder, name) for folder in (args.before, HERE)]
+            [in_checkout(folder, __file__, name)["seconds"] for folder in (args.before, HERE)]
             for _ in range(args.repeats)
         ]
         before, now = np.nanmin(runs, axis=0)

@@ -95,10 +95,10 @@ def _largest_memory() -> float:
     return float(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
-def in_checkout(folder: Path, name: str, shape: str) -> dict[str, float]:
-    """Measure in a process of its own, with the package of a checkout."""
+def in_checkout(folder: Path, script: str, *arguments: str) -> dict[str, float]:
+    """Let a script measure in a process of its own, with the package of a checkout."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src")}
-    command = [sys.executable, __file__, "--measure", name, shape]
+    command = [sys.executable, script, "--measure", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         return {"seconds": np.nan, "memory": np.nan}
@@ -122,7 +122,7 @@ def main() -> None:
         shapes = ["few"] if name in _FEW_FEATURES else list(_SHAPES)
         for shape in shapes if args.only in name else ():
             runs = [
-                [in_checkout(folder, name, shape) for folder in (args.before, HERE)]
+                [in_checkout(folder, __file__, name, shape) for folder in (args.before, HERE)]
                 for _ in range(args.repeats)
             ]
             least = [min(run[k]["seconds"] for run in runs) for k in (0, 1)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-# Threads of BLAS wait for each other by spinning: beside other work a test takes ten times as long.
+# Threads of BLAS wait for each other by spinning: beside other work tests take far longer.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
