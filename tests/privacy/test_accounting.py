@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from scipy.stats import norm
 
 from privclust.privacy import accounting
@@ -109,6 +111,16 @@ def test_large_and_unequal_losses_have_a_number():
     assert accounting.pld_epsilon([Loss(1e-300)], 1e-6) == 0.0
     assert accounting.pld_epsilon([], 1e-6) == 0.0
     assert accounting.pld_epsilon([Loss(0.005, 0.1), gaussian], 1e-11) == math.inf
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-12, 1e-5, 0.3, 1 - 1e-16])
+def test_few_orders_convert_to_the_same_bytes_as_all(delta):
+    shorter = delta * (1 - accounting._ROUNDING)
+    for rho in [5e-324, 1e-300, 1e300, *np.logspace(-25, 12, 38)]:
+        with np.errstate(over="ignore"):
+            curve = accounting._ORDERS * rho
+        everything, _ = compute_epsilon(accounting._ORDERS, curve, shorter)
+        assert accounting.zcdp_epsilon(rho, delta) == everything * (1 + accounting._ROUNDING)
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-12, 1e6, 1e300, 1.7e308])

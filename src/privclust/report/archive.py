@@ -16,6 +16,7 @@ are restored (`privclust.report.restoration`) and jobs are drawn to be done agai
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -150,9 +151,11 @@ def _jobs_text(
     return head[:-1] + ', "jobs": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
+@functools.cache
 def _installed() -> str:
     """Return the versions of Python and of all packages of this environment, one a line."""
-    pairs = {(d.metadata["Name"].lower(), d.version) for d in metadata.distributions()}
+    abouts = [distribution.metadata for distribution in metadata.distributions()]
+    pairs = {(about["Name"].lower(), about["Version"]) for about in abouts}
     head = f"# Python {platform.python_version()}, {platform.system()} {platform.machine()}\n"
     return head + "".join(f"{name}=={version}\n" for name, version in sorted(pairs))
 

@@ -122,7 +122,7 @@ def learn(outputs, rng) -> list[Callable]:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import ThreadpoolController
 
     arrays = [flattened(one) for one in as_arrays(outputs)]
     n_runs = min(_LEARNING_RUNS, max(100, _LEARNING_NUMBERS // max(1, 2 * arrays[0].shape[1])))
@@ -134,7 +134,8 @@ def learn(outputs, rng) -> list[Callable]:
     seed = int(rng.integers(2**31))
     trees = HistGradientBoostingClassifier(max_leaf_nodes=8, random_state=seed)
     # trees this small gain nothing from threads, and an attack need not be at its best
-    with threadpool_limits(1), warnings.catch_warnings():
+    threads = ThreadpoolController()
+    with threads.limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = {
             "nearest_means": _linear(_nearest_means(Z, y)),
@@ -146,7 +147,7 @@ def learn(outputs, rng) -> list[Callable]:
         }
     if Z.shape[1] <= _FISHER_FEATURES:
         models["fisher"] = _linear(_fisher(Z, y))
-    return [_learned(name, scaling, model) for name, model in models.items()]
+    return [_learned(name, scaling, model, threads) for name, model in models.items()]
 
 
 def flattened(outputs: np.ndarray) -> np.ndarray:
@@ -175,13 +176,11 @@ class _Scaling:
         return np.hstack([np.nan_to_num(Z), missing])
 
 
-def _learned(name: str, scaling: _Scaling, model: Callable) -> Callable:
-    """A statistic of one output, with `many`."""
-
-    from threadpoolctl import threadpool_limits
+def _learned(name: str, scaling: _Scaling, model: Callable, threads: Any) -> Callable:
+    """A statistic of one output, with `many`, on one of the threads that a controller counts."""
 
     def scores(outputs):
-        with threadpool_limits(1):
+        with threads.limit(limits=1):
             return model(scaling(flattened(np.asarray(outputs))))
 
     return vectorised(name, scores)
