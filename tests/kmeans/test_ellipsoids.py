@@ -5,6 +5,7 @@ import pytest
 
 from privclust.kmeans import CompressiveKMeans, LloydKMeans, Sketch, decode, draw_frequencies
 from privclust.kmeans import _ellipsoids as module
+from privclust.kmeans._atoms import least_squares_problem
 from privclust.kmeans._ellipsoids import fit_ellipsoids, n_numbers
 from privclust.kmeans._release import scrambled
 
@@ -33,7 +34,7 @@ def test_finds_the_mixture_that_the_features_are_of():
     covariances = roots @ roots.transpose(0, 2, 1)
     features = exact_features(frequencies, weights, centers, covariances)
     start = np.array([0.5, 0.5]), centers + 0.2, np.ones(2)
-    found_weights, found, factors, residual = fit_ellipsoids(features, frequencies, *start)
+    found_weights, found, factors, residual = fit_ellipsoids(least_squares_problem(features, frequencies), *start)
     # features are of order 1: a residual so small leaves parameters wrong by at most its root
     assert residual < 1e-4
     np.testing.assert_allclose(found_weights, weights, atol=0.02)
@@ -55,7 +56,7 @@ def test_gradient(monkeypatch):
     features = rng.standard_normal(40) + 1j * rng.standard_normal(40)
     start = rng.random(3), rng.standard_normal((3, 2)), 0.5 + rng.random(3)
     with pytest.raises(StopIteration):
-        fit_ellipsoids(features, frequencies, *start)
+        fit_ellipsoids(least_squares_problem(features, frequencies), *start)
     point = kept["point"] + 0.1 * rng.standard_normal(kept["point"].size)
     assert point.size == n_numbers(3, 2)
     value = kept["function"]
@@ -74,7 +75,7 @@ def test_never_worse_than_where_it_started():
         weights, centers, variances = rng.random(2), rng.standard_normal((2, 4)), rng.random(2)
         covariances = variances[:, None, None] * np.eye(4)
         before = features - exact_features(frequencies, weights, centers, covariances)
-        *_, residual = fit_ellipsoids(features, frequencies, weights, centers, variances)
+        *_, residual = fit_ellipsoids(least_squares_problem(features, frequencies), weights, centers, variances)
         assert residual <= np.vdot(before, before).real
 
 

@@ -254,18 +254,20 @@ def test_directions_can_be_chosen():
 
 
 def test_long_clusters_are_found_beside_a_round():
-    """Four that cross one another: isotropic atoms leave up to 3 % here."""
-    for seed in (0, 4):
+    """Four that cross one another: isotropic atoms cost more than 0.3 % in half of such data."""
+    errors = []
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         places = rng.uniform(-3.0, 3.0, (4, 2))
         turns = [np.linalg.qr(rng.standard_normal((2, 2)))[0] for _ in range(4)]
-        factors = np.array([turn @ np.diag([1.5, 0.3]) for turn in turns])
+        factors = np.array([turn @ np.diag([3.0, 0.3]) for turn in turns])
         labels = rng.integers(4, size=20_000)
         normal = rng.standard_normal((20_000, 2))
         X = places[labels] + np.einsum("nij,nj->ni", factors[labels], normal)
         starts = [plus_plus(X, 4, rng) for _ in range(10)]
         least = min(lloyd(X, start, 100, 1e-6)[1] for start in starts)
-        model = CompressiveKMeans(4, delta=1e-6, bounds=(-10, 10), random_state=seed).fit(X)
+        model = CompressiveKMeans(4, delta=1e-6, bounds=(-20, 20), random_state=seed).fit(X)
         assert model.n_rounds_ == 1
         error = nearest_center_statistics(X, np.ascontiguousarray(model.cluster_centers_))[2]
-        assert error < 1.01 * least
+        errors.append(error / least)
+    assert np.median(errors) < 1.002

@@ -269,9 +269,7 @@ class MixtureFit:
 
     def with_covariances(self, mixture, *, diagonal=False):
         """Return weights, centers and factors of atoms refined from round ones, and f."""
-        turns, _, real, imaginary = self.problem
-        features, frequencies = real + 1j * imaginary, turns * (2.0 * math.pi)
-        return fit_ellipsoids(features, frequencies, *mixture, diagonal=diagonal)
+        return fit_ellipsoids(self.problem, *mixture, diagonal=diagonal)
 
     def shrunk(self, density, residual, of_each):
         """Return a density mixed with one wide Gaussian by the part that noise may explain of it.
