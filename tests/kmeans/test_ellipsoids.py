@@ -34,7 +34,8 @@ def test_finds_the_mixture_that_the_features_are_of():
     covariances = roots @ roots.transpose(0, 2, 1)
     features = exact_features(frequencies, weights, centers, covariances)
     start = np.array([0.5, 0.5]), centers + 0.2, np.ones(2)
-    found_weights, found, factors, residual = fit_ellipsoids(least_squares_problem(features, frequencies), *start)
+    problem = least_squares_problem(features, frequencies)
+    found_weights, found, factors, residual = fit_ellipsoids(problem, *start)
     # features are of order 1: a residual so small leaves parameters wrong by at most its root
     assert residual < 1e-4
     np.testing.assert_allclose(found_weights, weights, atol=0.02)
@@ -42,8 +43,10 @@ def test_finds_the_mixture_that_the_features_are_of():
     np.testing.assert_allclose(factors @ factors.transpose(0, 2, 1), covariances, atol=0.1)
 
 
-def test_gradient(monkeypatch):
-    """Central differences at a point that is no optimum."""
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize(("d", "m"), [(1, 1), (2, 40), (4, 700)])  # up to three chunks
+def test_value_and_gradient(monkeypatch, d, m, diagonal):
+    """The sum over frequencies and central differences, at a point that is no optimum."""
     kept = {}
 
     def keep(function, point, **_):
@@ -52,19 +55,27 @@ def test_gradient(monkeypatch):
 
     monkeypatch.setattr(module, "minimize", keep)
     rng = np.random.default_rng(2)
-    frequencies = rng.standard_normal((2, 40))
-    features = rng.standard_normal(40) + 1j * rng.standard_normal(40)
-    start = rng.random(3), rng.standard_normal((3, 2)), 0.5 + rng.random(3)
+    frequencies = rng.standard_normal((d, m))
+    features = rng.standard_normal(m) + 1j * rng.standard_normal(m)
+    start = rng.random(3), rng.standard_normal((3, d)), 0.5 + rng.random(3)
     with pytest.raises(StopIteration):
-        fit_ellipsoids(least_squares_problem(features, frequencies), *start)
+        fit_ellipsoids(least_squares_problem(features, frequencies), *start, diagonal=diagonal)
     point = kept["point"] + 0.1 * rng.standard_normal(kept["point"].size)
-    assert point.size == n_numbers(3, 2)
+    assert point.size == n_numbers(3, d, diagonal=diagonal)
+    weights, centers = point[:3] ** 2, point[3 : 3 + 3 * d].reshape(3, d)
+    entries = (np.arange(d), np.arange(d)) if diagonal else np.tril_indices(d)
+    factors = np.zeros((3, d, d))
+    factors[:, *entries] = point[3 + 3 * d :].reshape(3, -1)
+    covariances = factors @ factors.transpose(0, 2, 1)
+    left = features - exact_features(frequencies, weights, centers, covariances)
     value = kept["function"]
+    assert value(point)[0] == pytest.approx(np.vdot(left, left).real, rel=1e-12)
     numeric = [
         (value(point + step)[0] - value(point - step)[0]) / 2e-6
         for step in 1e-6 * np.eye(point.size)
     ]
-    np.testing.assert_allclose(value(point)[1], numeric, rtol=1e-5, atol=1e-6)
+    largest = np.abs(numeric).max()
+    np.testing.assert_allclose(value(point)[1], numeric, rtol=1e-5, atol=1e-6 * max(largest, 1))
 
 
 def test_never_worse_than_where_it_started():
@@ -75,7 +86,8 @@ def test_never_worse_than_where_it_started():
         weights, centers, variances = rng.random(2), rng.standard_normal((2, 4)), rng.random(2)
         covariances = variances[:, None, None] * np.eye(4)
         before = features - exact_features(frequencies, weights, centers, covariances)
-        *_, residual = fit_ellipsoids(least_squares_problem(features, frequencies), weights, centers, variances)
+        problem = least_squares_problem(features, frequencies)
+        *_, residual = fit_ellipsoids(problem, weights, centers, variances)
         assert residual <= np.vdot(before, before).real
 
 
