@@ -25,6 +25,8 @@ _SPARE_BITS = 40  # to which the difference is known, relative to itself
 _ROUNDING = 2.0**-48  # relative, of a ratio that the caller has computed in doubles
 _FURTHEST = 40.0  # beyond: Phi(-40) is less than any float, and delta more than any below 1
 _HUGE = 2.0**20  # from where a bound on the second term is as good as its value
+_LARGEST_EXPONENT = 700.0  # whose exponential is a float
+_NEAR = 1e-10  # relative: how near doubles mostly come
 _SEARCH_STEPS = 44  # halvings of the last factor of 2: one part in 10^13
 
 
@@ -81,7 +83,10 @@ def least_sigma(epsilon: float, delta: float) -> float:
     >>> round(least_sigma(1.0, 1e-5), 4), f"{least_sigma(1e-12, 1e-100):.4g}"
     (3.7306, '1.964e+13')
     """
-    sigma = _least(lambda value: is_private(1.0 / value, epsilon, delta))
+    sigma = _least(
+        lambda value: is_private(1.0 / value, epsilon, delta),
+        lambda value: _in_doubles(1.0 / value, epsilon, delta),
+    )
     if not math.isfinite(sigma):
         raise ValueError(
             f"epsilon={epsilon!r} and delta={delta!r} need more noise than the largest float; ask "
@@ -104,11 +109,35 @@ def least_epsilon(rho: float, delta: float) -> float:
     ratio = math.sqrt(2.0) * math.sqrt(rho)  # rho may be close to the largest float
     if is_private(ratio, 0.0, delta):
         return 0.0
-    return _least(lambda value: is_private(ratio, value, delta))
+    return _least(
+        lambda value: is_private(ratio, value, delta),
+        lambda value: _in_doubles(ratio, value, delta),
+    )
 
 
-def _least(holds: Callable[[float], bool]) -> float:
-    """Return the least positive float that has a property that larger ones keep, from above."""
+def _in_doubles(ratio, epsilon, delta):
+    """What `is_private` says, in doubles: right but near the border, or where delta is small."""
+    u, v = epsilon / ratio - ratio / 2.0, epsilon / ratio + ratio / 2.0
+    second = math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(v / math.sqrt(2.0))
+    return math.erfc(u / math.sqrt(2.0)) - second <= 2.0 * delta
+
+
+def _least(holds: Callable[[float], bool], roughly: Callable[[float], bool]) -> float:
+    """Return the least positive float that has a property that larger ones keep, from above.
+
+    `roughly` guesses the property. What is returned does not depend on it, but the time does: from
+    two values beside the guess follows what holds for all that do not lie between them.
+    """
+    guess = _bisected(roughly)
+    fails, works = 0.0, math.inf
+    for value in (guess * (1.0 - _NEAR), guess * (1.0 + _NEAR)):
+        if 0.0 < value < math.inf:
+            fails, works = (fails, min(works, value)) if holds(value) else (value, works)
+    return _bisected(lambda value: value >= works or (value > fails and holds(value)))
+
+
+def _bisected(holds: Callable[[float], bool]) -> float:
+    """The same, by halving: a part of 10^13 above the least."""
     low, high = -1022, 1024  # exponents of 2: it fails at the first and holds at the second
     while high - low > 1:
         middle = (low + high) // 2
