@@ -1,4 +1,4 @@
-"""Write the table of attacks in docs/privacy.md from docs/results/audit/audit_epsilon.csv.
+"""Write the tables of attacks in docs/privacy.md from docs/results/audit/.
 
 python benchmarks/attacks.py
 """
@@ -10,7 +10,12 @@ from privclust.papers.audit import figures as audit
 from privclust.pipeline.words import VIOLATED
 
 PAGE = ROOT / "docs/privacy.md"
-RESULTS = ROOT / "docs/results/audit/audit_epsilon.csv"
+RESULTS = ROOT / "docs/results/audit"
+SWEPT = (  # name, start and pair of audit_sweeps
+    ("A, start from the data", "start from the data", "best"),
+    ("A, random start", "random start", "best"),
+    ("B, random start", "random start", "stray"),
+)
 HEAD = (
     "| | case | claim | claimed (epsilon, delta) | epsilon at least | delta at least | verdict | "
     "runs | CPU s |"
@@ -19,7 +24,7 @@ HEAD = (
 
 def attacks():
     """Return the table in Markdown, case by case, a paper's name before its first."""
-    cases = pd.read_csv(RESULTS)
+    cases = pd.read_csv(RESULTS / "audit_epsilon.csv")
     lines = [HEAD, "|" + " --- |" * (HEAD.count("|") - 1)]
     for paper in audit.FAMILIES.values():
         for number, case in enumerate(cases[cases["paper"] == paper].itertuples()):
@@ -39,5 +44,27 @@ def attacks():
     return "\n".join(lines)
 
 
+def sweeps():
+    """Return the exact loss over sweeps, and what an attack proves, in bold where it convicts."""
+    table = pd.read_csv(RESULTS / "audit_sweeps.csv")
+    numbers = sorted(table["sweeps"].unique())
+    lines = ["| sweeps | " + " | ".join(map(str, numbers)) + " | many |"]
+    lines.append("|" + " --- |" * (len(numbers) + 2))
+    for name, start, pair in SWEPT:
+        rows = table[(table["start"] == start) & (table["pair"] == pair)].sort_values("sweeps")
+        exact = [f"{loss:.2f}" for loss in rows["exact_epsilon"]]
+        lower = [
+            f"**{row.epsilon_at_least:.2f}**"
+            if row.verdict.startswith(VIOLATED)
+            else f"{row.epsilon_at_least:.2f}"
+            for row in rows.itertuples()
+        ]
+        limit = f"{rows['limit_epsilon'].iloc[0]:.2f}"
+        lines.append(f"| {name}: exact loss | " + " | ".join([*exact, limit]) + " |")
+        lines.append("| epsilon at least | " + " | ".join(lower) + " | |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
     write_into(PAGE, "attacks", attacks())
+    write_into(PAGE, "sweeps", sweeps())

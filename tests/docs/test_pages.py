@@ -118,14 +118,24 @@ def test_the_chooser_leaves_out_what_is_not_private():
     assert seen > 40
 
 
-def test_the_table_of_attacks_is_that_of_the_results(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("script", "name", "arguments", "results"),
+    [
+        ("attacks", "attacks", (), "audit_epsilon.csv"),
+        ("attacks", "sweeps", (), None),
+        ("scores", "scores", ("frontier_tab1",), None),
+    ],
+)
+def test_a_table_is_that_of_the_results(monkeypatch, tmp_path, script, name, arguments, results):
     monkeypatch.syspath_prepend(DOCS.parent / "benchmarks")
-    attacks, scratch = import_module("attacks"), import_module("scratch")
-    page = tmp_path / "privacy.md"
-    page.write_text(attacks.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
-    scratch.write_into(page, "attacks", attacks.attacks())
-    assert page.read_text(encoding="utf-8") == attacks.PAGE.read_text(encoding="utf-8")
-    assert attacks.attacks().count("\n") == 1 + len(pd.read_csv(attacks.RESULTS))
+    module, scratch = import_module(script), import_module("scratch")
+    page = tmp_path / "page.md"
+    page.write_text(module.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    table = getattr(module, name)(*arguments)
+    scratch.write_into(page, name, table)
+    assert page.read_text(encoding="utf-8") == module.PAGE.read_text(encoding="utf-8")
+    if results is not None:
+        assert table.count("\n") == 1 + len(pd.read_csv(module.RESULTS / results))
 
 
 def test_every_folder_of_tables_is_listed_on_the_page_of_numbers():
