@@ -1,8 +1,12 @@
 """Atoms with covariances."""
 
+import math
+
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
+from privclust.core.lloyd import inertia
 from privclust.kmeans import CompressiveKMeans, LloydKMeans, Sketch, decode, draw_frequencies
 from privclust.kmeans import _ellipsoids as module
 from privclust.kmeans._atoms import least_squares_problem
@@ -35,7 +39,7 @@ def test_finds_the_mixture_that_the_features_are_of():
     features = exact_features(frequencies, weights, centers, covariances)
     start = np.array([0.5, 0.5]), centers + 0.2, np.ones(2)
     problem = least_squares_problem(features, frequencies)
-    found_weights, found, factors, residual = fit_ellipsoids(problem, *start)
+    found_weights, found, factors, residual = fit_ellipsoids(problem, *start, math.inf)
     # features are of order 1: a residual so small leaves parameters wrong by at most its root
     assert residual < 1e-4
     np.testing.assert_allclose(found_weights, weights, atol=0.02)
@@ -58,8 +62,9 @@ def test_value_and_gradient(monkeypatch, d, m, diagonal):
     frequencies = rng.standard_normal((d, m))
     features = rng.standard_normal(m) + 1j * rng.standard_normal(m)
     start = rng.random(3), rng.standard_normal((3, d)), 0.5 + rng.random(3)
+    problem = least_squares_problem(features, frequencies)
     with pytest.raises(StopIteration):
-        fit_ellipsoids(least_squares_problem(features, frequencies), *start, diagonal=diagonal)
+        fit_ellipsoids(problem, *start, math.inf, diagonal=diagonal)
     point = kept["point"] + 0.1 * rng.standard_normal(kept["point"].size)
     assert point.size == n_numbers(3, d, diagonal=diagonal)
     weights, centers = point[:3] ** 2, point[3 : 3 + 3 * d].reshape(3, d)
@@ -87,8 +92,35 @@ def test_never_worse_than_where_it_started():
         covariances = variances[:, None, None] * np.eye(4)
         before = features - exact_features(frequencies, weights, centers, covariances)
         problem = least_squares_problem(features, frequencies)
-        *_, residual = fit_ellipsoids(problem, weights, centers, variances)
+        *_, residual = fit_ellipsoids(problem, weights, centers, variances, math.inf)
         assert residual <= np.vdot(before, before).real
+
+
+def test_no_covariance_is_wider_than_asked_for():
+    rng = np.random.default_rng(7)
+    frequencies = rng.standard_normal((3, 80))
+    for widest in (0.7, 2.0):
+        features = rng.standard_normal(80) + 1j * rng.standard_normal(80)  # all of it is noise
+        problem = least_squares_problem(features, frequencies)
+        start = rng.random(4), rng.standard_normal((4, 3)), np.full(4, 0.25)
+        *_, factors, _ = fit_ellipsoids(problem, *start, widest)
+        assert np.abs(factors).max() == pytest.approx(widest)
+
+
+@pytest.mark.parametrize(("seed", "epsilon"), [(5037, 1.0), (5037, 2.0), (5045, 1.0)])
+def test_no_atom_far_wider_than_the_data_explains_noise(seed, epsilon):
+    """With such an atom all centers but one lay at the border of the box."""
+    X = load_iris().data
+    X = X - X.mean(axis=0)
+    X /= np.linalg.norm(X, axis=1).max()
+    how = {
+        "epsilon": epsilon,
+        "delta": len(X) ** -1.1,
+        "bounds": (-1, 1),
+        "neighbours": "add_remove",
+    }
+    model = CompressiveKMeans(3, random_state=seed, **how).fit(X)
+    assert inertia(X, model.cluster_centers_) < 0.3 * (X**2).sum()
 
 
 @pytest.mark.parametrize("epsilon", [None, 3.0])

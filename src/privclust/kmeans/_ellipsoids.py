@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from privclust.core.compiled import kernel, part
 from privclust.core.vectormath import exp_nonpositive
@@ -122,11 +122,12 @@ def _add_tile(weights, phases, exponents, start, parts, by_weight):
     return total
 
 
-def fit_ellipsoids(problem, weights, centers, variances, *, diagonal=False):
+def fit_ellipsoids(problem, weights, centers, variances, widest, *, diagonal=False):
     """Refine isotropic atoms to atoms with covariances, for a `least_squares_problem`.
 
     Returns weights (K,), centers (K, d), the lower triangular factors L (K, d, d) of the
-    covariances L L', and f, which is not above that of the isotropic atoms.
+    covariances L L', and f, which is not above that of the isotropic atoms. No entry of L is above
+    `widest` in modulus: an atom far wider than the data would explain noise at low frequencies.
     """
     n_atoms, d = centers.shape
     rows, columns = pairs = (np.arange(d), np.arange(d)) if diagonal else np.tril_indices(d)
@@ -157,7 +158,15 @@ def fit_ellipsoids(problem, weights, centers, variances, *, diagonal=False):
 
     factors = np.sqrt(variances)[:, None, None] * np.eye(d)
     start = pack(np.sqrt(np.maximum(weights, _LEAST_WEIGHT)), centers, factors)
-    options = {"maxiter": _ITERATIONS, "ftol": _PROGRESS}
-    fit = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+    bounds = np.full(start.size, np.inf)
+    bounds[n_atoms * (1 + d) :] = widest
+    fit = minimize(
+        value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(-bounds, bounds),
+        options={"maxiter": _ITERATIONS, "ftol": _PROGRESS},
+    )
     roots, centers, factors = unpack(fit.x)
     return roots**2, centers, factors, float(fit.fun)

@@ -221,7 +221,8 @@ def fit_density(
         if least > enough + by_chance:
             of_unknown = _AIC_PENALTY * of_one_number
             score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
-            ellipsoids = problem.ellipsoids([best, richest], of_unknown, score)
+            mixtures = [best] if richest is best else [best, richest]
+            ellipsoids = problem.ellipsoids(mixtures, of_unknown, score)
     if ellipsoids is not None:
         parts = atoms = ellipsoids
     elif noisy:

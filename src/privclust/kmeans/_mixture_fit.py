@@ -269,7 +269,8 @@ class MixtureFit:
 
     def with_covariances(self, mixture, *, diagonal=False):
         """Return weights, centers and factors of atoms refined from round ones, and f."""
-        return fit_ellipsoids(self.problem, *mixture, diagonal=diagonal)
+        widest = math.exp(0.5 * self.log_high)
+        return fit_ellipsoids(self.problem, *mixture, widest, diagonal=diagonal)
 
     def shrunk(self, density, residual, of_each):
         """Return a density mixed with one wide Gaussian by the part that noise may explain of it.
