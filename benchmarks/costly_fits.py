@@ -95,6 +95,28 @@ def cass(rows):
     return lambda: CASS(4, lam=None, tol=1e-2, random_state=0).fit(rows)
 
 
+def long_clusters(rng, k, d):
+    """A decode of rows in clusters that overlap and are longer one way than the others."""
+    from privclust.kmeans import Sketch, decode, draw_frequencies
+
+    labels = rng.integers(k, size=20_000)
+    turns = np.linalg.qr(rng.normal(size=(k, d, d)))[0] * (3.0 * 0.5 ** np.arange(d))
+    X = 4.0 * rng.normal(size=(k, d))[labels]
+    X += np.einsum("nij,nj->ni", turns[labels], rng.normal(size=X.shape))
+    frequencies = draw_frequencies(d, 3_000, variance=4.0, random_state=0)
+    decode(Sketch.of(X[:50], frequencies[:, :20]), 2, random_state=0)
+    sketch = Sketch.of(X, frequencies)
+    return lambda: decode(sketch, k, random_state=0)
+
+
+def conversions(count):
+    """Budgets in zCDP, each another one."""
+    from privclust.privacy import zcdp_epsilon
+
+    zcdp_epsilon(1.0, 1e-5)
+    return lambda: [zcdp_epsilon(0.001 * (1 + i), 1e-5) for i in range(count)]
+
+
 FITS = {
     "Gibbs on faces, 2,000 sweeps": lambda rng: gibbs(faces(rng), 5, 9, 1000.0),
     "Gibbs, 5,001 rows in 5 dimensions, 2,000 sweeps": lambda rng: gibbs(
@@ -105,6 +127,8 @@ FITS = {
     ),
     "CL-OMPR, k = d = 10, m = 20kd": lambda rng: cl_ompr(rng, 10, 10),
     "DP-dSNE, 20 queries among 1,000 rows of 1,280 features": lambda rng: dsne(rng, 1_000, 20),
+    "a sketch of 16 long clusters in 4 dimensions": lambda rng: long_clusters(rng, 16, 4),
+    "1,000 conversions from zCDP": lambda rng: conversions(1_000),
     "CASS, 120 rows": lambda rng: cass(subspaces(rng, 4, 30, 26, 13)),
 }
 

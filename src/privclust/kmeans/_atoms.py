@@ -74,6 +74,23 @@ def fill_atoms(phases, damping, cosines, sines):
 
 
 @part(fastmath=True)
+def subtract_atom(weight, cosines, sines, real, imaginary):
+    """Take an atom's part of features of a tile from them, in place."""
+    for j in range(real.size):
+        real[j] -= weight * cosines[j]
+        imaginary[j] -= weight * sines[j]
+
+
+@part(fastmath=True)
+def squared_norm(real, imaginary):
+    """Return the sum of squared moduli of features."""
+    total = 0.0
+    for j in range(real.size):
+        total += real[j] * real[j] + imaginary[j] * imaginary[j]
+    return total
+
+
+@part(fastmath=True)
 def fill_phases(center, turns, phases):
     """Write the phases of one atom in turns: for one, a loop is as fast as BLAS."""
     phases[:] = 0.0
@@ -153,12 +170,8 @@ def _add_tile(mixture, phases, start, parts, by_weight, by_variance):
             fill_damping(variances[k], square, damping)
         x, c, s = weights[k], cosines[k], sines[k]
         fill_atoms(phases[k][start : start + size], damping, c, s)
-        for j in range(size):
-            e[j] -= x * c[j]
-            h[j] -= x * s[j]
-    total = 0.0
-    for j in range(size):
-        total += e[j] * e[j] + h[j] * h[j]
+        subtract_atom(x, c, s, e, h)
+    total = squared_norm(e, h)
     for k in range(n_atoms):
         c, s, slope = cosines[k], sines[k], phases[k][start : start + size]
         p_sum, p_square = 0.0, 0.0

@@ -28,7 +28,7 @@ from scipy.optimize import Bounds, minimize
 
 from privclust.core.compiled import kernel, part
 from privclust.core.vectormath import exp_nonpositive
-from privclust.kmeans._atoms import fill_atoms
+from privclust.kmeans._atoms import fill_atoms, squared_norm, subtract_atom
 
 _ITERATIONS = 600
 _PROGRESS = 1e-7  # relative, of one step, at which a fit ends
@@ -105,12 +105,8 @@ def _add_tile(weights, phases, exponents, start, parts, by_weight):
         for j in range(size):
             damping[j] = exp_nonpositive(-max(exponent[j], 0.0))
         fill_atoms(phases[k][start : start + size], damping, c, s)
-        for j in range(size):
-            e[j] -= x * c[j]
-            h[j] -= x * s[j]
-    total = 0.0
-    for j in range(size):
-        total += e[j] * e[j] + h[j] * h[j]
+        subtract_atom(x, c, s, e, h)
+    total = squared_norm(e, h)
     for k in range(n_atoms):
         c, s, slope = cosines[k], sines[k], phases[k][start : start + size]
         p, p_sum = exponents[k][start : start + size], 0.0
