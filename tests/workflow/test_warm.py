@@ -105,6 +105,15 @@ def test_a_job_ends_as_its_copy(process, tmp_path, text, code, said):
     assert said in done.stderr
 
 
+def test_a_copy_ends_after_its_threads_and_exit_functions(process, tmp_path):
+    text = (
+        "import atexit, threading\natexit.register(print, 'at the end')\n"
+        "threading.Timer(0.3, print, ['of a thread']).start()\nsys.exit(2)"
+    )
+    done = run(tmp_path, text)
+    assert (done.returncode, done.stdout.splitlines()) == (2, ["of a thread", "at the end"])
+
+
 def test_copies_draw_other_numbers_where_nothing_seeds_them(process, tmp_path):
     """Numpy's own generator is part of what is copied."""
     text = "import numpy; print(numpy.random.random())"

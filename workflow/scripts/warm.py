@@ -183,13 +183,28 @@ def _run(connection):
     return 0
 
 
+def _leave(codes):
+    """End a copy whose job has ended without taking the interpreter apart, object by object.
+
+    That would copy each page that was shared with this process: 0.1 CPU seconds, for nothing.
+    """
+    if codes:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(codes[0])
+
+
 def main():
     """Serve, and in a copy run a job."""
+    codes = []
+    atexit.register(_leave, codes)  # the first of all, hence called after all others
     connection = _serve(socket.socket(fileno=int(sys.argv[1])))
     if connection is not None:
         code = _run(connection) & 255
         sys.stdout.flush()
         connection.sendall(bytes([code]))
+        codes.append(code)
         sys.exit(code)
 
 

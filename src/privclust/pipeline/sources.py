@@ -16,7 +16,8 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _PACKAGE = "privclust"
@@ -79,6 +80,12 @@ def _text(module: str) -> str:
 
 
 @functools.cache
+def _parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a source: parsing is most of what planning takes here."""
+    return ast.parse(text)
+
+
+@functools.cache
 def _top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
     """Return a module's definitions by name, and its statements that are neither these nor imports.
 
@@ -86,7 +93,7 @@ def _top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
     """
     defined: dict[str, list[ast.stmt]] = {}
     statements = []
-    for node in ast.parse(text).body:
+    for node in _parsed(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             defined.setdefault(node.name, []).append(node)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -158,13 +165,26 @@ def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
     stub = file.with_suffix(".pyi")  # what a package imports when it is asked for it
     texts = [part.read_text(encoding="utf-8") for part in (file, stub) if part.is_file()]
     statements = []
-    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
+    for node in (node for text in texts for node in _statements(_parsed(text))):
         if isinstance(node, ast.Import):
             statements.extend((alias.name, {}) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(module, node, is_package=file.stem == "__init__")
             statements.append((base, {a.asname or a.name: a.name for a in node.names}))
     return statements
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Go through a module's statements, those of one level before those within them.
+
+    Expressions, which are most of a tree, have no statements in them.
+    """
+    pending: deque[ast.AST] = deque([tree])
+    while pending:
+        node = pending.popleft()
+        yield node
+        for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+            pending.extend(getattr(node, part, ()))
 
 
 def _absolute(module: str, node: ast.ImportFrom, is_package: bool) -> str:
