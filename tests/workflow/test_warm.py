@@ -114,6 +114,18 @@ def test_a_copy_ends_after_its_threads_and_exit_functions(process, tmp_path):
     assert (done.returncode, done.stdout.splitlines()) == (2, ["of a thread", "at the end"])
 
 
+def test_what_a_copy_wrote_is_whole_though_it_closed_no_file(process, tmp_path):
+    """As a module of somebody's own may leave one open."""
+    path = tmp_path / "late.txt"
+    (tmp_path / "own_module.py").write_text(f"file = open({str(path)!r}, 'w')\n", encoding="utf-8")
+    text = (
+        f"import atexit, gc\natexit.register(gc.freeze)\nsys.path.append({str(tmp_path)!r})\n"
+        "import own_module\nown_module.file.write('all of it')"
+    )
+    assert run(tmp_path, text).returncode == 0
+    assert path.read_text() == "all of it"
+
+
 def test_copies_draw_other_numbers_where_nothing_seeds_them(process, tmp_path):
     """Numpy's own generator is part of what is copied."""
     text = "import numpy; print(numpy.random.random())"

@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import fcntl
 import gc
+import io
 import json
 import os
 import resource
@@ -183,6 +184,14 @@ def _run(connection):
     return 0
 
 
+def _flush_files():
+    """Write out what files hold that the job has left open; those of this process are frozen."""
+    for thing in gc.get_objects():
+        if issubclass(type(thing), io.IOBase):
+            with contextlib.suppress(Exception):  # closed, or only read
+                thing.flush()
+
+
 def _leave(codes):
     """End a copy whose job has ended without taking the interpreter apart, object by object.
 
@@ -202,6 +211,7 @@ def main():
     connection = _serve(socket.socket(fileno=int(sys.argv[1])))
     if connection is not None:
         code = _run(connection) & 255
+        _flush_files()
         sys.stdout.flush()
         connection.sendall(bytes([code]))
         codes.append(code)
