@@ -95,12 +95,12 @@ def cass(rows):
     return lambda: CASS(4, lam=None, tol=1e-2, random_state=0).fit(rows)
 
 
-def long_clusters(rng, k, d):
-    """A decode of rows in clusters that overlap and are longer one way than the others."""
+def clusters(rng, k, deviations):
+    """A decode of rows in k clusters that overlap, with standard deviations along turned axes."""
     from privclust.kmeans import Sketch, decode, draw_frequencies
 
-    labels = rng.integers(k, size=20_000)
-    turns = np.linalg.qr(rng.normal(size=(k, d, d)))[0] * (3.0 * 0.5 ** np.arange(d))
+    labels, d = rng.integers(k, size=20_000), len(deviations)
+    turns = np.linalg.qr(rng.normal(size=(k, d, d)))[0] * deviations
     X = 4.0 * rng.normal(size=(k, d))[labels]
     X += np.einsum("nij,nj->ni", turns[labels], rng.normal(size=X.shape))
     frequencies = draw_frequencies(d, 3_000, variance=4.0, random_state=0)
@@ -127,7 +127,10 @@ FITS = {
     ),
     "CL-OMPR, k = d = 10, m = 20kd": lambda rng: cl_ompr(rng, 10, 10),
     "DP-dSNE, 20 queries among 1,000 rows of 1,280 features": lambda rng: dsne(rng, 1_000, 20),
-    "a sketch of 16 long clusters in 4 dimensions": lambda rng: long_clusters(rng, 16, 4),
+    "a sketch of 16 long clusters in 4 dimensions": lambda rng: clusters(
+        rng, 16, 3.0 * 0.5 ** np.arange(4)
+    ),
+    "a sketch of 64 round clusters in 16 dimensions": lambda rng: clusters(rng, 64, np.ones(16)),
     "1,000 conversions from zCDP": lambda rng: conversions(1_000),
     "CASS, 120 rows": lambda rng: cass(subspaces(rng, 4, 30, 26, 13)),
 }

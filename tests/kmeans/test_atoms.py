@@ -8,6 +8,7 @@ import pytest
 from privclust.kmeans._atoms import (
     _value,
     correlation_and_gradient,
+    in_single_precision,
     minimise,
     mixture_atoms,
     residual_and_gradient,
@@ -67,6 +68,32 @@ def test_residual_and_gradient_are_those_of_complex_numpy(k, d, m, shared):
     assert value == pytest.approx(float((np.abs(e) ** 2).sum()), rel=1e-10)
     for found, right in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(found, right, rtol=0, atol=1e-10 * m)
+
+
+@pytest.mark.parametrize("m", [1, 127, 129, 2_500])
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (4, 2), (40, 20)])
+@pytest.mark.parametrize("shared", [True, False])
+def test_single_precision_is_right_to_its_last_bits(k, d, m, shared):
+    """A phase of t turns is off by some 6e-8 t sqrt(d), and so are atoms; t is 5 here at most."""
+    omega, z, weights, centers, variances = example(k, d, m, seed=6)
+    problem = problem_of(omega / math.sqrt(d), z)
+    mixture = weights / k, centers, variances, shared
+    value, gradients = value_and_gradients(*mixture, problem)
+    single = in_single_precision(problem)
+    assert {part.dtype for part in single} == {np.dtype(np.float32)}
+    rough, rough_gradients = value_and_gradients(*mixture, single)
+    assert rough == pytest.approx(value, rel=1e-5)
+    for found, right in zip(rough_gradients, gradients, strict=True):
+        np.testing.assert_allclose(found, right, rtol=0, atol=2e-5 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("what", ["features", "frequencies"])
+@pytest.mark.parametrize("size", [1e60, math.inf, math.nan])
+def test_what_single_precision_cannot_hold_stays_as_it_is(what, size):
+    turns, squares, real, imaginary = problem_of(*example(2, 2, 9)[:2])
+    (real if what == "features" else squares)[3] = size
+    problem = turns, squares, real, imaginary
+    assert in_single_precision(problem) is problem
 
 
 @pytest.mark.parametrize("n_variances", [1, 3])

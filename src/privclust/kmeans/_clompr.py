@@ -22,6 +22,7 @@ from scipy.optimize import nnls
 from privclust.core.box_descent import minimise_in_box
 from privclust.kmeans._atoms import (
     correlation_and_gradient,
+    in_single_precision,
     least_squares_problem,
     mixture_atoms,
     residual_and_gradient,
@@ -39,6 +40,7 @@ def decode_diracs(features, frequencies, n_clusters, low, high, rng):
     middle, unit = 0.5 * (low + high), 0.5 * float((high - low).max())
     shifted = features * np.exp(-1j * (middle @ frequencies))
     problem = least_squares_problem(shifted, frequencies * unit)
+    rough = in_single_precision(problem)
     reach = np.maximum((high - low) / (2.0 * unit), 1e-12)
     centers = np.empty((0, len(low)))
     residual = problem[2:]
@@ -48,8 +50,8 @@ def decode_diracs(features, frequencies, n_clusters, low, high, rng):
         if len(centers) > n_clusters:
             centers = centers[np.sort(np.argsort(_weights(centers, problem))[-n_clusters:])]
         weights = _weights(centers, problem)
-        steps = _LAST_STEPS if turn == 2 * n_clusters - 1 else _DESCENT_STEPS
-        weights, centers, value = _descend(weights, centers, problem, reach, steps)
+        how = (rough, _DESCENT_STEPS) if turn < 2 * n_clusters - 1 else (problem, _LAST_STEPS)
+        weights, centers, value = _descend(weights, centers, *how, reach)
         cosines, sines = _atoms(centers, problem)
         residual = problem[2] - weights @ cosines, problem[3] - weights @ sines
     return middle + unit * centers, weights, value
@@ -82,7 +84,7 @@ def _ascend(start, residual, problem, reach):
     return minimise_in_box(loss, start, -reach, reach, _ASCENT_STEPS)[0]
 
 
-def _descend(weights, centers, problem, reach, steps):
+def _descend(weights, centers, problem, steps, reach):
     """Fit weights and centers together, weights nonnegative and centers in the box."""
     k, d = centers.shape
     no_spread, by_spread = np.zeros(k), np.empty(k)

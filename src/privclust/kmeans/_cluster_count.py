@@ -30,7 +30,7 @@ from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator, check_integer
 from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._mixture_decoder import OPTIMISER_RESIDUAL, expected_residual
-from privclust.kmeans._mixture_fit import LAST_FIT, ROUGH_FIT, MixtureFit
+from privclust.kmeans._mixture_fit import ROUGH_FIT, MixtureFit
 from privclust.kmeans._moments import Moments, estimate_moments, moments_of_box
 from privclust.kmeans._sketch import Sketch
 from privclust.kmeans._sketch_decoding import count_noise, mean_features
@@ -150,11 +150,11 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
     scores, mixtures = np.full(max_clusters, np.inf), {}
     for k in range(max_clusters, 0, -1):
         if k < max_clusters:
-            mixture, residual = _refitted(problem, problem.prune(mixture, k), ROUGH_FIT)
+            *mixture, residual = problem.fit(*problem.prune(mixture, k), *ROUGH_FIT)
         mixture, residual = problem.repaired(mixture, residual, of_atom, rng)
         scores[k - 1], mixtures[k] = residual + k * of_atom, mixture
     best = int(np.argmin(scores)) + 1
-    mixture, residual = _refitted(problem, mixtures[best], LAST_FIT)
+    *_, residual = problem.refine(*mixtures[best])
     scores[best - 1] = min(scores[best - 1], residual + best * of_atom)
     for diagonal in (True, False):
         of_ellipsoid = of_atom * n_numbers(1, d, diagonal=diagonal) / (d + 2)
@@ -175,10 +175,3 @@ def _score_ellipsoids(scores, problem, mixtures, most, of_atom, enough, diagonal
             return
         *_, residual = problem.with_covariances(mixtures[k], diagonal=diagonal)
         scores[k - 1] = min(scores[k - 1], residual + k * of_atom)
-
-
-def _refitted(problem, mixture, how):
-    """Return a mixture that is refined, and its residual."""
-    weights, centers, variances = mixture
-    *mixture, residual = problem.fit(weights, centers, variances, *how)
-    return mixture, residual

@@ -44,7 +44,7 @@ from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistic
 from privclust.core.progress import logged
 from privclust.kmeans._ellipsoids import n_numbers
 from privclust.kmeans._gaussians import GaussianMixture, boxed_points, paired_points
-from privclust.kmeans._mixture_fit import LAST_FIT, MixtureFit
+from privclust.kmeans._mixture_fit import MixtureFit
 from privclust.kmeans._sketch_check import holds_most
 from privclust.privacy.bounds import Box
 
@@ -209,9 +209,9 @@ def fit_density(
             richest, least_score = richer, score
         if least <= enough:
             break
-    if len(richest[0]) > n_clusters:
-        weights, centers, variances = richest
-        richest = problem.fit(weights, centers, variances, *LAST_FIT)[:3]
+    is_best = richest is best
+    *best, least = problem.refine(*best)
+    richest = best if is_best else problem.refine(*richest)[:3]
     weights, centers, variances = richest
     parts = atoms = weights, centers, np.sqrt(variances)
     ellipsoids = None
@@ -221,7 +221,7 @@ def fit_density(
         if least > enough + by_chance:
             of_unknown = _AIC_PENALTY * of_one_number
             score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
-            mixtures = [best] if richest is best else [best, richest]
+            mixtures = [best] if is_best else [best, richest]
             ellipsoids = problem.ellipsoids(mixtures, of_unknown, score)
     if ellipsoids is not None:
         parts = atoms = ellipsoids

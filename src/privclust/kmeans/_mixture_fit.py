@@ -11,6 +11,8 @@ the residual, all are refitted, as many are deleted, and so on while that gains 
 An atom across two clusters leaves a residual along the line between them: places to add one lie on
 both sides of each atom, along the direction in which the residual's inner product with it curves up
 most. With 64 clusters that finds what five further starts do not, in the time of one.
+
+All of the search is in single precision; what it ends with is refined in double precision.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 
 from privclust.kmeans._atoms import (
     LOGISTIC_EDGE,
+    in_single_precision,
     least_squares_problem,
     minimise,
     mixture_atoms,
@@ -30,11 +33,9 @@ from privclust.kmeans._elimination import eliminated
 from privclust.kmeans._ellipsoids import ellipsoid_atoms, fit_ellipsoids, n_numbers
 from privclust.kmeans._sketch_check import least_loss, least_weight
 
-LAST_FIT = 1000, 1e-5
-"""Most iterations, and relative progress of three steps that ends a fit that counts."""
 ROUGH_FIT = 60, 1e-4
-"""The same on the way."""
-_FIRST_FIT, _REPAIRED_FIT = (300, 1e-4), (200, 1e-4)
+"""Most iterations, and relative progress of three steps that ends a fit on the way."""
+_FIRST_FIT, _REPAIRED_FIT, _LAST_FIT = (300, 1e-4), (200, 1e-4), (1000, 1e-5)
 _ATOMS_PER_CLUSTER, _EXTRA_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
 _DELETION_ROUNDS = 12  # at most
 _LEAST_VARIANCE_RATIO = 1e-4  # of an atom to the data
@@ -56,12 +57,25 @@ class MixtureFit:
         self.origin = moments.mean
         shifted = features * np.exp(-1j * (moments.mean @ frequencies))
         self.problem = least_squares_problem(shifted, frequencies * self.unit)
+        self._rough = in_single_precision(self.problem)
         self.spreads = np.sqrt(moments.variances) / self.unit
         self.shared = spread == "shared"
         self.log_low = math.log(_LEAST_VARIANCE_RATIO)
         self.log_high = math.log(max(1.0, float(self.spreads.max() ** 2)))
 
     def fit(self, weights, centers, variances, max_iter, tolerance):
+        """Refine a mixture, in single precision where that can be; return it and its residual."""
+        how = weights, centers, variances, max_iter, tolerance
+        *mixture, residual = self._fit(self._rough, *how)
+        if not math.isfinite(residual):  # weights out of range, of atoms that nearly vanish
+            return self._fit(self.problem, *how)
+        return *mixture, residual
+
+    def refine(self, weights, centers, variances):
+        """Refine a mixture to the end, in double precision; return it and its residual."""
+        return self._fit(self.problem, weights, centers, variances, *_LAST_FIT)
+
+    def _fit(self, problem, weights, centers, variances, max_iter, tolerance):
         """Refine a mixture; return it and its residual."""
         n_atoms = len(weights)
         width = self.log_high - self.log_low
@@ -70,7 +84,7 @@ class MixtureFit:
         roots = np.sqrt(np.maximum(weights, 1e-6))
         point = np.concatenate([roots, centers.ravel(), np.log(part / (1.0 - part))])
         bounds = self.log_low, self.log_high
-        residual = minimise(point, n_atoms, *bounds, self.problem, max_iter, tolerance)
+        residual = minimise(point, n_atoms, *bounds, problem, max_iter, tolerance)
         return *unpacked(point, n_atoms, centers.shape[1], *bounds)[:3], residual
 
     def gram(self, centers, variances):
@@ -150,7 +164,7 @@ class MixtureFit:
             mixture = self.prune(mixture, n_left)
             how = ROUGH_FIT
             if n_left == n_clusters:
-                how = LAST_FIT
+                how = _LAST_FIT
             *mixture, residual = self.fit(*mixture, *how)
             if residual + penalty * n_left <= least:
                 best, least = mixture, residual + penalty * n_left
@@ -196,7 +210,7 @@ class MixtureFit:
             if n_passed == _PASSED_BATCHES:
                 break
         if residual < before:
-            *mixture, residual = self.fit(*mixture, *LAST_FIT)
+            *mixture, residual = self.fit(*mixture, *_LAST_FIT)
         return mixture, residual
 
     def _halves(self, mixture):

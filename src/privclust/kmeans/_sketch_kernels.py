@@ -108,6 +108,24 @@ def _polynomial(builder, square, coefficients, scale):
     return result
 
 
+def _half_turn(builder, r, bits, scale):
+    """Emit sin(pi r) and cos(pi r) times a scale, for |r| <= 1/2."""
+    square = builder.fmul(r, r)
+    sine = builder.fmul(r, _polynomial(builder, square, _SINE[bits], scale))
+    return sine, _polynomial(builder, square, _COSINE[bits], scale)
+
+
+@intrinsic
+def half_turn(typing_context, r):
+    """The pair of sin(pi r) and cos(pi r), for |r| <= 1/2 in single or double precision."""
+
+    def generate(context, builder, signature, arguments):
+        pair = _half_turn(builder, arguments[0], r.bitwidth, 1.0)
+        return context.make_tuple(builder, signature.return_type, pair)
+
+    return types.UniTuple(r, 2)(r), generate
+
+
 @intrinsic
 def _add_feature(typing_context, sums, phase):
     """The pair of integers (cosine, sine) plus the feature of a phase, each plus _ROUNDER_BITS."""
@@ -120,9 +138,7 @@ def _add_feature(typing_context, sums, phase):
         pair, t = arguments
         nearest = builder.module.declare_intrinsic("llvm.rint", [t.type])
         r = builder.fsub(t, builder.call(nearest, [t]))
-        square = builder.fmul(r, r)
-        sine = builder.fmul(r, _polynomial(builder, square, _SINE[bits], scale))
-        cosine = _polynomial(builder, square, _COSINE[bits], scale)
+        sine, cosine = _half_turn(builder, r, bits, scale)
         rounder = ir.Constant(t.type, _ROUNDER[bits])
         one = ir.Constant(t.type, _ROUNDER[bits] + 2.0**fraction_bits)
         parts = (builder.fma(builder.fneg(sine), sine, one), builder.fma(sine, cosine, rounder))
