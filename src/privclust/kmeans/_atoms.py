@@ -40,6 +40,7 @@ from privclust.kmeans._sketch_kernels import half_turn
 LOGISTIC_EDGE = 1e-3  # logistic values are started so far from 0 and 1
 _TILE = 128  # frequencies whose atoms stay in the first-level cache
 _CHUNK = 1024  # frequencies whose phases stay in the second-level cache
+_PHASES_AT_ONCE = 1 << 16  # so many stay there without chunks, which take a copy
 _QUASI_NEWTON_PAIRS = 12  # of steps that are remembered
 _TURNS_PER_RADIAN = 1.0 / (2.0 * math.pi)
 _ARMIJO, _CURVATURE = 1e-4, 0.9
@@ -142,13 +143,15 @@ def _residual_and_gradient(weights, centers, variances, shared, problem, gradien
     by_weight, by_center, by_variance = gradients
     n_features, size = turns.shape
     by_weight[:], by_center[:], by_variance[:] = 0.0, 0.0, 0.0
-    total, places = 0.0, centers.astype(turns.dtype)
-    for first in range(0, size, _CHUNK):
-        last = min(first + _CHUNK, size)
-        omega = np.empty((n_features, last - first), turns.dtype)
-        for i in range(n_features):
-            for j in range(last - first):
-                omega[i, j] = turns[i, first + j]
+    total, places, omega = 0.0, centers.astype(turns.dtype), turns
+    chunk = size if weights.size * size <= _PHASES_AT_ONCE else _CHUNK
+    for first in range(0, size, chunk):
+        last = min(first + chunk, size)
+        if chunk < size:
+            omega = np.empty((n_features, last - first), turns.dtype)
+            for i in range(n_features):
+                for j in range(last - first):
+                    omega[i, j] = turns[i, first + j]
         phases = np.dot(places, omega)
         for start in range(first, last, _TILE):
             tile = slice(start, min(start + _TILE, last))

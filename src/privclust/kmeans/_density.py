@@ -127,11 +127,11 @@ class DensitySketches:
 
 
 def _released(X, radius, frequencies, noise, source, groups) -> Sketch:
-    """Return the noised sketch of X / radius."""
+    """Return the noised sketch of X / radius, in single precision: noise hides the rest."""
     sums = FeatureSums(frequencies)
     for start in range(0, len(X), _CHUNK):
         stop = start + _CHUNK
         own = None if groups is None else groups.rows(start, stop)
-        sums.add(X[start:stop] / radius, own)
+        sums.add((X[start:stop] / radius).astype(np.float32), own)
     exact = Sketch.from_feature_sums(sums)
     return noised(exact, noise, source, replace(_OF_THE_CALLER, unit=exact.unit))
