@@ -2,15 +2,32 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from privclust.bingham import full_basis, sample_matrix_bingham, sample_vector_bingham
-from privclust.bingham.kernels import (
-    frame_workspace,
-    multiply_symmetric,
-    prepare,
-    resample_frame,
-)
+from privclust.bingham import full_basis, kernels, sample_matrix_bingham, sample_vector_bingham
+from privclust.core.compiled import kernel
 
 CONCENTRATIONS = [1e-2, 1.0, 1e2, 1e4, 1e6]
+
+# --- parts as kernels, which later processes load from the cache ---------------------------------
+
+
+@kernel()
+def frame_workspace(d):
+    return kernels.frame_workspace(d)
+
+
+@kernel()
+def multiply_symmetric(B, K, sign, out):
+    kernels.multiply_symmetric(B, K, sign, out)
+
+
+@kernel()
+def prepare(G, p, kappa, L, R):
+    return kernels.prepare(G, p, kappa, L, R)
+
+
+@kernel()
+def resample_frame(B, K, sign, r, rng, kappas, space):
+    kernels.resample_frame(B, K, sign, r, rng, kappas, space)
 
 
 def rotation(d, seed=0):

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from privclust.core.compiled import kernel
+from privclust.kmeans import _atoms
 from privclust.kmeans._atoms import (
-    _value,
     correlation_and_gradient,
     in_single_precision,
     minimise,
@@ -16,6 +17,12 @@ from privclust.kmeans._atoms import (
 )
 
 BOUNDS = math.log(1e-4), math.log(5.0)
+
+
+@kernel()
+def packed_value(point, k, low, high, problem, gradient):
+    """The part as a kernel, which later processes load from the cache."""
+    return _atoms._value(point, k, low, high, problem, gradient)
 
 
 def problem_of(omega, z):
@@ -105,12 +112,12 @@ def test_gradient_of_the_packed_problem_is_that_of_finite_differences(n_variance
     raw = np.random.default_rng(2).standard_normal(n_variances)
     point = np.concatenate([np.sqrt(weights), centers.ravel(), raw])
     gradient, unused = np.empty(point.size), np.empty(point.size)
-    _value(point, k, *BOUNDS, problem, gradient)
+    packed_value(point, k, *BOUNDS, problem, gradient)
     differences = np.empty(point.size)
     for i in range(point.size):
         step = np.zeros(point.size)
         step[i] = 1e-5
-        above, below = (_value(point + s, k, *BOUNDS, problem, unused) for s in (step, -step))
+        above, below = (packed_value(point + s, k, *BOUNDS, problem, unused) for s in (step, -step))
         differences[i] = (above - below) / 2e-5
     np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-6)
 
@@ -147,7 +154,7 @@ def test_each_step_lowers_the_residual(n_variances):
     omega, z, weights, centers, _ = example(k, d, m, seed=5)
     problem = problem_of(omega, z)
     start = np.concatenate([np.sqrt(weights), centers.ravel(), np.zeros(n_variances)])
-    before = _value(start, k, *BOUNDS, problem, np.empty(start.size))
+    before = packed_value(start, k, *BOUNDS, problem, np.empty(start.size))
     for steps in range(1, 40):
         point = start.copy()
         value = minimise(point, k, *BOUNDS, problem, steps, 0.0)
