@@ -14,7 +14,7 @@ from privclust.command._verify_command import _KINDS
 from privclust.pipeline import artefacts
 from privclust.report.certificate import summary, write_certificate
 from privclust.report.crate_file import CrateError, read_crate
-from privclust.report.recomputation import check_project, published_as
+from privclust.report.recomputation import check_project, generations, published_as
 from privclust.report.verification import (
     CLOSE,
     DIFFERS,
@@ -55,6 +55,14 @@ def test_what_a_job_needs_and_the_crate_has_not_is_done_before_it(crate):
     needs = draw(dataclasses.replace(crate, jobs=crate.jobs), 20, 60.0, 0)
     assert {"data/raw/had", "data/prepared/had.h5"} <= outputs(needs.jobs)
     assert "data/raw/drawn" not in outputs(needs.jobs)
+
+
+def test_drawn_jobs_are_asked_for_together_where_nothing_undrawn_lies_between(crate):
+    fit = crate.makers[FIT.format("had")]
+    metrics, prepare = crate.makers[METRICS.format("had")], crate.makers["data/prepared/had.h5"]
+    assert generations(crate, {fit, metrics, prepare}) == [[prepare, fit, metrics]]
+    assert generations(crate, {metrics, prepare}) == [[prepare], [metrics]]
+    assert generations(crate, {fit, metrics}) == [[fit, metrics]]
 
 
 def test_the_draw_is_that_of_its_seed_and_keeps_to_both_limits(crate):

@@ -1,6 +1,7 @@
 """An archived run of the small project, checked by doing jobs again, and restored."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,9 @@ import pytest
 import yaml
 
 from privclust.pipeline import artefacts
+from privclust.report import recomputation
+from privclust.report.crate_file import read_crate
+from privclust.report.verification import Draw
 
 pytestmark = pytest.mark.system
 
@@ -84,6 +88,33 @@ def test_jobs_done_again_agree_and_the_project_stays_as_it_is(made_up, tmp_path)
     assert text.startswith("# Certificate: what was recomputed agrees\n")
     assert "| substitutes stood in for | listed |" in text
     assert str(made_up.folder) not in text
+
+
+def test_what_lies_between_two_drawn_jobs_is_not_done_again(made_up, monkeypatch):
+    monkeypatch.chdir(made_up.folder)
+    crate = read_crate(CRATE)
+    config = recomputation.check_project(crate)
+    jobs = {job.rule: job for job in crate.jobs}
+    ends, run, said = (jobs["verdicts"], jobs["prepare"]), subprocess.run, []
+
+    def listening(*arguments, **options):
+        done = run(*arguments, **options)
+        said.append(done.stdout)
+        return done
+
+    monkeypatch.setattr(subprocess, "run", listening)
+    outcome = recomputation.recompute(
+        crate,
+        Draw(ends, (jobs["fetch"],), ()),
+        config,
+        seed=0,
+        minutes=1.0,
+        tolerances={},
+    )
+    assert {finding.outcome for finding in outcome.findings} == {"same bytes"}
+    assert len(outcome.redone) == 3
+    n_done = map(int, re.findall(r"of (\d+) steps \(100%\)", "".join(said)))
+    assert sum(n_done) == 3
 
 
 def test_one_number_that_was_changed_is_found_by_name(made_up, tmp_path):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from privclust.datasets.fetch import resolve_mirror
 from privclust.pipeline.plan import DEFAULT_MIRROR
 from privclust.pipeline.project_files import CONFIG, WORKFLOW, project_files
 from privclust.report.crate_file import Crate, CrateError
-from privclust.report.restoration import place
+from privclust.report.restoration import date_outputs, place
+from privclust.report.run_records import Job
 from privclust.report.verification import Draw, Verification, compare_outputs
 
 _FOLDERS = ("config", "workflow", "src")
@@ -81,7 +82,8 @@ def recompute(
     """Do drawn jobs again in a copy of the project, and hold what they made against the crate.
 
     The copy has the project's code, which `check_project` has found to be the crate's, the crate's
-    settings, and of its results those that the jobs read.
+    settings, and of its results those that the jobs read. What a job made has the date of the
+    crate's run when the next ones begin, so that nothing between two drawn jobs is done again.
     """
     verification = Verification(crate, draw, seed, minutes, tolerances)
     start = time.monotonic()
@@ -91,29 +93,57 @@ def recompute(
         again = set(draw.jobs)
         read = {crate.makers[n] for job in again for n in job.inputs if n in crate.makers}
         place(crate, sorted(read - again, key=lambda job: job.end), scratch)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
-                *("--nocolor", "--show-failed-logs"),
-                *("--", *(job.outputs[0] for job in draw.drawn)),
-            ],
-            cwd=scratch,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join((f"{scratch}/src", name))},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if done.returncode != 0:
-            said = _reason(done.stdout).replace(name, "SCRATCH")
-            verification.messages = said.replace(mirror, "MIRROR") if mirror else said
+        for jobs in generations(crate, again):
+            said = _run_jobs(jobs, scratch, cores).replace(name, "SCRATCH")
+            verification.messages += said.replace(mirror, "MIRROR") if mirror else said
+            for job in jobs:
+                date_outputs(job, scratch)
         verification.redone = [
             job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
         ]
         verification.findings = compare_outputs(crate, draw.jobs, scratch, tolerances)
     verification.elapsed_s = time.monotonic() - start
     return verification
+
+
+def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
+    """Group jobs so that none but those of a group lie between two of them, and all before later.
+
+    Snakemake does again, with two jobs that it is asked for, whatever lies between them.
+    """
+    before: dict[Job, int] = {}  # how often the way to each leaves the jobs, at most
+    for job in sorted(crate.jobs, key=lambda job: job.end):
+        makers = [crate.makers[name] for name in job.inputs if name in crate.makers]
+        leaves = job not in jobs
+        before[job] = max((before.get(m, 0) + (leaves and m in jobs) for m in makers), default=0)
+    groups: dict[int, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(before[job], []).append(job)
+    return [sorted(groups[n], key=lambda job: job.end) for n in sorted(groups)]
+
+
+def _run_jobs(jobs: Sequence[Job], scratch: Path, cores: int) -> str:
+    """Let Snakemake do jobs whose inputs are there; return what it said if something failed."""
+    made = {output for job in jobs for output in job.outputs}
+    ready = [
+        job for job in jobs if all(name in made or (scratch / name).exists() for name in job.inputs)
+    ]
+    if not ready:
+        return ""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
+            *("--nocolor", "--show-failed-logs", "--", *(job.outputs[0] for job in ready)),
+        ],
+        cwd=scratch,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((f"{scratch}/src", str(scratch)))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return _reason(done.stdout) if done.returncode else ""
 
 
 def _reason(output: str) -> str:

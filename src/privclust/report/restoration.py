@@ -88,18 +88,18 @@ def place(crate: Crate, jobs: Iterable[Job], folder: str | os.PathLike[str]) -> 
             for name in members:
                 with atomic_path(Path(folder, name)) as temporary:
                     temporary.write_bytes(crate.read(name))
-                _date(Path(folder, name), job.end)
             if members != [output]:
-                stamp = Path(folder, output, _TIMESTAMP)
-                stamp.touch()
-                _date(stamp, job.end)
-                _date(Path(folder, output), job.end)
+                Path(folder, output, _TIMESTAMP).touch()
             write_record(Path(folder, RECORDS), output, job.record)
+        date_outputs(job, folder)
 
 
-def _date(path: Path, seconds: float) -> None:
-    """Date a file."""
-    os.utime(path, (seconds, seconds))
+def date_outputs(job: Job, folder: str | os.PathLike[str]) -> None:
+    """Give the outputs of a job the date that they had in the crate's run, where they are there."""
+    for output in job.outputs:
+        for path in (Path(folder, output, _TIMESTAMP), Path(folder, output)):
+            if path.exists():
+                os.utime(path, (job.end, job.end))
 
 
 def _fits(crate: Crate, job: Job, taken: Collection[str], folder: Path) -> bool:
