@@ -13,7 +13,7 @@ profiles for SLURM, on a SLURM of this machine alone.
 What is compared: prepared data, features, every array of every fit, metrics, tables, figures,
 verdicts and the page; against SLURM, where blocks are cut alike, also the whole files of fits and
 of what they share. What says how long something took is not: ``.tsv`` files and the page's table of
-them, and of the audit the column of CPU seconds, with the figure and the page's section of it.
+them, and of the audit the column of CPU seconds, with the figures and the page's sections of them.
 
 In the document, rows and columns of what was not run stay as they are.
 """
@@ -36,8 +36,8 @@ from scratch import ROOT, copy_project, markdown, run_workflow, write_into
 from privclust.pipeline import artefacts
 
 COMPARED = {".h5", ".csv", ".svg", ".png", ".html"}
-TIMED = "audit_epsilon"  # the target that shows CPU seconds
-TIMED_SECTION = rb'<section class="target" aria-labelledby="audit_epsilon">.*?</section>'
+TIMED = "audit_epsilon", "audit_faults"  # the targets whose figures show CPU seconds
+TIMED_SECTION = rb'<section class="target" aria-labelledby="audit_(epsilon|faults)">.*?</section>'
 CUT = "cut: "  # begins the names of what depends on how experiments are cut into blocks
 CORES, BLOCKS, ENVIRONMENT = "1 core", "half blocks", "new environment"
 CHANGES = (CORES, BLOCKS, ENVIRONMENT)
@@ -117,11 +117,12 @@ def run_on_slurm(scratch, paper, cluster):
 def comparable(file):
     """Return a file's content without what says how long something took; None if it is all that."""
     content = file.read_bytes()
-    if file.name == f"{TIMED}.csv":
-        return pd.read_csv(file, dtype=str).drop(columns="cpu_seconds").to_csv().encode()
+    if file.suffix == ".csv" and file.stem in TIMED:
+        table = pd.read_csv(file, dtype=str).drop(columns="cpu_seconds", errors="ignore")
+        return table.to_csv().encode()
     if file.suffix == ".html":
         return re.sub(TIMED_SECTION, b"", content, flags=re.DOTALL)
-    return None if TIMED in file.name else content
+    return None if file.stem in TIMED else content
 
 
 def results(folder):
