@@ -134,7 +134,7 @@ ESTIMATORS = [
         )
         for variant in ("sound", "paper")
     ),
-    MomentSubspaceClustering(degree=4, random_state=0),
+    MomentSubspaceClustering(degree=4, last_round=False, random_state=0),
     SuLQKPlanes(random_state=0),
     SuLQKPlanes(3, calibration="mod_sulq", n_init=2, random_state=0),
     SuLQKPlanes(3, calibration="classical", random_state=0),
