@@ -93,11 +93,13 @@ def recompute(
         again = set(draw.jobs)
         read = {crate.makers[n] for job in again for n in job.inputs if n in crate.makers}
         place(crate, sorted(read - again, key=lambda job: job.end), scratch)
+        failures = []
         for jobs in generations(crate, again):
-            said = _run_jobs(jobs, scratch, cores).replace(name, "SCRATCH")
-            verification.messages += said.replace(mirror, "MIRROR") if mirror else said
+            failures.append(_run_jobs(jobs, scratch, cores))
             for job in jobs:
                 date_outputs(job, scratch)
+        said = "\n".join(filter(None, failures)).replace(name, "SCRATCH")
+        verification.messages = said.replace(mirror, "MIRROR") if mirror else said
         verification.redone = [
             job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
         ]

@@ -96,10 +96,9 @@ def place(crate: Crate, jobs: Iterable[Job], folder: str | os.PathLike[str]) -> 
 
 def date_outputs(job: Job, folder: str | os.PathLike[str]) -> None:
     """Give the outputs of a job the date that they had in the crate's run, where they are there."""
-    for output in job.outputs:
-        for path in (Path(folder, output, _TIMESTAMP), Path(folder, output)):
-            if path.exists():
-                os.utime(path, (job.end, job.end))
+    for output in filter(Path.exists, (Path(folder, name) for name in job.outputs)):
+        for path in (*output.rglob("*"), output):
+            os.utime(path, (job.end, job.end))
 
 
 def _fits(crate: Crate, job: Job, taken: Collection[str], folder: Path) -> bool:
