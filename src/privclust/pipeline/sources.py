@@ -16,9 +16,10 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
+
+from privclust.pipeline.source_summaries import names_in, summary_of, top_level
 
 _PACKAGE = "privclust"
 
@@ -31,7 +32,14 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
     counts. Files are relative to the working folder where they lie below it. It is a ValueError if
     there is no module for a path, or a module of this package lacks the name.
     """
-    pending = [_defining_module(path) for path in dotted_paths]
+    modules = frozenset(map(_defining_module, dotted_paths))
+    return list(_files_of(modules, Path.cwd()))
+
+
+@functools.cache
+def _files_of(modules: frozenset[str], folder: Path) -> tuple[str, ...]:
+    """Return the sorted files of modules and of all that they import of this package."""
+    pending = list(modules)
     seen: set[str] = set()
     while pending:
         module = pending.pop()
@@ -40,8 +48,7 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
         seen.add(module)
         if module.split(".")[0] == _PACKAGE:
             pending.extend(_imports(module))
-    folder = Path.cwd()
-    return sorted({_relative(_file(module), folder) for module in seen})
+    return tuple(sorted({_relative(_file(module), folder) for module in seen}))
 
 
 def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
@@ -53,14 +60,14 @@ def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
     """
     module, name = _defining_module(dotted_path), dotted_path.rpartition(".")[2]
     text = _text(module)
-    defined, statements = _top_level(text)
+    defined, statements = top_level(text)
     parts, used = set(statements), {name}
-    pending = [name, *(used for node in statements for used in _names_in(node))]
+    pending = [name, *(used for node in statements for used in names_in(node))]
     while pending:
         for node in defined.get(pending.pop(), ()):
             if node not in parts:
                 parts.add(node)
-                names = _names_in(node)
+                names = names_in(node)
                 pending.extend(names)
                 used |= names
     imported = [
@@ -79,40 +86,6 @@ def _text(module: str) -> str:
     return _file(module).read_text(encoding="utf-8")
 
 
-@functools.cache
-def _parsed(text: str) -> ast.Module:
-    """Return the syntax tree of a source: parsing is most of what planning takes here."""
-    return ast.parse(text)
-
-
-@functools.cache
-def _top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
-    """Return a module's definitions by name, and its statements that are neither these nor imports.
-
-    Of several definitions of a name all count; a docstring does not.
-    """
-    defined: dict[str, list[ast.stmt]] = {}
-    statements = []
-    for node in _parsed(text).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            defined.setdefault(node.name, []).append(node)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                for name in _names_in(target):
-                    defined.setdefault(name, []).append(node)
-        elif not isinstance(node, ast.Import | ast.ImportFrom) and not (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        ):
-            statements.append(node)
-    return defined, statements
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    """Return the names that a piece of source mentions."""
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
 def _segment(text: str, node: ast.stmt) -> str:
     """Return the source of a definition, with its decorators and comments."""
     decorators = getattr(node, "decorator_list", [])
@@ -120,6 +93,7 @@ def _segment(text: str, node: ast.stmt) -> str:
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
+@functools.cache
 def _defining_module(path: str) -> str:
     """Return the module that defines the object a dotted path names."""
     parts = path.split(".")
@@ -140,7 +114,7 @@ def _follow(module: str, name: str) -> str:
             if _find(submodule) is not None:
                 return submodule
             return _follow(imported, names[name]) if imported != module else module
-    if module.split(".")[0] == _PACKAGE and name not in _top_level(_text(module))[0]:
+    if module.split(".")[0] == _PACKAGE and name not in summary_of(_text(module)).definitions:
         raise ValueError(f"{module}.{name}: the module has no such name")
     return module
 
@@ -164,36 +138,21 @@ def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
     file = _file(module)
     stub = file.with_suffix(".pyi")  # what a package imports when it is asked for it
     texts = [part.read_text(encoding="utf-8") for part in (file, stub) if part.is_file()]
-    statements = []
-    for node in (node for text in texts for node in _statements(_parsed(text))):
-        if isinstance(node, ast.Import):
-            statements.extend((alias.name, {}) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = _absolute(module, node, is_package=file.stem == "__init__")
-            statements.append((base, {a.asname or a.name: a.name for a in node.names}))
-    return statements
+    is_package = file.stem == "__init__"
+    return [
+        (_absolute(module, level, name, is_package), names)
+        for text in texts
+        for level, name, names in summary_of(text).imports
+    ]
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Go through a module's statements, those of one level before those within them.
-
-    Expressions, which are most of a tree, have no statements in them.
-    """
-    pending: deque[ast.AST] = deque([tree])
-    while pending:
-        node = pending.popleft()
-        yield node
-        for part in ("body", "handlers", "orelse", "finalbody", "cases"):
-            pending.extend(getattr(node, part, ()))
-
-
-def _absolute(module: str, node: ast.ImportFrom, is_package: bool) -> str:
-    """Return the absolute name of the module in a ``from ... import``."""
-    if not node.level:
-        return node.module or ""
+def _absolute(module: str, level: int, name: str, is_package: bool) -> str:
+    """Return the absolute name of the module that an import names, with `level` dots before it."""
+    if not level:
+        return name
     parts = module.split(".")
-    parts = parts[: len(parts) - node.level + (1 if is_package else 0)]
-    return ".".join([*parts, *([node.module] if node.module else [])])
+    parts = parts[: len(parts) - level + (1 if is_package else 0)]
+    return ".".join([*parts, *([name] if name else [])])
 
 
 @functools.cache
