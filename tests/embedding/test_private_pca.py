@@ -15,6 +15,7 @@ from privclust.privacy.accounting import Loss
 from privclust.privacy.bounds import bounded_rows
 
 GAUSSIAN = ["gaussian", "mod_sulq"]
+hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
 
 
 def ellipsoid(n=3000, d=5, seed=0):
@@ -107,6 +108,7 @@ def test_exponential_loss_is_at_most_epsilon_and_nearly_attained(neighbours):
 # --- noise and draws -------------------------------------------------------------------------
 
 
+@hidden
 @pytest.mark.parametrize("mechanism", GAUSSIAN)
 def test_noise_on_one_feature(mechanism):
     """With d = 1 the noised moment is seen; Kolmogorov-Smirnov, false alarms 1e-4 each."""
@@ -215,7 +217,7 @@ def test_noise_of_a_release_cannot_be_repeated(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "mod_sulq", "exponential"])
-@pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
+@hidden
 def test_any_number_of_rows_where_it_is_private(mechanism):
     settings = {"mechanism": mechanism, "neighbours": "add_remove"}
     fits = [model(1, **settings).fit(np.zeros((n, 4))) for n in (0, 1, 50)]

@@ -32,7 +32,10 @@ def fitted(X, **params):
         return CompressiveKMeans("auto", **how).fit(X)
 
 
-@pytest.mark.parametrize(("k", "d", "n"), [(1, 4, 5000), (3, 4, 5000), (8, 8, 20_000)])
+@pytest.mark.parametrize(
+    ("k", "d", "n"),
+    [(1, 4, 5000), (3, 4, 5000), pytest.param(8, 8, 20_000, marks=pytest.mark.system)],
+)
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_the_number_is_right_of_clusters_that_are_apart(k, d, n, epsilon):
     """Five mixtures each, of which one may be wrong, but not that with the default range."""

@@ -340,7 +340,7 @@ def test_nothing_of_the_rows_is_kept_but_labels(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_one_row_moves_what_is_released_no_further_than_its_sensitivity(
-    monkeypatch, dtype, neighbours
+    monkeypatch, dtype, neighbours, remembering_decoders
 ):
     """Rows in the box, far outside of it and at the border; all releases of a fit."""
     rng = np.random.default_rng(0)

@@ -272,17 +272,8 @@ def extreme_groups(rng, d):
             )
 
 
-SLOW = ("ckm", "ckm projected", "moments", "moments alone", "adaptive")
-
-
-@pytest.mark.parametrize(
-    ("name", "neighbours"),
-    [
-        pytest.param(*case.values, id=case.id, marks=[pytest.mark.slow] * (case.values[0] in SLOW))
-        for case in CASES
-    ],
-)
-def test_no_group_costs_more_than_is_promised(name, neighbours, monkeypatch):
+@pytest.mark.parametrize(("name", "neighbours"), CASES)
+def test_no_group_costs_more_than_is_promised(name, neighbours, monkeypatch, remembering_decoders):
     """Every vector that noise is added to, in every step of a fit; and most of it is reached.
 
     Where noise decides in which frames the steps are, by the worst of five fits: single ones reach

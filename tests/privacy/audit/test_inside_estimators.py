@@ -5,14 +5,13 @@ Not looked into are draws that no measurement makes: the matrix Bingham sampler 
 """
 
 import itertools
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, _compressive, _density
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.privacy.audit.inside import look_inside
 from privclust.subspaces import (
@@ -22,8 +21,6 @@ from privclust.subspaces import (
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
-from privclust.subspaces.moments import _estimator
-from privclust.subspaces.moments._decoding import Optima
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 FEW, MANY = 24, 200
@@ -138,47 +135,9 @@ SLOW = [
 ]
 
 
-class Remembered:
-    """A function that is not called twice with the same arguments, down to their last bit.
-
-    Decoders see nothing but releases. In a replay they are given what they were given before, and
-    return that once more; given anything else, they are called.
-    """
-
-    def __init__(self, function):
-        self.function = function
-        self.known = {}
-
-    def __call__(self, *args, **kwargs):
-        generators = [g for g in (*args, *kwargs.values()) if isinstance(g, np.random.Generator)]
-        key = pickle.dumps((args, kwargs))
-        if key not in self.known:
-            result = self.function(*args, **kwargs)
-            self.known[key] = pickle.dumps((result, [g.bit_generator.state for g in generators]))
-        result, states = pickle.loads(self.known[key])
-        for generator, state in zip(generators, states, strict=True):
-            generator.bit_generator.state = state
-        return result
-
-
-DECODERS = [
-    (_compressive, "decode"),
-    (_compressive, "moments_of_pilot"),
-    (_density, "decode_density"),
-    (_density, "moments_of_pilot"),
-    (_estimator, "find_optima"),
-    (Optima, "refined"),
-    (_estimator, "plan_round"),
-    (_estimator, "combined"),
-]
-
-
 @pytest.fixture(autouse=True)
-def decoders(monkeypatch):
-    """Decoders that remember, within one test."""
-    for module, name in DECODERS:
-        one = Remembered(getattr(module, name))
-        monkeypatch.setattr(module, name, lambda *args, one=one, **how: one(*args, **how))
+def decoders(remembering_decoders):
+    """Replays give decoders what they were given before."""
 
 
 @pytest.mark.parametrize(("subject", "settings"), [*QUICK, *SLOW])

@@ -130,7 +130,14 @@ def test_the_decoder_finds_the_truth_and_turns_with_the_rows():
 
 @pytest.mark.slow
 @hidden
-@pytest.mark.parametrize(("degree", "last_round"), [(4, True), (6, False)])
+@pytest.mark.parametrize(
+    ("degree", "last_round"),
+    [
+        (4, True),
+        pytest.param(6, False, marks=pytest.mark.system),
+        pytest.param(6, True, marks=pytest.mark.system),
+    ],
+)
 def test_errors_cover_what_they_state(degree, last_round):
     """Squares of errors of tangents in units of their covariance are chi-square.
 
