@@ -173,7 +173,7 @@ def test_a_server_needs_no_source_of_noise(variant, released, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", ["sound", "code"])
+@pytest.mark.parametrize("variant", ["sound", pytest.param("code", marks=pytest.mark.system)])
 def test_the_example_runs_with_two_processes(variant):
     command = [sys.executable, str(EXAMPLE), "--variant", variant, "--queries", "5", "--seed", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
