@@ -129,6 +129,15 @@ def test_unknown_estimator_is_named(new_project):
     assert "Traceback" not in done.stdout
 
 
+def test_jobs_ask_for_their_copy_before_they_import_snakemake(finished_copy, monkeypatch):
+    """Snakemake's own process and the one that is copied import it, and no job's."""
+    shutil.rmtree(finished_copy.folder / "results/quick/targets/mtsc_fig1")
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    output = finished_copy.run("--cores", "2", "mtsc_fig1")
+    assert re.search(r"^\s*draw\s+1$", output, re.M)
+    assert len(re.findall(r"\| +asyncio$", output, re.M)) == 2  # which it imports
+
+
 def test_snakemake_report(finished_copy):
     finished_copy.run("--report", "report.html")
     assert (finished_copy.folder / "report.html").stat().st_size > 100_000

@@ -13,15 +13,11 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "workflow" / "scripts"
+SPEC = importlib.util.spec_from_file_location("warm", SCRIPTS / "warm.py")
+WARM = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(WARM)
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
-# What Snakemake runs: a preamble, then a script that imports `job`, which begins with this.
-BEGINNING = f"""
-import sys
-sys.path.append({str(SCRIPTS)!r})
-import warm
-warm.run_there(sys.argv[0])
-"""
 TELLS = """
 import atexit, json, os, resource
 used = resource.getrusage(resource.RUSAGE_SELF)
@@ -37,10 +33,7 @@ atexit.register(print, "at the end")
 
 @pytest.fixture(scope="module")
 def warm():
-    spec = importlib.util.spec_from_file_location("warm", SCRIPTS / "warm.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return WARM
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +45,7 @@ def process(warm):
 
 def written(folder, text):
     path = folder / "script.py"
-    path.write_text(BEGINNING + text, encoding="utf-8")
+    path.write_text(WARM.BEGINNING + text, encoding="utf-8")
     return [sys.executable, str(path), "an argument"]
 
 

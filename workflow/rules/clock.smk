@@ -4,6 +4,7 @@ import sys
 import time
 
 import psutil
+from snakemake.script import PythonScript
 
 # What Snakemake's own process costs; jobs that it starts on a cluster are processes of their own.
 PLANNED = {}
@@ -55,6 +56,18 @@ def warm_up():
         import warm
 
         STOPPED.append(warm.start())
+        put_before_preambles(warm.BEGINNING)
+
+
+def put_before_preambles(beginning):
+    """Begin each script's file with a line, before what Snakemake writes into it.
+
+    That unpickles the job's settings, for which half of Snakemake is imported.
+    """
+    preamble = PythonScript.generate_preamble
+    PythonScript.generate_preamble = staticmethod(
+        lambda *job, **more: beginning + preamble(*job, **more)
+    )
 
 
 onstart:

@@ -17,18 +17,18 @@ import io
 import json
 import os
 import resource
-import runpy
 import select
-import shutil
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 ADDRESS = "PRIVCLUST_WARM_PROCESS"
 SPENT = "PRIVCLUST_WARM_CPU_S"  # what a job's own process took before it asked
+# What a job's file begins with: it asks before it imports anything else.
+BEGINNING = (
+    f"import sys; sys.path.append({os.path.dirname(os.path.abspath(__file__))!r}); import warm; "
+    "sys.path.pop(); warm.run_there(sys.argv[0])\n"
+)
 _PACKAGES = (
     *("numpy", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.spatial.distance"),
     *("scipy.stats", "scipy.sparse.linalg", "h5py", "numba", "pandas", "sklearn.base"),
@@ -43,8 +43,12 @@ _HEADER, _LIMIT = 8, 2**24  # bytes that tell a message's length, and its greate
 
 def start():
     """Start the process and say where by the environment; return what stops it and waits."""
+    import shutil  # a job that asks for a copy needs none of these
+    import subprocess
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="privclust-")  # for this user alone
-    address = str(Path(folder, "socket"))
+    address = os.path.join(folder, "socket")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen(64)
@@ -152,6 +156,8 @@ def _received(connection):
 
 def _run(connection):
     """Run the script that a job's process asks for, in a copy; return its exit code."""
+    import runpy
+
     state = _received(connection)
     if (state["python"], state["prefix"]) != (sys.version, sys.prefix):
         connection.sendall(b"n")
