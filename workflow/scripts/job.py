@@ -15,10 +15,6 @@ from pathlib import Path
 
 import warm
 
-# Before anything that takes long to import. Snakemake puts the job into a file of its own.
-if hasattr(sys.modules["__main__"], "snakemake"):
-    warm.run_there(sys.argv[0])
-
 # In a conda environment of Snakemake's own making, the package is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 

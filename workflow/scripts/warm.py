@@ -26,8 +26,8 @@ ADDRESS = "PRIVCLUST_WARM_PROCESS"
 SPENT = "PRIVCLUST_WARM_CPU_S"  # what a job's own process took before it asked
 # What a job's file begins with: it asks before it imports anything else.
 BEGINNING = (
-    f"import sys; sys.path.append({os.path.dirname(os.path.abspath(__file__))!r}); import warm; "
-    "sys.path.pop(); warm.run_there(sys.argv[0])\n"
+    f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); import warm; "
+    "del sys.path[0]; warm.run_there(sys.argv[0])\n"
 )
 _PACKAGES = (
     *("numpy", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.spatial.distance"),

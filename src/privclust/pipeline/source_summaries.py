@@ -48,17 +48,11 @@ def summary_of(text: str) -> Summary:
         imports, definitions = known[digest]
         return Summary([(level, module, names) for level, module, names in imports], definitions)
     imports = [
-        imported for node in _statements(parsed(text)) for imported in _imports_of_statement(node)
+        imported for node in _statements(_parsed(text)) for imported in _imports_of_statement(node)
     ]
     known[digest] = Summary(imports, sorted(top_level(text)[0]))
     _remember_at_exit(os.getpid())
     return known[digest]
-
-
-@functools.cache
-def parsed(text: str) -> ast.Module:
-    """Return the syntax tree of a source."""
-    return ast.parse(text)
 
 
 @functools.cache
@@ -69,7 +63,7 @@ def top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
     """
     defined: dict[str, list[ast.stmt]] = {}
     statements = []
-    for node in parsed(text).body:
+    for node in _parsed(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             defined.setdefault(node.name, []).append(node)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -87,6 +81,12 @@ def top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
 def names_in(node: ast.AST) -> set[str]:
     """Return the names that a piece of source mentions."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+@functools.cache
+def _parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a source."""
+    return ast.parse(text)
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
