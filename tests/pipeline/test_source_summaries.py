@@ -15,7 +15,7 @@ import ast, json
 parse, texts = ast.parse, []
 ast.parse = lambda text: texts.append(text) or parse(text)
 from privclust.pipeline.sources import source_files
-print(json.dumps([source_files(["privclust.bingham", "mine"]), len(texts)]))
+print(json.dumps([source_files(["privclust.bingham", "mine.Mine"]), len(texts)]))
 """
 
 
@@ -47,7 +47,7 @@ def function():
 @pytest.fixture
 def process(tmp_path):
     """Return (source files, number of sources parsed) of a new process."""
-    (tmp_path / "mine.py").write_text("import numpy\n")
+    (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
@@ -69,6 +69,11 @@ def process(tmp_path):
     return run
 
 
+def with_entries(content, entry):
+    """The content of a file of summaries with this one for each text."""
+    return content | {"summaries": dict.fromkeys(content["summaries"], entry)}
+
+
 def remembered(tmp_path):
     """The file of summaries."""
     return next((tmp_path / "bytecode").rglob("source_summaries.*.json"))
@@ -78,10 +83,10 @@ def test_a_second_process_parses_what_was_edited_alone(process, tmp_path):
     files, n_parsed = process()
     assert n_parsed > 3
     assert process() == [files, 0]
-    (tmp_path / "mine.py").write_text("import scipy\n")
+    (tmp_path / "mine.py").write_text("from privclust.bingham import full_basis as Mine\n")
     os.utime(tmp_path / "mine.py", (0, 0))  # contents count, not dates
-    assert process()[1] <= 1
-    assert process() == [files, 0]
+    assert process() == [[file for file in files if file != "mine.py"], 1]
+    assert process()[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -93,9 +98,10 @@ def test_a_second_process_parses_what_was_edited_alone(process, tmp_path):
         lambda text: text.replace('{"code":"', '{"code":"0'),
         lambda text: json.dumps(json.loads(text) | {"summaries": {"0": [1]}}),
         lambda text: json.dumps(json.loads(text) | {"summaries": ["0"]}),
+        lambda text: json.dumps(with_entries(json.loads(text), [5, []])),
         lambda text: text.encode().decode("latin-1") + "\xff",
     ],
-    ids=["empty", "cut", "list", "other code", "short entry", "no entries", "no text"],
+    ids=["empty", "cut", "list", "other code", "short entry", "no entries", "numbers", "no text"],
 )
 def test_a_file_that_is_no_good_is_written_anew(process, tmp_path, change):
     files, n_parsed = process()

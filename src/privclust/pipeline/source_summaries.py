@@ -45,8 +45,7 @@ def summary_of(text: str) -> Summary:
     digest = hashlib.sha256(text.encode()).hexdigest()
     if digest in known:
         known[digest] = known.pop(digest)  # now the last that was asked for
-        imports, definitions = known[digest]
-        return Summary([(level, module, names) for level, module, names in imports], definitions)
+        return known[digest]
     imports = [
         imported for node in _statements(_parsed(text)) for imported in _imports_of_statement(node)
     ]
@@ -118,7 +117,12 @@ def _remembered() -> dict[str, Summary]:
     try:
         content = json.loads(_FILE.read_bytes())
         if content["code"] == _digest_of_code():
-            return {digest: Summary(*entry) for digest, entry in content["summaries"].items()}
+            return {
+                digest: Summary(
+                    [(level, module, dict(names)) for level, module, names in imports], definitions
+                )
+                for digest, (imports, definitions) in content["summaries"].items()
+            }
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass
     return {}
