@@ -68,11 +68,25 @@ def start(snakemake):
     to_file = listen(logging.FileHandler(snakemake.log[0], mode="w"))
     logging.raiseExceptions = False  # a full disk may have no room for the log either
     logging.captureWarnings(True)
-    logging.getLogger("py.warnings").addHandler(to_file)
+    of_warnings = logging.getLogger("py.warnings")
+    of_warnings.addHandler(to_file)
+    of_warnings.addFilter(_once())
     # No one need look for garbage in what ends with the process.
     atexit.register(gc.freeze)
     atexit.register(_record_cost, snakemake, _cpu_seconds())
     return log
+
+
+def _once():
+    """Return a filter of lines said before: ten thousand fits may warn of the same noise."""
+    said = set()
+
+    def is_new(line):
+        before = len(said)
+        said.add(line.getMessage())
+        return len(said) > before
+
+    return is_new
 
 
 def _cpu_seconds():
