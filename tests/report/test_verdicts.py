@@ -624,3 +624,17 @@ def test_every_metric_that_is_judged_is_said_in_words(file):
     paper = load_yaml(file.with_name("paper.yaml"))
     judged = {claim["check"].get("metric") for claim in load_yaml(file)} - {None}
     assert judged <= paper["quantities"].keys()
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.5, 1.0], ids=["every value", "half of them", "none"])
+@pytest.mark.parametrize("n", [0, 1, 40])
+@pytest.mark.parametrize("scenes", [["one", "two"], None, [np.nan]], ids=["scenes", "", "unnamed"])
+def test_means_by_trial_are_those_of_a_pivot_table(n, scenes, gaps):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"trial": rng.integers(3, size=n), "method": rng.choice(["b", "a"], n)})
+    index = ["trial"]
+    if scenes:
+        table["scene"], index = rng.choice(scenes, n), ["trial", "scene"]
+    table["error"] = np.where(rng.random(n) < gaps, np.nan, rng.random(n))
+    expected = table.pivot_table(index=index, columns="method", values="error")
+    pd.testing.assert_frame_equal(checks._by_trial(table, "method", "error"), expected)

@@ -266,7 +266,7 @@ def _paired(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
 def _by_trial(table: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
     """Return a metric by trial (and scene, where trials are of scenes) and a column's values."""
     index = ["trial", *(name for name in (SCENE,) if name in table)]
-    means = table.groupby([*index, column])[metric].mean()  # as pivot_table, in a third of its time
+    means = table.groupby([*index, column])[metric].mean()  # as pivot_table, which is slower
     return means.dropna().unstack(column)
 
 
