@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -439,6 +440,18 @@ def test_fig3_tells_the_published_from_ours_and_where_a_curve_ends():
     dashed = [line for line in published.lines if line.get_linestyle() == "--"]
     assert {line.get_label().split(",")[0] for line in dashed} == {"CKM"}  # as in the paper
     assert line_named(published, "CKM, L = 1, m = 10kd, alpha_r = 0.1") not in dashed
+
+
+def test_a_short_axis_names_each_budget_and_no_two_labels_meet():
+    points = [{"epsilon": e, **SIZES} for e in (0.03, 0.1, 0.3)]
+    results = results_of({"ckm_privacy": trials_of(TRADEOFFS, points, 1, privacy_values)})
+    figure = ckm.fig3(results).figure
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        shown = [label for label in axis.get_xticklabels(which="both") if label.get_text()]
+        assert [label.get_text() for label in shown] == ["0.03", "0.1", "0.3"]
+        boxes = [label.get_window_extent() for label in shown]
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_every_method_of_the_config_has_a_look_of_its_own():

@@ -34,6 +34,7 @@ _SIZES = {"n_samples": "n", "n_clusters": "k", "n_features": "d"}
 _SUMMARY = ("method", "label", "metric", "n", "mean", "median", "std", "se", "min", "max")
 _LEGEND_SIZE = 7.5
 _LETTER = 0.06  # inches of a letter in a legend
+_SHORT_RANGE = 30.0  # below it a logarithmic axis also labels what is no power of ten
 
 
 def in_order(table: pd.DataFrame, styles: Mapping[str, MethodStyle]) -> pd.DataFrame:
@@ -109,6 +110,8 @@ def curves(
             axis.fill_between(part[x], low, high, color=style.color, alpha=0.13, linewidth=0)
         axis.plot(part[x], part["median"], **style.line, label=label)
     axis.set_xscale("log")
+    if table[x].max() < _SHORT_RANGE * table[x].min():
+        _set_ticks(axis.xaxis, sorted(table[x].unique()))
 
 
 def _band(part: pd.DataFrame, band: str) -> tuple[pd.Series, pd.Series]:
