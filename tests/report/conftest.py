@@ -33,7 +33,12 @@ TOP = {
     "src/privclust/x.py": "pass\n",
     PAGE: "<p>done</p>\n",
 }
-CONFIG = {"effort": "quick", "seed": 7, "substitutes": True, "mirror": None, "artefacts": True}
+SCHEMA = "workflow/schemas/config.schema.yaml"
+CONFIG = {
+    **{"effort": "quick", "seed": 7, "substitutes": True, "mirror": None, "artefacts": True},
+    **{"papers": ["config/papers/p"], "features_model": None, "container": None},
+    **dict.fromkeys(("datasets", "features", "my_methods", "my_data"), "config/none.yaml"),
+}
 
 
 def sha256(content):
@@ -55,6 +60,7 @@ class SmallRun:
         self.folder, self.jobs, self.clock = folder, [], 1_000_000_000.0
         for name, text in TOP.items():
             self.write(name, text.encode())
+        self.write(SCHEMA, (Path(__file__).parents[2] / SCHEMA).read_bytes())
         for name, file in (("had", "had.zip"), ("drawn", None)):
             kind = "mirror" if file else "substitute"
             receipt = Receipt(name, kind, "somewhere", "x", file, "5" * 64 if file else None)

@@ -99,7 +99,7 @@ def test_a_missing_member_is_named(small_crate, forged, lacking):
 
 def test_a_member_without_a_checksum_is_named(small_crate, forged):
     path = forged(small_crate, {"results/quick/more.csv": b"x"}, fitting=False)
-    with pytest.raises(CrateError, match=r"results/quick/more\.csv stands in one of the crate"):
+    with pytest.raises(CrateError, match=r"results/quick/more\.csv: is in the crate, and has no"):
         read_crate(path)
 
 
@@ -151,7 +151,7 @@ def test_what_is_no_zip_file_is_refused(small_crate, content):
 def test_jobs_of_another_form_are_refused(small_crate, forged, change):
     entries = said(small_crate)
     change(entries["jobs"][3])
-    with pytest.raises(CrateError, match=r"jobs\.json is not as|says that a job made"):
+    with pytest.raises(CrateError, match=r"jobs\.json or .* is not as|says that a job made"):
         read_crate(forged(small_crate, {JOBS: json.dumps(entries).encode()}))
 
 

@@ -271,27 +271,33 @@ def test_a_crate_of_other_code_is_not_done_again(crate, small_run):
         check_project(crate)
 
 
-def test_settings_of_a_crate_name_nothing_that_it_has_not(small_crate, forged):
-    Path("workflow/schemas").mkdir()
-    shutil.copy(ROOT / "workflow/schemas/config.schema.yaml", "workflow/schemas")
-    names = ("datasets", "features", "my_methods", "my_data")
-    config = {"effort": "quick", "seed": 1, "mirror": None, "substitutes": True}
-    config |= {"papers": ["mine"], **dict.fromkeys(names, "config/none.yaml")}
-    config |= {"features_model": None, "container": None}
+def test_settings_of_a_crate_name_nothing_that_is_another_here(small_run, small_crate, forged):
+    assert check_project(read_crate(small_crate))["papers"] == ["config/papers/p"]
+    settings = read_crate(small_crate).settings
 
-    def checked(**changes):
-        content = yaml.safe_dump(config | changes).encode()
-        return check_project(read_crate(forged(small_crate, {"config/config.yaml": content})))
+    def checked(changes, **members):
+        content = yaml.safe_dump(settings | changes).encode()
+        return check_project(
+            read_crate(forged(small_crate, {"config/config.yaml": content} | members))
+        )
 
-    assert checked() == config
     with pytest.raises(CrateError, match="is said to be of two efforts"):
-        checked(effort="paper")
+        checked({"effort": "paper"})
     with pytest.raises(CrateError, match=r"config/config\.yaml cannot be used.*seed"):
-        checked(seed="x")
-    Path("mine").mkdir()
-    Path("mine/paper.yaml").write_text("paper: mine\n")
-    with pytest.raises(CrateError, match=r"names mine/paper\.yaml, which is not in the crate"):
-        checked()
+        checked({"seed": "x"})
+    text = b"methods: {}\n"
+    for name, content in (
+        ("../other.yaml", None),
+        ("/etc/passwd", None),
+        ("data/own/m.yaml", text),
+        ("results/quick/m.yaml", text),
+    ):
+        with pytest.raises(CrateError, match="which is not the same in the crate and here"):
+            checked({"my_methods": name}, **{name: content})
+    small_run.write("mine/paper.yaml", b"paper: mine\n")
+    with pytest.raises(CrateError, match=r"names 'mine/paper\.yaml', which is not the same"):
+        checked({"papers": ["mine"]})
+    assert checked({"papers": ["mine"]}, **{"mine/paper.yaml": b"paper: mine\n"})
 
 
 def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, forged):

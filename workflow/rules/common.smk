@@ -73,6 +73,7 @@ if workflow.is_main_process:
     if RESTORED_FROM:
         from privclust.report.restoration import restore
 
-        logger.info(or_stop(restore, RESTORED_FROM, PLAN.effort).in_words())
+        taken = or_stop(restore, str(RESTORED_FROM), PLAN.effort, config["seed"])
+        logger.info(taken.in_words())
 # What the rules below ask; its methods take the wildcards of a job.
 JOBS = Jobs(PLAN, changed_settings(config, "config/config.yaml"), config)

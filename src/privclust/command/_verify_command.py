@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+from pathlib import Path
 
 from privclust.command._arguments import (
     add_command,
@@ -55,6 +56,7 @@ def add_to(commands) -> None:
     add(
         "-o",
         "--output",
+        type=_folder,
         default="certificate",
         metavar="FOLDER",
         help="for certificate.md and codecheck.yml, which are replaced; default: certificate",
@@ -71,6 +73,13 @@ def _tolerance(text: str) -> tuple[str, float]:
     return kind, number(value)
 
 
+def _folder(text: str) -> str:
+    """The name of a folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be the name of a folder, got ''")
+    return text
+
+
 def _run(args) -> int:
     """Check, draw, do again, compare, and write the certificate."""
     from privclust.report.certificate import CERTIFICATE, summary, write_certificate
@@ -85,24 +94,26 @@ def _run(args) -> int:
         args.usage_error(str(error))
     chosen = secrets.randbelow(2**32) if args.seed is None else args.seed
     drawn = draw(crate, args.jobs, args.minutes, chosen)
+    if not drawn.drawn and not drawn.too_long:
+        args.usage_error(f"{args.crate}: none of its jobs makes a result that can be compared")
     if not drawn.drawn:
         args.usage_error(
             f"{args.crate}: no job can be done again within {args.minutes:g} minutes; --minutes "
             "allows for more"
         )
+    try:
+        Path(args.output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        args.usage_error(f"--output: {args.output} is no folder ({error.strerror})")
     say(
         f"seed {chosen}: {len(drawn.drawn)} jobs drawn, {len(drawn.needed)} needed before them, "
         f"{total_cost(drawn.jobs):,.1f} CPU s in the run"
     )
-    verification = recompute(
-        crate,
-        drawn,
-        config,
-        seed=chosen,
-        minutes=args.minutes,
-        tolerances=dict(args.tolerance),
-        cores=args.cores,
-    )
+    how = {"seed": chosen, "minutes": args.minutes, "tolerances": dict(args.tolerance)}
+    try:
+        verification = recompute(crate, drawn, config, cores=args.cores, **how)
+    except CrateError as error:
+        args.usage_error(str(error))
     doi = published_as(crate)
     write_certificate(verification, args.output, checker=args.checker, doi=doi)
     for finding in verification.findings:

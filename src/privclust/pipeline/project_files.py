@@ -56,13 +56,19 @@ def project_files(
     """
     top = Path(folder)
     sources = (path.relative_to(top) for pattern in _SOURCES for path in top.glob(pattern))
-    names = {*(path.as_posix() for path in sources), CONFIG, *_named(top, config)}
+    names = {*(path.as_posix() for path in sources), CONFIG, *config_files(top, config)}
     present = {name for name in names if (top / name).is_file() and not _is_hidden(name)}
     return sorted({*_TOP_FILES, *present})
 
 
-def _named(top: Path, config: Mapping[str, Any] | None) -> Iterable[str]:
-    """Config files that the settings name, and the template that one of them names."""
+def config_files(
+    folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
+) -> Iterable[str]:
+    """Return the files that settings name, and the template that one of these names, there or not.
+
+    Arguments are as of `project_files`.
+    """
+    top = Path(folder)
     settings = config if config is not None else _content(top / CONFIG)
     for paper in settings.get("papers") or ():
         yield from (Path(paper, name).as_posix() for name in _OF_A_PAPER)

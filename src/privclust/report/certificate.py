@@ -125,8 +125,10 @@ def _text(verification: Verification, time: str, checker: str, doi: str) -> str:
         _table(("", ""), [(name, excerpt(value)) for name, value in facts]),
         "## Jobs",
         "Drawn one after another, each with a probability in proportion to what it took in the "
-        f"run. {len(draw.too_long)} jobs, {too_long:.1%} of the run's CPU time, take longer than "
-        "the limit with what they need, and could not be drawn.",
+        f"run, by the run's own records. {len(draw.too_long)} jobs, {too_long:.1%} of the run's "
+        "CPU time, take longer than the limit with what they need, and could not be drawn. "
+        f"{len(draw.incomparable)} jobs make nothing that could be compared: the page, fetched "
+        "data, data of one's own.",
         _table(
             ("job", "why", "CPU s in the run"),
             [

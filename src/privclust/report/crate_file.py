@@ -1,7 +1,8 @@
 """A crate of a run, read by whoever did not make it: nothing in it is believed unchecked.
 
 Names are those of files below a folder, each once; every member has the checksum that the crate
-gives of it; and what the crate says of jobs has the types that it should have.
+gives of it; what the crate says of jobs has the types that it should have; each result has one job
+that made it, and no result lies within another.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ import json
 import math
 import os
 import re
+import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+import yaml
+
 from privclust.core.config import ConfigError
 from privclust.core.printable import excerpt
-from privclust.pipeline.project_files import CITATION, CONFIG, PINS
+from privclust.pipeline.project_files import CITATION, CONFIG, PINS, project_files
 from privclust.report.archive import CHECKSUMS, JOBS, METADATA, VERSIONS
 from privclust.report.run_records import Job
 
@@ -32,9 +36,20 @@ _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
 )
 _FILES = (".csv", ".h5", ".html", ".js", ".png", ".sha256", ".svg", ".tsv")
+_COMPARED = (".csv", ".h5", ".png", ".svg")
+_FETCHED = "data/raw/"
+_OUTPUTS = (_FETCHED, "data/prepared/", "data/features/", "data/own/")
 _SAFE = re.compile(r"[^\x00-\x1f\\:]+")
+_PLAIN = re.compile(r"[\w.,=+@/ -]+", re.ASCII)  # stands on a terminal and in a page as it is
+_WORD = re.compile(r"\w+", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LARGEST_TEXT = 2**28  # bytes of a description that are read at once
+_LARGEST_SETTINGS = 2**14  # they have some 2,000; nested brackets are read in quadratic time
+_LARGEST_MEMBER = 2**32
+_MOST_UNPACKED, _ROOM = 100, 2**30  # times the file's size, and bytes besides
+_LONGEST_NAME, _LONGEST_PATH = 200, 800  # in bytes; with a suffix, what all file systems take
+_PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_CLOCKS_DIFFER = 86_400.0  # seconds
 _CHUNK = 2**20
 _SYMLINK, _FILE_TYPE = 0o120000, 0o170000
 
@@ -93,6 +108,30 @@ class Crate:
             return [output]
         return sorted(name for name in self.sums if name.startswith(f"{output}/"))
 
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What the run was told, ``config/config.yaml``; a CrateError if that is no such file.
+
+        No value may stand for another one (an alias): a few would stand for gigabytes.
+        """
+        if CONFIG not in self.sums:
+            raise CrateError(f"{self.path}: has no {CONFIG}; it is no crate of a run")
+        try:
+            text = self.read(CONFIG)
+            if len(text) > _LARGEST_SETTINGS:
+                raise ValueError(f"larger than {_LARGEST_SETTINGS:,} bytes")
+            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text.decode())):
+                raise ValueError("it has aliases")
+            settings = yaml.safe_load(text)
+            if not isinstance(settings, dict):
+                raise TypeError("no settings")
+        except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+            if isinstance(error, CrateError):
+                raise
+            reason = excerpt(" ".join(str(error).split()))
+            raise CrateError(f"{self.path}: its {CONFIG} cannot be used ({reason})") from None
+        return settings
+
     def holds(self, job: Job) -> bool:
         """Whether all outputs of a job are in the crate."""
         return all(self.members_of(output) for output in job.outputs)
@@ -112,14 +151,26 @@ class Crate:
     @property
     def code(self) -> list[str]:
         """The members that are code or settings; not what the run was told (config/config.yaml)."""
-        return [name for name in self.sums if name not in _NO_CODE and not name.startswith(_BESIDE)]
+        return [name for name in self.sums if _is_code(name)]
 
     def changed_code(self, folder: str | os.PathLike[str] = ".") -> list[str]:
-        """Return the crate's files of code and settings that a project's folder has otherwise."""
-        return [n for n in self.code if file_sha256(Path(folder, n)) != self.sums[n]]
+        """Return the files of code and settings that a crate and a project's folder have not alike.
+
+        They are all of the crate's, and all that an archive of the project would have, but for
+        those that settings name.
+        """
+        here = {name for name in project_files(folder, {}) if _is_code(name)}
+        names = sorted({*self.code, *here})
+        return [n for n in names if file_sha256(Path(folder, n)) != self.sums.get(n)]
+
+
+def _is_code(name: str) -> bool:
+    """Whether a file of a project is code or settings."""
+    return name not in _NO_CODE and not name.startswith(_BESIDE)
 
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+_TOO_MUCH = (RecursionError, OverflowError)
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
@@ -144,6 +195,7 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     try:
         with zipfile.ZipFile(path) as file:
             _check_names(path, file.infolist())
+            _check_sizes(path, file.infolist())
             sums = _checksums(path, file)
             _check_contents(path, file, sums)
             texts = [_text(path, file, name) for name in (JOBS, METADATA)]
@@ -155,12 +207,12 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
         raise CrateError(f"{path}: not a whole .zip file ({excerpt(str(error))})") from None
     try:
         return _parsed(path, sums, *map(json.loads, texts))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, *_TOO_MUCH) as error:
         if isinstance(error, CrateError):
             raise
         reason = excerpt(f"{type(error).__name__}: {error}")
         raise CrateError(
-            f"{path}: its {JOBS} is not as this version writes it ({reason})"
+            f"{path}: its {JOBS} or {METADATA} is not as this version writes it ({reason})"
         ) from None
 
 
@@ -190,7 +242,40 @@ def _check_names(path: Path, entries: list[zipfile.ZipInfo]) -> None:
             )
         if entry.filename in seen:
             raise CrateError(f"{path}: holds {excerpt(repr(entry.filename))} twice")
+        if len(entry.filename.encode()) > _LONGEST_PATH or any(
+            len(part.encode()) > _LONGEST_NAME for part in entry.filename.split("/")
+        ):
+            raise CrateError(f"{path}: the name {excerpt(repr(entry.filename))} is too long")
         seen.add(entry.filename)
+    if inner := _within(seen, seen):
+        raise CrateError(f"{path}: {excerpt(repr(inner))} lies within what is a file")
+
+
+def _within(names: Iterable[str], folders: Collection[str]) -> str:
+    """Return the first name that lies below another one; empty if none does."""
+    below = (n for n in names if any(str(p) in folders for p in PurePosixPath(n).parents))
+    return min(below, default="")
+
+
+def _check_sizes(path: Path, entries: list[zipfile.ZipInfo]) -> None:
+    """Refuse what unpacks to far more than results do, or is packed in another way than here."""
+    largest = max(entries, key=lambda entry: entry.file_size, default=zipfile.ZipInfo())
+    unpacked = sum(entry.file_size for entry in entries)
+    if largest.file_size > _LARGEST_MEMBER:
+        raise CrateError(
+            f"{path}: {excerpt(largest.filename)} unpacks to {largest.file_size:,} bytes, which "
+            "is more than any result has; nothing was unpacked"
+        )
+    if unpacked > _MOST_UNPACKED * path.stat().st_size + _ROOM:
+        raise CrateError(
+            f"{path}: unpacks to {unpacked:,} bytes, which results do not; nothing was unpacked"
+        )
+    for entry in entries:
+        if entry.compress_type not in _PACKING:
+            raise CrateError(
+                f"{path}: {excerpt(entry.filename)} is packed in another way than crates are, by "
+                "method 8 (deflate) of .zip files"
+            )
 
 
 def _text(path: Path, file: zipfile.ZipFile, name: str) -> str:
@@ -201,7 +286,10 @@ def _text(path: Path, file: zipfile.ZipFile, name: str) -> str:
         )
     if file.getinfo(name).file_size > _LARGEST_TEXT:
         raise CrateError(f"{path}: {name} is larger than {_LARGEST_TEXT:,} bytes")
-    return file.read(name).decode()
+    try:
+        return file.read(name).decode()
+    except UnicodeDecodeError:
+        raise CrateError(f"{path}: {name} is no text in UTF-8") from None
 
 
 def _checksums(path: Path, file: zipfile.ZipFile) -> dict[str, str]:
@@ -211,9 +299,15 @@ def _checksums(path: Path, file: zipfile.ZipFile) -> dict[str, str]:
     if len(sums) != len(lines) or not all(map(_HEX.fullmatch, sums.values())):
         raise CrateError(f"{path}: {CHECKSUMS} is not as sha256sum writes it")
     members = set(file.namelist()) - {CHECKSUMS}
-    if lacking := sorted(members ^ sums.keys()):
+    if lacking := sorted(sums.keys() - members):
         raise CrateError(
-            f"{path}: {_several(lacking)} stands in one of the crate and its {CHECKSUMS} only"
+            f"{path}: {_several(lacking)}: has a checksum in {CHECKSUMS}, and is not in the crate; "
+            "take another copy"
+        )
+    if more := sorted(members - sums.keys()):
+        raise CrateError(
+            f"{path}: {_several(more)}: is in the crate, and has no checksum in {CHECKSUMS}; "
+            "take another copy"
         )
     return sums
 
@@ -250,35 +344,24 @@ def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Cr
     entities = {entity["@id"]: entity for entity in description["@graph"]}
     inside = {unquote(i): entity for i, entity in entities.items() if not i.startswith("#")}
     outside = {unquote(i[1:]): entity for i, entity in entities.items() if i.startswith("#")}
-    effort = _typed(said["effort"], str)
+    effort = _matching(said["effort"], _WORD)
     jobs = tuple(_job(entry) for entry in said["jobs"])
-    makers = {output: job for job in jobs for output in job.outputs}
-    for name in makers:
-        places = (
-            f"results/{effort}/",
-            "data/raw/",
-            "data/prepared/",
-            "data/features/",
-            "data/own/",
-        )
-        if not safe_name(name) or not name.startswith(places):
-            raise CrateError(
-                f"{path}: says that a job made {excerpt(repr(name))}, which no job of a run at "
-                f"{excerpt(effort)} effort makes"
-            )
+    makers = _makers(path, jobs, effort)
+    _check_makers(path, sums, makers, effort)
     digests = {}
     for name in makers:
         entity = inside[name] if name in sums else outside.get(name, {})
-        if name.endswith(_FILES) and "sha256" in entity:
-            digests[name] = _typed(entity["sha256"], str)
-        if digests.get(name, sums.get(name)) != sums.get(name, digests.get(name)):
+        said_of_it = entity.get("sha256", sums.get(name))
+        if name.endswith(_FILES) and said_of_it is not None:
+            digests[name] = _typed(said_of_it, str)
+        if sums.get(name, said_of_it) != said_of_it:
             raise CrateError(f"{path}: {name}: {METADATA} and {CHECKSUMS} give other checksums")
     root = inside["./"]
     return Crate(
         path=path,
         sums=sums,
         effort=effort,
-        substitutes=tuple(_typed(name, str) for name in said["substitutes"]),
+        substitutes=tuple(_matching(name, _WORD) for name in said["substitutes"]),
         jobs=jobs,
         digests=digests,
         title=_typed(root["name"], str),
@@ -288,20 +371,58 @@ def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Cr
     )
 
 
+def _makers(path: Path, jobs: Iterable[Job], effort: str) -> dict[str, Job]:
+    """Return which job made each output: files and folders that a run makes, each once."""
+    makers: dict[str, Job] = {}
+    for job in jobs:
+        for name in job.outputs:
+            is_file = name.endswith(_FILES) or name.startswith(_FETCHED)
+            is_plain = safe_name(name) and _PLAIN.fullmatch(name)
+            if (
+                not is_plain
+                or not is_file
+                or not name.startswith((f"results/{effort}/", *_OUTPUTS))
+            ):
+                raise CrateError(
+                    f"{path}: says that a job made {excerpt(repr(name))}, which no job of a run at "
+                    f"{effort} effort makes"
+                )
+            if name in makers:
+                raise CrateError(f"{path}: says that two jobs made {name}")
+            makers[name] = job
+    if inner := _within(makers, makers):
+        raise CrateError(f"{path}: says that a job made {inner}, and another what it lies in")
+    return makers
+
+
+def _check_makers(
+    path: Path, sums: Mapping[str, str], makers: Mapping[str, Job], effort: str
+) -> None:
+    """Refuse results that no job is said to have made: none could be drawn to check them."""
+    results = (name for name in sums if name.startswith(f"results/{effort}/"))
+    if lost := sorted(n for n in results if n.endswith(_COMPARED) and n not in makers):
+        raise CrateError(f"{path}: {_several(lost)}: no job is said to have made it")
+
+
 def _job(entry: Mapping[str, Any]) -> Job:
     """Return a job from what the crate says of it, with values of the right types."""
     record, cpu_s = _typed(entry["record"], dict), entry["cpu_s"]
+    start, end = _typed(entry["start"], float), _typed(entry["end"], float)
+    if not 0.0 <= start <= end <= time.time() + _CLOCKS_DIFFER or not entry["outputs"]:
+        raise ValueError("a job makes something, and has begun before it ended, before today")
+    if cpu_s is not None and _typed(cpu_s, float) < 0.0:
+        raise ValueError("a job took less than no time")
     checksums = _typed(record.get("input_checksums", {}), dict)
     for name in (*_typed(record.get("input", []), list), *checksums.values()):
         _typed(name, str)
     return Job(
-        rule=_typed(entry["rule"], str),
+        rule=_matching(entry["rule"], _WORD),
         inputs=tuple(_typed(name, str) for name in entry["inputs"]),
         outputs=tuple(_typed(name, str) for name in entry["outputs"]),
-        start=_typed(entry["start"], float),
-        end=_typed(entry["end"], float),
+        start=start,
+        end=end,
         spec="",
-        cpu_s=None if cpu_s is None else max(_typed(cpu_s, float), 0.0),
+        cpu_s=None if cpu_s is None else float(cpu_s),
         record={**record, "input_checksums": checksums} if record else {},
     )
 
@@ -312,4 +433,11 @@ def _typed(value: Any, kind: Callable) -> Any:
         value = float(value)
     if type(value) is not kind or (kind is float and not math.isfinite(value)):
         raise TypeError(f"{value!r} is not of type {kind.__name__}")
+    return value
+
+
+def _matching(value: Any, pattern: re.Pattern[str]) -> str:
+    """Return a text of a pattern as a whole."""
+    if not pattern.fullmatch(_typed(value, str)):
+        raise ValueError(f"{value!r} is no {pattern.pattern}")
     return value

@@ -15,10 +15,11 @@ from typing import Any
 import yaml
 
 from privclust.core.config import ConfigError, load_yaml, validate
+from privclust.core.printable import excerpt, printable
 from privclust.datasets.fetch import resolve_mirror
 from privclust.pipeline.plan import DEFAULT_MIRROR
-from privclust.pipeline.project_files import CONFIG, WORKFLOW, project_files
-from privclust.report.crate_file import Crate, CrateError
+from privclust.pipeline.project_files import CONFIG, WORKFLOW, config_files
+from privclust.report.crate_file import Crate, CrateError, file_sha256, safe_name
 from privclust.report.restoration import date_outputs, place
 from privclust.report.run_records import Job
 from privclust.report.verification import Draw, Verification, compare_outputs
@@ -32,31 +33,33 @@ _HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
     """Return the settings of a crate's run, if the project in a folder has the same code.
 
-    Nothing of a crate is run: its code is that of the project here, file by file, or it is a
-    CrateError that says what differs.
+    Nothing of a crate is run: its code is that of the project here, file by file, and its settings
+    name no file but those that are the same here; or it is a CrateError that says what differs.
     """
     if not Path(folder, WORKFLOW).is_file():
         raise CrateError(
             f"{WORKFLOW}: is not here; run this in the project's folder, at the crate's version"
         )
-    if CONFIG not in crate.sums:
-        raise CrateError(f"{crate.path}: has no {CONFIG}; it is no crate of a run")
     if changed := crate.changed_code(folder):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise CrateError(
             f"{crate.path}: is of another version of the code ({crate.title}): {changed[0]}{more} "
             "differ from what is here; check out that version, or make a run of this one"
         )
+    config = crate.settings
+    schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))  # the same as theirs
     try:
-        config = yaml.safe_load(crate.read(CONFIG))
-        schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))
         validate(config, schema, CONFIG)
-    except (yaml.YAMLError, ConfigError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
+    except ConfigError as error:
+        reason = excerpt(" ".join(str(error).split()))
         raise CrateError(f"{crate.path}: its {CONFIG} cannot be used ({reason})") from None
-    named = {*project_files(folder, config)} - {*project_files(folder, {})}
-    if unknown := sorted(named - crate.sums.keys()):
-        raise CrateError(f"{crate.path}: {CONFIG} names {unknown[0]}, which is not in the crate")
+    for name in config_files(folder, config):
+        here = file_sha256(Path(folder, name)) if safe_name(name) else "outside"
+        if here != crate.sums.get(name, ""):
+            raise CrateError(
+                f"{crate.path}: its {CONFIG} names {excerpt(repr(name))}, which is not the same in "
+                "the crate and here"
+            )
     if config["effort"] != crate.effort:
         raise CrateError(f"{crate.path}: is said to be of two efforts")
     return config
@@ -93,13 +96,19 @@ def recompute(
         again = set(draw.jobs)
         read = {crate.makers[n] for job in again for n in job.inputs if n in crate.makers}
         place(crate, sorted(read - again, key=lambda job: job.end), scratch)
+        outputs = sorted(output for job in again for output in job.outputs)
+        if early := [output for output in outputs if (scratch / output).exists()]:
+            # such as by another spelling, where a file system takes two for one
+            raise CrateError(f"{crate.path}: would be given {early[0]}, which is to be made again")
         failures = []
         for jobs in generations(crate, again):
             failures.append(_run_jobs(jobs, scratch, cores))
             for job in jobs:
                 date_outputs(job, scratch)
-        said = "\n".join(filter(None, failures)).replace(name, "SCRATCH")
-        verification.messages = said.replace(mirror, "MIRROR") if mirror else said
+        said = "\n".join(filter(None, failures))
+        for path, word in ((name, "SCRATCH"), (mirror, "MIRROR"), (sys.executable, "python")):
+            said = said.replace(path, word) if path else said
+        verification.messages = "\n".join(map(printable, said.replace("`", "'").splitlines()))
         verification.redone = [
             job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
         ]
@@ -135,7 +144,7 @@ def _run_jobs(jobs: Sequence[Job], scratch: Path, cores: int) -> str:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
-            *("--nocolor", "--show-failed-logs", "--", *(job.outputs[0] for job in ready)),
+            *("--nocolor", "--show-failed-logs", "--", *(n for job in ready for n in job.outputs)),
         ],
         cwd=scratch,
         env={**os.environ, "PYTHONPATH": os.pathsep.join((f"{scratch}/src", str(scratch)))},

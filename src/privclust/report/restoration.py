@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privclust.core.files import atomic_path
+from privclust.core.printable import excerpt
 from privclust.report.crate_file import Crate, CrateError, file_sha256, read_crate
 from privclust.report.run_records import Job, write_record
 
@@ -40,17 +41,22 @@ class Restored:
 
 
 def restore(
-    path: str | os.PathLike[str], effort: str, folder: str | os.PathLike[str] = "."
+    path: str | os.PathLike[str],
+    effort: str,
+    seed: int,
+    folder: str | os.PathLike[str] = ".",
 ) -> Restored:
     """Take from a crate all results that fit the project in a folder, and none that is there.
 
     A result fits if all that its job read, code, settings and other results, is the same here, by
-    SHA-256, or is taken as well. Parameters are compared by Snakemake itself, from its records.
+    SHA-256, or is taken as well. Parameters are compared by Snakemake itself, from its records. Of
+    a job that has left some result here already, none is taken.
 
     Raises
     ------
     CrateError
-        If it is no whole crate of a run, or of another effort. Then nothing was written.
+        If it is no whole crate of a run, or of another effort or seed: then nothing was written; or
+        if a result cannot be written.
     """
     crate = read_crate(path)
     if crate.effort != effort:
@@ -58,17 +64,28 @@ def restore(
             f"{path}: is of a run at {crate.effort} effort, and this one is at {effort} effort; "
             f"restore it with --config effort={crate.effort}"
         )
+    if crate.settings.get("seed") != seed:
+        theirs = excerpt(crate.settings.get("seed"))
+        raise CrateError(
+            f"{path}: is of a run with seed {theirs}, and this one has seed {seed}; restore it "
+            f"with --config seed={theirs}"
+        )
     counts = {"taken": 0, "present": 0, "left_out": 0, "changed": 0}
     taken: set[str] = set()
     for job in sorted(crate.jobs, key=lambda job: job.end):  # inputs before what is made from them
-        if all(Path(folder, output).exists() for output in job.outputs):
+        if any(Path(folder, output).exists() for output in job.outputs):
             counts["present"] += 1
         elif not job.record or not crate.holds(job):
             counts["left_out"] += 1
         elif not _fits(crate, job, taken, Path(folder)):
             counts["changed"] += 1
         else:
-            place(crate, [job], folder)
+            try:
+                place(crate, [job], folder)
+            except OSError as error:
+                raise CrateError(
+                    f"{error.filename}: cannot be written ({error.strerror}); it comes from {path}"
+                ) from None
             taken.update(job.outputs)
             counts["taken"] += 1
     return Restored(Path(path), **counts)

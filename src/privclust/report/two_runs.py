@@ -7,12 +7,15 @@ import io
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
+
+from privclust.core.printable import excerpt
 
 _VERDICTS = "verdicts.csv"
 _TABLE = re.compile(r"targets/([^/]+)/\1\.csv")
@@ -111,8 +114,11 @@ def read_run(path: str | os.PathLike[str]) -> Run:
             top = PurePosixPath(found[0]).parent
             names = {n.removeprefix(f"{top}/") for n in crate.namelist() if n.startswith(f"{top}/")}
             return _read(path, names, lambda name: crate.read(f"{top}/{name}"))
-    except zipfile.BadZipFile:
-        raise NoRunError(f"{path}: is neither a folder of results nor a .zip archive") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        if not zipfile.is_zipfile(path):
+            raise NoRunError(f"{path}: is neither a folder of results nor a .zip archive") from None
+        reason = excerpt(error)
+        raise NoRunError(f"{path}: is damaged ({reason}); take another copy") from None
 
 
 def compare_runs(

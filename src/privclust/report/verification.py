@@ -29,8 +29,6 @@ SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _AGREE = (SAME, EQUAL, CLOSE)
 _ARTEFACTS = {"data": "dataset"}  # kinds of artefacts that have another name in their files
-# The page says how the run was called; a folder of fetched data has no checksum of its own.
-_NOT_DRAWN = ("index", "fetch")
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,15 @@ class Draw:
         What has to be done before them, as its results are not in the crate.
     too_long : tuple of Job
         Those that could not be drawn, as each takes longer than the limit with all it needs.
+    incomparable : tuple of Job
+        Those that make nothing that could be held against the crate: the page, which says how the
+        run was called, fetched data, a folder without a checksum, and data of the user's own.
     """
 
     drawn: tuple[Job, ...]
     needed: tuple[Job, ...]
     too_long: tuple[Job, ...]
+    incomparable: tuple[Job, ...] = ()
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -116,6 +118,7 @@ def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
     """
     limit, rng = 60.0 * minutes, random.Random(seed)
     candidates = [job for job in crate.jobs if _is_comparable(crate, job)]
+    incomparable = tuple(job for job in crate.jobs if not _is_comparable(crate, job))
     needs = {job: _needs(crate, job) for job in candidates}
     alone = {job: sum(map(cost_of, {job, *needs[job]})) for job in candidates}
     # the smallest of exponential times with the costs as rates comes from a job in proportion to
@@ -130,13 +133,12 @@ def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
             done |= more
     needed = tuple(job for job in crate.jobs if job in done and job not in drawn)
     too_long = tuple(job for job in candidates if alone[job] > limit)
-    return Draw(tuple(drawn), needed, too_long)
+    return Draw(tuple(drawn), needed, too_long, incomparable)
 
 
 def _is_comparable(crate: Crate, job: Job) -> bool:
     """Whether a job may be drawn: some output of it can be held against the crate."""
-    outputs = [output for output in job.outputs if kind_of(output) and output in crate.digests]
-    return job.rule not in _NOT_DRAWN and bool(outputs)
+    return any(kind_of(output) and output in crate.digests for output in job.outputs)
 
 
 def _needs(crate: Crate, job: Job) -> list[Job]:

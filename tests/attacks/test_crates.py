@@ -1,0 +1,298 @@
+"""Attacks by archives of runs: crates that somebody forged, or made to do harm."""
+
+import importlib.util
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privclust.report import crate_file
+from privclust.report.certificate import summary, write_certificate
+from privclust.report.crate_file import CrateError, read_crate
+from privclust.report.recomputation import check_project
+from privclust.report.restoration import restore
+from privclust.report.two_runs import NoRunError, read_run
+from privclust.report.verification import Verification, draw
+
+CONFIG, JOBS, METADATA = "config/config.yaml", "jobs.json", "ro-crate-metadata.json"
+FIT = "results/quick/p/drawn/fit/m/block_0000.h5"
+TRIALS = "results/quick/p/drawn/trials.csv"
+FORGED = b"method,error,cpu_seconds\nours,0.0,1.0\n"
+
+
+def load(path):
+    """Import a file of the tests."""
+    spec = importlib.util.spec_from_file_location("crates_" + Path(path).stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+small = load(Path(__file__).parents[1] / "report/conftest.py")
+
+
+@pytest.fixture
+def honest(tmp_path, monkeypatch):
+    """An honest archive of a small run, in the folder of that run."""
+    monkeypatch.chdir(tmp_path)
+    return small.SmallRun(Path(".")).pack()
+
+
+def said(path, name=JOBS):
+    """What a member in JSON says."""
+    with zipfile.ZipFile(path) as file:
+        return json.loads(file.read(name))
+
+
+def with_jobs(path, edit, members=()):
+    """Forge an archive whose jobs are edited, with other members and fitting checksums."""
+    document = said(path)
+    edit(document["jobs"])
+    changes = dict(members) | {JOBS: json.dumps(document).encode()}
+    described = said(path, METADATA)
+    present = {entity["@id"] for entity in described["@graph"]}
+    more = [{"@id": name, "sha256": small.sha256(c)} for name, c in dict(members).items() if c]
+    described["@graph"] += [entity for entity in more if entity["@id"] not in present]
+    return small.forge(path, {METADATA: json.dumps(described).encode()} | changes)
+
+
+def maker_of(jobs, output):
+    """The job that made an output."""
+    (job,) = [job for job in jobs if output in job["outputs"]]
+    return job
+
+
+def another(outputs, **job):
+    """A job that nobody ran."""
+    honest = {"rule": "prepare", "inputs": [], "start": 1.0, "end": 2.0, "cpu_s": 0.0}
+    return {**honest, "record": {}, "outputs": outputs, **job}
+
+
+@pytest.mark.attack(
+    claim="nothing from an archive is run",
+    before="settings that name a file of the archive as one's own methods: its code was run, and "
+    "wrote a certificate that all agrees",
+    now="settings may name what is the same here alone; what is put in place is data, not code",
+)
+def test_an_archive_brings_no_code(honest):
+    settings = read_crate(honest).settings | {"my_methods": "data/own/m.yaml"}
+    members = {
+        CONFIG: yaml.safe_dump(settings).encode(),
+        "data/own/m.yaml": b"methods: {mine: {label: mine, class: data.own.evil.E}}\n",
+        "data/own/evil.py": b"raise SystemExit\n",
+    }
+
+    def edit(jobs):
+        jobs.append(another(["data/own/evil.py", "data/own/m.yaml"]))
+        maker_of(jobs, FIT)["inputs"].append("data/own/evil.py")
+
+    with pytest.raises(CrateError, match=r"a job made 'data/own/evil\.py', which no job"):
+        read_crate(with_jobs(honest, edit, members))
+    crate = read_crate(small.forge(honest, members))
+    with pytest.raises(CrateError, match=r"names 'data/own/m\.yaml', which is not the same"):
+        check_project(crate)
+
+
+@pytest.mark.attack(
+    claim="what counts as recomputed was made again",
+    before="a second job that claims a table had it put in place before: 'same bytes' for an "
+    "invented one",
+    now="an output has one job and lies in no other; nothing drawn is there before it is made",
+)
+@pytest.mark.parametrize("claimed", [TRIALS, "data/raw/drawn/receipt.json", "data/raw"])
+def test_a_forged_result_is_not_given_to_the_job_that_makes_it(honest, claimed):
+    decoy = "results/quick/decoy.csv"
+
+    def edit(jobs):
+        jobs.insert(0, another([decoy, claimed], rule="index"))
+        maker_of(jobs[1:], TRIALS)["inputs"].append(decoy)
+
+    with pytest.raises(CrateError, match=r"two jobs made|and another what it lies in|no job of"):
+        read_crate(with_jobs(honest, edit, {decoy: b"x\n", TRIALS: FORGED}))
+
+
+@pytest.mark.attack(
+    claim="a certificate's code is the archive's",
+    before="an archive without any code was 'of the same files as in the crate'",
+    now="what an archive of the project here would have must be in it, file by file",
+)
+def test_an_archive_without_code_is_of_another_version(honest):
+    assert check_project(read_crate(honest))
+    code = [name for name in read_crate(honest).code if name.startswith("src/")]
+    with pytest.raises(CrateError, match=r"another version of the code.*src/privclust/x\.py"):
+        check_project(read_crate(small.forge(honest, dict.fromkeys(code))))
+    Path("src/privclust/more.py").write_text("pass\n")
+    with pytest.raises(CrateError, match=r"another version of the code.*src/privclust/more\.py"):
+        check_project(read_crate(honest))
+
+
+@pytest.mark.attack(
+    claim="any result can be drawn",
+    before="a forged table whose job was called 'index', or whose checksum or job was left out, "
+    "was never drawn, and not counted among what could not be",
+    now="what can be drawn is told by the names of results; without a job they are refused",
+)
+def test_no_result_hides_from_the_draw(honest):
+    def can_be_drawn(path):
+        drawn = draw(read_crate(path), 100, 1e6, 0)
+        return TRIALS in {name for job in drawn.drawn for name in job.outputs}
+
+    assert can_be_drawn(honest)
+    assert can_be_drawn(with_jobs(honest, lambda jobs: maker_of(jobs, TRIALS).update(rule="index")))
+    description = said(honest, METADATA)
+    for entity in description["@graph"]:
+        if entity["@id"] == TRIALS:
+            del entity["sha256"]
+    without = {METADATA: json.dumps(description).encode()}
+    assert can_be_drawn(small.forge(honest, without))
+    with pytest.raises(CrateError, match=rf"{TRIALS}: no job is said to have made it"):
+        read_crate(with_jobs(honest, lambda jobs: jobs.remove(maker_of(jobs, TRIALS))))
+
+
+@pytest.mark.attack(
+    claim="a certificate says what share of a run was done again",
+    before="jobs that ended before they began: '301.63% of its 0 CPU s'",
+    now="refused, as are jobs that end tomorrow",
+)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cpu_s": -1.0},
+        {"cpu_s": None, "start": 2e9 - 1e9, "end": 1e8},
+        {"end": 1e300},
+        {"end": 1e12},
+        {"start": -1e9},
+        {"cpu_s": 10**400},
+        {"outputs": []},
+    ],
+)
+def test_a_job_takes_no_negative_time_and_ends_by_now(honest, change):
+    path = with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(change))
+    with pytest.raises(CrateError, match=r"forged\.crate\.zip: its jobs\.json or .* is not as"):
+        read_crate(path)
+
+
+@pytest.mark.attack(
+    claim="a certificate has the words of who checks",
+    before="line breaks in the name of a rule wrote headings, HTML and escapes into it",
+    now="names of rules are words, those of results plain; the rest is escaped",
+)
+def test_an_archive_writes_nothing_into_a_certificate(honest):
+    evil = "fit\n\n# Certificate: EVERYTHING AGREES\n<script>\x1b[2J"
+    with pytest.raises(CrateError, match=r"is not as this version writes it"):
+        read_crate(with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(rule=evil)))
+    for name in (
+        "results/quick/`</code>`.csv",
+        "results/quick/a|b.csv",
+        "results/quick/\u202e.csv",
+    ):
+        with pytest.raises(CrateError, match="which no job of a run"):
+            read_crate(with_jobs(honest, lambda jobs, n=name: jobs.append(another([n]))))
+    description = said(honest, METADATA)
+    for entity in description["@graph"]:
+        if entity["@id"] == "./":
+            entity["name"] = evil
+    crate = read_crate(small.forge(honest, {METADATA: json.dumps(description).encode()}))
+    write_certificate(Verification(crate, draw(crate, 3, 60.0, 0), 0, 60.0, {}), "out")
+    lines = Path("out/certificate.md").read_text().splitlines()
+    assert [line for line in lines if "EVERYTHING" in line] == [
+        line for line in lines if line.startswith("| crate | fit")
+    ]
+    assert "\x1b" not in "".join(lines)
+    assert "could be compared" in "\n".join(lines)
+    assert summary(Verification(crate, draw(crate, 3, 60.0, 0), 0, 60.0, {}))
+
+
+@pytest.mark.attack(
+    claim="reading an archive ends, in the time that its size allows",
+    before="2.9 MB that unpack to 200 GB by another method, or a few lines of settings "
+    "that stand for billions, ran until they were killed",
+    now="sizes are added up first; one method of packing; settings without aliases",
+)
+def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
+    other = zipfile.ZipInfo("results/quick/x.js")
+    other.compress_type = zipfile.ZIP_BZIP2
+    with pytest.raises(CrateError, match=r"x\.js is packed in another way"):
+        read_crate(small.forge(honest, {}, extra=[(other, b"x")]))
+    zeros = small.forge(honest, {"results/quick/x.js": bytes(2**24)})
+    assert read_crate(zeros)
+    with monkeypatch.context() as patch:
+        patch.setattr(crate_file, "_ROOM", 0)
+        with pytest.raises(CrateError, match=r"unpacks to .* bytes, which results do not"):
+            read_crate(zeros)
+        patch.setattr(crate_file, "_LARGEST_MEMBER", 2**20)
+        with pytest.raises(CrateError, match=r"x\.js unpacks to 16,777,216 bytes"):
+            read_crate(zeros)
+    rows = ["a0: &a0 [1, 2]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]
+    for text in ("\n".join(rows), "[" * 3_000, "x: " + "y" * 2**15):
+        crate = read_crate(small.forge(honest, {CONFIG: text.encode()}))
+        with pytest.raises(CrateError, match=r"its config/config\.yaml cannot be used"):
+            check_project(crate)
+
+
+@pytest.mark.attack(
+    claim="restoring leaves what is there",
+    before="of a job with one result missing all others were replaced, in a dry run too, and a "
+    "file of the user's by one of the archive's",
+    now="of a job of which some result is there none is taken; what is no result is refused",
+)
+def test_restoring_replaces_no_file(honest):
+    for name in ("results", "data"):
+        Path(name).rename(f"old_{name}")
+
+    def edit(jobs):
+        job = maker_of(jobs, TRIALS)
+        job["outputs"].append(f"{TRIALS}.sha256")
+
+    path = with_jobs(honest, edit, {f"{TRIALS}.sha256": b"sum\n"})
+    Path(TRIALS).parent.mkdir(parents=True)
+    Path(TRIALS).write_text("mine\n")
+    restored = restore(path, "quick", 7)
+    assert (restored.taken, restored.present) == (4, 1)
+    assert Path(TRIALS).read_text() == "mine\n"
+    assert not Path(f"{TRIALS}.sha256").exists()
+    with pytest.raises(CrateError, match=r"made 'data/own/x\.sh', which no job"):
+        restore(with_jobs(honest, lambda jobs: jobs.append(another(["data/own/x.sh"]))), "quick", 7)
+
+
+@pytest.mark.attack(
+    claim="an archive that cannot be restored is an error, and nothing is written",
+    before="names that no file system takes, or that lie in one another, ended in a traceback "
+    "after 80 files; so did text nested 100,000 deep, before",
+    now="one line, and nothing is there; so with a run of another seed",
+)
+def test_an_archive_that_cannot_be_restored_writes_nothing(honest):
+    for name in ("results", "data"):
+        Path(name).rename(f"old_{name}")
+    long = "results/quick/" + "x" * 250 + ".js"
+    deep = "results/quick/" + "x/" * 450 + "y.js"
+    for members in ({long: b"x"}, {deep: b"x"}, {f"{TRIALS}/a.js": b"x"}, {JOBS: b"[" * 100_000}):
+        with pytest.raises(CrateError, match=r"too long|lies within|is not as this version"):
+            restore(small.forge(honest, members), "quick", 7)
+    with pytest.raises(CrateError, match=r"seed 7, and this one has seed 8.*--config seed=7"):
+        restore(honest, "quick", 8)
+    assert not Path("results").exists()
+    assert not Path(".snakemake").exists()
+
+
+@pytest.mark.attack(
+    claim="a run that cannot be read is not one that differs",
+    before="privclust compare ended on a damaged archive as if numbers differed, in zlib's words",
+    now="it names the file, and ends as for a file that is no run",
+)
+def test_a_damaged_archive_is_not_compared(honest):
+    verdicts = "results/quick/verdicts.csv"
+    table = b"paper,claim,verdict\n" * 200
+    path = small.forge(honest, {verdicts: table})
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as file:
+        entry = file.getinfo(verdicts)
+    start = entry.header_offset + 30 + len(verdicts)
+    for place in (start, start + entry.compress_size // 2):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x07
+        Path("damaged.zip").write_bytes(damaged)
+        with pytest.raises(NoRunError, match=r"^damaged\.zip: is damaged .*take another copy"):
+            read_run("damaged.zip")
