@@ -219,7 +219,8 @@ def _compare(crate: Crate, name: str, folder: Path, tolerances: Mapping[str, flo
     try:
         arrays = [artefacts.read(p, _ARTEFACTS.get(kind, kind)).arrays for p in (before, path)]
     except FileError as error:
-        return Finding(name, kind, DIFFERS, f"and cannot be read ({error})")
+        reason = str(error).replace(f"{folder}/", "")
+        return Finding(name, kind, DIFFERS, f"and cannot be read ({reason})")
     finally:
         before.unlink()
     return Finding(name, kind, *compare_arrays(arrays[0], arrays[1], tolerance))
