@@ -1,11 +1,16 @@
 """Jobs drawn to be done again, what they need, and what came out held against the crate."""
 
+import contextlib
 import dataclasses
 import shutil
+import signal
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 
@@ -14,7 +19,12 @@ from privclust.command._verify_command import _KINDS
 from privclust.pipeline import artefacts
 from privclust.report.certificate import summary, write_certificate
 from privclust.report.crate_file import CrateError, read_crate
-from privclust.report.recomputation import check_project, generations, published_as
+from privclust.report.recomputation import (
+    _run_snakemake,
+    check_project,
+    generations,
+    published_as,
+)
 from privclust.report.verification import (
     CLOSE,
     DIFFERS,
@@ -298,6 +308,33 @@ def test_settings_of_a_crate_name_nothing_that_is_another_here(small_run, small_
     with pytest.raises(CrateError, match=r"names 'mine/paper\.yaml', which is not the same"):
         checked({"papers": ["mine"]})
     assert checked({"papers": ["mine"]}, **{"mine/paper.yaml": b"paper: mine\n"})
+
+
+def test_what_ends_a_verification_ends_its_jobs(tmp_path, monkeypatch):
+    """In place of Snakemake a script that waits for a job."""
+    program, job = tmp_path / "program", tmp_path / "job"
+    program.write_text(f"#!/bin/sh\nsleep 300 &\necho $! > {job}\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    def stop(*_):
+        if job.exists() and job.read_text().strip():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _run_snakemake(["results/quick/index.html"], tmp_path, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    end = time.monotonic() + 20.0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(int(job.read_text()))
+        while process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, forged):

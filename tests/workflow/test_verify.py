@@ -95,14 +95,14 @@ def test_what_lies_between_two_drawn_jobs_is_not_done_again(made_up, monkeypatch
     crate = read_crate(CRATE)
     config = recomputation.check_project(crate)
     jobs = {job.rule: job for job in crate.jobs}
-    ends, run, said = (jobs["verdicts"], jobs["prepare"]), subprocess.run, []
+    ends, run, said = (jobs["verdicts"], jobs["prepare"]), recomputation._run_snakemake, []
 
-    def listening(*arguments, **options):
-        done = run(*arguments, **options)
-        said.append(done.stdout)
-        return done
+    def listening(*arguments):
+        code, output = run(*arguments)
+        said.append(output)
+        return code, output
 
-    monkeypatch.setattr(subprocess, "run", listening)
+    monkeypatch.setattr(recomputation, "_run_snakemake", listening)
     outcome = recomputation.recompute(
         crate,
         Draw(ends, (jobs["fetch"],), ()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -90,7 +91,9 @@ def recompute(
     """
     verification = Verification(crate, draw, seed, minutes, tolerances)
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="privclust-verify-") as name:
+    with tempfile.TemporaryDirectory(
+        prefix="privclust-verify-", ignore_cleanup_errors=True
+    ) as name:
         scratch = Path(name)
         mirror = _copy_project(crate, config, Path(folder), scratch)
         again = set(draw.jobs)
@@ -141,20 +144,32 @@ def _run_jobs(jobs: Sequence[Job], scratch: Path, cores: int) -> str:
     ]
     if not ready:
         return ""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
-            *("--nocolor", "--show-failed-logs", "--", *(n for job in ready for n in job.outputs)),
-        ],
+    code, output = _run_snakemake([n for job in ready for n in job.outputs], scratch, cores)
+    return _reason(output) if code else ""
+
+
+def _run_snakemake(targets: Sequence[str], scratch: Path, cores: int) -> tuple[int, str]:
+    """Make files by the workflow in a folder; return Snakemake's exit code and what it said."""
+    command = [
+        *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
+        *("--nocolor", "--show-failed-logs", "--", *targets),
+    ]
+    with subprocess.Popen(
+        command,
         cwd=scratch,
         env={**os.environ, "PYTHONPATH": os.pathsep.join((f"{scratch}/src", str(scratch)))},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        check=False,
-    )
-    return _reason(done.stdout) if done.returncode else ""
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:  # jobs would outlive a Snakemake that is killed alone
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, output
 
 
 def _reason(output: str) -> str:
