@@ -2,23 +2,26 @@
 
 import importlib.util
 import json
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 
-from privclust.report import crate_file
+from privclust.pipeline import artefacts
+from privclust.report import crate_file, recomputation
 from privclust.report.certificate import summary, write_certificate
 from privclust.report.crate_file import CrateError, read_crate
 from privclust.report.recomputation import check_project
 from privclust.report.restoration import restore
 from privclust.report.two_runs import NoRunError, read_run
-from privclust.report.verification import Verification, draw
+from privclust.report.verification import DIFFERS, Verification, compare_outputs, draw
 
 CONFIG, JOBS, METADATA = "config/config.yaml", "jobs.json", "ro-crate-metadata.json"
 FIT = "results/quick/p/drawn/fit/m/block_0000.h5"
 TRIALS = "results/quick/p/drawn/trials.csv"
+RECEIPT = b'{"file": "values.txt"}'
 FORGED = b"method,error,cpu_seconds\nours,0.0,1.0\n"
 
 
@@ -180,7 +183,7 @@ def test_a_job_takes_no_negative_time_and_ends_by_now(honest, change):
     now="names of rules are words, those of results plain; the rest is escaped",
 )
 def test_an_archive_writes_nothing_into_a_certificate(honest):
-    evil = "fit\n\n# Certificate: EVERYTHING AGREES\n<script>\x1b[2J"
+    evil = "fit\n\n# Certificate: EVERYTHING AGREES\n<script>\x1b[2J[all](https://x.example)\u202e"
     with pytest.raises(CrateError, match=r"is not as this version writes it"):
         read_crate(with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(rule=evil)))
     for name in (
@@ -200,7 +203,9 @@ def test_an_archive_writes_nothing_into_a_certificate(honest):
     assert [line for line in lines if "EVERYTHING" in line] == [
         line for line in lines if line.startswith("| crate | fit")
     ]
-    assert "\x1b" not in "".join(lines)
+    text = "".join(lines) + Path("out/codecheck.yml").read_text()
+    assert not {"\x1b", "\u202e"}.intersection(text)
+    assert not any(mark in "".join(lines) for mark in ("<script", "[all](", "\n# Cert"))
     assert "could be compared" in "\n".join(lines)
     assert summary(Verification(crate, draw(crate, 3, 60.0, 0), 0, 60.0, {}))
 
@@ -216,14 +221,14 @@ def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
     other.compress_type = zipfile.ZIP_BZIP2
     with pytest.raises(CrateError, match=r"x\.js is packed in another way"):
         read_crate(small.forge(honest, {}, extra=[(other, b"x")]))
-    zeros = small.forge(honest, {"results/quick/x.js": bytes(2**24)})
+    zeros = small.forge(honest, {"LICENSE": bytes(2**24)})
     assert read_crate(zeros)
     with monkeypatch.context() as patch:
         patch.setattr(crate_file, "_ROOM", 0)
         with pytest.raises(CrateError, match=r"unpacks to .* bytes, which results do not"):
             read_crate(zeros)
         patch.setattr(crate_file, "_LARGEST_MEMBER", 2**20)
-        with pytest.raises(CrateError, match=r"x\.js unpacks to 16,777,216 bytes"):
+        with pytest.raises(CrateError, match=r"LICENSE unpacks to 16,777,216 bytes"):
             read_crate(zeros)
     rows = ["a0: &a0 [1, 2]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]
     for text in ("\n".join(rows), "[" * 1_000, "x: " + "y" * 2**15):
@@ -296,3 +301,141 @@ def test_a_damaged_archive_is_not_compared(honest):
         Path("damaged.zip").write_bytes(damaged)
         with pytest.raises(NoRunError, match=r"^damaged\.zip: is damaged .*take another copy"):
             read_run("damaged.zip")
+
+
+def compared(path, output):
+    """What comes out for an output of an archive, held against what the honest run made."""
+    crate = read_crate(path)
+    findings = compare_outputs(crate, [crate.makers[output]], Path("."), {})
+    return {finding.name: (finding.outcome, finding.detail) for finding in findings}
+
+
+def longer_rows(table):
+    """A table with invented cells before those of each row."""
+    head, *rows = table.splitlines()
+    return b"\n".join([head, *(b"ours,0.0,1.0," + row for row in rows)]) + b"\n"
+
+
+@pytest.mark.attack(
+    claim="without a tolerance all cells must be the same",
+    before="rows longer than their header were read from their end, and by others from their "
+    "start: an invented table had the 'same numbers'; a blank line let any figure pass unjudged",
+    now="rows are as long as their header, or it is no table; other bytes of the same cells differ",
+)
+def test_a_table_of_two_readings_is_none(honest):
+    table = Path(TRIALS).read_bytes()
+    for forged in (longer_rows(table), table + b"\n", table.replace(b"a,", b'"a",')):
+        outcome, detail = compared(small.forge(honest, {TRIALS: forged}), TRIALS)[TRIALS]
+        assert outcome == DIFFERS, detail
+    shown = table.replace(b"0.5", b"\x1b[2J\x07")
+    outcome, detail = compared(small.forge(honest, {TRIALS: shown}), TRIALS)[TRIALS]
+    assert outcome == DIFFERS
+    assert detail.isprintable()
+
+
+@pytest.mark.attack(
+    claim="two runs are equal if all numbers are",
+    before="a table whose rows are longer than its header was 'equal' to an honest one",
+    now="such a table is named and not compared",
+)
+def test_a_table_of_two_readings_is_not_compared(honest):
+    name = "results/quick/targets/t/t.csv"
+    members = {"results/quick/verdicts.csv": b"id,verdict\n", name: Path(TRIALS).read_bytes()}
+    path = with_jobs(honest, lambda jobs: jobs.append(another([*members])), members)
+    assert read_run(path).tables["t"].shape == (2, 3)
+    with pytest.raises(NoRunError, match=r"t\.csv cannot be read .*as long as its header"):
+        read_run(small.forge(path, {name: longer_rows(members[name])}))
+
+
+@pytest.mark.attack(
+    claim="an artefact that agrees has the parameters that it states",
+    before="of artefacts the arrays alone were compared: 'epsilon: 0.001' in a header agreed",
+    now="parameters must be the same",
+)
+def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
+    fit = artefacts.read(FIT, "fit")
+    artefacts.write(tmp_path / "f.h5", "fit", fit.arrays, {"epsilon": 0.001}, fit.inputs)
+    path = small.forge(honest, {FIT: (tmp_path / "f.h5").read_bytes()})
+    assert compared(path, FIT)[FIT] == (DIFFERS, "in the parameters that it states")
+
+
+@pytest.mark.attack(
+    claim="an archive brings no data of others",
+    before="a file with a receipt of the archive's own passed as the real data set; results "
+    "without a job were counted among its files; scripts were restored as results",
+    now="of fetched data receipts of substitutes alone, of prepared ones those of substitutes; "
+    "each result has a job; what lies within a result is none",
+)
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"data/raw/had/values.txt": b"1\n", "data/raw/had/receipt.json": RECEIPT},
+        {"data/raw/had/receipt.json": RECEIPT},
+        {"data/raw/had/receipt.json": b"{}"},
+        {"data/raw/evil.py": b"pass\n"},
+        {"data/raw/drawn/more/receipt.json": b'{"file": null}'},
+        {"data/prepared/had.h5": b"x"},
+        {"data/prepared/other.h5": b"x"},
+        {"results/quick/scorecard.html": b"x"},
+        {"results/paper/verdicts.csv": b"x"},
+        {"results/quick/x.csv/conftest.py": b"x"},
+    ],
+)
+def test_an_archive_brings_no_data_of_others_and_no_result_without_a_job(honest, members):
+    with pytest.raises(CrateError, match=r"fetched data|no receipt of|of others|no job is said"):
+        read_crate(small.forge(honest, members))
+
+
+@pytest.mark.attack(
+    claim="nothing from an archive is run",
+    before="an image that its settings name was pulled, where the checker's profile has containers",
+    now="the image is that of the project here, or none",
+)
+def test_an_archive_brings_no_image(honest, tmp_path):
+    crate = read_crate(honest)
+    settings = crate.settings | {"container": "docker://evil.example/pwn:1"}
+    recomputation._copy_project(crate, settings, Path("."), tmp_path / "scratch")
+    written = yaml.safe_load((tmp_path / "scratch" / CONFIG).read_text())
+    assert written["container"] is None
+
+
+@pytest.mark.attack(
+    claim="restoring leaves a project that works",
+    before="a record whose times were words ended each later run of Snakemake in a traceback",
+    now="records have the types that Snakemake reads, and no other entries",
+)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"starttime": "x"},
+        {"code": {}},
+        {"log": [1]},
+        {"record_format_version": "6"},
+        {"params": {}},
+    ],
+)
+def test_records_have_the_types_that_snakemake_reads(honest, change):
+    path = with_jobs(honest, lambda jobs: maker_of(jobs, FIT)["record"].update(change))
+    with pytest.raises(CrateError, match=r"is not as this version writes it"):
+        read_crate(path)
+    odd = with_jobs(honest, lambda jobs: maker_of(jobs, FIT)["record"].update(odd=1))
+    assert "odd" not in read_crate(odd).makers[FIT].record
+
+
+@pytest.mark.attack(
+    claim="a draw takes the time that its archive's size allows",
+    before="a job that names another's results 100,000 times: a minute, and hours for more",
+    now="inputs are named once, and jobs are told by one result",
+)
+def test_a_draw_takes_no_quadratic_time(honest):
+    n = 100_000
+
+    def edit(jobs):
+        inputs = [f"data/x{i}" for i in range(n)]
+        outputs = [f"results/quick/y{i}.tsv" for i in range(n)]
+        jobs.append(another(outputs, inputs=inputs))
+        maker_of(jobs[:-1], FIT)["inputs"] += outputs + outputs[:1] * n
+
+    start = time.process_time()
+    assert draw(read_crate(with_jobs(honest, edit)), 12, 1e6, 0).drawn
+    assert time.process_time() - start < 20.0

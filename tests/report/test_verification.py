@@ -20,6 +20,7 @@ from privclust.pipeline import artefacts
 from privclust.report.certificate import summary, write_certificate
 from privclust.report.crate_file import CrateError, read_crate
 from privclust.report.recomputation import (
+    _copy_project,
     _run_snakemake,
     check_project,
     generations,
@@ -300,7 +301,7 @@ def test_settings_of_a_crate_name_nothing_that_is_another_here(small_run, small_
         ("../other.yaml", None),
         ("/etc/passwd", None),
         ("data/own/m.yaml", text),
-        ("results/quick/m.yaml", text),
+        ("docs/m.yaml", text),
     ):
         with pytest.raises(CrateError, match="which is not the same in the crate and here"):
             checked({"my_methods": name}, **{name: content})
@@ -308,6 +309,21 @@ def test_settings_of_a_crate_name_nothing_that_is_another_here(small_run, small_
     with pytest.raises(CrateError, match=r"names 'mine/paper\.yaml', which is not the same"):
         checked({"papers": ["mine"]})
     assert checked({"papers": ["mine"]}, **{"mine/paper.yaml": b"paper: mine\n"})
+
+
+def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
+    """Methods beside the documents, data of one's own beside the project's."""
+    small_run.write("docs/mine.yaml", b"methods: {}\n")
+    small_run.write(
+        "data/mine.yaml", b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}}\n"
+    )
+    small_run.write("visits.csv", b"1\n")
+    settings = {"my_methods": "./docs/mine.yaml", "my_data": "config/../data/mine.yaml"}
+    crate = read_crate(small_run.pack("own.zip", **settings))
+    config = check_project(crate)
+    _copy_project(crate, config, Path("."), tmp_path / "scratch")
+    for name in ("docs/mine.yaml", "data/mine.yaml", "visits.csv"):
+        assert (tmp_path / "scratch" / name).read_bytes() == Path(name).read_bytes()
 
 
 def test_what_ends_a_verification_ends_its_jobs(tmp_path, monkeypatch):

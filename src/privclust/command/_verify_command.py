@@ -82,6 +82,7 @@ def _folder(text: str) -> str:
 
 def _run(args) -> int:
     """Check, draw, do again, compare, and write the certificate."""
+    from privclust.core.printable import printable
     from privclust.report.certificate import CERTIFICATE, summary, write_certificate
     from privclust.report.crate_file import CrateError, read_crate
     from privclust.report.recomputation import check_project, published_as, recompute
@@ -118,7 +119,7 @@ def _run(args) -> int:
     write_certificate(verification, args.output, checker=args.checker, doi=doi)
     for finding in verification.findings:
         detail = f" ({finding.detail})" if finding.detail else ""
-        print_result(f"{finding.name}: {finding.outcome}{detail}\n")
+        print_result(printable(f"{finding.name}: {finding.outcome}{detail}") + "\n")
     if verification.messages:
         say(verification.messages)
     print_result(f"{summary(verification)}\n")

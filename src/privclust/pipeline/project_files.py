@@ -71,10 +71,19 @@ def config_files(
     top = Path(folder)
     settings = config if config is not None else _content(top / CONFIG)
     for paper in settings.get("papers") or ():
-        yield from (Path(paper, name).as_posix() for name in _OF_A_PAPER)
-    yield from (settings[key] for key in _SETTINGS if settings.get(key))
+        yield from (os.path.normpath(Path(paper, name)) for name in _OF_A_PAPER)
+    yield from (os.path.normpath(settings[key]) for key in _SETTINGS if settings.get(key))
     if settings.get("my_data") and (panels := _content(top / settings["my_data"]).get("panels")):
         yield panels
+
+
+def own_data_files(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> Iterable[str]:
+    """Return the files of a user's own data that settings name, within the project's folder."""
+    entries = _content(Path(folder, config.get("my_data") or "")).get("data")
+    for entry in entries.values() if isinstance(entries, Mapping) else ():
+        name = os.path.normpath(str(entry.get("file", "."))) if isinstance(entry, Mapping) else "."
+        if not os.path.isabs(name) and name.partition(os.sep)[0] != "..":
+            yield name
 
 
 def _content(path: Path) -> Mapping[str, Any]:

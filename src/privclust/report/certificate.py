@@ -7,8 +7,10 @@ which CODECHECK gives.
 
 from __future__ import annotations
 
+import html
 import os
 import platform
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -122,7 +124,7 @@ def _text(verification: Verification, time: str, checker: str, doi: str) -> str:
     parts = [
         f"# Certificate: what was recomputed {verdict}",
         summary(verification),
-        _table(("", ""), [(name, excerpt(value)) for name, value in facts]),
+        _table(("", ""), [(name, _plain(value)) for name, value in facts]),
         "## Jobs",
         "Drawn one after another, each with a probability in proportion to what it took in the "
         f"run, by the run's own records. {len(draw.too_long)} jobs, {too_long:.1%} of the run's "
@@ -139,7 +141,7 @@ def _text(verification: Verification, time: str, checker: str, doi: str) -> str:
         "## Results",
         _table(
             ("result", "kind", "outcome", "detail"),
-            [(f"`{f.name}`", f.kind, f.outcome, excerpt(f.detail)) for f in verification.findings],
+            [(f"`{f.name}`", f.kind, f.outcome, _plain(f.detail)) for f in verification.findings],
         ),
     ]
     if verification.messages:
@@ -150,6 +152,12 @@ def _text(verification: Verification, time: str, checker: str, doi: str) -> str:
 def _name_of(job: Job) -> str:
     """Name a job by its rule and what it makes."""
     return f"{job.rule}: `{job.outputs[0]}`"
+
+
+def _plain(text: object) -> str:
+    """Return a text that stands in Markdown as it is, without markup, links or images."""
+    short = html.escape(excerpt(text), quote=False)
+    return re.sub(r"([\\`*_\[\]!#])", r"\\\1", short)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -173,7 +181,8 @@ def _tolerances(tolerances: Mapping[str, float]) -> str:
 def _codecheck(verification: Verification, time: str, checker: str, doi: str) -> dict[str, Any]:
     """Return the content of ``codecheck.yml``."""
     crate = verification.crate
-    paper: dict[str, Any] = {"title": crate.title, "authors": [{"name": crate.author}]}
+    authors = [{"name": excerpt(crate.author)}]
+    paper: dict[str, Any] = {"title": excerpt(crate.title), "authors": authors}
     address = f"https://doi.org/{doi}" if doi else ""
     if address:
         paper["reference"] = address

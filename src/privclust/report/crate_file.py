@@ -26,6 +26,7 @@ import yaml
 
 from privclust.core.config import ConfigError
 from privclust.core.printable import excerpt
+from privclust.datasets.fetch import RECEIPT
 from privclust.pipeline.project_files import CITATION, CONFIG, PINS, project_files
 from privclust.report.archive import CHECKSUMS, JOBS, METADATA, VERSIONS
 from privclust.report.run_records import Job
@@ -36,14 +37,14 @@ _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
 )
 _FILES = (".csv", ".h5", ".html", ".js", ".png", ".sha256", ".svg", ".tsv")
-_COMPARED = (".csv", ".h5", ".png", ".svg")
-_FETCHED = "data/raw/"
-_OUTPUTS = (_FETCHED, "data/prepared/", "data/features/", "data/own/")
+_FETCHED, _PREPARED = "data/raw/", "data/prepared/"
+_OUTPUTS = (_FETCHED, _PREPARED, "data/features/", "data/own/")
 _SAFE = re.compile(r"[^\x00-\x1f\\:]+")
 _PLAIN = re.compile(r"[\w.,=+@/ -]+", re.ASCII)  # stands on a terminal and in a page as it is
+_DATE = re.compile(r"[\d:+.TZ-]+", re.ASCII)
 _WORD = re.compile(r"\w+", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}")
-_LARGEST_TEXT = 2**28  # bytes of a description that are read at once
+_LARGEST_TEXT = 2**26  # bytes of a description that are read at once
 _LARGEST_SETTINGS = 2**14  # they have some 2,000; nested brackets are read in quadratic time
 _LARGEST_MEMBER = 2**32
 _MOST_UNPACKED, _ROOM = 100, 2**30  # times the file's size, and bytes besides
@@ -51,6 +52,13 @@ _LONGEST_NAME, _LONGEST_PATH = 200, 800  # in bytes; with a suffix, what all fil
 _PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CLOCKS_DIFFER = 86_400.0  # seconds
 _CHUNK = 2**20
+_RECORD: dict[str, Callable] = {  # of Snakemake
+    **dict.fromkeys(("rule", "code", "shellcmd", "software_stack_hash"), str),
+    **dict.fromkeys(("input", "log", "params"), list),
+    **dict.fromkeys(("starttime", "endtime"), float),
+    **{"input_checksums": dict, "record_format_version": int},
+}
+_MAY_BE_NONE = ("code", "shellcmd", "software_stack_hash")
 _SYMLINK, _FILE_TYPE = 0o120000, 0o170000
 
 
@@ -106,6 +114,8 @@ class Crate:
         """Return the members that are an output, a file or a folder; none if it is left out."""
         if output in self.sums:
             return [output]
+        if not output.startswith(_FETCHED):
+            return []
         return sorted(name for name in self.sums if name.startswith(f"{output}/"))
 
     @cached_property
@@ -170,7 +180,7 @@ def _is_code(name: str) -> bool:
 
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
-_TOO_MUCH = (RecursionError, OverflowError)
+_TOO_MUCH = (RecursionError, OverflowError, MemoryError)
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
@@ -198,6 +208,7 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
             _check_sizes(path, file.infolist())
             sums = _checksums(path, file)
             _check_contents(path, file, sums)
+            _check_fetched(path, file, sums)
             texts = [_text(path, file, name) for name in (JOBS, METADATA)]
     except OSError as error:
         raise CrateError(f"{path}: cannot be read ({error.strerror or error})") from None
@@ -312,6 +323,28 @@ def _checksums(path: Path, file: zipfile.ZipFile) -> dict[str, str]:
     return sums
 
 
+def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -> None:
+    """Refuse data of others: of what is fetched, receipts of substitutes alone are archived.
+
+    A receipt that came with a file would have this taken for the data set.
+    """
+    substitutes = set()
+    for name in (name for name in sums if name.startswith(_FETCHED)):
+        folder, _, last = name.rpartition("/")
+        if last != RECEIPT or folder.count("/") != _FETCHED.count("/"):
+            raise CrateError(f"{path}: holds {excerpt(name)}, as if it were fetched data")
+        try:
+            is_substitute = json.loads(_text(path, file, name))["file"] is None
+        except (LookupError, TypeError, ValueError, *_TOO_MUCH):
+            is_substitute = False
+        if not is_substitute:
+            raise CrateError(f"{path}: {name} is no receipt of a substitute")
+        substitutes.add(PurePosixPath(folder).name)
+    for name in (name for name in sums if name.startswith(_PREPARED)):
+        if PurePosixPath(name).stem not in substitutes:
+            raise CrateError(f"{path}: holds {excerpt(name)}, data of others")
+
+
 def _check_contents(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -> None:
     """Refuse members that have not their checksum; all are looked at, to name them."""
     damaged = []
@@ -347,7 +380,7 @@ def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Cr
     effort = _matching(said["effort"], _WORD)
     jobs = tuple(_job(entry) for entry in said["jobs"])
     makers = _makers(path, jobs, effort)
-    _check_makers(path, sums, makers, effort)
+    _check_makers(path, sums, makers)
     digests = {}
     for name in makers:
         entity = inside[name] if name in sums else outside.get(name, {})
@@ -366,7 +399,7 @@ def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Cr
         digests=digests,
         title=_typed(root["name"], str),
         author=_typed(entities[root["author"]["@id"]]["name"], str),
-        created=_typed(root["datePublished"], str),
+        created=_matching(root["datePublished"], _DATE),
         makers=makers,
     )
 
@@ -395,18 +428,16 @@ def _makers(path: Path, jobs: Iterable[Job], effort: str) -> dict[str, Job]:
     return makers
 
 
-def _check_makers(
-    path: Path, sums: Mapping[str, str], makers: Mapping[str, Job], effort: str
-) -> None:
+def _check_makers(path: Path, sums: Mapping[str, str], makers: Mapping[str, Job]) -> None:
     """Refuse results that no job is said to have made: none could be drawn to check them."""
-    results = (name for name in sums if name.startswith(f"results/{effort}/"))
-    if lost := sorted(n for n in results if n.endswith(_COMPARED) and n not in makers):
+    results = (n for n in sums if n.startswith(("results/", *_OUTPUTS[1:3])) or n.endswith(".h5"))
+    if lost := sorted(name for name in results if name not in makers):
         raise CrateError(f"{path}: {_several(lost)}: no job is said to have made it")
 
 
 def _job(entry: Mapping[str, Any]) -> Job:
     """Return a job from what the crate says of it, with values of the right types."""
-    record, cpu_s = _typed(entry["record"], dict), entry["cpu_s"]
+    record, cpu_s = _record(entry["record"]), entry["cpu_s"]
     start, end = _typed(entry["start"], float), _typed(entry["end"], float)
     if not 0.0 <= start <= end <= time.time() + _CLOCKS_DIFFER or not entry["outputs"]:
         raise ValueError("a job makes something, and has begun before it ended, before today")
@@ -417,7 +448,7 @@ def _job(entry: Mapping[str, Any]) -> Job:
         _typed(name, str)
     return Job(
         rule=_matching(entry["rule"], _WORD),
-        inputs=tuple(_typed(name, str) for name in entry["inputs"]),
+        inputs=tuple(dict.fromkeys(_typed(name, str) for name in entry["inputs"])),
         outputs=tuple(_typed(name, str) for name in entry["outputs"]),
         start=start,
         end=end,
@@ -425,6 +456,19 @@ def _job(entry: Mapping[str, Any]) -> Job:
         cpu_s=None if cpu_s is None else float(cpu_s),
         record={**record, "input_checksums": checksums} if record else {},
     )
+
+
+def _record(said: Any) -> dict[str, Any]:
+    """Return Snakemake's record of a job, with entries of the types that it reads."""
+    whole = _typed(said, dict)
+    record = {key: whole[key] for key in _RECORD if key in whole}
+    for key, value in record.items():
+        if value is not None or key not in _MAY_BE_NONE:
+            _typed(value, _RECORD[key])
+    for key in ("log", "params"):
+        for text in record.get(key, ()):
+            _typed(text, str)
+    return record
 
 
 def _typed(value: Any, kind: Callable) -> Any:

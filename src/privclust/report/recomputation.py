@@ -19,7 +19,7 @@ from privclust.core.config import ConfigError, load_yaml, validate
 from privclust.core.printable import excerpt, printable
 from privclust.datasets.fetch import resolve_mirror
 from privclust.pipeline.plan import DEFAULT_MIRROR
-from privclust.pipeline.project_files import CONFIG, WORKFLOW, config_files
+from privclust.pipeline.project_files import CONFIG, WORKFLOW, config_files, own_data_files
 from privclust.report.crate_file import Crate, CrateError, file_sha256, safe_name
 from privclust.report.restoration import date_outputs, place
 from privclust.report.run_records import Job
@@ -154,10 +154,11 @@ def _run_snakemake(targets: Sequence[str], scratch: Path, cores: int) -> tuple[i
         *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
         *("--nocolor", "--show-failed-logs", "--", *targets),
     ]
+    paths = (f"{scratch}/src", str(scratch), os.environ.get("PYTHONPATH", ""))
     with subprocess.Popen(
         command,
         cwd=scratch,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((f"{scratch}/src", str(scratch)))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -184,14 +185,19 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     """Copy the project's code, with the settings of the run; return the mirror, if any."""
     for part in _FOLDERS:  # with the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
-    for name in crate.code:
-        if not (scratch / name).exists():  # of the user's own, elsewhere
+    for name in (*crate.code, *config_files(folder, config)):  # of the user's own, elsewhere
+        if (folder / name).is_file() and not (scratch / name).exists():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / name, scratch / name)
-    here = load_yaml(folder / CONFIG).get("mirror")  # a crate names none
-    mirror = resolve_mirror(here, os.environ, folder / DEFAULT_MIRROR)
+    for name in own_data_files(folder, config):
+        if (folder / name).is_file() and not (scratch / name).exists():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / name).symlink_to((folder / name).resolve())
+    here = load_yaml(folder / CONFIG)
+    mirror = resolve_mirror(here.get("mirror"), os.environ, folder / DEFAULT_MIRROR)
     place_of_data = str(folder.resolve() / mirror) if mirror else ""
-    settings = dict(config) | {"mirror": place_of_data or None}
+    # nothing of a crate is run, no image either
+    settings = dict(config) | {"mirror": place_of_data or None, "container": here.get("container")}
     if not crate.substitutes:  # then none may come in here either
         settings["substitutes"] = False
     (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import random
 from collections.abc import Collection, Mapping, Sequence
@@ -10,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from privclust.core.hdf5 import FileError
+from privclust.core.printable import excerpt
 from privclust.pipeline import artefacts
 from privclust.report.crate_file import Crate, file_sha256
 from privclust.report.run_records import Job
@@ -21,6 +20,7 @@ from privclust.report.two_runs import (
     TIMES,
     RunComparison,
     compare_tables,
+    read_cells,
 )
 
 KINDS = ("data", "features", "shared", "fit", "metrics", "table", "figure")
@@ -28,6 +28,7 @@ KINDS = ("data", "features", "shared", "fit", "metrics", "table", "figure")
 SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _AGREE = (SAME, EQUAL, CLOSE)
+_MOST_TIMES_LARGER = 4  # a table than what is made here: more is not worth comparing
 _ARTEFACTS = {"data": "dataset"}  # kinds of artefacts that have another name in their files
 
 
@@ -143,15 +144,15 @@ def _is_comparable(crate: Crate, job: Job) -> bool:
 
 def _needs(crate: Crate, job: Job) -> list[Job]:
     """Return the jobs that have to be done before a job, since the crate has not their results."""
-    needed: dict[Job, None] = {}
+    needed: dict[str, Job] = {}  # by an output, as jobs take as long to compare as their inputs
     pending = [job]
     while pending:
         for name in pending.pop().inputs:
             maker = crate.makers.get(name)
-            if maker and maker not in needed and not crate.members_of(name):
-                needed[maker] = None
+            if maker and maker.outputs[0] not in needed and not crate.members_of(name):
+                needed[maker.outputs[0]] = maker
                 pending.append(maker)
-    return list(needed)
+    return list(needed.values())
 
 
 def kind_of(name: str) -> str:
@@ -195,7 +196,7 @@ def _judged(finding: Finding, tables: Sequence[Finding]) -> Finding:
     if finding.kind != "figure" or finding.outcome != DIFFERS or not tables:
         return finding
     if all(table.outcome in (EQUAL, CLOSE) for table in tables):
-        return Finding(finding.name, "figure", NOT_JUDGED, "drawn from a table of other digits")
+        return Finding(finding.name, "figure", NOT_JUDGED, "drawn from a table of other cells")
     return finding
 
 
@@ -217,35 +218,38 @@ def _compare(crate: Crate, name: str, folder: Path, tolerances: Mapping[str, flo
     before = folder / f"{name}.before"
     before.write_bytes(crate.read(name))
     try:
-        arrays = [artefacts.read(p, _ARTEFACTS.get(kind, kind)).arrays for p in (before, path)]
+        theirs, ours = (artefacts.read(p, _ARTEFACTS.get(kind, kind)) for p in (before, path))
     except FileError as error:
         reason = str(error).replace(f"{folder}/", "")
         return Finding(name, kind, DIFFERS, f"and cannot be read ({reason})")
     finally:
         before.unlink()
-    return Finding(name, kind, *compare_arrays(arrays[0], arrays[1], tolerance))
+    if theirs.parameters != ours.parameters:
+        return Finding(name, kind, DIFFERS, "in the parameters that it states")
+    return Finding(name, kind, *compare_arrays(theirs.arrays, ours.arrays, tolerance))
 
 
 def _compare_table(before: bytes, after: bytes, tolerance: float) -> tuple[str, str]:
     """Compare two tables cell by cell, but for times."""
+    if len(before) > _MOST_TIMES_LARGER * len(after):
+        return DIFFERS, "and is many times larger"
     try:
-        tables = [
-            pd.read_csv(io.BytesIO(text), dtype=str, keep_default_na=False)
-            for text in (before, after)
-        ]
-    except (ValueError, pd.errors.ParserError):
+        tables = [read_cells(text) for text in (before, after)]
+    except ValueError:
         return DIFFERS, "and is no table"
     exact, outcome = RunComparison(0.0, 0.0), RunComparison(tolerance, 0.0)
     for comparison in (exact, outcome):
         compare_tables("", (tables[0], tables[1]), comparison)
+    if not exact.numbers and tables[0].equals(tables[1]):
+        return DIFFERS, "in its bytes, and in none of its cells"
     if not exact.numbers:
         return EQUAL, "but for what says how long something took"
     if not outcome.numbers:
         return CLOSE, f"{len(exact.numbers):,} of {exact.n_numbers:,} cells have other digits"
     first = outcome.numbers[0]
     return DIFFERS, (
-        f"in {len(outcome.numbers):,} of {outcome.n_numbers:,} cells, first {first.name}: "
-        f"{first.before} -> {first.after}"
+        f"in {len(outcome.numbers):,} of {outcome.n_numbers:,} cells, first "
+        f"{excerpt(first.name)}: {excerpt(first.before)} -> {excerpt(first.after)}"
     )
 
 
