@@ -4,6 +4,7 @@ The tool here is a script that runs what it is given outside any image, and says
 """
 
 import os
+import sys
 
 import pytest
 
@@ -25,7 +26,9 @@ def test_each_job_runs_in_the_image_that_the_settings_name(undisturbed, tmp_path
     tool.write_text(TOOL)
     tool.chmod(0o755)
     (project.folder / "privclust.sif").write_text("no image\n")
-    monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
+    # an image has a Python of its own, which is called by its name
+    path = (str(tool.parent), os.path.dirname(sys.executable), os.environ["PATH"])
+    monkeypatch.setenv("PATH", os.pathsep.join(path))
     monkeypatch.setenv("IMAGES", str(images))
     # all jobs ran outside a container, and so would run again; a figure and what follows will do
     settings = ("--software-deployment-method", "apptainer", "--config", "container=privclust.sif")
