@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from privclust.pipeline import artefacts
-from privclust.report import crate_file, recomputation
+from privclust.report import crate_members, recomputation
 from privclust.report.certificate import summary, write_certificate
-from privclust.report.crate_file import CrateError, read_crate
+from privclust.report.crate_file import read_crate
+from privclust.report.crate_members import CrateError
 from privclust.report.recomputation import check_project
 from privclust.report.restoration import restore
 from privclust.report.two_runs import NoRunError, read_run
@@ -224,10 +225,10 @@ def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
     zeros = small.forge(honest, {"LICENSE": bytes(2**24)})
     assert read_crate(zeros)
     with monkeypatch.context() as patch:
-        patch.setattr(crate_file, "_ROOM", 0)
+        patch.setattr(crate_members, "_ROOM", 0)
         with pytest.raises(CrateError, match=r"unpacks to .* bytes, which results do not"):
             read_crate(zeros)
-        patch.setattr(crate_file, "_LARGEST_MEMBER", 2**20)
+        patch.setattr(crate_members, "_LARGEST_MEMBER", 2**20)
         with pytest.raises(CrateError, match=r"LICENSE unpacks to 16,777,216 bytes"):
             read_crate(zeros)
     rows = ["a0: &a0 [1, 2]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]

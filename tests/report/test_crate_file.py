@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from privclust.report.crate_file import CrateError, read_crate
+from privclust.report.crate_file import read_crate
+from privclust.report.crate_members import CrateError
 
 JOBS = "jobs.json"
 FIT = "results/quick/p/drawn/fit/m/block_0000.h5"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privclust.report.crate_file import CrateError
+from privclust.report.crate_members import CrateError
 from privclust.report.restoration import restore
 from privclust.report.run_records import read_jobs
 

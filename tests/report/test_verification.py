@@ -18,7 +18,8 @@ from privclust.command import main
 from privclust.command._verify_command import _KINDS
 from privclust.pipeline import artefacts
 from privclust.report.certificate import summary, write_certificate
-from privclust.report.crate_file import CrateError, read_crate
+from privclust.report.crate_file import read_crate
+from privclust.report.crate_members import CrateError
 from privclust.report.recomputation import (
     _copy_project,
     _run_snakemake,

@@ -84,7 +84,8 @@ def _run(args) -> int:
     """Check, draw, do again, compare, and write the certificate."""
     from privclust.core.printable import printable
     from privclust.report.certificate import CERTIFICATE, summary, write_certificate
-    from privclust.report.crate_file import CrateError, read_crate
+    from privclust.report.crate_file import read_crate
+    from privclust.report.crate_members import CrateError
     from privclust.report.recomputation import check_project, published_as, recompute
     from privclust.report.verification import draw, total_cost
 

@@ -14,8 +14,7 @@ import os
 import re
 import time
 import zipfile
-import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -24,11 +23,20 @@ from urllib.parse import unquote
 
 import yaml
 
-from privclust.core.config import ConfigError
 from privclust.core.printable import excerpt
 from privclust.datasets.fetch import RECEIPT
 from privclust.pipeline.project_files import CITATION, CONFIG, PINS, project_files
 from privclust.report.archive import CHECKSUMS, JOBS, METADATA, VERSIONS
+from privclust.report.crate_members import (
+    BROKEN,
+    TOO_MUCH,
+    CrateError,
+    checked_members,
+    lies_within,
+    safe_name,
+    several,
+    text_of,
+)
 from privclust.report.run_records import Job
 
 # What may differ where the code is the same: pages, pins of packages, and what the run left.
@@ -39,19 +47,11 @@ _NO_CODE = frozenset(
 _FILES = (".csv", ".h5", ".html", ".js", ".png", ".sha256", ".svg", ".tsv")
 _FETCHED, _PREPARED = "data/raw/", "data/prepared/"
 _OUTPUTS = (_FETCHED, _PREPARED, "data/features/", "data/own/")
-_SAFE = re.compile(r"[^\x00-\x1f\\:]+")
 _PLAIN = re.compile(r"[\w.,=+@/ -]+", re.ASCII)  # stands on a terminal and in a page as it is
 _DATE = re.compile(r"[\d:+.TZ-]+", re.ASCII)
 _WORD = re.compile(r"\w+", re.ASCII)
-_HEX = re.compile(r"[0-9a-f]{64}")
-_LARGEST_TEXT = 2**26  # bytes of a description that are read at once
 _LARGEST_SETTINGS = 2**14  # they have some 2,000; nested brackets are read in quadratic time
-_LARGEST_MEMBER = 2**32
-_MOST_UNPACKED, _ROOM = 100, 2**30  # times the file's size, and bytes besides
-_LONGEST_NAME, _LONGEST_PATH = 200, 800  # in bytes; with a suffix, what all file systems take
-_PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CLOCKS_DIFFER = 86_400.0  # seconds
-_CHUNK = 2**20
 _RECORD: dict[str, Callable] = {  # of Snakemake
     **dict.fromkeys(("rule", "code", "shellcmd", "software_stack_hash"), str),
     **dict.fromkeys(("input", "log", "params"), list),
@@ -59,11 +59,6 @@ _RECORD: dict[str, Callable] = {  # of Snakemake
     **{"input_checksums": dict, "record_format_version": int},
 }
 _MAY_BE_NONE = ("code", "shellcmd", "software_stack_hash")
-_SYMLINK, _FILE_TYPE = 0o120000, 0o170000
-
-
-class CrateError(ConfigError):
-    """A file is no crate of a run that can be used here; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +145,7 @@ class Crate:
         """Return the content of a member, which must still be as it was when it was checked."""
         try:
             content = self._file.read(name)
-        except (OSError, KeyError, *_BROKEN) as error:
+        except (OSError, KeyError, *BROKEN) as error:
             raise CrateError(
                 f"{self.path}: {name} cannot be read ({excerpt(str(error))})"
             ) from None
@@ -179,10 +174,6 @@ def _is_code(name: str) -> bool:
     return name not in _NO_CODE and not name.startswith(_BESIDE)
 
 
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
-_TOO_MUCH = (RecursionError, OverflowError, MemoryError)
-
-
 def file_sha256(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file; empty where there is none."""
     try:
@@ -204,123 +195,24 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as file:
-            _check_names(path, file.infolist())
-            _check_sizes(path, file.infolist())
-            sums = _checksums(path, file)
-            _check_contents(path, file, sums)
+            sums = checked_members(path, file)
             _check_fetched(path, file, sums)
-            texts = [_text(path, file, name) for name in (JOBS, METADATA)]
+            texts = [text_of(path, file, name) for name in (JOBS, METADATA)]
     except OSError as error:
         raise CrateError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except _BROKEN as error:
+    except BROKEN as error:
         if isinstance(error, CrateError):
             raise
         raise CrateError(f"{path}: not a whole .zip file ({excerpt(str(error))})") from None
     try:
         return _parsed(path, sums, *map(json.loads, texts))
-    except (LookupError, TypeError, ValueError, AttributeError, *_TOO_MUCH) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, *TOO_MUCH) as error:
         if isinstance(error, CrateError):
             raise
         reason = excerpt(f"{type(error).__name__}: {error}")
         raise CrateError(
             f"{path}: its {JOBS} or {METADATA} is not as this version writes it ({reason})"
         ) from None
-
-
-def safe_name(name: str) -> bool:
-    """Whether a name is that of a file below a folder, on any system.
-
-    Examples
-    --------
-    >>> safe_name("results/quick/index.html"), safe_name("../x"), safe_name("/x"), safe_name("a//b")
-    (True, False, False, False)
-    """
-    parts = name.split("/")
-    return bool(_SAFE.fullmatch(name)) and not {"", ".", ".."}.intersection(parts)
-
-
-def _check_names(path: Path, entries: list[zipfile.ZipInfo]) -> None:
-    """Refuse names that lead out of a folder, links, and names that come twice."""
-    seen: set[str] = set()
-    for entry in entries:
-        # as it stands in the file: the library cuts a name at its first zero byte
-        names = {entry.filename, entry.orig_filename}
-        is_link = entry.external_attr >> 16 & _FILE_TYPE == _SYMLINK
-        if is_link or len(names) > 1 or not safe_name(entry.filename):
-            raise CrateError(
-                f"{path}: holds {excerpt(repr(entry.orig_filename))}, which is no file below a "
-                "folder; nothing was unpacked"
-            )
-        if entry.filename in seen:
-            raise CrateError(f"{path}: holds {excerpt(repr(entry.filename))} twice")
-        if len(entry.filename.encode()) > _LONGEST_PATH or any(
-            len(part.encode()) > _LONGEST_NAME for part in entry.filename.split("/")
-        ):
-            raise CrateError(f"{path}: the name {excerpt(repr(entry.filename))} is too long")
-        seen.add(entry.filename)
-    if inner := _within(seen, seen):
-        raise CrateError(f"{path}: {excerpt(repr(inner))} lies within what is a file")
-
-
-def _within(names: Iterable[str], folders: Collection[str]) -> str:
-    """Return the first name that lies below another one; empty if none does."""
-    below = (n for n in names if any(str(p) in folders for p in PurePosixPath(n).parents))
-    return min(below, default="")
-
-
-def _check_sizes(path: Path, entries: list[zipfile.ZipInfo]) -> None:
-    """Refuse what unpacks to far more than results do, or is packed in another way than here."""
-    largest = max(entries, key=lambda entry: entry.file_size, default=zipfile.ZipInfo())
-    unpacked = sum(entry.file_size for entry in entries)
-    if largest.file_size > _LARGEST_MEMBER:
-        raise CrateError(
-            f"{path}: {excerpt(largest.filename)} unpacks to {largest.file_size:,} bytes, which "
-            "is more than any result has; nothing was unpacked"
-        )
-    if unpacked > _MOST_UNPACKED * path.stat().st_size + _ROOM:
-        raise CrateError(
-            f"{path}: unpacks to {unpacked:,} bytes, which results do not; nothing was unpacked"
-        )
-    for entry in entries:
-        if entry.compress_type not in _PACKING:
-            raise CrateError(
-                f"{path}: {excerpt(entry.filename)} is packed in another way than crates are, by "
-                "method 8 (deflate) of .zip files"
-            )
-
-
-def _text(path: Path, file: zipfile.ZipFile, name: str) -> str:
-    """Return a member that is text."""
-    if name not in file.namelist():
-        raise CrateError(
-            f"{path}: has no {name}; it is no crate of a run, or of a version before this one's"
-        )
-    if file.getinfo(name).file_size > _LARGEST_TEXT:
-        raise CrateError(f"{path}: {name} is larger than {_LARGEST_TEXT:,} bytes")
-    try:
-        return file.read(name).decode()
-    except UnicodeDecodeError:
-        raise CrateError(f"{path}: {name} is no text in UTF-8") from None
-
-
-def _checksums(path: Path, file: zipfile.ZipFile) -> dict[str, str]:
-    """Return the checksum of each member but the list of them, which must be of all."""
-    lines = _text(path, file, CHECKSUMS).splitlines()
-    sums = {line[66:]: line[:64] for line in lines if line[64:66] == "  "}
-    if len(sums) != len(lines) or not all(map(_HEX.fullmatch, sums.values())):
-        raise CrateError(f"{path}: {CHECKSUMS} is not as sha256sum writes it")
-    members = set(file.namelist()) - {CHECKSUMS}
-    if lacking := sorted(sums.keys() - members):
-        raise CrateError(
-            f"{path}: {_several(lacking)}: has a checksum in {CHECKSUMS}, and is not in the crate; "
-            "take another copy"
-        )
-    if more := sorted(members - sums.keys()):
-        raise CrateError(
-            f"{path}: {_several(more)}: is in the crate, and has no checksum in {CHECKSUMS}; "
-            "take another copy"
-        )
-    return sums
 
 
 def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -> None:
@@ -334,8 +226,8 @@ def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -
         if last != RECEIPT or folder.count("/") != _FETCHED.count("/"):
             raise CrateError(f"{path}: holds {excerpt(name)}, as if it were fetched data")
         try:
-            is_substitute = json.loads(_text(path, file, name))["file"] is None
-        except (LookupError, TypeError, ValueError, *_TOO_MUCH):
+            is_substitute = json.loads(text_of(path, file, name))["file"] is None
+        except (LookupError, TypeError, ValueError, *TOO_MUCH):
             is_substitute = False
         if not is_substitute:
             raise CrateError(f"{path}: {name} is no receipt of a substitute")
@@ -343,33 +235,6 @@ def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -
     for name in (name for name in sums if name.startswith(_PREPARED)):
         if PurePosixPath(name).stem not in substitutes:
             raise CrateError(f"{path}: holds {excerpt(name)}, data of others")
-
-
-def _check_contents(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -> None:
-    """Refuse members that have not their checksum; all are looked at, to name them."""
-    damaged = []
-    for name, expected in sums.items():
-        sha = hashlib.sha256()
-        try:
-            with file.open(name) as member:
-                while chunk := member.read(_CHUNK):
-                    sha.update(chunk)
-        except _BROKEN:
-            damaged.append(name)
-            continue
-        if sha.hexdigest() != expected:
-            damaged.append(name)
-    if damaged:
-        raise CrateError(
-            f"{path}: {_several(damaged)}: content and checksum do not fit; take another copy"
-        )
-
-
-def _several(names: Iterable[str]) -> str:
-    """Name the first few of some members, and say how many more there are."""
-    names = list(names)
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(map(excerpt, names[:3])) + more
 
 
 def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Crate:
@@ -423,7 +288,7 @@ def _makers(path: Path, jobs: Iterable[Job], effort: str) -> dict[str, Job]:
             if name in makers:
                 raise CrateError(f"{path}: says that two jobs made {name}")
             makers[name] = job
-    if inner := _within(makers, makers):
+    if inner := lies_within(makers, makers):
         raise CrateError(f"{path}: says that a job made {inner}, and another what it lies in")
     return makers
 
@@ -432,7 +297,7 @@ def _check_makers(path: Path, sums: Mapping[str, str], makers: Mapping[str, Job]
     """Refuse results that no job is said to have made: none could be drawn to check them."""
     results = (n for n in sums if n.startswith(("results/", *_OUTPUTS[1:3])) or n.endswith(".h5"))
     if lost := sorted(name for name in results if name not in makers):
-        raise CrateError(f"{path}: {_several(lost)}: no job is said to have made it")
+        raise CrateError(f"{path}: {several(lost)}: no job is said to have made it")
 
 
 def _job(entry: Mapping[str, Any]) -> Job:

@@ -20,7 +20,8 @@ from privclust.core.printable import excerpt, printable
 from privclust.datasets.fetch import resolve_mirror
 from privclust.pipeline.plan import DEFAULT_MIRROR
 from privclust.pipeline.project_files import CONFIG, WORKFLOW, config_files, own_data_files
-from privclust.report.crate_file import Crate, CrateError, file_sha256, safe_name
+from privclust.report.crate_file import Crate, file_sha256
+from privclust.report.crate_members import CrateError, safe_name
 from privclust.report.restoration import date_outputs, place
 from privclust.report.run_records import Job
 from privclust.report.verification import Draw, Verification, compare_outputs

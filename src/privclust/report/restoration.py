@@ -13,7 +13,8 @@ from pathlib import Path
 
 from privclust.core.files import atomic_path
 from privclust.core.printable import excerpt
-from privclust.report.crate_file import Crate, CrateError, file_sha256, read_crate
+from privclust.report.crate_file import Crate, file_sha256, read_crate
+from privclust.report.crate_members import CrateError
 from privclust.report.run_records import Job, write_record
 
 RECORDS = ".snakemake/metadata"
