@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.report.two_runs import NoRunError, compare_runs, read_run
+from privclust.report.two_runs import NoRunError, compare_runs, read_cells, read_run
 
 VERDICTS = pd.DataFrame(
     {"id": ["c1", "c2", "t/a/mean"], "verdict": ["reproduced", "partly", "not run"], "data": "made"}
@@ -154,3 +154,14 @@ def test_a_table_that_was_changed_by_hand_is_refused(before, tmp_path):
     (tmp_path / "before/targets/fig/fig.csv").write_text("method,mean\na,9\n")
     with pytest.raises(NoRunError, match=r"targets/fig/fig\.csv does not fit its digest"):
         read_run(tmp_path / "before")
+
+
+def test_cells_are_read_as_they_stand_and_rows_are_as_long_as_their_header():
+    table = read_cells(b'n,name,n\n1,"a, ""b""\nc",\n2,NA,x\n')
+    assert list(table) == ["n", "name", "n.1"]
+    assert table.to_numpy().tolist() == [["1", 'a, "b"\nc', ""], ["2", "NA", "x"]]
+    assert read_cells(b"").empty
+    assert list(read_cells(b"a,b\n")) == ["a", "b"]
+    for text in (b"a,b\n1,2,3\n", b"a,b\n1\n", b"a,b\n1,2\n\n", b'a,b\n"1,2\n', b"a\n\xff\n"):
+        with pytest.raises(ValueError, match=r"as long as its header|unexpected end|decode"):
+            read_cells(text)

@@ -133,9 +133,11 @@ def read_cells(content: bytes) -> pd.DataFrame:
         head, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     except csv.Error as error:
         raise ValueError(str(error)) from None
-    if len(set(head)) < len(head) or any(len(row) != len(head) for row in rows):
-        raise ValueError("its rows are not all as long as its header, whose names are unique")
-    return pd.DataFrame(rows, columns=head, dtype=object)
+    if any(len(row) != len(head) for row in rows):
+        raise ValueError("its rows are not all as long as its header")
+    # of a name that comes again, as n of an axis and of a count may, each is a column of its own
+    names = [f"{name}.{n}" if (n := head[:i].count(name)) else name for i, name in enumerate(head)]
+    return pd.DataFrame(rows, columns=names, dtype=object)
 
 
 def compare_runs(
