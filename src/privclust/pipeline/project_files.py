@@ -74,7 +74,7 @@ def config_files(
         yield from (os.path.normpath(Path(paper, name)) for name in _OF_A_PAPER)
     yield from (os.path.normpath(settings[key]) for key in _SETTINGS if settings.get(key))
     if settings.get("my_data") and (panels := _content(top / settings["my_data"]).get("panels")):
-        yield panels
+        yield os.path.normpath(panels)
 
 
 def own_data_files(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> Iterable[str]:

@@ -45,7 +45,8 @@ def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[st
     if changed := crate.changed_code(folder):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise CrateError(
-            f"{crate.path}: is of another version of the code ({crate.title}): {changed[0]}{more} "
+            f"{crate.path}: is of another version of the code ({excerpt(crate.title)}): "
+            f"{excerpt(changed[0])}{more} "
             "differ from what is here; check out that version, or make a run of this one"
         )
     config = crate.settings

@@ -98,7 +98,7 @@ class Verification:
 
 def cost_of(job: Job) -> float:
     """Return what a job took, in CPU seconds; where no log says so, how long it was under way."""
-    return job.end - job.start if job.cpu_s is None else job.cpu_s
+    return max(job.end - job.start, 0.0) if job.cpu_s is None else job.cpu_s
 
 
 def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
