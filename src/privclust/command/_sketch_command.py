@@ -90,9 +90,22 @@ def add_to(commands) -> None:
         "persons (with --subspaces also as much as a sketch for each number of records)",
     )
     add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
-    group = parser.add_argument_group(
-        "subspaces", "Sketches can be merged if made with the same degree."
+    _add_subspaces(
+        parser.add_argument_group(
+            "subspaces", "Sketches can be merged if made with the same degree."
+        )
     )
+    _add_frequencies(
+        parser.add_argument_group(
+            "frequencies",
+            "Sketches can be merged if made with the same: use --like for all but one.",
+        )
+    )
+    _add_privacy(parser.add_argument_group("privacy"))
+
+
+def _add_subspaces(group) -> None:
+    """A sketch of moments instead of frequencies."""
     add = group.add_argument
     add(
         "--subspaces",
@@ -106,9 +119,10 @@ def add_to(commands) -> None:
         choices=(4, 6),
         help="of moments; default: 6 with up to 6 columns, else 4",
     )
-    group = parser.add_argument_group(
-        "frequencies", "Sketches can be merged if made with the same: use --like for all but one."
-    )
+
+
+def _add_frequencies(group) -> None:
+    """Which frequencies, drawn how, and how many of them a record is asked."""
     add = group.add_argument
     add("--like", metavar="SKETCH", help="use the frequencies and measurements of this sketch")
     add("--frequencies", type=positive_integer, metavar="M", help="how many, such as 10 k d")
@@ -123,7 +137,10 @@ def add_to(commands) -> None:
     add("--public-sample", metavar="FILE", help="estimate the variance on records that are public")
     add("--seed", type=seed, metavar="S", help="of the frequencies, which are public")
     add("--measurements", type=positive_integer, metavar="R", help="of M per record; default: all")
-    group = parser.add_argument_group("privacy")
+
+
+def _add_privacy(group) -> None:
+    """Budget, noise, neighbours and the ledger."""
     add = group.add_argument
     add_epsilon_and_delta(add, required=False, delta="default: 0")
     add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
