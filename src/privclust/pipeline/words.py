@@ -8,8 +8,8 @@ OWN_CLAIM = "(own claim)"
 ROWS, ROWS_OUTSIDE = "rows", "rows_outside"
 """Facts of trials on a user's own data: how many rows there are, and how many outside the box."""
 
-CLAIMANTS = ("ours", "paper", "code", "copy")
-"""Who claims what the audit attacks; the metric ``claimant`` is the place here."""
+CLAIMANTS = ("ours", "paper", "code", "copy", "nobody")
+"""Who claims what the audit attacks, if anybody; the metric ``claimant`` is the place here."""
 
 HOLDS = "holds"
 VIOLATED = "violated"

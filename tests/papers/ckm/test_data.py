@@ -205,12 +205,14 @@ def test_an_snr_out_of_reach_has_no_centers():
     [
         ({"snr": 100.0, "m_factor": 0.5}, 0.0),
         ({"snr": 100.0, "m_factor": 5.0}, 1.0),
-        ({"snr": 9.0, "m_factor": 10.0}, 1.0),
-        ({"snr": 10.0, "m_factor": 10.0}, 2.0),
+        ({"snr": 100.0, "m_factor": 10.0}, 1.0),  # the paper says "greater than 10kd"
+        ({"snr": 4.0, "m_factor": 20.0}, 1.0),
+        ({"snr": 5.0, "m_factor": 20.0}, 2.0),
     ],
 )
 def test_regimes_are_those_of_section_5(params, regime):
-    assert fitted(kmeans_at_snr, params)["regime"] == regime
+    point = POINT | {"n_frequencies": 240}
+    assert fitted(kmeans_at_snr, params, point)["regime"] == regime
 
 
 def test_a_private_fit_s_regime_is_where_the_paper_calls_results_good():

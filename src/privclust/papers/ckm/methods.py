@@ -231,7 +231,7 @@ def kmeans_at_snr(
         noise = sigma_xi_for(snr, alpha_r, n)
         r = None if noise is None else round(alpha_r * m)
     regime = _TOO_SMALL if factor < 1.0 else _BETWEEN
-    if snr is not None and factor >= _SUCCESS_FACTOR and snr * factor >= _SUCCESS_SNR:
+    if snr is not None and factor > _SUCCESS_FACTOR and snr * factor >= _SUCCESS_SNR:
         regime = _RECOVERABLE
     return {
         "centers": sketching.centers(r, lambda s, rng: scrambled(s, noise, random_state=rng)),

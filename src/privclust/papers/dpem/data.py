@@ -61,7 +61,7 @@ def map_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) ->
         "pictured": trial == 0,
         "true_means": np.stack([X[labels == k].mean(axis=0) for k in range(3)]),
     }
-    return TrialData(X, labels, "generated: the paper's map is not available", extra=extra)
+    return TrialData(X, labels, "substitute: a generated map", extra=extra)
 
 
 _MAP_START = np.array([[8.3, 48.5], [7.0, 51.5], [9.7, 48.5]])

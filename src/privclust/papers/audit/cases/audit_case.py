@@ -17,9 +17,10 @@ class Claim:
 
     Attributes
     ----------
-    claimant : {"ours", "paper", "code", "copy"}
+    claimant : {"ours", "paper", "code", "copy", "nobody"}
         Whose claim it is: the project's, the paper's as printed, its authors' released code's, or
-        that of our copy of the text, which is garbled there.
+        that of our copy of the text, which is garbled there. Nobody claims what the audit tries
+        to show how much is lost where a guarantee is taken for more than it says.
     is_sound : bool
         Whether the claim is right by all that is known, so that a conviction would be a surprise.
     """
@@ -27,9 +28,9 @@ class Claim:
     claimant = "ours"
     is_sound = True
 
-    def claimed_by(self, is_ours: bool) -> None:
-        """Say whose claim it is: ours, which is sound, or the paper's, which is not."""
-        self.is_sound, self.claimant = is_ours, "ours" if is_ours else "paper"
+    def claimed_by(self, is_ours: bool, other: str = "paper") -> None:
+        """Say whose claim it is: ours, which is sound, or another's, which is not."""
+        self.is_sound, self.claimant = is_ours, "ours" if is_ours else other
 
 
 class AuditCase(Claim):

@@ -46,7 +46,7 @@ class LinesAfterSweeps(AuditCase):
         check_option("pair", pair, tuple(PAIRS))
         check_integer("n_sweeps", n_sweeps, minimum=1)
         check_integer("n_rows", n_rows, minimum=2)
-        self.claimed_by(start == "random")
+        self.claimed_by(start == "random", "nobody")
         self._n_sweeps = int(n_sweeps)
         directions, *sides = PAIRS[pair](int(n_rows))
         self.data, self.neighbour = (rows_at(np.repeat(directions, counts)) for counts in sides)
