@@ -11,10 +11,10 @@ ROWS, ROWS_OUTSIDE = "rows", "rows_outside"
 CLAIMANTS = ("ours", "paper", "code", "copy", "nobody")
 """Who claims what the audit attacks, if anybody; the metric ``claimant`` is the place here."""
 
-HOLDS = "holds"
+CONSISTENT = "consistent"
 VIOLATED = "violated"
 CANNOT_TELL = "cannot tell"
-AUDIT_VERDICTS = (HOLDS, VIOLATED, CANNOT_TELL)
+AUDIT_VERDICTS = (CONSISTENT, VIOLATED, CANNOT_TELL)
 """What the audit says of a claim: no violation although the attack came near to it, a violation,
 and neither. The metric ``verdict`` is the place here."""
 

@@ -10,11 +10,9 @@ import numpy as np
 from privclust.core.validation import check_real
 from privclust.papers.audit.cases.audit_case import AuditCase
 from privclust.pipeline.runner import TrialData, TrialStreams
-from privclust.pipeline.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, HOLDS, VIOLATED
-from privclust.privacy import audit
+from privclust.pipeline.words import AUDIT_VERDICTS, CLAIMANTS, VIOLATED
 from privclust.privacy.audit import audit_mechanism
 
-_OF_AUDIT = {audit.CONSISTENT: HOLDS, audit.VIOLATED: VIOLATED, audit.CANNOT_TELL: CANNOT_TELL}
 SOURCE = "worst pairs"
 
 
@@ -69,7 +67,7 @@ def fit_case(
         "claimed_delta": result.delta,
         "epsilon_bound": result.epsilon_lower_bound,
         "delta_bound": result.delta_lower_bound,
-        "verdict": AUDIT_VERDICTS.index(_OF_AUDIT[result.verdict]),
+        "verdict": AUDIT_VERDICTS.index(result.verdict),
         "claimant": CLAIMANTS.index(case.claimant),
         "is_sound": case.is_sound,
         "hits": event.hits,

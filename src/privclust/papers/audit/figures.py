@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from privclust.pipeline import words
-from privclust.pipeline.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, HOLDS, VIOLATED
+from privclust.pipeline.words import AUDIT_VERDICTS, CANNOT_TELL, CLAIMANTS, CONSISTENT, VIOLATED
 from privclust.report.drawing.panels import caption, put_table
 from privclust.report.drawing.style import BELOW, PALETTE, Drawing, MethodStyle, Results, canvas
 
@@ -22,7 +22,7 @@ FAMILIES = {
     "privatemail": "PrivateMail",
 }
 _OWN = "of your own"
-_COLORS = {HOLDS: PALETTE[2], VIOLATED: PALETTE[0], CANNOT_TELL: "#999999"}
+_COLORS = {CONSISTENT: PALETTE[2], VIOLATED: PALETTE[0], CANNOT_TELL: "#999999"}
 _LABEL = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}  # texts of a row
 _COUNTS = ("hits", "other_hits", "certifying", "draws")
 _WIDTH, _ROW = 10.5, 0.215  # inches

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from privclust.pipeline.words import CANNOT_TELL, HOLDS, VIOLATED, is_substitute
+from privclust.pipeline.words import CANNOT_TELL, CONSISTENT, VIOLATED, is_substitute
 from privclust.report.verdicts import (
     NOT_COMPARABLE,
     NOT_REPRODUCED,
@@ -26,7 +26,7 @@ from privclust.report.verdicts import (
 PREVIEW_ROWS = 40
 _VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
 _CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
-_OUTCOMES = {HOLDS: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
+_OUTCOMES = {CONSISTENT: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
 _URGENT = (NOT_REPRODUCED, PARTLY, TOO_FEW, VACUOUS, NOT_COMPARABLE, REPRODUCED, NOT_RUN)
 _FOLDED = (REPRODUCED, NOT_RUN)  # where there are more claims of one than a reader wants to pass
 _UNFOLDED = 4
