@@ -227,7 +227,7 @@ def test_the_mended_example_is_left_alone(run):
     [
         (("--data", "a", "b"), "--data takes MODULE:ARRAY or one file with --inside"),
         (("--neighbours", "other"), "--neighbours must be replace_one or add_remove"),
-        (("--pairs", "0"), "must be at least 1"),
+        (("--pairs", "0"), "at least 1"),
     ],
 )
 def test_a_look_inside_refuses_other_options(run, arguments, reason):

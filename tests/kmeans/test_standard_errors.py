@@ -200,3 +200,24 @@ def test_points_have_no_standard_errors():
         standard_errors(sketch, decoded)
     with pytest.raises(NotFittedError):
         CompressiveKMeans().standard_errors()
+
+
+@pytest.mark.parametrize("with_normal", [False, True])
+def test_rows_in_few_places_have_errors_no_smaller_than_they_are(with_normal):
+    """Of places without width, alone or beside a normal column, as a table's categories are."""
+    rng = np.random.default_rng(2)
+    places = np.array([-1.0, 1.0])
+    distances = []
+    for seed in range(6):
+        labels = rng.integers(2, size=30_000)
+        X = places[labels][:, None]
+        if with_normal:
+            X = np.column_stack([X, 4.0 * X[:, 0] + rng.standard_normal(len(X))])
+        private = release(sketch_of(X, seed, m=80, variance=1.0), 1.0, 1e-6, random_state=seed)
+        decoded = decode(private, 2, random_state=seed)
+        errors = standard_errors(private, decoded, random_state=seed)
+        center = decoded.centers[:, 0]
+        nearest = places[np.abs(center[:, None] - places).argmin(axis=1)]
+        distances += list((np.abs(center - nearest) / errors.centers[:, 0])[errors.is_reliable])
+    assert len(distances) >= 6
+    assert max(distances) < 4.0  # of 12 normal ones one is larger in 1,300 runs

@@ -61,15 +61,18 @@ def seed(text: str) -> int:
 
 def positive_integer(text: str) -> int:
     """A whole number from 1."""
-    value = seed(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {text!r}")
-    return value
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
+    return int(text)
 
 
 def size(text: str) -> int | str:
     """A whole number from 1, or the word auto."""
-    return text if text == "auto" else positive_integer(text)
+    if text == "auto":
+        return text
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, or auto, got {text!r}")
+    return int(text)
 
 
 def delimiter(text: str) -> str:

@@ -133,6 +133,7 @@ def _run(args) -> None:
     for name, ends in declared.items():
         if ends is not None:
             TableEncoder({name: ends}).scale()  # says now what is wrong with a declaration
+        table.check_kind(name, _kind(ends))
     if args.seed is None:
         noise_source(None)  # says now what is not installed
     folder = _checked_folder(args)
@@ -141,10 +142,17 @@ def _run(args) -> None:
         bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
         model, remarks = _fitted(columns, groups, declared, bounds, args)
     try:
-        _write(folder, TableEncoder(declared), model, bounds, remarks, args)
+        _write(folder, TableEncoder(declared), model, bounds, tuple(unknown), remarks, args)
     except KeyboardInterrupt:
         say("clusters were released and not written: what they cost is spent")
         raise
+
+
+def _kind(ends: Any) -> str:
+    """Return of what kind entries are to be that have these bounds or categories, or none."""
+    if isinstance(ends, list):
+        return "categories"
+    return "dates" if ends is not None and isinstance(ends[0], str) else "numbers"
 
 
 def _checked_folder(args) -> Path:
@@ -191,7 +199,7 @@ def _read(table, args, declared: dict[str, Any]):
                 groups.append(part[args.groups])
             if advance is not None:
                 advance(len(part[args.groups or next(iter(declared))]))
-    if not parts:
+    if not any(len(part[name]) for part in parts for name in part):
         if args.neighbours == "replace_one":
             raise ValueError(f"{args.table}: has no rows")
         nothing = {name: np.empty(0, dtype=object) for name in declared}
@@ -271,10 +279,11 @@ def _fitted(columns, groups, declared, bounds, args):
     return model, remarks
 
 
-def _write(folder: Path, encoder, model, bounds, remarks, args) -> None:
+def _write(folder: Path, encoder, model, bounds, private, remarks, args) -> None:
     """Write all files, and say what was found."""
     from dataclasses import replace
 
+    from privclust.kmeans._cluster_count import MOST_CLUSTERS
     from privclust.privacy import Guarantee
     from privclust.report.clusters import TableClusters, write
 
@@ -293,8 +302,15 @@ def _write(folder: Path, encoder, model, bounds, remarks, args) -> None:
         )
     say("finding how far centers may be off")
     clusters = TableClusters.of(
-        encoder, model, guarantee=guarantee, remarks=tuple(remarks), random_state=args.seed
+        encoder,
+        model,
+        guarantee=guarantee,
+        remarks=tuple(remarks),
+        private_bounds=private,
+        random_state=args.seed,
     )
+    for remark in clusters.remarks[len(remarks) :]:
+        say(remark)
     with written(str(folder)):
         (folder / _SKETCH).unlink(missing_ok=True)  # of a run before
         if model.sketch_.n_features == len(encoder.scale()):  # of directions it is of no use
@@ -303,5 +319,8 @@ def _write(folder: Path, encoder, model, bounds, remarks, args) -> None:
         write(clusters, folder)
     n_clear = int(clusters.is_clear.sum())
     of = f" of {len(clusters.weights)}" if n_clear < len(clusters.weights) else ""
-    say(f"{folder / 'report.html'}: {n_clear}{of} clusters above the noise")
+    word = "cluster" if n_clear == 1 and not of else "clusters"
+    say(f"{folder / 'report.html'}: {n_clear}{of} {word} above the noise")
+    if args.clusters == "auto" and len(clusters.weights) == MOST_CLUSTERS:
+        say(f"{MOST_CLUSTERS} is the most that auto looks for: there may be more (--clusters K)")
     say(str(guarantee))

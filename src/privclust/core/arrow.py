@@ -69,6 +69,32 @@ def numeric_type(schema: Any, columns: Sequence[str]) -> np.dtype:
     return np.dtype(np.float32 if is_short else np.float64)
 
 
+def check_entries(schema: Any, name: str, kind: str) -> None:
+    """Refuse a column whose type can hold no entries of a kind, which would all count as missing.
+
+    Kinds are ``"numbers"``, ``"dates"`` and ``"categories"``. Types of columns are public, and text
+    may be of any kind.
+
+    Raises
+    ------
+    ValueError
+        If it is of another type.
+    """
+    from pyarrow import types
+
+    of_column = schema.field(name).type
+    if types.is_dictionary(of_column):
+        of_column = of_column.value_type
+    if types.is_nested(of_column) or (kind == "numbers" and types.is_temporal(of_column)):
+        is_other = True
+    else:
+        is_text = types.is_string(of_column) or types.is_large_string(of_column)
+        is_day = types.is_date(of_column) or types.is_timestamp(of_column)
+        is_other = kind == "dates" and not (is_text or is_day)
+    if is_other:
+        raise ValueError(f"column {excerpt(name)!r} holds {excerpt(of_column)}, not {kind}")
+
+
 def rows_of(batch: Any, columns: Sequence[str]) -> np.ndarray:
     """Return the rows of columns that hold numbers, shape (n_rows, n_columns), column-major."""
     rows = np.empty((len(columns), len(batch)), numeric_type(batch.schema, columns))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privclust.core.arrow import check_columns, entries_of
+from privclust.core.arrow import check_columns, check_entries, entries_of
 from privclust.core.csv_lines import COMPRESSIONS, fields_of, lines_of
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
@@ -69,6 +69,19 @@ class Table:
         while (part := self._read(lambda: next(parts, None))) is not None:
             yield part
 
+    def check_kind(self, name: str, kind: str) -> None:
+        """Raise a ValueError if a column's type holds no ``"numbers"``, ``"dates"``, ...
+
+        Of a CSV file all is text, and nothing is said.
+        """
+        self._check_names([name])
+        if self._is_parquet:
+            try:
+                with self._parquet() as file:
+                    check_entries(file.schema_arrow, name, kind)
+            except ValueError as error:
+                raise ValueError(f"{self.path}: {error}") from None
+
     def _check_names(self, names: list[str]) -> None:
         """Raise a ValueError for a column that is not there, or there twice."""
         if self._is_parquet:
@@ -81,8 +94,16 @@ class Table:
                 which = "has two columns" if name in self.names else "has no column"
                 raise ValueError(
                     f"{self.path}: {which} {name!r}; its first line must be a header, with "
-                    f"{self._delimiter!r} between names (--delimiter)"
+                    f"{self._delimiter!r} between names{self._other_delimiter()} (--delimiter)"
                 )
+
+    def _other_delimiter(self) -> str:
+        """Say which other delimiter a header of one name has, if any."""
+        if len(self.names) == 1:
+            for character, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+                if character in self.names[0]:
+                    return f"; {name} are seen there"
+        return ""
 
     def _header(self) -> list[str]:
         """Read the names."""
@@ -90,8 +111,8 @@ class Table:
             with self._parquet() as file:
                 return file.schema_arrow.names
         pd = require("pandas", "CSV files")
-        how = {"sep": self._delimiter, "header": None, "encoding_errors": "replace"}
-        first = pd.read_csv(self.path, nrows=1, dtype=str, keep_default_na=False, **how)
+        how = {"sep": self._delimiter, "header": None, "nrows": 1, "keep_default_na": False}
+        first = pd.read_csv(self.path, dtype=str, **how)
         return [name.strip() for name in first.iloc[0]]
 
     def _parquet(self):
@@ -128,5 +149,7 @@ class Table:
             reason = getattr(error, "strerror", None)
             if type(error).__name__ == "EmptyDataError":
                 reason = "it is empty"
+            if isinstance(error, UnicodeError):
+                reason = "its header is no UTF-8 text"
             reason = reason or f"it is damaged: {type(error).__name__}"
             raise ValueError(f"{self.path}: cannot be read ({reason})") from None

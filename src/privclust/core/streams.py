@@ -323,7 +323,7 @@ def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chu
         listed = f": {excerpt(', '.join(names[:10]))}" if names else ""
         raise _Refused(
             f"{path}: has {len(names)} two-dimensional data sets{listed}; name the one with the "
-            "records"
+            "records (privclust sketch --dataset NAME)"
         )
     table = file.get(names[0] if dataset is None else dataset)
     if not _is_table(table):

@@ -11,6 +11,7 @@ mixture, each with a normal factor, divided by n.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -21,6 +22,7 @@ from privclust.kmeans._gaussians import GaussianMixture, log_parts
 from privclust.kmeans._sketch_decoding import mean_features
 
 _THIN = 0.03  # of the widest direction
+_RESOLUTION = 0.3  # of the inverse of a feature's frequency
 _TILE = 512  # frequencies at once
 
 
@@ -85,17 +87,33 @@ def scores(points, density):
 
 
 def is_thin(density):
-    """Return which numbers are of directions in which a Gaussian is next to flat, (K, numbers).
+    """Return which numbers say how flat a Gaussian is where it is next to flat, (K, numbers).
 
-    Such as the corner of a simplex that stands for a category: how flat it is, nobody asks.
+    Such as at the corner of a simplex that stands for a category: nobody asks how flat it is, but
+    where it lies.
     """
     if density.spreads.ndim == 1:
         return np.zeros((density.n_fitted, _n_numbers(density) // density.n_fitted), dtype=bool)
     widths = np.sqrt((density.spreads[: density.n_fitted] ** 2).sum(axis=1))  # L's columns
     widths = widths / np.maximum(widths.max(axis=1, keepdims=True), 1e-300)
     pairs = [widths[:, i] * widths[:, j] for i, j, _ in _pairs(widths.shape[1])]
-    sizes = np.column_stack([np.ones(len(widths)), widths, *pairs])
+    sizes = np.column_stack([np.ones((len(widths), 1 + widths.shape[1])), *pairs])
     return sizes < _THIN
+
+
+def resolved(density: GaussianMixture, frequencies: np.ndarray) -> GaussianMixture:
+    """Return a mixture none of whose Gaussians is narrower than what features can tell.
+
+    How far noise moves a center does not fall with the width of its Gaussian. Numbers in units of
+    that width, which the ridge keeps from being larger than the Gaussian, would say so.
+    """
+    least = _RESOLUTION / math.sqrt((frequencies**2).mean())
+    if density.spreads.ndim == 1:
+        return replace(density, spreads=np.maximum(density.spreads, least))
+    axes, lengths, turns = np.linalg.svd(density.spreads)
+    if (lengths >= least).all():
+        return density
+    return replace(density, spreads=(axes * np.maximum(lengths, least)[:, None, :]) @ turns)
 
 
 def law(density: GaussianMixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

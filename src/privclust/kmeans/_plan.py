@@ -38,6 +38,7 @@ _BOX = 4.0  # half its width, in standard deviations of a feature
 _LARGEST_EPSILON = 1e6
 _STARTS = 3  # of Lloyd's algorithm by k-means++, beside the clusters themselves
 _MIDDLE = 0.1, 0.5, 0.9  # quantiles
+_FEWEST = 5  # fits whose middle eight of ten are told
 _CLEAR_PART = 0.9  # of the clusters, below which a plan says that noise hides some
 
 
@@ -76,13 +77,16 @@ class Plan:
         Examples
         --------
         >>> print(Plan(np.array([1.01, 1.02, 1.04]), np.ones(3), 1000))
-        error 1.020 times that without privacy (8 of 10 fits: 1.012 to 1.036)
+        error 1.020 times that without privacy (of 3, too few to tell how fits differ)
         >>> str(Plan(np.full(2, 3.0), np.full(2, 0.1), 1000)).partition("; ")[2]
         'noise hides 90 % of the clusters'
         """
         low, high = self.interval
         text = f"error {_rounded(self.median)} times that without privacy "
-        text += f"(8 of 10 fits: {_rounded(low)} to {_rounded(high)})"
+        if len(self.errors) < _FEWEST:
+            text += f"(of {len(self.errors)}, too few to tell how fits differ)"
+        else:
+            text += f"(8 of 10 fits: {_rounded(low)} to {_rounded(high)})"
         hidden = 1.0 - float(self.clear.mean())
         if hidden > 1.0 - _CLEAR_PART:
             text += f"; noise hides {hidden:.0%} of the clusters".replace("%", " %")

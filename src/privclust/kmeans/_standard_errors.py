@@ -35,7 +35,14 @@ from privclust.kmeans._gaussians import (
 )
 from privclust.kmeans._last_rounds import Round
 from privclust.kmeans._mixture_decoder import POINTS_PER_CLUSTER, Decoded
-from privclust.kmeans._mixture_errors import errors_of_numbers, is_thin, law, scores, shares
+from privclust.kmeans._mixture_errors import (
+    errors_of_numbers,
+    is_thin,
+    law,
+    resolved,
+    scores,
+    shares,
+)
 from privclust.kmeans._sketch import Sketch
 
 _DRAWS = 200  # of errors
@@ -178,7 +185,7 @@ def _draws(sketch, decoded, rows, rng) -> _Draws:
     """Draw errors of a mixture's numbers, and go on to its centers."""
     if decoded.density is None:
         raise ValueError("standard errors are those of Gaussian clusters, not of points")
-    density, k = decoded.density, len(decoded.centers)
+    density, k = resolved(decoded.density, sketch.frequencies), len(decoded.centers)
     n_rows = max(_LEAST_ROWS, _ROWS_PER_CLUSTER * k) if rows else 0
     sample = drawn_points(*law(density), n_rows, rng)
     scale = 1.0 / math.sqrt(max(n_rows, 1) * max(sketch.n_samples, 1.0))

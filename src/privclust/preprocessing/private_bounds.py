@@ -22,6 +22,7 @@ _ROUNDS = 3  # of histograms: one of powers of two, two of equal cells
 _CELLS = 64
 _EXPONENTS = (-63, 64)  # of powers of two; smaller magnitudes count as 0, larger ones as the last
 _FALSE_ALARM = 0.01  # that a bin without rows is taken for one with
+_MUCH = 0.05  # of the rows, that a bin needs to stand out
 _MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25  # in parts of the width, for each part of the rows
 _DEVIATIONS, _TAIL = 2.0, 1e-3  # of noise, and part of the rows, that are cut off at either end
 
@@ -100,7 +101,8 @@ def private_bounds(
     Warns
     -----
     NoiseWarning
-        If noise hides the bounds of a column.
+        If noise hides the bounds of a column, or is a large part of what its bins hold, so that
+        bounds may leave out a part of the rows.
 
     Examples
     --------
@@ -132,7 +134,10 @@ def private_bounds(
         exact = np.stack([_counts(of_column, units, n_bins) for of_column in bins])
         return np.asarray(noise.release(FixedPoint(exact, SUM_BITS), source))
 
-    low, high = _rough_bounds(noised(map(_power, X.T), len(_LOWS)), noise)
+    counts = noised(map(_power, X.T), len(_LOWS))
+    least = _least_count(counts, noise)
+    of_rows = least / np.maximum(counts.sum(axis=1), 1.0)
+    low, high = _rough_bounds(counts, least)
     for _ in range(_ROUNDS - 1):
         counts = noised(map(_cell, X.T, low, high), _CELLS)
         low, high = _narrowed(low, high, counts, noise.deviation)
@@ -142,6 +147,12 @@ def private_bounds(
     if len(hidden):
         columns = ", ".join(map(str, hidden))
         warn_of_noise(f"noise hides the bounds of columns {columns} (counted from 0)")
+    if len(short := np.flatnonzero(is_clear & (of_rows > _MUCH))):
+        columns, part = ", ".join(map(str, short)), of_rows[short].max()
+        warn_of_noise(
+            f"bounds of columns {columns} (counted from 0) may leave out a part of the rows, if no "
+            f"power of two holds {part:.0%} of them there: bounds that are known are better"
+        )
     return PrivateBounds(low, high, is_clear, guarantee)
 
 
@@ -200,15 +211,18 @@ def _cell(column: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.where(is_in, np.minimum(np.where(is_in, place, 0.0), _CELLS - 1), -1).astype(np.int64)
 
 
-def _rough_bounds(counts: np.ndarray, noise: Gaussian | Laplace) -> tuple[np.ndarray, np.ndarray]:
-    """Return the outermost edges of the bins that stand out from noise."""
+def _least_count(counts: np.ndarray, noise: Gaussian | Laplace) -> float:
+    """Return above what a bin stands out from noise."""
     per_bin = _FALSE_ALARM / counts.size
     if isinstance(noise, Laplace):
-        threshold = -noise.scale * math.log(2.0 * per_bin)
-    else:
-        threshold = noise.deviation * norm.isf(per_bin)
+        return -noise.scale * math.log(2.0 * per_bin)
+    return float(noise.deviation * norm.isf(per_bin))
+
+
+def _rough_bounds(counts: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outermost edges of the bins that stand out from noise."""
     low, high = np.full((2, len(counts)), np.nan)
-    for j, is_seen in enumerate(counts > threshold):
+    for j, is_seen in enumerate(counts > least):
         if is_seen.any():
             places = np.flatnonzero(is_seen)
             low[j], high[j] = _LOWS[places[0]], _HIGHS[places[-1]]

@@ -52,6 +52,10 @@ UNITS = {ROW: "one row", GROUP: "all rows of one group"}
 UNIT_BITS = 30
 _SPARE_BITS = 4  # 16 u / N
 _LARGEST_DIVISOR = 2**62
+_NOBODYS = (
+    "groups must not be missing: every row must be someone's; leave out rows of nobody, or give "
+    "each an id of its own"
+)
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Groups:
             )
         try:
             if np.any(_missing(groups)):
-                raise ValueError("groups must not be missing: every row must be someone's")
+                raise ValueError(_NOBODYS)
             _, places, counts = np.unique(groups, return_inverse=True, return_counts=True)
         except TypeError:
             raise ValueError("groups must be of one type that can be sorted") from None
@@ -156,7 +160,7 @@ def rows_and_groups(
     if not isinstance(part, GroupedRows):
         return part, None
     if strict and part.is_missing:
-        raise ValueError("groups must not be missing: every row must be someone's")
+        raise ValueError(_NOBODYS)
     return part.rows, Groups(part.sizes, part.n_new)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from privclust.kmeans import CompressiveKMeans
 from privclust.preprocessing import TableEncoder
 from privclust.privacy import Guarantee
+from privclust.report.clusters.suspicions import suspicions
 
 NUMBER, DATE, SHARE = "number", "date", "share"
 WIDTH_95 = 1.96  # standard errors on either side
@@ -60,6 +61,8 @@ class TableClusters:
     guarantee : privclust.privacy.Guarantee
     remarks : tuple of str
         What else was told.
+    private_bounds : tuple of str
+        The columns whose bounds were not declared but are `privclust.preprocessing.private_bounds`.
     """
 
     coordinates: tuple[Coordinate, ...]
@@ -72,6 +75,7 @@ class TableClusters:
     columns: dict[str, Any]
     guarantee: Guarantee
     remarks: tuple[str, ...] = ()
+    private_bounds: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -81,6 +85,7 @@ class TableClusters:
         *,
         guarantee: Guarantee | None = None,
         remarks: tuple[str, ...] = (),
+        private_bounds: tuple[str, ...] = (),
         random_state: Any = None,
     ) -> TableClusters:
         """Return the clusters of a model that was fitted to an encoder's coordinates.
@@ -92,6 +97,9 @@ class TableClusters:
         guarantee : Guarantee or None
             Of all that was released; None: that of the model.
         remarks : tuple of str
+            Those on centers at bounds, or in the middle of all columns' entries, come after them.
+        private_bounds : tuple of str
+            The columns whose bounds are private ones.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
             Of the draws that errors are made from.
 
@@ -117,17 +125,22 @@ class TableClusters:
             kind = DATE if values.dtype.kind == "M" else kind
             error = of_centers[:, len(coordinates)]
             coordinates.append(Coordinate(name, column, kind, values, error))
+        is_clear = np.asarray(model.is_clear_)[order]
+        on_columns = suspicions(coordinates, encoder.columns, is_clear)
+        # all rows are of a single cluster
+        weight_errors = errors.weights[order] * (len(order) > 1)
         return cls(
             coordinates=tuple(coordinates),
             covariances=errors.covariances[order] * np.outer(scale, scale),
             weights=model.weights_[order],
-            weight_errors=errors.weights[order],
-            is_clear=np.asarray(model.is_clear_)[order],
+            weight_errors=weight_errors,
+            is_clear=is_clear,
             is_reliable=errors.is_reliable[order],
             n_records=model.sketch_.n_samples,
             columns=dict(encoder.columns),
             guarantee=model.guarantee_ if guarantee is None else guarantee,
-            remarks=tuple(remarks),
+            remarks=(*remarks, *on_columns),
+            private_bounds=tuple(private_bounds),
         )
 
     def table(self) -> tuple[list[str], list[list[str]]]:

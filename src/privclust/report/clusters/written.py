@@ -67,7 +67,10 @@ def _report(clusters: TableClusters, svg: str) -> str:
         is_about=isinstance(n_records, float),
         picture=svg if clusters.is_clear.any() else "",
         caption=caption(clusters),
-        declared=[(name, _declared(ends)) for name, ends in clusters.columns.items()],
+        declared=[
+            (name, _declared(ends), name in clusters.private_bounds)
+            for name, ends in clusters.columns.items()
+        ],
     )
 
 
