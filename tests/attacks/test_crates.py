@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import struct
 import time
 import zipfile
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from privclust.pipeline import artefacts
-from privclust.report import crate_members, recomputation
+from privclust.report import crate_members, recomputation, verification
 from privclust.report.certificate import summary, write_certificate
 from privclust.report.crate_file import read_crate
 from privclust.report.crate_members import CrateError
@@ -450,3 +451,65 @@ def test_a_draw_takes_no_quadratic_time(honest):
     start = time.process_time()
     assert draw(read_crate(with_jobs(honest, edit)), 12, 1e6, 0).drawn
     assert time.process_time() - start < 20.0
+
+
+def repacked(path, edit):
+    """Pack an archive again, each member's entry and content as a function gives them."""
+    with zipfile.ZipFile(path) as file:
+        members = [(entry, file.read(entry)) for entry in file.infolist()]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for entry, content in members:
+            edit(entry)
+            file.writestr(entry, content)
+
+
+@pytest.mark.attack(
+    claim="what is verified is what anybody unpacks",
+    before="a field of the .zip file gave a table and a page each other's names for some programs, "
+    "or an archive stood before another one in one file: verified and compared as honest, and "
+    "unpacked with another number, which fitted the checksums",
+    now="members lie one behind the other, with no other name, from the first byte to the last",
+)
+@pytest.mark.parametrize("way", ["another name", "before", "behind", "a comment"])
+def test_an_archive_has_one_reading(honest, way):
+    content = honest.read_bytes()
+    if way == "another name":
+        other = struct.pack("<BL", 1, 0) + b"docs/other.md"
+        field = struct.pack("<HH", 0x7075, len(other)) + other
+        repacked(honest, lambda entry: setattr(entry, "extra", field))
+    elif way == "a comment":
+        with zipfile.ZipFile(honest, "a") as file:
+            file.comment = content[:1000]
+    else:
+        honest.write_bytes(content + content if way == "before" else content + b"\0" * 64)
+    with pytest.raises(
+        CrateError, match=r"unpack something else|more than its members|not a whole"
+    ):
+        read_crate(honest)
+
+
+@pytest.mark.attack(
+    claim="what rests on substitutes is said to",
+    before="an archive whose jobs name no substitute, and which holds one's receipt, verified as a "
+    "run on the real data",
+    now="each receipt is of a substitute that is named",
+)
+def test_no_substitute_is_hidden(honest):
+    receipt = b'{"file": null, "dataset": "gowalla"}'
+    path = with_jobs(honest, lambda jobs: None, {"data/raw/gowalla/receipt.json": receipt})
+    with pytest.raises(CrateError, match="gowalla"):
+        read_crate(path)
+
+
+@pytest.mark.attack(
+    claim="a figure whose table has no times is judged",
+    before="a forged column of times, or one cell written otherwise, made a table 'the same but "
+    "for times', and the forged figure beside it 'not judged', with a certificate that all agrees",
+    now="times that one of two tables has are a difference, as another way to write a number is",
+)
+@pytest.mark.parametrize(
+    "forged", [b"method,error,cpu_seconds\nours,0.5,1.0\n", b"method,error\nours,0.50\n"]
+)
+def test_no_time_is_invented(forged):
+    outcome, _ = verification._compare_table(forged, b"method,error\nours,0.5\n", 0.0)
+    assert outcome == DIFFERS

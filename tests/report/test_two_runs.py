@@ -121,7 +121,10 @@ def test_rows_that_nothing_tells_apart_are_told_by_their_number(tmp_path):
 
 def test_a_table_without_rows_is_a_table(before, tmp_path):
     after = write(tmp_path / "after", tab=TABLE.iloc[:0])
-    assert numbers(compare_runs(before, after)) == [("tab[metric=error]", "there", None)]
+    assert numbers(compare_runs(before, after)) == [
+        ("tab, rows of times", "1", "0"),
+        ("tab[metric=error]", "there", None),
+    ]
 
 
 def test_an_archive_is_as_good_as_the_folder(before, tmp_path):
@@ -165,3 +168,32 @@ def test_cells_are_read_as_they_stand_and_rows_are_as_long_as_their_header():
     for text in (b"a,b\n1,2,3\n", b"a,b\n1\n", b"a,b\n1,2\n\n", b'a,b\n"1,2\n', b"a\n\xff\n"):
         with pytest.raises(ValueError, match=r"as long as its header|unexpected end|decode"):
             read_cells(text)
+
+
+def test_a_time_that_one_table_alone_has_is_a_difference(before, tmp_path):
+    more = write(tmp_path / "more", tab=TABLE.assign(cpu_seconds=1.0))
+    assert numbers(compare_runs(before, more)) == [("tab.cpu_seconds", None, "there")]
+    fewer = write(tmp_path / "fewer", tab=TABLE.iloc[:1])
+    assert numbers(compare_runs(before, fewer)) == [("tab, rows of times", "1", "0")]
+
+
+def test_rows_are_not_told_by_what_was_measured(tmp_path):
+    """Trials have their measured columns first, and last digits may be others."""
+    trials = pd.DataFrame({"loss": [0.5, 0.25, 0.125], "method": "a", "trial": [0, 1, 2]})
+    runs = [
+        write(tmp_path / str(f), fig=trials.assign(loss=trials["loss"] * f)) for f in (1, 1.001)
+    ]
+    assert compare_runs(*runs, relative=0.01).is_equal
+    assert [name for name, *_ in numbers(compare_runs(*runs))] == [
+        f"fig[method=a, trial={trial}].loss" for trial in range(3)
+    ]
+
+
+def test_two_verdicts_of_one_claim_are_refused(tmp_path):
+    with pytest.raises(NoRunError, match="two verdicts of one id"):
+        write(tmp_path / "twice", pd.concat([VERDICTS, VERDICTS.iloc[:1]]))
+
+
+def test_columns_that_cannot_be_told_apart_are_refused():
+    with pytest.raises(ValueError, match="told apart"):
+        read_cells(b"n,n.1,n\n1,2,3\n")

@@ -38,6 +38,7 @@ from privclust.report.verification import (
     Draw,
     Finding,
     Verification,
+    _compare_table,
     compare_arrays,
     compare_outputs,
     draw,
@@ -374,3 +375,12 @@ def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, 
 
 def test_the_command_knows_the_kinds():
     assert (*_KINDS, "figure") == KINDS
+
+
+def test_verdicts_on_times_are_no_difference():
+    before = b"id,verdict,decided_by\nfast,partly,0.2 s\ngood,partly,0.5\n"
+    after = before.replace(b"partly,0.2 s", b"reproduced,0.1 s")
+    assert _compare_table(before, after, 0.0, {"fast"})[0] == EQUAL
+    assert _compare_table(before, after, 0.0, {"good"})[0] == DIFFERS
+    worse = before.replace(b"0.5", b"0.6")
+    assert _compare_table(before, worse, 0.0, {"fast"})[0] == DIFFERS

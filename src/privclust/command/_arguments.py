@@ -71,7 +71,9 @@ def size(text: str) -> int | str:
     if text == "auto":
         return text
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, or auto, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number, at least 1, or auto, got {text!r}"
+        )
     return int(text)
 
 

@@ -78,11 +78,13 @@ def config_files(
 
 
 def own_data_files(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> Iterable[str]:
-    """Return the files of a user's own data that settings name, within the project's folder."""
+    """Return the files of a user's own data and features that settings name, within the folder."""
     entries = _content(Path(folder, config.get("my_data") or "")).get("data")
-    for entry in entries.values() if isinstance(entries, Mapping) else ():
+    features = _content(Path(folder, config.get("features") or ""))
+    both = [mapping for mapping in (entries, features) if isinstance(mapping, Mapping)]
+    for entry in (entry for mapping in both for entry in mapping.values()):
         name = os.path.normpath(str(entry.get("file", "."))) if isinstance(entry, Mapping) else "."
-        if not os.path.isabs(name) and name.partition(os.sep)[0] != "..":
+        if not os.path.isabs(name) and name.partition(os.sep)[0] not in (".", ".."):
             yield name
 
 

@@ -39,8 +39,9 @@ from privclust.report.crate_members import (
 )
 from privclust.report.run_records import Job
 
-# What may differ where the code is the same: pages, pins of packages, and what the run left.
-_BESIDE = ("results/", "data/", "docs/")
+# What may differ where the code is the same: pages, pins of packages, what the run left, and how
+# jobs are sent to the cores or the cluster of a place.
+_BESIDE = ("results/", "data/", "docs/", "workflow/profiles/")
 _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
 )
@@ -196,7 +197,7 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     try:
         with zipfile.ZipFile(path) as file:
             sums = checked_members(path, file)
-            _check_fetched(path, file, sums)
+            receipts = _check_fetched(path, file, sums)
             texts = [text_of(path, file, name) for name in (JOBS, METADATA)]
     except OSError as error:
         raise CrateError(f"{path}: cannot be read ({error.strerror or error})") from None
@@ -205,7 +206,7 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
             raise
         raise CrateError(f"{path}: not a whole .zip file ({excerpt(str(error))})") from None
     try:
-        return _parsed(path, sums, *map(json.loads, texts))
+        return _parsed(path, sums, receipts, *map(json.loads, texts))
     except (LookupError, TypeError, ValueError, AttributeError, *TOO_MUCH) as error:
         if isinstance(error, CrateError):
             raise
@@ -215,8 +216,8 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
         ) from None
 
 
-def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -> None:
-    """Refuse data of others: of what is fetched, receipts of substitutes alone are archived.
+def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -> set[str]:
+    """Return the substitutes of a crate, and refuse data of others: their receipts are archived.
 
     A receipt that came with a file would have this taken for the data set.
     """
@@ -235,14 +236,20 @@ def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -
     for name in (name for name in sums if name.startswith(_PREPARED)):
         if PurePosixPath(name).stem not in substitutes:
             raise CrateError(f"{path}: holds {excerpt(name)}, data of others")
+    return substitutes
 
 
-def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Crate:
+def _parsed(
+    path: Path, sums: dict[str, str], receipts: set[str], said: Any, description: Any
+) -> Crate:
     """Return a crate from what its texts say; errors of any kind are those of the texts."""
     entities = {entity["@id"]: entity for entity in description["@graph"]}
     inside = {unquote(i): entity for i, entity in entities.items() if not i.startswith("#")}
     outside = {unquote(i[1:]): entity for i, entity in entities.items() if i.startswith("#")}
     effort = _matching(said["effort"], _WORD)
+    substitutes = tuple(_matching(name, _WORD) for name in said["substitutes"])
+    if hidden := sorted(receipts.difference(substitutes)):
+        raise CrateError(f"{path}: {several(hidden)}: a substitute that {JOBS} does not name")
     jobs = tuple(_job(entry) for entry in said["jobs"])
     makers = _makers(path, jobs, effort)
     _check_makers(path, sums, makers)
@@ -259,7 +266,7 @@ def _parsed(path: Path, sums: dict[str, str], said: Any, description: Any) -> Cr
         path=path,
         sums=sums,
         effort=effort,
-        substitutes=tuple(_matching(name, _WORD) for name in said["substitutes"]),
+        substitutes=substitutes,
         jobs=jobs,
         digests=digests,
         title=_typed(root["name"], str),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Mapping
@@ -21,6 +22,10 @@ _MOST_UNPACKED, _ROOM = 100, 2**30  # times the file's size, and bytes besides
 _LONGEST_NAME, _LONGEST_PATH = 200, 800  # in bytes; with a suffix, what all file systems take
 _PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CHUNK = 2**20
+_HEADER = struct.Struct("<6sH18xHH")  # of a member, before its name: flags, and lengths
+_NO_SIZES, _UTF_8 = 1 << 3, 1 << 11  # flags: sizes come after the content; the name is in UTF-8
+_LARGE = b"\1\0"  # begins the field of a member that is large
+_LISTED, _ENDS = 46, (22, 98)  # bytes of the list at the end, without names, and of its own end
 _SYMLINK, _FILE_TYPE = 0o120000, 0o170000
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 TOO_MUCH = (RecursionError, OverflowError, MemoryError)
@@ -36,6 +41,7 @@ def checked_members(path: Path, file: zipfile.ZipFile) -> dict[str, str]:
     It is a CrateError if a name is unsafe, or content and checksums do not fit.
     """
     _check_names(path, file.infolist())
+    _check_layout(path, file)
     _check_sizes(path, file.infolist())
     sums = _checksums(path, file)
     _check_contents(path, file, sums)
@@ -102,6 +108,39 @@ def _check_names(path: Path, entries: list[zipfile.ZipInfo]) -> None:
         seen.add(entry.filename)
     if inner := lies_within(seen, seen):
         raise CrateError(f"{path}: {excerpt(repr(inner))} lies within what is a file")
+
+
+def _check_layout(path: Path, file: zipfile.ZipFile) -> None:
+    """Refuse a file that another program may unpack otherwise: that has more than its members.
+
+    They lie one behind the other from the first byte on, each with the name that the list at the
+    end gives; no field gives another name; and nothing follows.
+    """
+    end = 0
+    with open(path, "rb") as raw:
+        for entry in sorted(file.infolist(), key=lambda entry: entry.header_offset):
+            raw.seek(end)
+            head = raw.read(_HEADER.size)
+            flags, n_name, n_extra = 0, 0, 0
+            if len(head) == _HEADER.size:
+                _, flags, n_name, n_extra = _HEADER.unpack(head)
+            name, extra = raw.read(n_name), raw.read(n_extra)
+            is_plain = not flags & _NO_SIZES and all(
+                not field or field.startswith(_LARGE) for field in (extra, entry.extra)
+            )
+            encoded = entry.orig_filename.encode("utf-8" if flags & _UTF_8 else "cp437", "replace")
+            if entry.header_offset != end or name != encoded or not is_plain:
+                raise CrateError(
+                    f"{path}: {excerpt(repr(entry.filename))} is packed so that other programs may "
+                    "unpack something else; crates are not"
+                )
+            end += _HEADER.size + n_name + n_extra + entry.compress_size
+        raw.seek(0, 2)
+        listed = sum(
+            _LISTED + len(e.orig_filename.encode()) + len(e.extra) for e in file.infolist()
+        )
+        if file.start_dir != end or raw.tell() - end - listed not in _ENDS or file.comment:
+            raise CrateError(f"{path}: holds more than its members; crates do not")
 
 
 def _check_sizes(path: Path, entries: list[zipfile.ZipInfo]) -> None:

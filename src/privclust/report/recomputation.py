@@ -63,6 +63,11 @@ def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[st
                 f"{crate.path}: its {CONFIG} names {excerpt(repr(name))}, which is not the same in "
                 "the crate and here"
             )
+    if absent := [n for n in own_data_files(folder, config) if not Path(folder, n).is_file()]:
+        raise CrateError(
+            f"{crate.path}: is of data that are not here ({excerpt(absent[0])}); put them where "
+            "the settings of the run name them"
+        )
     if config["effort"] != crate.effort:
         raise CrateError(f"{crate.path}: is said to be of two efforts")
     return config

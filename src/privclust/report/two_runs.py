@@ -81,6 +81,8 @@ class RunComparison:
         """Whether two cells of tables are equal, numbers within the tolerance."""
         if a == b:
             return True
+        if "_" in a or "_" in b:  # which Python takes for part of a number
+            return False
         try:
             one, other = float(a), float(b)
         except ValueError:
@@ -137,6 +139,8 @@ def read_cells(content: bytes) -> pd.DataFrame:
         raise ValueError("its rows are not all as long as its header")
     # of a name that comes again, as n of an axis and of a count may, each is a column of its own
     names = [f"{name}.{n}" if (n := head[:i].count(name)) else name for i, name in enumerate(head)]
+    if len(set(names)) < len(names):
+        raise ValueError("its columns cannot be told apart by their names")
     return pd.DataFrame(rows, columns=names, dtype=object)
 
 
@@ -198,6 +202,8 @@ def _read(path: Path, names: set[str], content: Callable[[str], bytes]) -> Run:
     verdicts = table(_VERDICTS)
     if not {"id", "verdict"} <= set(verdicts):
         raise NoRunError(f"{path}: {_VERDICTS} has no columns id and verdict")
+    if verdicts["id"].duplicated().any():
+        raise NoRunError(f"{path}: {_VERDICTS} has two verdicts of one id")
     found = [match for name in sorted(names) if (match := _TABLE.fullmatch(name))]
     return Run(str(path), verdicts, {match[1]: table(match[0]) for match in found})
 
@@ -213,7 +219,11 @@ def compare_tables(
     target: str, tables: tuple[pd.DataFrame, pd.DataFrame], outcome: RunComparison
 ) -> None:
     """Compare two tables of a target cell by cell, but for times, and add to an outcome."""
-    before, after = (_untimed(table) for table in tables)
+    times = [name for name in (*TIMES, *TIMED_METRICS) if all(name in table for table in tables)]
+    before, after = (_untimed(table, times) for table in tables)
+    n_times = [len(table) - len(left) for table, left in zip(tables, (before, after), strict=True)]
+    if n_times[0] != n_times[1]:
+        outcome.numbers.append(Difference(f"{target}, rows of times", *map(str, n_times)))
     columns = [name for name in before if name in set(after)]
     for name in [*before, *after]:
         if name not in columns:
@@ -245,16 +255,22 @@ def _differences(
             yield Difference(name, a, b)
 
 
-def _untimed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without what says how long something took."""
-    table = table.drop(columns=[name for name in TIMES if name in table])
+def _untimed(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Return a table without what says how long something took: columns, and rows of metrics."""
+    table = table.drop(columns=columns)
     return table[~table["metric"].isin(TIMED_METRICS)] if "metric" in table else table
 
 
 def _key(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
-    """Return the first columns, as few as tell the rows of both tables apart; none if none do."""
-    for count in range(1, before.shape[1] + 1):
-        names = list(before.columns[:count])
+    """Return the first columns, as few as tell the rows of both tables apart; none if none do.
+
+    Of as many rows each, what was measured, and may be close and not equal, tells none.
+    """
+    columns = list(before)
+    if len(before) == len(after):
+        columns = [name for name in columns if sorted(before[name]) == sorted(after[name])]
+    for count in range(1, len(columns) + 1):
+        names = columns[:count]
         if not before.duplicated(names).any() and not after.duplicated(names).any():
             return names
     return []

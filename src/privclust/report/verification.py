@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from privclust.core.config import load_yaml
 from privclust.core.hdf5 import FileError
 from privclust.core.printable import excerpt
 from privclust.pipeline import artefacts
@@ -179,10 +180,10 @@ def compare_outputs(
     `tolerances` has the largest relative difference of numbers by kind; a kind that is not there
     has 0. What is not in the crate can be compared by its bytes alone.
     """
-    findings = []
+    findings, timed = [], _timed_claims(crate, folder)
     for job in jobs:
         of_job = [
-            _compare(crate, name, folder, tolerances)
+            _compare(crate, name, folder, tolerances, timed)
             for name in job.outputs
             if kind_of(name) and name in crate.digests
         ]
@@ -200,7 +201,18 @@ def _judged(finding: Finding, tables: Sequence[Finding]) -> Finding:
     return finding
 
 
-def _compare(crate: Crate, name: str, folder: Path, tolerances: Mapping[str, float]) -> Finding:
+def _timed_claims(crate: Crate, folder: Path) -> set[str]:
+    """Return the claims whose verdicts are on how long something took, by the code of both."""
+    claims = []
+    for paper in crate.settings.get("papers") or ():
+        path = folder / paper / "claims.yaml"
+        claims += load_yaml(path) if path.is_file() else []
+    return {claim["id"] for claim in claims if claim["check"].get("metric") in TIMED_METRICS}
+
+
+def _compare(
+    crate: Crate, name: str, folder: Path, tolerances: Mapping[str, float], timed: Collection[str]
+) -> Finding:
     """Hold one output against the crate."""
     kind, path = kind_of(name), folder / name
     sha256 = file_sha256(path)
@@ -212,7 +224,8 @@ def _compare(crate: Crate, name: str, folder: Path, tolerances: Mapping[str, flo
         return Finding(name, kind, DIFFERS, "in its bytes; the crate has no more of it")
     tolerance = tolerances.get(kind, 0.0)
     if kind == "table":
-        return Finding(name, kind, *_compare_table(crate.read(name), path.read_bytes(), tolerance))
+        contents = crate.read(name), path.read_bytes()
+        return Finding(name, kind, *_compare_table(*contents, tolerance, timed))
     if kind == "figure":
         return Finding(name, kind, DIFFERS, "in its bytes")
     before = folder / f"{name}.before"
@@ -229,18 +242,34 @@ def _compare(crate: Crate, name: str, folder: Path, tolerances: Mapping[str, flo
     return Finding(name, kind, *compare_arrays(theirs.arrays, ours.arrays, tolerance))
 
 
-def _compare_table(before: bytes, after: bytes, tolerance: float) -> tuple[str, str]:
-    """Compare two tables cell by cell, but for times."""
+class _SameTexts(RunComparison):
+    """A comparison in which no two ways to write a number are one."""
+
+    def are_equal(self, a: str, b: str) -> bool:
+        """Whether two cells are the same to the last character."""
+        return a == b
+
+
+def _compare_table(
+    before: bytes, after: bytes, tolerance: float, timed: Collection[str] = ()
+) -> tuple[str, str]:
+    """Compare two tables cell by cell, but for times and what of some claims they decide."""
     if len(before) > _MOST_TIMES_LARGER * len(after):
         return DIFFERS, "and is many times larger"
     try:
         tables = [read_cells(text) for text in (before, after)]
     except ValueError:
         return DIFFERS, "and is no table"
-    exact, outcome = RunComparison(0.0, 0.0), RunComparison(tolerance, 0.0)
-    for comparison in (exact, outcome):
-        compare_tables("", (tables[0], tables[1]), comparison)
-    if not exact.numbers and tables[0].equals(tables[1]):
+    are_alike = tables[0].equals(tables[1])
+    if all({"id", "decided_by"} <= set(table) for table in tables):
+        for table in tables:
+            table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
+    exact = outcome = _SameTexts(0.0, 0.0)
+    compare_tables("", (tables[0], tables[1]), exact)
+    if tolerance:
+        outcome = RunComparison(tolerance, 0.0)
+        compare_tables("", (tables[0], tables[1]), outcome)
+    if not exact.numbers and are_alike:
         return DIFFERS, "in its bytes, and in none of its cells"
     if not exact.numbers:
         return EQUAL, "but for what says how long something took"
