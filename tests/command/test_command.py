@@ -494,3 +494,13 @@ def test_plan_compares_methods(run):
     code, out, err = run(*task, "--smallest", "0.4")
     assert (code, out) == (2, "")
     assert "--smallest must be at most one over --clusters" in err
+
+
+def test_of_a_center_that_noise_hides_no_error_is_told(run):
+    np.savetxt("one.csv", [[0.1, 0.2]], delimiter=",", header="a,b", comments="")
+    options = ("--frequencies", "20", "--variance", "1", "--epsilon", "0.1", "--seed-noise", "1")
+    assert run("sketch", "one.csv", "--seed", "1", *options, "-o", "one.h5")[0] == 0
+    code, out, _ = run("decode", "one.h5", "--clusters", "2", "--errors", "--seed", "1")
+    header, *rows = (line.split(",") for line in out.splitlines())
+    assert (code, header[-2:]) == (0, ["reliable", "clear"])
+    assert {tuple(row[3:]) for row in rows} == {("", "", "", "no", "no")}

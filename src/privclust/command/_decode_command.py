@@ -120,14 +120,22 @@ def _centers(args):
         errors = standard_errors(sketch, decoded, random_state=args.seed)
         columns += [f"{name}_error" for name in columns] + ["reliable"]
         is_reliable = errors.is_reliable & decoded.is_clear
-        told = zip(rows, errors.centers, errors.weights, is_reliable, strict=True)
+        told = zip(rows, errors.centers, errors.weights, decoded.is_clear, is_reliable, strict=True)
         rows = [
-            f"{row},{_line([*of_center, of_weight])},{'yes' if is_one else 'no'}"
-            for row, of_center, of_weight, is_one in told
+            f"{row},{_line([*center, weight]) if is_clear else ',' * len(center)},{_word(is_one)}"
+            for row, center, weight, is_clear, is_one in told
         ]
+    if sketch.noise:
+        columns.append("clear")
+        rows = [f"{row},{_word(it)}" for row, it in zip(rows, decoded.is_clear, strict=True)]
     remarks = [_remark(f"{args.clusters} centers", sketch, args)]
     remarks += filter(None, [decoding_summary(sketch, decoded), hidden])
     return columns, rows, remarks, sketch
+
+
+def _word(is_so: bool) -> str:
+    """Return a cell for yes or no."""
+    return "yes" if is_so else "no"
 
 
 def _subspaces(args):
@@ -154,7 +162,7 @@ def _subspaces(args):
     columns = ["subspace", "direction", *_features(sketch), "weight", "error", "clear"]
     told = zip(decoded.subspaces, decoded.weights, decoded.errors, clear, strict=True)
     rows = [
-        f"{j},{i},{_line([*vector, weight, error])},{'yes' if is_one_clear else 'no'}"
+        f"{j},{i},{_line([*vector, weight, error])},{_word(is_one_clear)}"
         for j, (basis, weight, error, is_one_clear) in enumerate(told, start=1)
         for i, vector in enumerate(basis.T, start=1)
     ]

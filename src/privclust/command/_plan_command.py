@@ -67,6 +67,7 @@ def _run(args) -> None:
         args.usage_error("--smallest must be at most one over --clusters")
     methods = tuple(_METHODS) if args.method == _ALL else (args.method,)
     n_simulated = 0
+    say(f"simulating fits of {args.n:,} rows")
     with progress(args.trials * len(args.epsilon) * len(methods), "fits done") as advance:
         for epsilon in args.epsilon:
             outcomes = {}
