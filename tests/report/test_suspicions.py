@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from privclust.report.clusters.coordinate import DATE, NUMBER, SHARE, Coordinate
 from privclust.report.clusters.suspicions import suspicions
-from privclust.report.clusters.table_clusters import DATE, NUMBER, SHARE, Coordinate
 
 COLUMNS = {"age": (0.0, 110.0), "day": ("2020-01-01", "2024-12-31"), "plan": ["basic", "plus"]}
 BOTH = np.array([True, True])

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import shutil
 import signal
 import sys
@@ -16,6 +17,7 @@ import yaml
 
 from privclust.command import main
 from privclust.command._verify_command import _KINDS
+from privclust.datasets.fetch import Receipt
 from privclust.pipeline import artefacts
 from privclust.report.certificate import summary, write_certificate
 from privclust.report.crate_file import read_crate
@@ -26,6 +28,7 @@ from privclust.report.recomputation import (
     check_project,
     generations,
     published_as,
+    without_other_data,
 )
 from privclust.report.verification import (
     CLOSE,
@@ -384,3 +387,24 @@ def test_verdicts_on_times_are_no_difference():
     assert _compare_table(before, after, 0.0, {"good"})[0] == DIFFERS
     worse = before.replace(b"0.5", b"0.6")
     assert _compare_table(before, worse, 0.0, {"fast"})[0] == DIFFERS
+
+
+def test_what_rests_on_other_data_is_not_recomputed(crate, tmp_path):
+    """The run had ``had`` and a substitute for ``drawn``; here it is the other way round."""
+    there = tmp_path / "there"
+    receipts = {"had": None, "drawn": "drawn.zip"}
+    for name, file in receipts.items():
+        folder = there / "data/raw" / name
+        folder.mkdir(parents=True)
+        receipt = Receipt(name, "mirror", "somewhere", "x", file, None)
+        (folder / "receipt.json").write_text(json.dumps(dataclasses.asdict(receipt)))
+    fits = [name for name in crate.makers if "/fit/" in name]
+    findings = [Finding(name, "fit", SAME) for name in fits]
+    outcomes = without_other_data(crate, findings, there)
+    assert {(f.outcome, f.detail) for f in outcomes} == {
+        (MISSING, "as had is other data here"),
+        (MISSING, "as drawn is other data here"),
+    }
+    shutil.rmtree(there / "data/raw/had")
+    outcomes = without_other_data(crate, findings, there)
+    assert sorted(f.outcome for f in outcomes) == sorted([MISSING, SAME])

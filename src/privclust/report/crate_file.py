@@ -46,8 +46,8 @@ _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
 )
 _FILES = (".csv", ".h5", ".html", ".js", ".png", ".sha256", ".svg", ".tsv")
-_FETCHED, _PREPARED = "data/raw/", "data/prepared/"
-_OUTPUTS = (_FETCHED, _PREPARED, "data/features/", "data/own/")
+FETCHED, _PREPARED = "data/raw/", "data/prepared/"
+_OUTPUTS = (FETCHED, _PREPARED, "data/features/", "data/own/")
 _PLAIN = re.compile(r"[\w.,=+@/ -]+", re.ASCII)  # stands on a terminal and in a page as it is
 _DATE = re.compile(r"[\d:+.TZ-]+", re.ASCII)
 _WORD = re.compile(r"\w+", re.ASCII)
@@ -110,7 +110,7 @@ class Crate:
         """Return the members that are an output, a file or a folder; none if it is left out."""
         if output in self.sums:
             return [output]
-        if not output.startswith(_FETCHED):
+        if not output.startswith(FETCHED):
             return []
         return sorted(name for name in self.sums if name.startswith(f"{output}/"))
 
@@ -222,9 +222,9 @@ def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -
     A receipt that came with a file would have this taken for the data set.
     """
     substitutes = set()
-    for name in (name for name in sums if name.startswith(_FETCHED)):
+    for name in (name for name in sums if name.startswith(FETCHED)):
         folder, _, last = name.rpartition("/")
-        if last != RECEIPT or folder.count("/") != _FETCHED.count("/"):
+        if last != RECEIPT or folder.count("/") != FETCHED.count("/"):
             raise CrateError(f"{path}: holds {excerpt(name)}, as if it were fetched data")
         try:
             is_substitute = json.loads(text_of(path, file, name))["file"] is None
@@ -281,7 +281,7 @@ def _makers(path: Path, jobs: Iterable[Job], effort: str) -> dict[str, Job]:
     makers: dict[str, Job] = {}
     for job in jobs:
         for name in job.outputs:
-            is_file = name.endswith(_FILES) or name.startswith(_FETCHED)
+            is_file = name.endswith(_FILES) or name.startswith(FETCHED)
             is_plain = safe_name(name) and _PLAIN.fullmatch(name)
             if (
                 not is_plain

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,20 @@ import yaml
 
 from privclust.core.config import ConfigError, load_yaml, validate
 from privclust.core.printable import excerpt, printable
-from privclust.datasets.fetch import resolve_mirror
+from privclust.datasets.fetch import RECEIPT, read_receipt, resolve_mirror
 from privclust.pipeline.plan import DEFAULT_MIRROR
 from privclust.pipeline.project_files import CONFIG, WORKFLOW, config_files, own_data_files
-from privclust.report.crate_file import Crate, file_sha256
+from privclust.report.crate_file import FETCHED, Crate, file_sha256
 from privclust.report.crate_members import CrateError, safe_name
 from privclust.report.restoration import date_outputs, place
 from privclust.report.run_records import Job
-from privclust.report.verification import Draw, Verification, compare_outputs
+from privclust.report.verification import (
+    MISSING,
+    Draw,
+    Finding,
+    Verification,
+    compare_outputs,
+)
 
 _FOLDERS = ("config", "workflow", "src")
 _LINES_BEFORE, _MOST_LINES = 4, 24  # of Snakemake's, where something could not be made
@@ -122,9 +129,38 @@ def recompute(
         verification.redone = [
             job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
         ]
-        verification.findings = compare_outputs(crate, draw.jobs, scratch, tolerances)
+        found = compare_outputs(crate, draw.jobs, scratch, tolerances)
+        verification.findings = without_other_data(crate, found, scratch)
     verification.elapsed_s = time.monotonic() - start
     return verification
+
+
+def without_other_data(
+    crate: Crate, findings: Sequence[Finding], folder: str | os.PathLike[str]
+) -> list[Finding]:
+    """Return findings, none of which is on a data set that was not the run's.
+
+    Such as a substitute where the run had the data, or the data where it had a substitute: what was
+    made from it is not what the run made.
+    """
+    others = {
+        receipt.parent.name
+        for receipt in Path(folder).glob(f"{FETCHED}*/{RECEIPT}")
+        if (read_receipt(receipt.parent).file is None) != (receipt.parent.name in crate.substitutes)
+    }
+    rests_on: dict[str, set[str]] = {f"{FETCHED}{name}": {name} for name in others}
+    for job in sorted(crate.jobs, key=lambda job: job.end):
+        names = set().union(*(rests_on.get(name, ()) for name in job.inputs))
+        for output in job.outputs:
+            rests_on.setdefault(output, names)
+    return [
+        replace(
+            finding, outcome=MISSING, detail=f"as {', '.join(sorted(names))} is other data here"
+        )
+        if (names := rests_on.get(finding.name, set()))
+        else finding
+        for finding in findings
+    ]
 
 
 def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
@@ -159,6 +195,8 @@ def _run_snakemake(targets: Sequence[str], scratch: Path, cores: int) -> tuple[i
     """Make files by the workflow in a folder; return Snakemake's exit code and what it said."""
     command = [
         *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
+        # not by parameters, which have the place of a data set: what there is of it is the run's
+        *("--rerun-triggers", "code", "input", "mtime", "software-env"),
         *("--nocolor", "--show-failed-logs", "--", *targets),
     ]
     paths = (f"{scratch}/src", str(scratch), os.environ.get("PYTHONPATH", ""))

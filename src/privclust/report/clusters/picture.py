@@ -14,13 +14,8 @@ from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Affine2D
 
-from privclust.report.clusters.table_clusters import (
-    DATE,
-    SHARE,
-    WIDTH_95,
-    Coordinate,
-    TableClusters,
-)
+from privclust.report.clusters.coordinate import DATE, SHARE, WIDTH_95, Coordinate
+from privclust.report.clusters.table_clusters import TableClusters
 from privclust.report.drawing.style import COLOURS, PALETTE, new_figure, text_style
 
 _MOST_COLUMNS = 5  # that pairs are drawn of: those that tell clusters apart best

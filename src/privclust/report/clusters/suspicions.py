@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from privclust.report.clusters.table_clusters import Coordinate
+from privclust.report.clusters.coordinate import Coordinate
 
 _NEAR, _NEAREST = 0.01, 0.002  # at most and at least, in parts of the range; else by the errors
 

@@ -10,33 +10,8 @@ import numpy as np
 from privclust.kmeans import CompressiveKMeans
 from privclust.preprocessing import TableEncoder
 from privclust.privacy import Guarantee
+from privclust.report.clusters.coordinate import DATE, NUMBER, SHARE, Coordinate
 from privclust.report.clusters.suspicions import suspicions
-
-NUMBER, DATE, SHARE = "number", "date", "share"
-WIDTH_95 = 1.96  # standard errors on either side
-
-
-@dataclass(frozen=True)
-class Coordinate:
-    """A column of numbers or dates, or the share of one category of a column.
-
-    Attributes
-    ----------
-    name : str
-    column : str
-        Of the table.
-    kind : {"number", "date", "share"}
-    centers : ndarray of shape (n_clusters,)
-        In units of the column; ``datetime64[s]`` of dates.
-    errors : ndarray of shape (n_clusters,)
-        Standard errors; of dates in days.
-    """
-
-    name: str
-    column: str
-    kind: str
-    centers: np.ndarray
-    errors: np.ndarray
 
 
 @dataclass(frozen=True)

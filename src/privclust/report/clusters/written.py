@@ -14,8 +14,9 @@ import numpy as np
 
 from privclust.core.files import write_text
 from privclust.core.packages import require
+from privclust.report.clusters.coordinate import DATE, SHARE, WIDTH_95
 from privclust.report.clusters.picture import caption, picture
-from privclust.report.clusters.table_clusters import DATE, SHARE, WIDTH_95, TableClusters
+from privclust.report.clusters.table_clusters import TableClusters
 from privclust.report.drawing.style import save_figure, text_style
 
 NAMES = (
