@@ -325,8 +325,11 @@ def test_command_decodes_a_file(tmp_path, capsys, private):
     options = ["--clusters", "3", "--bounds", "-12", "12", "--seed", "4"]
     assert main(["decode", str(path), *options]) == 0
     out, err = capsys.readouterr()
-    found = np.array([line.split(",") for line in out.splitlines()[1:]], dtype=float)
     expected = decode(sketch, 3, bounds=(-12, 12), random_state=4)
+    rows = [line.split(",") for line in out.splitlines()[1:]]
+    if private:
+        assert [row.pop() == "yes" for row in rows] == list(expected.is_clear)
+    found = np.array(rows, dtype=float)
     np.testing.assert_array_equal(found, np.column_stack([expected.centers, expected.weights]))
     assert ("NOT private" in err) != private
     assert ("5-differential privacy (add-remove" in err) == private
