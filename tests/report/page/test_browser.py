@@ -215,9 +215,7 @@ def test_tables_can_be_copied_as_latex(page, nasty):
     ]
     assert lines[5] == r"\midrule"
     escaped = r"""</script><img src=x onerror="window.hacked = 1">'"\&\{\{ 7 * 7 \}\}"""
-    assert lines[
-        6
-    ] == rf"Laplace {escaped} & controls & ours & 1 & 0 & 0.9957 & ● holds \\".replace("● ", "")
+    assert lines[6] == rf"Laplace {escaped} & controls & ours & 1 & 0 & 0.9957 & consistent \\"
     assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
     # what is shown: without rows that a filter hides, in the order that a reader gave
     find(page, "[data-filters=cases] input[name=words]").send_keys("controls")
