@@ -50,3 +50,10 @@ def test_one_cluster_elsewhere_is_enough_and_hidden_ones_do_not_count():
     one = suspicions(of_two, COLUMNS, np.array([True, False]))
     assert ["middle" in remark for remark in one] == [True]
     assert suspicions(of_two, COLUMNS, ~BOTH) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_bounds_may_name_a_time_zone():
+    day = coordinates(*GOOD)[1]
+    ends = {"day": ("2020-01-01T00:00Z", "2024-12-31T00:00+02:00")}
+    assert suspicions([day], ends, BOTH) == []

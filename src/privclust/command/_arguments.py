@@ -68,13 +68,7 @@ def positive_integer(text: str) -> int:
 
 def size(text: str) -> int | str:
     """A whole number from 1, or the word auto."""
-    if text == "auto":
-        return text
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number, at least 1, or auto, got {text!r}"
-        )
-    return int(text)
+    return text if text == "auto" else positive_integer(text)
 
 
 def delimiter(text: str) -> str:

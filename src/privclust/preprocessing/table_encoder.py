@@ -179,7 +179,7 @@ class _Numbers:
 
     def encoded(self, column, strict):
         """Return parts of the range, (n, 1)."""
-        values = (_seconds if self.is_date else numbers_of)(column)
+        values = (seconds_of if self.is_date else numbers_of)(column)
         if strict and np.isnan(values).any():
             kind = "dates" if self.is_date else "numbers"
             raise ValueError(f"column {self.name!r} must hold {kind} alone: an entry is none")
@@ -256,7 +256,9 @@ def _part(name: str, declared: Any) -> _Numbers | _Categories:
     try:
         low, high = declared
         is_date = isinstance(low, str | np.datetime64)
-        low, high = (_seconds(np.array([end]))[0] if is_date else float(end) for end in (low, high))
+        low, high = (
+            seconds_of(np.array([end]))[0] if is_date else float(end) for end in (low, high)
+        )
     except (TypeError, ValueError):
         raise ValueError(
             f"column {name!r}: must be declared as (low, high) or a list of categories"
@@ -300,7 +302,7 @@ def _number(entry: Any) -> float:
         return math.nan
 
 
-def _seconds(column: np.ndarray) -> np.ndarray:
+def seconds_of(column: np.ndarray) -> np.ndarray:
     """Return dates in seconds since 1970, NaN for what is none, each by itself."""
     if column.dtype.kind == "M":
         times = column.astype("datetime64[s]")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privclust.preprocessing.table_encoder import seconds_of
 from privclust.report.clusters.coordinate import Coordinate
 
 _NEAR, _NEAREST = 0.01, 0.002  # at most and at least, in parts of the range; else by the errors
@@ -49,10 +50,8 @@ def _in_parts(
     if isinstance(ends, list):
         low, width = 0.0, 1.0
     elif values.dtype.kind == "M":
-        low, high = (np.datetime64(end).astype(values.dtype) for end in ends)
-        width = float((high - low) / np.timedelta64(1, "s"))
-        values, low = (values - low) / np.timedelta64(1, "s"), 0.0
-        errors = errors * 86_400.0
+        low, high = (float(seconds_of(np.array([end]))[0]) for end in ends)
+        values, errors, width = seconds_of(values), errors * 86_400.0, high - low
     else:
         low, width = ends[0], ends[1] - ends[0]
     near = np.clip(2.0 * errors / width, _NEAREST, _NEAR)
