@@ -22,13 +22,20 @@ def said(path):
 
 def test_a_crate_is_read_with_its_jobs_and_the_checksums_of_their_results(small_run, small_crate):
     crate = read_crate(small_crate)
-    assert (crate.effort, crate.substitutes) == ("quick", ("drawn",))
+    assert (crate.effort, crate.substitutes) == ("quick", {"drawn": None})
     assert (crate.title, crate.author) == ("small 1, quick effort", "Somebody")
     of_run = [(job.rule, job.outputs, job.end, job.cpu_s) for job in small_run.jobs]
     assert [(job.rule, job.outputs, job.end, job.cpu_s) for job in crate.jobs] == of_run
     for name in (FIT, TRIALS, FIT.replace("drawn", "had"), "data/prepared/had.h5"):
         assert crate.digests[name] == crate.sums.get(name, crate.digests[name]) != ""
     assert "data/raw/had" not in crate.digests
+
+
+def test_of_a_substitute_that_is_a_part_the_checksum_is_read(small_run):
+    place = Path("data/raw/drawn/receipt.json")
+    part = {"file": "drawn.npz", "sha256": "6" * 64, "bytes": 6}
+    place.write_text(json.dumps(json.loads(place.read_text()) | part))
+    assert read_crate(small_run.pack()).substitutes == {"drawn": "6" * 64}
 
 
 def test_artefacts_of_data_of_others_stay_out(small_run, small_crate):

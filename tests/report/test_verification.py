@@ -391,20 +391,28 @@ def test_verdicts_on_times_are_no_difference():
 
 def test_what_rests_on_other_data_is_not_recomputed(crate, tmp_path):
     """The run had ``had`` and a substitute for ``drawn``; here it is the other way round."""
-    there = tmp_path / "there"
-    receipts = {"had": None, "drawn": "drawn.zip"}
-    for name, file in receipts.items():
-        folder = there / "data/raw" / name
-        folder.mkdir(parents=True)
-        receipt = Receipt(name, "mirror", "somewhere", "x", file, None)
-        (folder / "receipt.json").write_text(json.dumps(dataclasses.asdict(receipt)))
-    fits = [name for name in crate.makers if "/fit/" in name]
-    findings = [Finding(name, "fit", SAME) for name in fits]
-    outcomes = without_other_data(crate, findings, there)
-    assert {(f.outcome, f.detail) for f in outcomes} == {
-        (MISSING, "as had is other data here"),
-        (MISSING, "as drawn is other data here"),
-    }
-    shutil.rmtree(there / "data/raw/had")
-    outcomes = without_other_data(crate, findings, there)
-    assert sorted(f.outcome for f in outcomes) == sorted([MISSING, SAME])
+    findings = [Finding(name, "fit", SAME) for name in crate.makers if "/fit/" in name]
+
+    def outcomes(crate, **kinds):
+        for name, (kind, file, sha256) in kinds.items():
+            receipt = Receipt(name, kind, "somewhere", "x", file, sha256)
+            (tmp_path / "data/raw" / name).mkdir(parents=True, exist_ok=True)
+            text = json.dumps(dataclasses.asdict(receipt))
+            (tmp_path / "data/raw" / name / "receipt.json").write_text(text)
+        found = without_other_data(crate, findings, tmp_path)
+        return {(finding.outcome, finding.detail) for finding in found}
+
+    had, generated = ("mirror", "x.zip", None), ("substitute", None, None)
+    drawn_differs = {(SAME, ""), (MISSING, "as drawn is other data here")}
+    had_differs = {(SAME, ""), (MISSING, "as had is other data here")}
+    assert outcomes(crate) == {(SAME, "")}
+    assert outcomes(crate, had=had, drawn=generated) == {(SAME, "")}
+    assert outcomes(crate, had=had, drawn=had) == drawn_differs
+    assert outcomes(crate, had=generated, drawn=generated) == had_differs
+    # a part of the data set is a substitute that has a file
+    part, other = ("substitute", "x.npz", "a" * 64), ("substitute", "x.npz", "b" * 64)
+    assert outcomes(crate, had=had, drawn=part) == drawn_differs
+    of_a_part = dataclasses.replace(crate, substitutes={"drawn": "a" * 64})
+    assert outcomes(of_a_part, drawn=part) == {(SAME, "")}
+    assert outcomes(of_a_part, drawn=other) == drawn_differs
+    assert outcomes(of_a_part, drawn=generated) == drawn_differs

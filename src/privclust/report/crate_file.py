@@ -74,8 +74,8 @@ class Crate:
         SHA-256 of each member, by path.
     effort : str
         Of the run.
-    substitutes : tuple of str
-        Data sets that others stood in for.
+    substitutes : dict of str to str or None
+        Data sets that others stood in for, with the SHA-256 of the file; None of what is generated.
     jobs : tuple of Job
         As `privclust.report.run_records.read_jobs` has them, without code among their inputs.
     digests : dict of str to str
@@ -87,7 +87,7 @@ class Crate:
     path: Path
     sums: Mapping[str, str]
     effort: str
-    substitutes: tuple[str, ...]
+    substitutes: Mapping[str, str | None]
     jobs: tuple[Job, ...]
     digests: Mapping[str, str]
     title: str = ""
@@ -247,7 +247,10 @@ def _parsed(
     inside = {unquote(i): entity for i, entity in entities.items() if not i.startswith("#")}
     outside = {unquote(i[1:]): entity for i, entity in entities.items() if i.startswith("#")}
     effort = _matching(said["effort"], _WORD)
-    substitutes = tuple(_matching(name, _WORD) for name in said["substitutes"])
+    substitutes = {_matching(name, _WORD): None for name in said["substitutes"]}
+    for name in substitutes:
+        if (sha256 := outside.get(f"{FETCHED}{name}", {}).get("sha256")) is not None:
+            substitutes[name] = _typed(sha256, str)
     if hidden := sorted(receipts.difference(substitutes)):
         raise CrateError(f"{path}: {several(hidden)}: a substitute that {JOBS} does not name")
     jobs = tuple(_job(entry) for entry in said["jobs"])

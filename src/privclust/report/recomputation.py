@@ -140,13 +140,15 @@ def without_other_data(
 ) -> list[Finding]:
     """Return findings, none of which is on a data set that was not the run's.
 
-    Such as a substitute where the run had the data, or the data where it had a substitute: what was
-    made from it is not what the run made.
+    Such as a substitute where the run had the data, the data where it had a substitute, or another
+    substitute: what was made from it is not what the run made.
     """
+    receipts = [read_receipt(path.parent) for path in Path(folder).glob(f"{FETCHED}*/{RECEIPT}")]
     others = {
-        receipt.parent.name
-        for receipt in Path(folder).glob(f"{FETCHED}*/{RECEIPT}")
-        if (read_receipt(receipt.parent).file is None) != (receipt.parent.name in crate.substitutes)
+        receipt.dataset
+        for receipt in receipts
+        if receipt.is_substitute != (receipt.dataset in crate.substitutes)
+        or (receipt.is_substitute and receipt.sha256 != crate.substitutes[receipt.dataset])
     }
     rests_on: dict[str, set[str]] = {f"{FETCHED}{name}": {name} for name in others}
     for job in sorted(crate.jobs, key=lambda job: job.end):

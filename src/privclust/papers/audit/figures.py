@@ -52,9 +52,8 @@ def mechanisms(results: Results) -> Drawing:
             figure,
             "What an attack on one pair of neighbours proves of each claim, at 95 % confidence. "
             "Violated: an arrow, as the true epsilon may be larger by any amount: an audit stops "
-            "where it convicts. Holds: no violation although the attack came to half of the claim. "
-            "An audit proves no privacy. "
-            "On the right: seconds of CPU time.",
+            "where it convicts. Consistent: no violation although the attack came to half of the "
+            "claim. An audit proves no privacy. On the right: seconds of CPU time.",
         )
     return Drawing(figure, table)
 
