@@ -143,12 +143,13 @@ def without_other_data(
     Such as a substitute where the run had the data, the data where it had a substitute, or another
     substitute: what was made from it is not what the run made.
     """
-    receipts = [read_receipt(path.parent) for path in Path(folder).glob(f"{FETCHED}*/{RECEIPT}")]
+    places = (path.parent for path in Path(folder).glob(f"{FETCHED}*/{RECEIPT}"))
+    receipts = {place.name: read_receipt(place) for place in places}
     others = {
-        receipt.dataset
-        for receipt in receipts
-        if receipt.is_substitute != (receipt.dataset in crate.substitutes)
-        or (receipt.is_substitute and receipt.sha256 != crate.substitutes[receipt.dataset])
+        name
+        for name, receipt in receipts.items()
+        if receipt.is_substitute != (name in crate.substitutes)
+        or (receipt.is_substitute and receipt.sha256 != crate.substitutes[name])
     }
     rests_on: dict[str, set[str]] = {f"{FETCHED}{name}": {name} for name in others}
     for job in sorted(crate.jobs, key=lambda job: job.end):
