@@ -393,9 +393,9 @@ def test_what_rests_on_other_data_is_not_recomputed(crate, tmp_path):
     """The run had ``had`` and a substitute for ``drawn``; here it is the other way round."""
     findings = [Finding(name, "fit", SAME) for name in crate.makers if "/fit/" in name]
 
-    def outcomes(crate, **kinds):
+    def outcomes(crate, named=None, **kinds):
         for name, (kind, file, sha256) in kinds.items():
-            receipt = Receipt(name, kind, "somewhere", "x", file, sha256)
+            receipt = Receipt(named or name, kind, "somewhere", "x", file, sha256)
             (tmp_path / "data/raw" / name).mkdir(parents=True, exist_ok=True)
             text = json.dumps(dataclasses.asdict(receipt))
             (tmp_path / "data/raw" / name / "receipt.json").write_text(text)
@@ -416,3 +416,7 @@ def test_what_rests_on_other_data_is_not_recomputed(crate, tmp_path):
     assert outcomes(of_a_part, drawn=part) == {(SAME, "")}
     assert outcomes(of_a_part, drawn=other) == drawn_differs
     assert outcomes(of_a_part, drawn=generated) == drawn_differs
+    # a receipt tells of the data beside it, whatever name it gives them
+    assert outcomes(crate, had=had, drawn=generated) == {(SAME, "")}
+    assert outcomes(crate, named="drawn", had=generated) == had_differs
+    assert outcomes(crate, named="drawn", had=had) == {(SAME, "")}
