@@ -43,6 +43,36 @@ def sketch_of_rows():
     return Sketch.of(rows(400, 3), draw_frequencies(3, 60, variance=4.0, random_state=0))
 
 
+def sketches():
+    from privclust.kmeans._feature_sums import FeatureSums
+
+    X = rows(3000, 5)
+    frequencies = np.random.default_rng(1).normal(size=(5, 300))
+    masked = FeatureSums(frequencies, n_measurements=30, mask_seed=0).add(X)
+    summed = [FeatureSums(frequencies).add(X.astype(t)) for t in (np.float32, np.float64)]
+    return [sums.values for sums in (*summed, masked)]
+
+
+def exact_moments():
+    from privclust.core.second_moments import in_units
+    from privclust.mixtures import exact_statistics
+    from privclust.mixtures._parameters import MixtureParameters
+    from privclust.subspaces._exact_moments import moments_by_subspace
+
+    X, rng = rows(3000, 5), np.random.default_rng(1)
+    radius, means = float(np.linalg.norm(X, axis=1).max()), 0.3 * rng.normal(size=(3, 5))
+    covariances = {"spherical": np.full(3, 0.1), "diag": np.full((3, 5), 0.1)}
+    covariances["full"] = np.tile(0.1 * np.eye(5) + 0.02, (3, 1, 1))
+    released = []
+    for kind, of_kind in covariances.items():
+        mixture = MixtureParameters(np.full(3, 1 / 3), means, of_kind, kind)
+        statistics = exact_statistics(X, radius, mixture)
+        released += [statistics.counts, statistics.sums, statistics.second_moments]
+    bases = np.linalg.qr(rng.normal(size=(2, 5, 2)))[0]
+    released.append(moments_by_subspace(in_units(X, radius), bases))
+    return [np.asarray(total) for total in released]
+
+
 def bingham():
     from privclust.bingham import sample_matrix_bingham, sample_vector_bingham
 
@@ -138,11 +168,23 @@ CASES = {
 }  # fmt: skip
 
 
-def digests(names, cache):
+RELEASED = {case.__name__: case for case in (sketches, exact_moments)}  # what noise is added to
+
+
+def digest(case):
+    """Return a digest of a case's results."""
+    sha256 = hashlib.sha256()
+    for array in case():
+        sha256.update(np.ascontiguousarray(array).tobytes())
+    return sha256.hexdigest()
+
+
+def digests(names, cache, variables=None):
     """Return digests of the cases, run in this order by a new process with this cache."""
     environment = {
         **os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore",
         "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+        **(variables or {}),
     }  # fmt: skip
     command = [sys.executable, __file__, *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -156,6 +198,14 @@ def test_bits_of_all_kernels_depend_neither_on_the_cache_nor_on_the_order(tmp_pa
     first = digests(names, tmp_path)
     assert set(first) == set(names)
     assert digests(names[::-1], tmp_path) == first
+
+
+@pytest.mark.system
+def test_sums_over_rows_have_the_same_bits_on_any_processor(tmp_path):
+    """What noise is added to; what is decoded from it may end in other digits."""
+    oldest = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    here = {name: digest(case) for name, case in RELEASED.items()}
+    assert digests(list(RELEASED), tmp_path, oldest) == here
 
 
 def compiled_functions():
@@ -259,12 +309,7 @@ def test_a_kernel_is_renewed_when_what_it_calls_or_reads_from_elsewhere_changes(
 
 
 if __name__ == "__main__":
-    results = {}
-    for name in sys.argv[1:]:
-        digest = hashlib.sha256()
-        for array in CASES[name]():
-            digest.update(np.ascontiguousarray(array).tobytes())
-        results[name] = digest.hexdigest()
+    results = {name: digest((CASES | RELEASED)[name]) for name in sys.argv[1:]}
     print(json.dumps(results))
 
 
