@@ -5,6 +5,7 @@ Both are made from `measured.read` when the site is built. The form's script is 
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -41,7 +42,7 @@ class Chooser(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the form as it stands in the page."""
-        tasks = read()
+        tasks = copy.deepcopy(read())
         _depend(self)
         to = self.env.app.builder.get_relative_uri
         for group in (group for task in tasks.values() for group in task["groups"]):

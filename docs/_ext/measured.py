@@ -6,6 +6,7 @@ by the description in chooser.yaml.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +22,9 @@ SIZES = {"n": "n_samples", "d": "n_features", "k": "n_clusters"}
 NOT_SETTINGS = {"n", "mean", "median", "std", "se", "min", "max", "panel", "metric"}
 
 
+@functools.cache  # a page asks for it once for each of its tables
 def read() -> dict[str, Any]:
-    """Return the tasks by name: ``title``, ``higher_is_better`` and ``groups``."""
+    """Return the tasks by name, not to be changed: ``title``, ``higher_is_better``, ``groups``."""
     tasks = yaml.safe_load((HERE / "chooser.yaml").read_text(encoding="utf-8"))
     return {
         name: {
@@ -46,12 +48,18 @@ def files() -> list[Path]:
     ]
 
 
+@functools.cache
+def _paper(name: str) -> dict[str, Any]:
+    """Return a paper's file."""
+    return yaml.safe_load((PAPERS / name / "paper.yaml").read_text(encoding="utf-8"))
+
+
 def groups(source: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the groups of a table: those with an epsilon, then those without privacy."""
     table = pd.read_csv(RESULTS / f"{source['table']}.csv")
     if "experiment" not in table:
         table["experiment"] = next(iter(source["experiments"]))
-    paper = yaml.safe_load((PAPERS / source["table"].split("/")[0] / "paper.yaml").read_text())
+    paper = _paper(source["table"].split("/")[0])
     for name, of_experiment in source["experiments"].items():
         settings = Settings(paper, name, of_experiment, source)
         rows = table[table["experiment"] == name]
