@@ -30,6 +30,7 @@ from privclust.subspaces import (
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
+from privclust.subspaces.moments import _decoding
 
 MODULES = [
     info.name
@@ -93,8 +94,8 @@ ESTIMATORS = [
     BoundsScaler((-20.0, 20.0)),
     BoundsScaler((0.0, 2.0), feature_range=(0.0, 1.0), clip=True),
     CASS(),
-    CompressiveKMeans(3, epsilon=None, n_frequencies=200, random_state=0),
-    CompressiveKMeans(3, n_frequencies=200, epsilon=1e6, random_state=0),
+    CompressiveKMeans(3, epsilon=None, decoder="clompr", n_frequencies=100, random_state=0),
+    CompressiveKMeans(3, n_frequencies=100, epsilon=1e6, random_state=0),
     DPLloyd(random_state=0),
     DPLloyd(3, accounting="cdp", random_state=0),
     DPdSNE(perplexity=1.5, max_iter=3, random_state=0),
@@ -111,7 +112,7 @@ ESTIMATORS = [
     LSR(),
     LloydKMeans(random_state=0),
     LloydKMeans(3, init="random_rows", n_init=1),
-    MTSC(2),
+    MTSC(2, n_restarts=1, n_annealing=20, max_iter=50),
     PrincipalCoordinates(n_components=2),
     PrivateGaussianMixture(random_state=0),
     PrivateGaussianMixture(2, covariance_type="zero", random_state=0),
@@ -163,7 +164,16 @@ def any_number_of_rows(estimator):
     return {}
 
 
+@pytest.fixture
+def short_search(monkeypatch):
+    """A short search for subspaces: conventions are not about which optimum is found."""
+    least = {"_N_STARTS": 2, "_N_BEST": 1, "_SEARCH": 20, "_DESCENT": 50, "_N_WHITENINGS": 1}
+    for name, number in least.items():
+        monkeypatch.setattr(_decoding, name, number)
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda each: "".join(str(each).split()))
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.filterwarnings("ignore")  # of bounds taken from data, and of few iterations
 def test_scikit_learn_conventions(estimator):
     done = check_estimator(

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -142,7 +141,7 @@ def test_what_the_readme_links_to_is_there():
     assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
-def run_commands_of_the_readme(tmp_path, records_of_day, is_wanted):
+def run_commands_of_the_readme(command, records_of_day, is_wanted):
     """Write two days' records and run the sketches and the decoding of the README on them."""
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
     lines = re.findall(r"^privclust (?:sketch|decode) .*$", TEXT, re.M)
@@ -150,56 +149,57 @@ def run_commands_of_the_readme(tmp_path, records_of_day, is_wanted):
     assert [line.split()[1] for line in wanted] == ["sketch", "sketch", "decode"]
     for day, records in enumerate(records_of_day, start=1):
         columns = [f"a{j}" for j in range(records.shape[1])]
-        pd.DataFrame(records, columns=columns).to_csv(tmp_path / f"day{day}.csv", index=False)
+        pd.DataFrame(records, columns=columns).to_csv(f"day{day}.csv", index=False)
     for line in wanted:
-        command = [sys.executable, "-m", "privclust.command", *shlex.split(line)[1:]]
-        subprocess.run(command, cwd=tmp_path, check=True)
+        code, _, err = command(*shlex.split(line)[1:])
+        assert code == 0, err
 
 
-def test_commands_of_the_readme_find_the_clusters(tmp_path):
+def test_commands_of_the_readme_find_the_clusters(command_in_folder):
     rng = np.random.default_rng(0)
     days = [
         rng.normal(rng.choice([-4.0, 0.0, 4.0], size=(10_000, 1)), 1.0, (10_000, 2))
         for _ in range(2)
     ]
-    run_commands_of_the_readme(tmp_path, days, lambda of_subspaces: not of_subspaces)
-    centers = pd.read_csv(tmp_path / "centers.csv").sort_values("x1")
+    run_commands_of_the_readme(command_in_folder, days, lambda of_subspaces: not of_subspaces)
+    centers = pd.read_csv("centers.csv").sort_values("x1")
     expected = np.repeat([[-4.0], [0.0], [4.0]], 2, axis=1)
     assert np.abs(centers[["x1", "x2"]].to_numpy() - expected).max() < 0.5
 
 
-def test_the_command_of_the_readme_leads_from_a_table_to_a_report(tmp_path):
+def test_the_command_of_the_readme_leads_from_a_table_to_a_report(command_in_folder):
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
     rng = np.random.default_rng(0)
     customer = rng.integers(0, 5000, 20_000)
     is_old = (rng.random(5000) < 0.4)[customer]
     age, income = np.where(is_old, 68, 33), np.where(is_old, 30_000, 90_000)
     table = {"age": age + rng.normal(0, 5, 20_000), "income": income + rng.normal(0, 9e3, 20_000)}
-    pd.DataFrame({"customer": customer, **table}).to_csv(tmp_path / "customers.csv", index=False)
+    pd.DataFrame({"customer": customer, **table}).to_csv("customers.csv", index=False)
     (line,) = re.findall(r"^privclust cluster .*$", TEXT, re.M)
-    command = [sys.executable, "-m", "privclust.command", *shlex.split(line)[1:]]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    centers = pd.read_csv(tmp_path / "out" / "centers.csv").sort_values("age")
+    code, _, err = command_in_folder(*shlex.split(line)[1:])
+    assert code == 0, err
+    centers = pd.read_csv("out/centers.csv").sort_values("age")
     expected = [[33, 90_000], [68, 30_000]]
     np.testing.assert_allclose(centers[["age", "income"]], expected, rtol=0.05)
-    assert "one group" in (tmp_path / "out" / "report.html").read_text()
+    assert "one group" in Path("out/report.html").read_text()
 
 
-def test_commands_of_the_readme_find_the_subspaces(tmp_path):
+def test_commands_of_the_readme_find_the_subspaces(command_in_folder):
     X, _, truth = subspace_mixture(20_000, 3, 5, 2, np.random.default_rng(0), noise=0.05)
-    run_commands_of_the_readme(tmp_path, np.split(X, 2), lambda of_subspaces: of_subspaces)
-    vectors = pd.read_csv(tmp_path / "bases.csv").filter(regex="^x").to_numpy()
+    run_commands_of_the_readme(command_in_folder, np.split(X, 2), lambda of_subspaces: of_subspaces)
+    vectors = pd.read_csv("bases.csv").filter(regex="^x").to_numpy()
     bases = vectors.reshape(3, 2, 5).transpose(0, 2, 1)
     assert wasserstein_distance(bases, truth) < 0.2  # at random about 2.6
 
 
-def test_the_audit_of_the_readme_convicts_half_the_noise(tmp_path):
+def test_the_audit_of_the_readme_convicts_half_the_noise(command_in_folder, monkeypatch):
     (line,) = re.findall(r"^privclust audit .*$", TEXT, re.M)
-    (tmp_path / "mymodule.py").write_text(
+    Path("mymodule.py").write_text(
         "pair = (0.0, 1.0)\n\n\n"
         "def mechanism(data, rng):\n    return data + rng.laplace(scale=0.5)\n"
     )
-    command = [sys.executable, "-m", "privclust.command", *shlex.split(line)[1:], "--seed", "0"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "violated" in done.stdout + done.stderr
+    monkeypatch.setattr(sys, "path", list(sys.path))  # of which the audit adds the folder
+    code, out, err = command_in_folder(*shlex.split(line)[1:], "--seed", "0")
+    sys.modules.pop("mymodule", None)
+    assert code == 1, err
+    assert "violated" in out + err

@@ -87,7 +87,7 @@ def test_rows_made_for_the_last_round(radius):
     before="nothing gave way",
     now="one sketch, three data sets: the same choice, radius and noise",
 )
-def test_the_choice_of_a_last_round_reads_no_row(monkeypatch):
+def test_the_choice_of_a_last_round_reads_no_row(monkeypatch, remembering_decoders):
     rng = np.random.default_rng(0)
     rows = np.zeros((3000, 4))
     rows[:1500, :2], rows[1500:, 2:] = rng.standard_normal((2, 1500, 2))

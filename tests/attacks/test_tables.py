@@ -84,8 +84,8 @@ def test_a_null_in_another_row_does_not_change_a_category():
 @pytest.mark.parametrize("n_rows", [1, 3, 999, 1000])
 def test_a_person_whose_rows_are_split_over_parts(tmp_path, n_rows):
     rng = np.random.default_rng(n_rows)
-    others = pd.DataFrame(rng.standard_normal((2000, 3)), columns=COLUMNS)
-    others["who"] = [f"person {i}" for i in rng.integers(1300, size=len(others))]
+    others = pd.DataFrame(rng.standard_normal((800, 3)), columns=COLUMNS)
+    others["who"] = [f"person {i}" for i in rng.integers(520, size=len(others))]
     own = pd.DataFrame(np.full((n_rows, 3), 1e-3), columns=COLUMNS).assign(who="the one")
     whole = pd.concat([others, own]).sample(frac=1.0, random_state=0)
     path = tmp_path / "parts"

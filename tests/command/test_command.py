@@ -142,15 +142,15 @@ def test_processes_sketch_parts_at_the_same_time(run):
     """Private parts, made at the same time; noise of the sum within 6 deviations."""
     run("sketch", "x.npy", "-o", "whole.h5", *DRAWN)
     processes = []
-    for device, part in enumerate(np.split(X, 4)):
+    for device, part in enumerate(np.split(X, 2)):
         np.save(f"{device}.npy", part)
         arguments = ["sketch", f"{device}.npy", "-o", f"{device}.h5", "--like", "whole.h5"]
         command = [sys.executable, "-m", "privclust.command", *arguments, "--epsilon", "2"]
         processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-    assert [process.wait() for process in processes] == [0] * 4
-    parts = [Sketch.load(f"{device}.h5") for device in range(4)]
+    assert [process.wait() for process in processes] == [0] * 2
+    parts = [Sketch.load(f"{device}.h5") for device in range(2)]
     merged, whole = sum(parts[1:], start=parts[0]), Sketch.load("whole.h5")
-    assert (merged.n_samples, merged.noise.n_parts) == (600, 4)
+    assert (merged.n_samples, merged.noise.n_parts) == (600, 2)
     assert merged.guarantee.epsilon == pytest.approx(2.0)
     deviations = (merged.sums - whole.sums).view(float) / np.sqrt(merged.noise_variance)
     assert np.abs(deviations).max() < 6

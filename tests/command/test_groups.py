@@ -283,7 +283,7 @@ def test_counts_of_parts_are_those_of_the_whole_in_any_process():
 def test_memory_is_as_stated_however_many_records_there_are(monkeypatch):
     """60 bytes a person while they are counted, 24 after; names are in memory chunk by chunk."""
     monkeypatch.setattr(labels_module, "_PENDING", 1000)
-    n = 200_000
+    n = 80_000
     labels = (np.array([str(i) for i in range(s, s + 1000)], dtype=object)
               for _ in range(2) for s in range(0, n, 1000))  # fmt: skip
     tracemalloc.start()

@@ -28,6 +28,20 @@ def official():
     return module
 
 
+@pytest.fixture(scope="module")
+def cars(official, tmp_path_factory):
+    """Path of an archive of Cars196, and its number of images."""
+    path = tmp_path_factory.mktemp("cars") / "cars196.tar"
+    return path, official.write_cars196(path, share=0.02)
+
+
+@pytest.fixture(scope="module")
+def birds(official, tmp_path_factory):
+    """Path of an archive of CUB-200-2011, and its number of images."""
+    path = tmp_path_factory.mktemp("birds") / "CUB_200_2011.tgz"
+    return path, official.write_cub200(path, share=0.02)
+
+
 def comments(arrays):
     """Return the number that each JPEG's first comment begins with."""
     starts = arrays["offsets"][:-1] + 6
@@ -48,9 +62,8 @@ def test_sizes_are_the_published_ones(official):
     assert sum(official.N_CARS) == cars196.N_IMAGES
 
 
-def test_birds(official, tmp_path, monkeypatch):
-    path = tmp_path / "CUB_200_2011.tgz"
-    n_images = official.write_cub200(path, share=0.02)
+def test_birds(birds, tmp_path, monkeypatch):
+    path, n_images = birds
     monkeypatch.setattr(cub200, "N_IMAGES", n_images)
     arrays = cub200.read(path)
     check_images(arrays)
@@ -65,9 +78,8 @@ def test_birds(official, tmp_path, monkeypatch):
         np.testing.assert_array_equal(unpacked[name], array)
 
 
-def test_cars(official, tmp_path, monkeypatch):
-    path = tmp_path / "cars196.tar"
-    n_images = official.write_cars196(path, share=0.02)
+def test_cars(cars, tmp_path, monkeypatch):
+    path, n_images = cars
     monkeypatch.setattr(cars196, "N_IMAGES", n_images)
     arrays = cars196.read(path)
     check_images(arrays)
@@ -93,12 +105,10 @@ def test_checkins(official, tmp_path):
     assert (np.abs(points) <= [180, 90]).all()
 
 
-@pytest.mark.parametrize(
-    ("reader", "write"), [(cub200, "write_cub200"), (cars196, "write_cars196")]
-)
-def test_images_are_in_memory_once(official, tmp_path, monkeypatch, reader, write):
-    path = tmp_path / "set.tar"
-    monkeypatch.setattr(reader, "N_IMAGES", getattr(official, write)(path, share=0.02))
+@pytest.mark.parametrize(("reader", "archive"), [(cub200, "birds"), (cars196, "cars")])
+def test_images_are_in_memory_once(request, monkeypatch, reader, archive):
+    path, n_images = request.getfixturevalue(archive)
+    monkeypatch.setattr(reader, "N_IMAGES", n_images)
     tracemalloc.start()
     try:
         if reader is cars196:

@@ -100,8 +100,10 @@ def test_scaling_the_data_scales_the_centers(scale, params):
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_degenerate_data_gives_finite_centers(decoder):
     rng = np.random.default_rng(0)
+    without, hidden, clear = {}, {**PRIVATE, "epsilon": 1e-30}, {**PRIVATE, "epsilon": 1e6}
+    of_one_feature = three_groups(30)[:, :1]
     for X in (
-        three_groups(30)[:, :1],
+        of_one_feature,
         three_groups(2),
         np.full((50, 2), 0.1),
         np.zeros((5, 3)),
@@ -115,7 +117,8 @@ def test_degenerate_data_gives_finite_centers(decoder):
         1e90 * three_groups(40),
         1e-18 * three_groups(40),
     ):
-        for params in ({}, {**PRIVATE, "epsilon": 1e-30}, {**PRIVATE, "epsilon": 1e6}):
+        shapes_alone_count = X is of_one_feature or X.shape == (5, 3)  # where noise is all
+        for params in (without, clear, hidden) if shapes_alone_count else (without, clear):
             found = model(2, n_frequencies=60, decoder=decoder, **params).fit(X)
             assert np.isfinite(found.cluster_centers_).all()
             assert found.weights_.sum() == pytest.approx(1.0, abs=1e-9)
@@ -186,12 +189,24 @@ def test_where_nothing_can_be_read_centers_lie_over_the_box():
 # --- what is promised ------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def any_decoded():
+    """One cluster, as of a fit without noise."""
+    return decode(model(1, n_frequencies=20).fit(three_groups(50)).sketch_, 1, random_state=0)
+
+
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("variance", [None, 9.0])
 @pytest.mark.parametrize(("delta", "noise"), BUDGETS)
 @pytest.mark.parametrize("epsilon", [0.01, 0.7, 20.0])
-def test_all_releases_together_cost_the_budget(neighbours, variance, delta, noise, epsilon):
-    """Pilot and sketch, in all calls; 4e-16 is for the rounding of 0.1 epsilon + 0.9 epsilon."""
+def test_all_releases_together_cost_the_budget(
+    monkeypatch, any_decoded, neighbours, variance, delta, noise, epsilon
+):
+    """Pilot and sketch, in all calls; 4e-16 is for the rounding of 0.1 epsilon + 0.9 epsilon.
+
+    What is decoded of the sketches costs nothing: it is the same here for all.
+    """
+    monkeypatch.setattr(module, "decode", lambda *args, **how: any_decoded)
     fit = model(
         1,
         n_frequencies=20,
@@ -613,11 +628,11 @@ def fitted(X, k, **params):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(("k", "d"), [(3, 2), (5, 10)])
 def test_good_fits_do_not_warn(k, d, delta):
-    """10^5 rows at epsilon 1; 40 fits in all. Atoms explain 500 times what is asked for."""
+    """40,000 rows at epsilon 1; 40 fits in all. Atoms explain 80 times what is asked for."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         means = rng.uniform(-0.7, 0.7, (k, d))
-        X = means[rng.integers(k, size=100_000)] + 0.05 * rng.standard_normal((100_000, d))
+        X = means[rng.integers(k, size=40_000)] + 0.05 * rng.standard_normal((40_000, d))
         found, said = fitted(
             X.astype(np.float32), k, delta=delta, bounds=(-1, 1), random_state=seed
         )
@@ -656,7 +671,7 @@ def test_what_a_delta_buys_is_bought():
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_bounds_that_do_not_cover_the_data_are_told(neighbours):
     X = np.random.default_rng(0).uniform(0.0, 1.0, (20_000, 2))
-    for seed in range(4):
+    for seed in (0, 1) if neighbours == "replace_one" else (2, 3):
         params = {"neighbours": neighbours, "random_state": seed}
         for bounds in ((5, 6), (0.9, 3.0)):
             found, said = fitted(X, 2, bounds=bounds, **params)
@@ -668,15 +683,17 @@ def test_bounds_that_do_not_cover_the_data_are_told(neighbours):
 
 
 def test_data_anywhere_within_the_bounds_are_not_said_to_lie_outside():
-    """Corners, faces and one point: 0.2 % at most each; 45 fits."""
+    """One corner, corners and faces: 0.2 % at most each; 23 fits.
+
+    Rows that all are in one corner are the nearest to being outside: most fits are to them.
+    """
     corners = np.array([[-1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     for seed in range(15):
         rng = np.random.default_rng(seed)
-        for X in (
-            np.repeat(corners[:1], 5000, axis=0),
-            corners[rng.integers(3, size=5000)],
-            rng.uniform(-1.0, 1.0, (5000, 2)),
-        ):
+        rows = [np.repeat(corners[:1], 5000, axis=0)]
+        if seed < 4:
+            rows += [corners[rng.integers(3, size=5000)], rng.uniform(-1.0, 1.0, (5000, 2))]
+        for X in rows:
             found, _ = fitted(
                 X, 1, n_frequencies=20, bounds=(-1, 1), neighbours="add_remove", random_state=seed
             )

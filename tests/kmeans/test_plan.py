@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, plan
 from privclust.kmeans import _plan as module
@@ -9,17 +10,19 @@ from privclust.privacy import Budget
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "estimator"),
+    ("epsilon", "delta", "estimator", "n_trials"),
     [
-        (0.2, 1e-6, CompressiveKMeans()),
-        (0.3, 1e-6, DPLloyd(accounting="pld")),
-        (0.3, 1e-6, DPLloyd()),  # its pure noise has no use for the delta
-        (0.1, 0.0, EUGkM()),
+        (0.2, 1e-6, CompressiveKMeans(), 8),
+        (0.3, 1e-6, DPLloyd(accounting="pld"), 15),
+        (0.3, 1e-6, DPLloyd(), 15),  # its pure noise has no use for the delta
+        (0.1, 0.0, EUGkM(n_init=3), 15),
     ],
 )
-def test_fewer_rows_with_as_much_less_noise_come_out_alike(epsilon, delta, estimator, monkeypatch):
+def test_fewer_rows_with_as_much_less_noise_come_out_alike(
+    epsilon, delta, estimator, n_trials, monkeypatch
+):
     """What 20,000 rows are planned to have on 5,000 is what fits to 20,000 have."""
-    settings = {"estimator": estimator, "n_trials": 15, "random_state": 0}
+    settings = {"estimator": estimator, "n_trials": n_trials, "random_state": 0}
     whole = plan(20_000, 3, 4, epsilon, delta, **settings)
     monkeypatch.setattr(module, "_MOST_ROWS", 5_000)
     small = plan(20_000, 3, 4, epsilon, delta, **settings)
@@ -27,7 +30,8 @@ def test_fewer_rows_with_as_much_less_noise_come_out_alike(epsilon, delta, estim
     excess = [np.log(np.maximum(one.errors - 1.0, 1e-5)) for one in (whole, small)]
     apart = np.mean(excess[0]) - np.mean(excess[1])
     error = np.sqrt(sum(np.var(one, ddof=1) / len(one) for one in excess))
-    assert abs(apart) < 3.5 * error + np.log(1.5)  # rows that scatter more count by half more
+    most = stats.t.isf(8e-4, 2 * n_trials - 2)  # a false alarm in 600
+    assert abs(apart) < most * error + np.log(1.5)  # rows that scatter more count by half more
 
 
 def test_more_budget_and_more_rows_have_less_error():

@@ -17,9 +17,9 @@ def both(monkeypatch, decoded):
 
 
 def sketched(rng, centers, deviation, m, seed):
-    """The sketch of 5,000 rows about centers."""
-    labels = rng.integers(len(centers), size=5_000)
-    X = centers[labels] + deviation * rng.standard_normal((5_000, centers.shape[1]))
+    """The sketch of 2,000 rows about centers."""
+    labels = rng.integers(len(centers), size=2_000)
+    X = centers[labels] + deviation * rng.standard_normal((2_000, centers.shape[1]))
     omega = draw_frequencies(centers.shape[1], m, variance=4 * deviation**2, random_state=seed)
     return Sketch.of(X, omega)
 
@@ -31,7 +31,7 @@ def test_narrow_clusters_are_found_as_often(monkeypatch):
     for seed in range(40):
         rng = np.random.default_rng(seed)
         centers = rng.uniform(-0.8, 0.8, (2, 1))
-        sketch = sketched(rng, centers, 0.003, 600, seed)
+        sketch = sketched(rng, centers, 0.003, 300, seed)
         how = {"bounds": (-1.0, 1.0), "random_state": seed}
         for i, run in enumerate(both(monkeypatch, lambda s=sketch, how=how: decode(s, 2, **how))):
             n_found[seed, i] = (np.abs(run.centers - centers.T).min(axis=0) < 0.01).all()

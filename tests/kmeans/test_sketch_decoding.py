@@ -227,9 +227,10 @@ def test_moments_of_noise_are_those_of_the_box():
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_noise_alone_gives_finite_centers_in_the_box(options, neighbours):
     """All sizes, scales and budgets, noisy numbers of records below 1 among them."""
-    rng = np.random.default_rng(0)
+    seed = ["replace_one", "add_remove"].index(neighbours)  # others for each
+    rng = np.random.default_rng(seed)
     counts = []
-    for trial in range(25):
+    for trial in range(13):
         d, k, m = rng.integers(1, 5), rng.integers(1, 6), rng.choice([1, 2, 30, 129])
         X = 10.0 ** rng.uniform(-3, 3) * rng.standard_normal((rng.choice([1, 2, 300]), d))
         sketch = sketch_of(X, m, variance=10.0 ** rng.uniform(-12, 12), seed=trial)

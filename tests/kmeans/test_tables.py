@@ -354,9 +354,9 @@ POOLS = []  # for ever: what was allocated in one and is freed after it would en
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_memory_does_not_grow_with_the_number_of_row_groups(tmp_path, n_threads):
     few = draw_frequencies(3, 2, variance=1.0, random_state=0)
-    table = pa.table({name: np.random.default_rng(0).random(500_000) for name in COLUMNS})
+    table = pa.table({name: np.random.default_rng(0).random(200_000) for name in COLUMNS})
     path, before = tmp_path / "long.parquet", pa.default_memory_pool()
-    parquet.write_table(pa.concat_tables([table] * 12), path, row_group_size=50_000)
+    parquet.write_table(pa.concat_tables([table] * 12), path, row_group_size=20_000)
     pool = pa.proxy_memory_pool(before)
     POOLS.append(pool)
     pa.set_memory_pool(pool)

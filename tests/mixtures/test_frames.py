@@ -196,7 +196,7 @@ def test_one_row_moves_a_release_by_at_most_its_sensitivity(random_mixture, rele
         def vector_of(row, p=p, radius=radius, weights=weights):
             return released(row[None], p, radius, weights)[0]
 
-        found = largest_change(vector_of, candidates(p, radius, rng), rng, steps=300)
+        found = largest_change(vector_of, candidates(p, radius, rng), rng, steps=60)
         assert found <= weights.sensitivity * ROUNDING, (d, radius, k)
         attained = max(attained, found / weights.sensitivity)
     assert attained >= 0.95

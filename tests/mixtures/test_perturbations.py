@@ -1,5 +1,6 @@
 """Sensitivities by search, losses from what the search finds, and budgets against closed forms."""
 
+import functools
 import itertools
 import math
 from types import SimpleNamespace
@@ -80,6 +81,7 @@ def _random_pairs(n, k, d, rng):
     return [*_project(weights(), x), *_project(weights(), other)]
 
 
+@functools.cache
 def largest_change(part, kind, order, k, d, seed=0):
     """Largest change over pairs of rows that a random search with local climbs finds."""
     rng = np.random.default_rng(seed)

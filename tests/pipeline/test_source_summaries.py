@@ -47,6 +47,20 @@ def function():
 @pytest.fixture
 def process(tmp_path):
     """Return (source files, number of sources parsed) of a new process."""
+    return process_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def remembering(tmp_path_factory):
+    """A folder where one process has remembered its summaries, how to run more, what it found."""
+    folder = tmp_path_factory.mktemp("remembering")
+    run = process_in(folder)
+    found = run()
+    return run, found, remembered(folder), remembered(folder).read_text()
+
+
+def process_in(tmp_path):
+    """Return a function that runs a new process there."""
     (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
     environment = {
         **os.environ,
@@ -103,12 +117,10 @@ def test_a_second_process_parses_what_was_edited_alone(process, tmp_path):
     ],
     ids=["empty", "cut", "list", "other code", "short entry", "no entries", "numbers", "no text"],
 )
-def test_a_file_that_is_no_good_is_written_anew(process, tmp_path, change):
-    files, n_parsed = process()
-    file = remembered(tmp_path)
-    text = file.read_text()
+def test_a_file_that_is_no_good_is_written_anew(remembering, change):
+    process, found, file, text = remembering
     file.write_text(change(text), encoding="latin-1")
-    assert process() == [files, n_parsed]
+    assert process() == found
     assert file.read_text() == text
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from privclust.embedding import PrivatePCA
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
-from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
+from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture, _adaptive
 from privclust.privacy import noise
 from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
+from privclust.subspaces.moments import _decoding
 
 BOTH = ("replace_one", "add_remove")
 START = np.array([[-0.3, -0.4], [0.3, 0.4], [0.3, -0.3]])
@@ -53,8 +54,8 @@ NORMAL = BOX | {"delta": 1e-6, "last_round": True}
 KINDS = {
     "dplloyd": Kind(DPLloyd, BOX | {"init": START}),
     "dplloyd ball": Kind(DPLloyd, BALL | {"accounting": "pld", "init": START}),
-    "eugkm": Kind(EUGkM, BOX),
-    "eugkm normal": Kind(EUGkM, BOX | {"delta": 1e-6}),
+    "eugkm": Kind(EUGkM, BOX | {"n_init": 3}),
+    "eugkm normal": Kind(EUGkM, BOX | {"n_init": 3, "delta": 1e-6}),
     "ckm": Kind(CompressiveKMeans, NORMAL),
     "ckm projected": Kind(CompressiveKMeans, NORMAL | {"n_directions": 1}, centers=None),
     "sulq": Kind(SuLQKPlanes, BALL | {"max_iter": 3}, centers=None),
@@ -95,6 +96,14 @@ def fit(model, *data, **more):
         return model.fit(*data, **more)
 
 
+@pytest.fixture
+def short_searches(monkeypatch):
+    """Decoders and starts that try little: for what holds however good a fit is."""
+    monkeypatch.setattr(_decoding, "_N_STARTS", 4)
+    monkeypatch.setattr(_decoding, "_N_BEST", 2)
+    monkeypatch.setattr(_adaptive, "_SYNTHETIC_ROWS", 400)
+
+
 def learned(model):
     """All fitted attributes, as bytes, but for words that name the unit."""
     values = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -117,6 +126,7 @@ def as_bytes(value):
 
 
 @pytest.mark.parametrize(("name", "neighbours"), CASES)
+@pytest.mark.usefixtures("short_searches", "remembering_decoders")
 def test_groups_of_one_row_give_the_bytes_of_rows(name, neighbours):
     X = heavy_users(200)[0][:400]
     names = np.random.default_rng(1).permutation(len(X))
@@ -241,6 +251,7 @@ def prices(one, other):
 
 
 @pytest.mark.parametrize(("name", "neighbours"), CASES)
+@pytest.mark.usefixtures("short_searches", "remembering_decoders")
 def test_what_is_fitted_follows_from_what_is_released_and_the_number_of_groups(
     name, neighbours, monkeypatch
 ):
@@ -273,7 +284,8 @@ def extreme_groups(rng, d):
 
 
 @pytest.mark.parametrize(("name", "neighbours"), CASES)
-def test_no_group_costs_more_than_is_promised(name, neighbours, monkeypatch, remembering_decoders):
+@pytest.mark.usefixtures("short_searches", "remembering_decoders")
+def test_no_group_costs_more_than_is_promised(name, neighbours, monkeypatch):
     """Every vector that noise is added to, in every step of a fit; and most of it is reached.
 
     Where noise decides in which frames the steps are, by the worst of five fits: single ones reach

@@ -82,7 +82,7 @@ def random_rows(rng, n, d, reach):
     return rows.astype(np.int64)
 
 
-def largest_excess(bits, d, seed, n_trials=1000):
+def largest_excess(bits, d, seed, n_trials=300):
     """Largest change by one group, squared, over the bounds of a row: of exchange, of one more.
 
     A row adds an integer vector of length up to 2^bits to one of two clusters; all in fractions.

@@ -519,8 +519,8 @@ def test_the_largest_share_spends_the_budget_on_mixed_noise():
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
-@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-5])
-@pytest.mark.parametrize("part", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5])
+@pytest.mark.parametrize("part", [0.01, 0.5])
 def test_parts_of_a_budget_add_up_to_it(epsilon, delta, part):
     """Each part is calibrated by itself, to all of delta, and both together cost what was asked."""
     lines = []

@@ -38,7 +38,7 @@ def test_estimated_eigenvalues_are_unbiased_where_they_lie_apart(mod_sulq):
     noise = second_moment_noise(3, "add_remove", 1.0, 1e-6, mod_sulq=mod_sulq)
     values = noise.sigma * np.array([100.0, 94.0, 88.0])
     for M in (turned(values), np.diag(values)):
-        noised = noise.release(np.repeat(M[None], 20_000, axis=0), np.random.default_rng(1))
+        noised = noise.release(np.repeat(M[None], 6000, axis=0), np.random.default_rng(1))
         raw, vectors = np.linalg.eigh(noised)
         true = np.einsum("nai,ab,nbi->ni", vectors, M, vectors)
         estimates = np.array([np.linalg.eigvalsh(estimated_moments(Y, noise)) for Y in noised])

@@ -42,15 +42,20 @@ def model(k=2, q=1, **params):
     return GibbsSubspaceClustering(k, q, **(known | params))
 
 
+def completed(start):
+    """Bases of the whole space whose subspaces are those of the start."""
+    return np.stack([full_basis(frame) for frame in start])
+
+
 class Chain:
     """The compiled chain from given bases, without the estimator around it."""
 
     def __init__(self, X, epsilon, q, rng):
         self.fixed = (X, in_blocks(X), 0.5 * epsilon, rng, q)
 
-    def run(self, start, n_sweeps):
-        k, d, q = start.shape
-        bases = np.stack([full_basis(frame) for frame in start])
+    def run(self, bases, n_sweeps):
+        (k, d, _), q = bases.shape, self.fixed[-1]
+        bases = bases.copy()
         labels, frames = np.zeros(len(self.fixed[0]), dtype=np.int64), np.empty((k, d, q))
         sums, projectors = np.zeros((k, d, q)), np.zeros((k, d, d))
         kept, kappas = np.empty((0, k, d, q)), np.full((k, d), -np.inf)
@@ -102,11 +107,11 @@ def test_sampled_labels_follow_the_exact_chain(epsilon):
     chances = [1 / (1 + np.exp(-0.5 * epsilon * np.diff((X @ start[..., 0].T) ** 2)[:, 0]))]
     law = np.prod(np.where(labels_of_states(4) == 1, chances, 1 - chances[0]), axis=1)
     curve = total_variation_curve(X, epsilon, 4, init=start)
-    chain = Chain(X, epsilon, 1, np.random.default_rng(2))
+    chain, bases = Chain(X, epsilon, 1, np.random.default_rng(2)), completed(start)
     for sweep in range(1, 5):
         assert curve[sweep - 1] == pytest.approx(0.5 * np.abs(law - stationary).sum(), abs=1e-12)
         if sweep != 3:
-            states = [chain.run(start, sweep)[0] @ 2 ** np.arange(4) for _ in range(n_chains)]
+            states = [chain.run(bases, sweep)[0] @ 2 ** np.arange(4) for _ in range(n_chains)]
             counts = np.bincount(states, minlength=16)
             likely = law * n_chains > 5
             observed = np.append(counts[likely], counts[~likely].sum())
@@ -134,7 +139,7 @@ def test_labels_and_subspaces_together_against_quadrature():
     chain = Chain(X, epsilon, 1, rng)
     counts = np.zeros((8, n_bins))
     for _ in range(n_chains):
-        labels, frames = chain.run(random_bases(2, 2, 1, rng), 30)
+        labels, frames = chain.run(completed(random_bases(2, 2, 1, rng)), 30)
         angle = np.arctan2(frames[0, 1, 0], frames[0, 0, 0]) % np.pi
         counts[labels @ [1, 2, 4], min(int(angle / np.pi * n_bins), n_bins - 1)] += 1
     expected = n_chains * np.array(expected)

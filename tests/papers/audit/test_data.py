@@ -1,6 +1,7 @@
 """The audit as an experiment: each case can be run, and finds what it should."""
 
 import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,11 @@ from privclust.papers.audit.cases.kmeans import LloydRound
 from privclust.papers.audit.cases.mixtures import JointRelease
 from privclust.papers.audit.cases.sensitivities import (
     STATEMENTS,
+    MailStatistic,
+    MomentFeatures,
+    RowsAboutCenters,
+    SensitivityCase,
+    SketchSums,
     SmoothBound,
 )
 from privclust.papers.audit.cases.subspaces import OrderOfSubspaces
@@ -59,9 +65,19 @@ LOOSE = (
     "mail_exchange",
     "mail_theorem",
 )  # bounds that are not attained
+# tries that come within 1 % of each attained bound, for each of five seeds
+ENOUGH = {
+    SensitivityCase: 1000,
+    SketchSums: 750,
+    MomentFeatures: 100,
+    RowsAboutCenters: 500,
+    MailStatistic: 500,
+}
 
 
+@cache
 def case_of(name):
+    """Return a case, to be run and not to be altered: some decode a sketch when they are made."""
     params = METHODS[name].get("params", {})
     return load_object(CONFIG["methods"][name]["class"])(**params)
 
@@ -212,10 +228,12 @@ def test_an_entry_of_the_config_attacks_any_private_class(name, entry):
     validate(document, load_yaml("workflow/schemas/paper.schema.yaml"), "paper.yaml")
     assert "audit_mechanisms" in experiments_of(document, "quick", 0, "paper.yaml")
     attack = load_object(case)(**params)
-    attack.draws = attack.least_draws = 600
+    attack.draws = attack.least_draws = 300
     data = audits.audit_trial({"cost": 1.0}, 0, streams({}), None)
-    outputs, again = (audits.fit_case(attack, data, streams({}, name)) for _ in range(2))
-    assert outputs == again  # our classes draw from the trial's stream
+    outputs = audits.fit_case(attack, data, streams({}, name))
+    first, again, other = (attack(attack.data, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)  # our classes draw from the trial's stream
+    assert (first != other).any()
     assert outputs["verdict"] != audits.AUDIT_VERDICTS.index("violated")
     assert outputs["claimant"] == audits.CLAIMANTS.index("ours")
 
@@ -269,7 +287,9 @@ def test_all_statements_are_searched():
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_proved_bounds_hold_and_wrong_ones_are_exceeded(statement):
+def test_proved_bounds_hold_and_wrong_ones_are_exceeded(statement, monkeypatch):
+    for case, tries in ENOUGH.items():
+        monkeypatch.setattr(case, "least_trials", tries)
     data, found = searched(statement)
     assert data.facts == {"about": STATEMENTS[statement][0]}
     assert found["is_surprise"] == 0.0

@@ -28,7 +28,7 @@ def found_by(seed=5, **params):
 @pytest.mark.parametrize("start", ["random", "data"])
 def test_sampled_lines_follow_their_exact_law(pair, start):
     case = LinesAfterSweeps(start, pair, n_sweeps=2, n_rows=8)
-    size, n = len(case._exact[0].angles), 1500
+    size, n = len(case._exact[0].angles), 600
     for rows, law in zip((case.data, case.neighbour), case.laws(2), strict=True):
         rng = np.random.default_rng(11)
         lines = np.array([case(rows, rng) for _ in range(n)])
@@ -84,7 +84,7 @@ def test_a_start_from_the_data_is_told_after_one_sweep_and_forgotten_later():
     assert found["exact_excess"] > 5.0
     assert found["exact_epsilon"] == outputs["loss_path"][-1] > found["epsilon_bound"]
     assert found["exact_delta"] > found["delta_bound"] > 0.0
-    case = LinesAfterSweeps("data", "best", n_rows=24)
+    case = LinesAfterSweeps("data", "best", n_rows=16)
     losses = [worst_ratio(*case.laws(t)) for t in (1, 2, 4, 8, 16)]
     assert (np.diff(losses) < 0).all()
     assert losses[-1] < case.epsilon

@@ -579,7 +579,6 @@ def test_the_names_have_room_if_they_are_long_or_all_places_are_taken():
 @pytest.mark.parametrize("name", ["fig2", "fig3", "goal"])
 def test_names_below_neighbouring_panels_do_not_meet(name):
     figure = crowded(name).figure
-    figure.draw_without_rendering()
     for part in [figure, *figure.subfigs]:
         legends = [axis.get_legend() for axis in part.axes if axis.get_legend()]
         places = [legend.get_window_extent() for legend in legends]

@@ -1,5 +1,7 @@
 """Figures of the private subspace clustering paper from made-up tables."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -220,6 +222,14 @@ SPARSE = {
 }
 
 
+@cache
+def standard(name):
+    """Return the example of a figure, drawn and laid out, which tests only read."""
+    drawing = getattr(dpsc, name)(DRAWINGS[name])
+    drawing.figure.draw_without_rendering()
+    return drawing
+
+
 def lines_named(axis):
     """A panel's curves by name."""
     return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
@@ -236,14 +246,14 @@ def test_the_same_tables_give_the_same_bytes(tmp_path):
 @pytest.mark.parametrize("name", list(SPARSE))
 def test_one_trial_and_point_can_be_drawn(name):
     drawing = getattr(dpsc, name)(SPARSE[name])
+    drawing.figure.set_layout_engine("none")
     drawing.figure.draw_without_rendering()
     assert len(drawing.table)
 
 
 @pytest.mark.parametrize("name", list(DRAWINGS))
 def test_letters_stay_within_the_figure(name):
-    figure = getattr(dpsc, name)(DRAWINGS[name]).figure
-    figure.draw_without_rendering()
+    figure = standard(name).figure
     width, height = figure.bbox.width, figure.bbox.height
     boxes = [legend.get_window_extent() for legend in figure.legends]
     boxes += [axis.title.get_window_extent() for axis in figure.axes]
@@ -258,19 +268,19 @@ def test_letters_stay_within_the_figure(name):
 
 def test_mechanisms_that_are_not_private_are_dashed_and_others_are_not():
     for name, others in (("fig2", "-"), ("beyond", "-")):
-        figure = getattr(dpsc, name)(DRAWINGS[name]).figure
+        figure = standard(name).figure
         for method, line in lines_named(figure.axes[0]).items():
             method = method.lower()
             printed = method in ("sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr")
             expected = "--" if printed else ":" if method.startswith("kplanes") else others
             assert line.get_linestyle() == expected, method
-    shown = {line.lower() for line in lines_named(dpsc.beyond(DRAWINGS["beyond"]).figure.axes[0])}
+    shown = {line.lower() for line in lines_named(standard("beyond").figure.axes[0])}
     assert not shown & {"sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr"}
 
 
 def test_what_is_printed_is_a_mean_over_samples_and_what_is_released_is_one():
-    printed = lines_named(dpsc.fig2(DRAWINGS["fig2"]).figure.axes[0])["SULQ_10"].get_ydata()
-    released = lines_named(dpsc.beyond(DRAWINGS["fig2"]).figure.axes[0])["SULQ_10"].get_ydata()
+    printed = lines_named(standard("fig2").figure.axes[0])["SULQ_10"].get_ydata()
+    released = lines_named(standard("beyond").figure.axes[0])["SULQ_10"].get_ydata()
     # trials 0 to 5: the mean is that of epsilon, the method's place, and 0.25
     expected = 1.0 / (1.0 + np.array([0.1, 1.0, 1000.0])) + 0.01 * UTILITY.index("sulq_10") + 0.25
     np.testing.assert_allclose(printed, expected)
@@ -278,7 +288,7 @@ def test_what_is_printed_is_a_mean_over_samples_and_what_is_released_is_one():
 
 
 def test_tables_have_every_method_metric_and_point():
-    table = dpsc.fig2(DRAWINGS["fig2"]).table
+    table = standard("fig2").table
     assert len(table) == 3 * len(UTILITY) * 3 * len(dpsc._METRICS)
     assert (table["n"] == 6).all()
     row = table.query("experiment == 'dpsc_d5' and method == 'sa_ssc' and metric == 'cost'").iloc[0]
@@ -292,18 +302,18 @@ def test_the_condition_of_the_theorem_and_the_distance_of_random_subspaces():
     # 2 D / sqrt(m) with D = 45 and m = 5000 / 18, rounded down
     assert dpsc._condition(5000, 3, 5, 3) == pytest.approx(90 / np.sqrt(277))
     assert distance_of_random(5, 50, 9) == pytest.approx(np.sqrt(2 * 5 * 9 * (1 - 9 / 50)))
-    figure = dpsc.fig2(DRAWINGS["fig2"]).figure
+    figure = standard("fig2").figure
     assert figure.axes[0].get_title("left").endswith("2D/√m = 5.41")
     assert figure.axes[2].get_title("left").endswith("2D/√m = 2,598")
 
 
 def test_few_trials_have_no_band():
-    assert len(dpsc.fig2(DRAWINGS["fig2"]).figure.axes[0].collections) == 12
+    assert len(standard("fig2").figure.axes[0].collections) == 12
     assert not dpsc.fig2(utility((0.1, 1.0), 2)).figure.axes[0].collections
 
 
 def test_panels_of_a_threshold_are_by_noise_on_subspaces_that_are_apart():
-    figure = dpsc.threshold(DRAWINGS["threshold"]).figure
+    figure = standard("threshold").figure
     titles = ["σ = 0.1", "σ = 0.1 · log 300 / log n", "σ = 0.5 · log 300 / log n"]
     assert [axis.get_title("left") for axis in figure.axes] == titles
     for axis, level in zip(figure.axes, (0.1, 1.1, 1.5), strict=True):
@@ -313,7 +323,7 @@ def test_panels_of_a_threshold_are_by_noise_on_subspaces_that_are_apart():
 
 
 def test_the_frontier_shows_each_data_set_and_what_is_printed_of_it():
-    figure = dpsc.frontier(DRAWINGS["frontier"]).figure
+    figure = standard("frontier").figure
     for axis, level, others in zip(
         figure.axes, (0.5, 2.0), ({"SA_SSC", "EXP_SSC"}, set()), strict=True
     ):
@@ -324,12 +334,12 @@ def test_the_frontier_shows_each_data_set_and_what_is_printed_of_it():
         for name in others:
             assert lines[name].get_linestyle() == "--"
             assert max(lines[name].get_xdata()) == 10.0
-    table = dpsc.frontier(DRAWINGS["frontier"]).table
+    table = standard("frontier").table
     assert set(table.loc[table["metric"] == "stated", "method"]) == {"moments"}
 
 
 def test_scaling_has_a_panel_for_each_budget_and_for_each_dimension():
-    figure = dpsc.scaling(DRAWINGS["scaling"]).figure
+    figure = standard("scaling").figure
     titles = [axis.get_title("left") for axis in figure.axes]
     assert titles == ["ε = 1", "ε = 10", "d = 5", "d = 10", "d = 50"]
     rows = lines_named(figure.axes[4])["MOMENTS"]
@@ -343,7 +353,7 @@ def test_substitutes_are_named_below():
 
 
 def test_panels_of_chains_show_what_they_say():
-    figure = dpsc.fig3(DRAWINGS["fig3"]).figure
+    figure = standard("fig3").figure
     starts = {"A": "exp_ssc", "B": "exp_ssc", "C": "exp_ssc", "D": "exp_ssc", "E": "gibbs_random"}
     for axis, (letter, method) in zip(figure.axes, starts.items(), strict=False):
         assert axis.get_title("left").startswith(letter)

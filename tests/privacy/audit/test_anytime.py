@@ -219,10 +219,10 @@ def test_choosing_on_the_runs_that_count_would_convict_far_too_often(monkeypatch
                 mechanism, 0, 1, 0.0, 0.0, 512, [column(k) for k in range(20)], rng,
                 stopping="anytime",
             ).verdict == "violated"
-            for _ in range(40)
+            for _ in range(20)
         )  # fmt: skip
 
-    limit = stats.binom.isf(ALPHA, 40, STATED)
+    limit = stats.binom.isf(ALPHA, 20, STATED)
     assert count() <= limit
     honest = _anytime._Attempt
 

@@ -123,11 +123,11 @@ def test_choosing_on_the_draws_that_certify_would_convict_far_too_often(monkeypa
     def count(seed):
         rng = np.random.default_rng(seed)
         results = (
-            audit_mechanism(mechanism, 0, 1, 0.0, 0.0, 400, statistics, rng) for _ in range(60)
+            audit_mechanism(mechanism, 0, 1, 0.0, 0.0, 400, statistics, rng) for _ in range(30)
         )
         return sum(result.verdict == "violated" for result in results)
 
-    limit = stats.binom.isf(ALPHA, 60, STATED)
+    limit = stats.binom.isf(ALPHA, 30, STATED)
     assert count(2) <= limit
     honest = _audit._chosen_and_certified
 

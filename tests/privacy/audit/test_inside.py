@@ -124,7 +124,7 @@ def test_each_fault_is_named(fault, kind, words):
     if kind in ("sensitivity", "control flow", "exception"):
         assert "test_inside.py" in violation.where
         assert violation.where.endswith("in fit")
-    result = look_inside(Total(fault), n_pairs=60, n_features=1)
+    result = look_inside(Total(fault), n_pairs=30, n_features=1)
     assert result.verdict == "violated"
     assert kind in {each.violation.kind for each in result.findings}
 

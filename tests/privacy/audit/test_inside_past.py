@@ -15,9 +15,10 @@ from privclust.privacy.audit.inside import look_inside
 from privclust.subspaces import SuLQKPlanes, _exact_moments
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+N_PAIRS = 100
 
 
-def found(subject, kind, n_pairs=200, **settings):
+def found(subject, kind, n_pairs=N_PAIRS, **settings):
     """The first violation of a kind that the search finds; another seed finds it as well."""
     for seed in (0, 1):
         result = look_inside(subject, n_pairs=n_pairs, random_state=seed, **settings)
@@ -65,7 +66,7 @@ def test_ties_that_one_more_row_turns(monkeypatch):
     monkeypatch.setattr(_exact_moments, "rounded_columns", as_they_are)
     monkeypatch.setattr(_exact_moments, "_labels", by_kernels)
     subject = SuLQKPlanes(4, 1, norm_bound=1.0, neighbours="add_remove", max_iter=1)
-    finding = found(subject, "sensitivity", n_pairs=400, n_features=8)
+    finding = found(subject, "sensitivity", n_pairs=150, n_features=8)
     assert finding.situation.startswith("tied starts")
     assert "_sulq.py" in finding.violation.where
 
@@ -114,5 +115,5 @@ def test_none_of_them_is_found_as_they_are_now():
         (PrivateGaussianMixture(1, norm_bound=1.0, max_iter=1), 2),
         (DPLloyd(2, bounds=(0.0, 1.0), neighbours="add_remove"), 2),
     ):
-        result = look_inside(subject, n_pairs=200, n_features=n_features)
+        result = look_inside(subject, n_pairs=N_PAIRS, n_features=n_features)
         assert result.verdict == "nothing found", str(result)

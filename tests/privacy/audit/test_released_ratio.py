@@ -85,6 +85,7 @@ def test_the_law_has_the_loss_that_the_releases_have():
         pytest.param(WholeSketch, 0.7, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("remembering_decoders")
 def test_whole_fits_of_ours_lose_what_they_claim_and_no_more(case, part):
     made = case()
     is_laplace = isinstance(made, SoundEM | WholeLloyd | WholeSketch)

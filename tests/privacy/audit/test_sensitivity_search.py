@@ -68,12 +68,12 @@ def test_known_suprema_are_approached_and_not_exceeded(function, domain, relatio
         "box": (draw_box, box_record, box),
     }[domain]
     found = numerical_sensitivity(
-        function, draw, relation(record), norm, 6000, truth, project=project, random_state=0
+        function, draw, relation(record), norm, 4000, truth, project=project, random_state=0
     )
     assert not found.exceeded
     assert 0.999 * truth < found.largest <= truth * (1 + 1e-9)
     wrong = numerical_sensitivity(
-        function, draw, relation(record), norm, 6000, 0.9 * truth, project=project, random_state=0
+        function, draw, relation(record), norm, 2000, 0.9 * truth, project=project, random_state=0
     )
     assert wrong.exceeded
     # the pair shows it, and is a pair of neighbours in the domain

@@ -1,5 +1,6 @@
 """Bounds that hold whenever one stops, against what can be computed exactly."""
 
+import functools
 import itertools
 import math
 
@@ -15,6 +16,12 @@ BEFORE = Counts(7, 10, 2, 10)
 
 def wealth(k, n, other, m, before=BEFORE):
     return Wealth(Counts(k, n, other, m), before)
+
+
+@functools.cache
+def against(k, other, n, before, epsilon, delta):
+    """The logarithm of the wealth against a claim after n pairs of runs, computed once."""
+    return wealth(k, n, other, n, before).against(epsilon, delta)
 
 
 def log_wealth(one, p, q):
@@ -68,8 +75,7 @@ def test_a_tight_claim_is_ever_convicted_with_probability_alpha_at_most(
         later[:, 1:] += (1 - p) * q * reached[:, :-1]
         later[1:, 1:] += p * q * reached[:-1, :-1]
         for k, other in zip(*np.nonzero(later), strict=True):
-            one = wealth(int(k), n, int(other), n, before)
-            if one.against(epsilon, delta) >= -math.log(alpha):
+            if against(int(k), int(other), n, before, epsilon, delta) >= -math.log(alpha):
                 convicted += later[k, other]
                 later[k, other] = 0.0
         reached = later
