@@ -25,6 +25,7 @@ from privclust.papers.audit.cases.sensitivities import (
     SmoothBound,
 )
 from privclust.papers.audit.cases.subspaces import OrderOfSubspaces
+from privclust.papers.audit.cases.user_method import OwnMethod
 from privclust.pipeline.experiment import experiments_of
 from privclust.pipeline.runner import TrialStreams
 
@@ -201,7 +202,7 @@ lloyd:
   params: {n_clusters: 1, epsilon: 1.0, max_iter: 1, norm_bound: 1.0}
 pca:
   estimator: privclust.embedding.PrivatePCA
-  read: explained_
+  read: components_
   delta: 0.01
   params: {n_components: 2, epsilon: 1.0, delta: 0.01, norm_bound: 1.0}
 mixture:
@@ -211,31 +212,38 @@ mixture:
 """
 
 
-def opposite_rows():
-    """Two data sets that differ in one row of the unit ball."""
-    return np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])
+def turned_rows():
+    """Two data sets that differ in one row of the unit ball, and in what is read of each class."""
+    return np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+
+
+def attacked(params, name):
+    """The attack on an entry, and what is found in few draws."""
+    attack = OwnMethod(**params)
+    attack.draws = attack.least_draws = 300
+    data = audits.audit_trial({"cost": 1.0}, 0, streams({}), None)
+    return attack, audits.fit_case(attack, data, streams({}, name))
 
 
 @pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
 @pytest.mark.parametrize(("name", "entry"), yaml.safe_load(ENTRIES).items())
 def test_an_entry_of_the_config_attacks_any_private_class(name, entry):
     document = copy.deepcopy(CONFIG)
-    case = "privclust.papers.audit.cases.user_method.OwnMethod"
-    params = {**entry, "pair": f"{__name__}.opposite_rows", "epsilon": 1.0}
+    case = f"{OwnMethod.__module__}.{OwnMethod.__name__}"
+    params = {**entry, "pair": f"{__name__}.turned_rows", "epsilon": 1.0}
     document["methods"][name] = {"label": name, "class": case}
     use = {"params": params, "code": [entry["estimator"], params["pair"]]}
     document["experiments"]["audit_mechanisms"]["methods"][name] = use
     validate(document, load_yaml("workflow/schemas/paper.schema.yaml"), "paper.yaml")
     assert "audit_mechanisms" in experiments_of(document, "quick", 0, "paper.yaml")
-    attack = load_object(case)(**params)
-    attack.draws = attack.least_draws = 300
-    data = audits.audit_trial({"cost": 1.0}, 0, streams({}), None)
-    outputs = audits.fit_case(attack, data, streams({}, name))
+    attack, outputs = attacked(params, name)
     first, again, other = (attack(attack.data, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)  # our classes draw from the trial's stream
     assert (first != other).any()
     assert outputs["verdict"] != audits.AUDIT_VERDICTS.index("violated")
     assert outputs["claimant"] == audits.CLAIMANTS.index("ours")
+    _, outputs = attacked(params | {"params": entry["params"] | {"epsilon": 40.0}}, name)
+    assert outputs["verdict"] == audits.AUDIT_VERDICTS.index("violated")
 
 
 # --- pairs that should be as bad as is possible ------------------------------------------------
