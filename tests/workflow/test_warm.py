@@ -137,15 +137,24 @@ def test_a_copy_is_killed_with_its_job(process, tmp_path):
         time.sleep(0.05)
 
 
+def of_children():
+    """CPU seconds of the children that have ended and been waited for, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_what_copies_take_is_told_when_the_process_ends(warm, tmp_path, monkeypatch):
     """By the children's time of who started it, which Snakemake's row of costs comes from."""
     monkeypatch.setenv(warm.ADDRESS, "")  # of the other tests
-    text = "import time\nwhile time.process_time() < 1.5: pass"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    text = "import os, time\nwhile time.process_time() < 1.5: pass\nprint(os.getppid())"
+    before = of_children()
     stop = warm.start()
     done = run(tmp_path, text)
-    of_job = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    stop()
     assert done.returncode == 0
+    of_job = of_children() - before
+    ticks = Path(f"/proc/{int(done.stdout)}/stat").read_text().rpartition(")")[2].split()[11:13]
+    of_imports = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    stop()
     assert of_job < 1.0
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before > 1.0
+    assert of_imports > 0.1
+    assert of_children() - before - of_job - of_imports > 1.0
