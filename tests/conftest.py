@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
 SLOW = HERE / "slow.txt"
-LIMIT = 0.2  # CPU seconds of a test that is not slow, all its parameters and processes together
+LIMIT = 0.15  # CPU seconds of a test that is not slow, all its parameters and processes together
 # What takes longest comes first, so that no process is left alone with it: these, then files by
 # how many of their tests are slow.
 LONGEST = (
