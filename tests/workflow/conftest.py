@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+_SPEC = importlib.util.spec_from_file_location(
+    "warm_snakemake", Path(__file__).with_name("warm_snakemake.py")
+)
+warm_snakemake = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(warm_snakemake)
 MADE = ("results", "data", ".snakemake", "logs", "benchmarks")
 DRAWN = ("h5", "csv", "svg", "png", "html")
 # Compiled code that another process is writing just now, under a name that is soon gone.
@@ -64,9 +69,10 @@ class Project:
         assert count, f"{pattern} is not in {path}"
         file.write_text(text)
 
-    def command(self, *arguments):
-        """The command line of a run."""
-        return [sys.executable, "-m", "snakemake", *map(str, arguments)]
+    def command(self, *arguments, copied=False):
+        """The command line of a run, in a copy of a process that has imported Snakemake or not."""
+        whole = [sys.executable, "-m", "snakemake"]
+        return [*(warm_snakemake.command() if copied else whole), *map(str, arguments)]
 
     @property
     def environment(self):
@@ -74,10 +80,10 @@ class Project:
         kept = {k: v for k, v in os.environ.items() if k != "PRIVCLUST_DATA_MIRROR"}
         return {**kept, "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}"}
 
-    def run(self, *arguments, check=True):
+    def run(self, *arguments, check=True, copied=True):
         """Run Snakemake and return its output, both streams together."""
         done = subprocess.run(
-            self.command(*arguments),
+            self.command(*arguments, copied=copied),
             cwd=self.folder,
             env=self.environment,
             text=True,
@@ -138,7 +144,7 @@ def undisturbed(made_once):
     spec.loader.exec_module(faults)
 
     def run(folder):
-        faults.SmallProject(folder / "project").run("--cores", "2")
+        faults.SmallProject(folder / "project").run("--cores", "2", copied=False)
 
     return faults.SmallProject.at(made_once("undisturbed", run) / "project")
 
@@ -152,7 +158,11 @@ def project_in():
 @pytest.fixture(scope="session")
 def finished(made_once):
     """A copy in which everything was run on two cores; tests must leave it as it is."""
-    return Project.at(made_once("finished", lambda folder: Project(folder).run("--cores", "2")))
+
+    def run(folder):
+        Project(folder).run("--cores", "2", copied=False)
+
+    return Project.at(made_once("finished", run))
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_jobs_ask_for_their_copy_before_they_import_snakemake(finished_copy, mon
     """Snakemake's own process and the one that is copied import it, and no job's."""
     shutil.rmtree(finished_copy.folder / "results/quick/targets/mtsc_fig1")
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
-    output = finished_copy.run("--cores", "2", "mtsc_fig1")
+    output = finished_copy.run("--cores", "2", "mtsc_fig1", copied=False)
     assert re.search(r"^\s*draw\s+1$", output, re.M)
     assert len(re.findall(r"\| +asyncio$", output, re.M)) == 2  # which it imports
 
