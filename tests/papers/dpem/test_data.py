@@ -272,6 +272,24 @@ def test_single_fits_are_held_against_the_references_median():
     assert metrics["worst"] == pytest.approx(gap)
 
 
+def test_fits_with_matrices_are_held_against_a_reference_with_variances():
+    """As those of a method of one's own, the same Gaussians: by one variance, by two, by four."""
+    data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
+    truth = GEOMETRIES["apart"]
+    variances = np.array(truth.standard_deviations) ** 2
+    exact = {"weights": truth.weights, "means": truth.means, "covariances": variances}
+    data.extra["reference"] = {name: np.array(values)[None] for name, values in exact.items()}
+    losses = []
+    diagonals = np.repeat(variances[:, None], 2, axis=1)
+    for covariances in variances, diagonals, diagonals[:, None] * np.eye(2):
+        metrics = evaluation.evaluate_density(
+            data, data.extra["reference"] | {"covariances": covariances[None]}
+        )
+        assert metrics["worst"] == pytest.approx(0.0, abs=1e-9)
+        losses.append(metrics["loss"])
+    np.testing.assert_allclose(losses, losses[0])
+
+
 def test_pure_composition_gives_each_release_its_part():
     """Adding J (2 K + 1) pure releases up, against the share that a fit says it has."""
     shares = []

@@ -148,6 +148,21 @@ def test_fig1_and_tables(tmp_path):
     assert (people < [15.5, 55.5]).all()
 
 
+def test_components_are_ellipses_of_one_standard_deviation():
+    """A circle, an upright and a turned one: points on each are as far from the mean as that."""
+    mean, turned = np.array([0.1, -0.2]), np.array([[0.05, 0.03], [0.03, 0.04]])
+    for covariances in np.array([0.04]), np.array([[0.01, 0.09]]), turned[None]:
+        axis = Figure().subplots()
+        arrays = {"means": mean[None], "covariances": covariances}
+        dpem._ellipses(axis, arrays, STYLES["dp"], "fitted")
+        (ellipse,) = axis.patches
+        on_curve = ellipse.get_path().vertices[:24:3]  # the others are control points
+        away = ellipse.get_patch_transform().transform(on_curve) - mean
+        covariance = turned if covariances.ndim == 3 else np.diag(np.resize(covariances, 2))
+        squared = (away @ np.linalg.inv(covariance) * away).sum(axis=1)
+        np.testing.assert_allclose(squared, 1.0)
+
+
 def test_means_off_a_panel_are_counted():
     axis = Figure().subplots()
     axis.set(xlim=(0.0, 1.0), ylim=(0.0, 2.0))

@@ -69,7 +69,7 @@ def _pictured(
 
 
 def _draw_map(axis: Axes, results: Results, copies: int, methods: Sequence[str]) -> None:
-    """Draw one panel in degrees: people, then each method's circles of one standard deviation."""
+    """Draw one panel in degrees: people, then each method's ellipses of one standard deviation."""
     axis.set(aspect="equal", xlim=(5.0, 14.5), ylim=(45.5, 54.0))
     notes = []
     for number, method in enumerate(methods):
@@ -83,7 +83,7 @@ def _draw_map(axis: Axes, results: Results, copies: int, methods: Sequence[str])
             "means": _degrees(arrays["means"]),
             "covariances": MAP_RADIUS**2 * arrays["covariances"],
         }
-        _circles(axis, on_map, results.styles[method], trial["label"])
+        _ellipses(axis, on_map, results.styles[method], trial["label"])
         if note := _off_panel(axis, on_map["means"], "means"):
             notes.append(f"{trial['label']}: {note}")
     axis.text(0.02, 0.98, "\n".join(notes), transform=axis.transAxes, fontsize=7, va="top")
@@ -101,14 +101,27 @@ def _off_panel(axis: Axes, points: np.ndarray, name: str) -> str:
     return f"{is_hidden.sum()} of {len(points)} {name} off the panel" if is_hidden.any() else ""
 
 
-def _circles(axis: Axes, arrays: Mapping[str, np.ndarray], style: MethodStyle, label: str) -> None:
-    """Draw each component as its mean and the circle of one standard deviation."""
+def _ellipses(axis: Axes, arrays: Mapping[str, np.ndarray], style: MethodStyle, label: str) -> None:
+    """Draw each component as its mean and the ellipse of one standard deviation."""
     means, covariances = arrays["means"], arrays["covariances"]
     axis.plot(*means.T, "x", color=style.color, markersize=6, label=label, zorder=3)
     line = {"fill": False, "edgecolor": style.color, "linestyle": style.dash}
-    for mean, variance in zip(means, covariances, strict=True):
-        width = 2.0 * np.sqrt(variance)
-        axis.add_patch(Ellipse(mean, width, width, **line))
+    for mean, covariance in zip(means, covariances, strict=True):
+        axis.add_patch(Ellipse(mean, **_shape(covariance), **line))
+
+
+def _shape(covariance: np.ndarray) -> dict[str, float]:
+    """An ellipse's widths, two standard deviations each, and its angle in degrees.
+
+    Of one variance, of one for each coordinate, or of a matrix.
+    """
+    if covariance.ndim < 2:
+        variances, angle = np.broadcast_to(covariance, 2), 0.0
+    else:
+        variances, axes = np.linalg.eigh(covariance)
+        angle = float(np.degrees(np.arctan2(axes[1, 0], axes[0, 0])))
+    width, height = 2.0 * np.sqrt(variances)
+    return {"width": width, "height": height, "angle": angle}
 
 
 def fig2(results: Results) -> Drawing:
@@ -154,8 +167,8 @@ def _fits(figure: FigureBase, results: Results, trials: pd.DataFrame) -> None:
         trial, fitted = _pictured(results, method, "n_samples", 8000)
         _, em = _pictured(results, "em", "n_samples", 8000)
         axis.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
-        _circles(axis, fitted, results.styles[method], "fitted")
-        _circles(axis, em, MethodStyle("#999999", "", ":"), "EM")
+        _ellipses(axis, fitted, results.styles[method], "fitted")
+        _ellipses(axis, em, MethodStyle("#999999", "", ":"), "EM")
         note = _off_panel(axis, fitted["means"], "means")
         axis.set_title(f"B  {trial['label']}, N = 8,000\n{note}", fontsize=8)
 

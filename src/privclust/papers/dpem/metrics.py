@@ -10,7 +10,7 @@ from privclust.metrics.mixtures import mean_error, normalised_intracluster_varia
 from privclust.mixtures import MixtureParameters, log_density
 from privclust.pipeline.runner import TrialData
 
-_COVARIANCE_TYPES = {1: "spherical", 3: "full"}  # by their arrays' dimensions
+_COVARIANCE_TYPES = {1: "spherical", 2: "diag", 3: "full"}  # by their arrays' dimensions
 _EXPOSED_WITHIN = 0.01
 _NEAR = 0.05  # nats below the reference that count as near it
 _PARAMETERS = ("weights", "means", "covariances")
@@ -27,25 +27,30 @@ def evaluate_density(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
     fits are held against its median: ``beyond`` is the share of starts more than 0.05 nats below
     it, ``worst`` the largest distance. The fitted parameters of the first start are kept as arrays.
     """
-    kind = _COVARIANCE_TYPES[outputs["covariances"][0].ndim]
-    scores = _scores(data.extra["test"], outputs, kind)
+    scores = _scores(data.extra["test"], outputs)
     low, middle, high = np.quantile(scores, [0.25, 0.5, 0.75])
     metrics = {"loss": -middle, "lower_quartile": low, "upper_quartile": high}
     if "true_means" in data.extra:
         errors = [mean_error(means, data.extra["true_means"]) for means in outputs["means"]]
         metrics["mean_error"] = np.median(errors)
-    if kind == "spherical":
+    if _covariance_type(outputs) == "spherical":
         metrics["variance"] = np.median(outputs["covariances"].mean(axis=1))
     if "reference" in data.extra:
-        reference = _scores(data.extra["test"], data.extra["reference"], kind)
+        reference = _scores(data.extra["test"], data.extra["reference"])
         gaps = np.median(reference) - scores
         metrics |= {"beyond": (gaps > _NEAR).mean(), "worst": gaps.max()}
     return {**metrics, **_floors_and_first(outputs)}
 
 
-def _scores(test: np.ndarray, outputs: Mapping[str, np.ndarray], kind: str) -> np.ndarray:
+def _covariance_type(outputs: Mapping[str, np.ndarray]) -> str:
+    """Which of a mixture's types the covariances of all starts are."""
+    return _COVARIANCE_TYPES[outputs["covariances"][0].ndim]
+
+
+def _scores(test: np.ndarray, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
     """Test log-likelihood per point of the fit from each start."""
     starts = zip(*(outputs[name] for name in _PARAMETERS), strict=True)
+    kind = _covariance_type(outputs)
     densities = [MixtureParameters(*start, kind) for start in starts]
     return np.array([log_density(test, density).mean() for density in densities])
 
