@@ -174,11 +174,11 @@ class SmallProject(load("conftest.py").Project):
             (self.mirror / "listed").mkdir()
             (self.mirror / "listed/values.txt").write_bytes(NUMBERS)
 
-    def begin(self, *arguments):
+    def begin(self, *arguments, copied=False):
         """Start a run whose terminal is the file ``terminal`` of the project."""
         with open(self.folder / "terminal", "w", encoding="utf-8") as terminal:
             return subprocess.Popen(
-                self.command(*arguments),
+                self.command(*arguments, copied=copied),
                 cwd=self.folder,
                 env=self.environment,
                 stdout=terminal,

@@ -132,7 +132,7 @@ def recovers(project, undisturbed, name, how=None):
 def test_killed_jobs(project, undisturbed, see):
     name, moments, left = "a job is killed", random.Random(18), 18
     while left:
-        run = project.begin(*CORES, "--keep-going", "--retries", "1")
+        run = project.begin(*CORES, "--keep-going", "--retries", "1", copied=True)
         while run.poll() is None:
             time.sleep(moments.uniform(0.05, 0.7))
             jobs = project.jobs()

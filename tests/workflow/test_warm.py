@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -135,6 +136,30 @@ def test_a_copy_is_killed_with_its_job(process, tmp_path):
     while Path(f"/proc/{copy}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_copies_for_jobs_that_were_killed_while_they_asked_end_without_a_word(
+    warm, tmp_path, monkeypatch, capfd
+):
+    """Before they said anything, within their message, and before they were answered."""
+    monkeypatch.setenv(warm.ADDRESS, "")  # of the other tests
+    ran = tmp_path / "ran"
+    script = written(tmp_path, f"import os; os.mkdir({str(ran)!r})")[1]
+    state = {"script": script, "arguments": [script], "path": sys.path, "folder": str(tmp_path)}
+    state |= {"environment": dict(os.environ), "python": sys.version, "prefix": sys.prefix}
+    message = json.dumps(state).encode()
+    stop = warm.start()
+    for size in 0, 10, len(message):
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(os.environ[warm.ADDRESS])
+            if size:
+                header = len(message).to_bytes(warm._HEADER, "big")
+                socket.send_fds(asking, [header], [0, 1, 2])
+                asking.sendall(message[:size])
+    assert run(tmp_path, "print('next')", input="").stdout == "next\n"  # is copied after them
+    stop()
+    assert capfd.readouterr() == ("", "")
+    assert not ran.exists()
 
 
 def of_children():

@@ -142,6 +142,8 @@ def _bury():
 def _received(connection):
     """Return what a job's process asks for, with its open files in place of ours."""
     header, files, _, _ = socket.recv_fds(connection, _HEADER, 3)
+    if not header:
+        os._exit(1)  # it was killed before it asked
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
@@ -168,7 +170,10 @@ def _run(connection):
     fcntl.fcntl(connection, fcntl.F_SETFL, flags | os.O_ASYNC)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    connection.sendall(b"y")
+    try:
+        connection.sendall(b"y")
+    except OSError:
+        os._exit(1)  # it was killed before that
     os.environ.clear()
     os.environ.update(state["environment"])
     del os.environ[ADDRESS]
