@@ -328,6 +328,22 @@ def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
     assert "records read" not in terminal.getvalue()
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_first_fit_that_takes_long_shows_that_it_runs(monkeypatch, is_terminal):
+    pytest.importorskip("tqdm")
+    terminal = io.StringIO()
+    terminal.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(_output, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(_output, "_SECONDS_BETWEEN_SIGNS", {"bar": 0.01, "line": 0.01})
+    sign = " 0/10 [" if is_terminal else "0 of 10 fits done\n"
+    with _output.progress(10, "fits done"):
+        deadline = time.monotonic() + 60
+        while terminal.getvalue().count(sign) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_nothing_slow_is_imported_before_the_arguments_are_understood():
     program = (
         "import sys; from privclust.command import main\n"

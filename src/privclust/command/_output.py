@@ -6,14 +6,18 @@ import contextlib
 import os
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from privclust.core.files import why_unreadable
 from privclust.core.printable import printable
 
 _SECONDS_BETWEEN_LINES = 5.0
+_FEW = 1000  # are written out
+_SECONDS_BETWEEN_SIGNS = {"bar": 1.0, "line": 30.0}  # of life, while nothing comes to an end
 _NOT_PRIVATE = (
     "NOT private: it holds exact sums, from which records can be told; keep it as the data "
     "themselves, or make it with --epsilon"
@@ -124,17 +128,40 @@ def check_readable(inputs: list[str | None]) -> None:
 
 @contextlib.contextmanager
 def progress(total: int | None, unit: str = "records read") -> Iterator:
-    """Give a function that is told how much more was done."""
+    """Give a function that is told how much more was done; while nothing is, show that it runs."""
     try:
         from tqdm import tqdm
     except ImportError:
         tqdm = None
     if tqdm is not None and sys.stderr.isatty():
-        unit = f" {unit.split()[0]}"
-        with tqdm(total=total, unit=unit, unit_scale=True, file=sys.stderr) as bar:
+        how = {"unit": f" {unit.split()[0]}", "unit_scale": total is None or total > _FEW}
+        with (
+            tqdm(total=total, file=sys.stderr, **how) as bar,
+            _repeated(bar.refresh, _SECONDS_BETWEEN_SIGNS["bar"]),
+        ):
             yield bar.update
     else:
-        yield _Lines(total, unit).advance
+        lines = _Lines(total, unit)
+        with _repeated(partial(lines.advance, 0), _SECONDS_BETWEEN_SIGNS["line"]):
+            yield lines.advance
+
+
+@contextlib.contextmanager
+def _repeated(call: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Call a function again and again meanwhile, from a thread."""
+    is_over = threading.Event()
+
+    def repeat():
+        while not is_over.wait(seconds):
+            call()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 class _Lines:
