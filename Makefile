@@ -31,6 +31,7 @@ test: setup
 test-system: setup
 	@mkdir -p logs
 	.venv/bin/python -m pytest -m system tests/workflow/slurm > logs/test_slurm.log 2>&1 & \
+	trap "kill $$!" INT TERM; \
 	.venv/bin/python $(PYTEST) --dist loadfile -m system --ignore=tests/workflow/slurm; others=$$?; \
 	wait $$!; slurm=$$?; cat logs/test_slurm.log; exit $$((others + slurm))
 
