@@ -238,7 +238,7 @@ def test_a_table_that_is_not_there(tmp_path, capsys):
     assert "there is no such file" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_what_an_analyst_does_with_two_hundred_thousand_rows(tmp_path):
     """Raw columns of different units, as in a shop's table; without privacy it is hardly better."""
     rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ def sketched(rng, centers, deviation, m, seed):
     return Sketch.of(X, omega)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_narrow_clusters_are_found_as_often(monkeypatch):
     """A few of ten are missed; that one misses more by chance alone has a probability of 1e-4."""
     n_found = np.zeros((40, 2), dtype=bool)

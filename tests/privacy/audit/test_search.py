@@ -103,6 +103,7 @@ class Needle:
         return self.loss((data, np.empty((0, 6)))) + rng.laplace(size=n)
 
 
+@pytest.mark.system
 def test_a_guided_search_finds_a_needle_that_random_proposals_miss_with_more_runs():
     guided, random = Needle(), Needle()
     move = move_one(box_record, box)

@@ -11,7 +11,6 @@ from privclust.privacy.faults import FAULTS, LaplaceNoise
 N = 4000
 WRONG = [name for name, fault in FAULTS.items() if not fault.is_sound]
 HARD = [name for name in WRONG if FAULTS[name].epsilon < 0.5 and name != "svt_5"]
-MILLIONS = ("svt_3", "svt_3_and_4")  # of runs; svt_4 takes 700,000
 CLEAR = sorted(set(WRONG) - {*HARD, "steps_forgotten", "noisy_histogram_upside_down"})
 WITH_DENSITY = [name for name, fault in FAULTS.items() if fault.log_density is not None]
 
@@ -95,12 +94,8 @@ def test_no_twin_of_a_clear_fault_is_convicted(name):
     assert audit(FAULTS[name].twin, FAULTS[name], 2000).verdict != "violated"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.system) if n in MILLIONS else n for n in HARD]
-    + ["steps_forgotten"],
-)
+@pytest.mark.system
+@pytest.mark.parametrize("name", [*HARD, "steps_forgotten"])
 def test_faults_that_take_many_runs_are_found(name):
     assert audit(FAULTS[name].mechanism, FAULTS[name], 3_000_000).verdict == "violated"
 

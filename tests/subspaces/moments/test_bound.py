@@ -20,6 +20,7 @@ def bound_at(mixture, epsilon, **more):
     return least_error(sketch, *mixture, random_state=0, **more)
 
 
+@pytest.mark.system
 def test_a_decoder_comes_near_it_and_not_below(mixture):
     """Root mean square of 24 fresh data sets; their chi-square has some 4 Q K degrees each."""
     _, _, truth = mixture
