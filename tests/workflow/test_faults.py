@@ -198,7 +198,7 @@ def test_full_disk(project, undisturbed, small_disk, see):
 def test_full_project(disk, undisturbed, see, monkeypatch):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the room is for Snakemake's log
     name, project = "the project's disk is full", faults.SmallProject(disk / "project")
-    project.run = functools.partial(project.run, copied=False)  # by that variable
+    project.run = functools.partial(project.run, copied=False)  # a copy heeds no variable
     filler = fill(disk, room=4096)
     full = "the project's folder: 0.0 MB are left on its disk; make room there.*run again"
     see(name, said(fails_cleanly(project, *CORES), full))

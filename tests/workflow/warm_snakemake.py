@@ -20,6 +20,8 @@ _SPEC.loader.exec_module(warm)
 
 def command():
     """Return the beginning of a command line that stands for ``python -m snakemake``."""
+    if sys.platform != "linux":  # copies are made on Linux alone
+        return [sys.executable, "-m", "snakemake"]
     if SNAKEMAKE not in os.environ:
         before = os.environ.pop(warm.ADDRESS, None)  # of the run that tests are part of
         warm.__file__ = __file__  # which is what is started
