@@ -1,11 +1,9 @@
 """Reading weights: views with strides, files that are something else, files that would run code."""
 
+import importlib.util
 import io
 import pickle
-import sys
-import types
-import zipfile
-from collections import OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,86 +11,18 @@ import pytest
 from privclust.features import _weights
 from privclust.features._weights import WeightsError, parse_weights, read_weights
 
-
-class _Storage:
-    def __init__(self, key, array):
-        self.key, self.array = key, array
-
-
-class _Parameter:
-    """Pickles as a tensor does that was trained."""
-
-    def __init__(self, tensor):
-        self.tensor, self.view = tensor, tensor.view
-
-    def __reduce__(self):
-        arguments = self.tensor, True, OrderedDict()
-        return sys.modules["torch._utils"]._rebuild_parameter, arguments
-
-
-class _Tensor:
-    """Pickles as a tensor does."""
-
-    def __init__(self, storage, offset, shape, strides):
-        self.view = (storage, offset, shape, strides, False, OrderedDict())
-
-    def __reduce__(self):
-        return sys.modules["torch._utils"]._rebuild_tensor_v2, self.view
-
-
-@pytest.fixture
-def write(monkeypatch):
-    """Write tensors in the format of before 2020, or as a zip archive."""
-    torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
-    for name in ("FloatStorage", "LongStorage"):
-        setattr(torch, name, type(name, (), {"__module__": "torch", "__qualname__": name}))
-
-    for name in ("_rebuild_tensor_v2", "_rebuild_parameter"):
-        function = types.FunctionType((lambda: None).__code__, {}, name)
-        function.__module__, function.__qualname__ = "torch._utils", name
-        setattr(utils, name, function)
-    torch._utils = utils
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setitem(sys.modules, "torch._utils", utils)
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, item):
-            if not isinstance(item, _Storage):
-                return None
-            kind = torch.FloatStorage if item.array.dtype.kind == "f" else torch.LongStorage
-            return ("storage", kind, item.key, "cpu", item.array.size, None)
-
-    def archive(tensors, byteorder=b"little"):
-        buffer, pickled = io.BytesIO(), io.BytesIO()
-        Pickler(pickled, protocol=2).dump(tensors)
-        with zipfile.ZipFile(buffer, "w") as file:
-            file.writestr("weights/data.pkl", pickled.getvalue())
-            if byteorder is not None:
-                file.writestr("weights/byteorder", byteorder)
-            for tensor in tensors.values():
-                storage = tensor.view[0]
-                file.writestr(f"weights/data/{storage.key}", storage.array.tobytes())
-        return io.BytesIO(buffer.getvalue())
-
-    def build(tensors, magic=0x1950A86A20F9469CFC6C, version=1001, is_archive=False, **options):
-        if is_archive:
-            return archive(OrderedDict(tensors), **options)
-        buffer = io.BytesIO()
-        storages = {t.view[0].key: t.view[0].array for t in tensors.values()}
-        for item in (magic, version, {}, OrderedDict(tensors), sorted(storages)):
-            Pickler(buffer, protocol=2).dump(item)
-        for key in sorted(storages):
-            buffer.write(storages[key].size.to_bytes(8, "little") + storages[key].tobytes())
-        return io.BytesIO(buffer.getvalue())
-
-    return build
-
+HERE = Path(__file__).parent
+_SPEC = importlib.util.spec_from_file_location("weights_file", HERE / "weights_file.py")
+weights_file = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(weights_file)
+_Storage, _Parameter = weights_file.Storage, weights_file.Parameter
+_Tensor, write = weights_file.Tensor, weights_file.write
 
 FLOATS = np.arange(24, dtype="<f4")
 
 
 @pytest.mark.parametrize("is_archive", [False, True])
-def test_views_are_read_by_their_strides(write, is_archive):
+def test_views_are_read_by_their_strides(is_archive):
     counter = _Storage("0", np.array([7], dtype="<i8"))
     first, second, third = (_Storage(str(i), FLOATS) for i in (1, 2, 3))
     tensors = {
@@ -110,7 +40,7 @@ def test_views_are_read_by_their_strides(write, is_archive):
     assert all(a.dtype == np.float32 and a.flags.c_contiguous for a in found.values())
 
 
-def test_archives_that_hold_something_else(write):
+def test_archives_that_hold_something_else():
     tensors = {"w": _Tensor(_Storage("1", FLOATS), 0, (24,), (1,))}
     assert list(parse_weights(write(tensors, is_archive=True, byteorder=None))) == ["w"]
     with pytest.raises(WeightsError, match="whose first byte is the highest"):
@@ -136,13 +66,13 @@ def test_archives_that_hold_something_else(write):
         (4, (2,), (-1,), "no storage"),
     ],
 )
-def test_view_outside_its_storage(write, offset, shape, strides, reason):
+def test_view_outside_its_storage(offset, shape, strides, reason):
     tensors = {"w": _Tensor(_Storage("1", FLOATS), offset, shape, strides)}
     with pytest.raises(WeightsError, match=f"tensor w .*{reason}"):
         parse_weights(write(tensors))
 
 
-def test_other_files_are_refused(write):
+def test_other_files_are_refused():
     tensors = {"w": _Tensor(_Storage("1", FLOATS), 0, (24,), (1,))}
     whole = write(tensors).getvalue()
     with pytest.raises(WeightsError, match="ends before"):

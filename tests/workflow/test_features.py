@@ -1,5 +1,7 @@
 """Features as a stage of the workflow: what it makes, what makes it run again, what stops it."""
 
+import hashlib
+import importlib.util
 import io
 import os
 import shutil
@@ -25,6 +27,14 @@ gratings_small:
 gratings_large:
   {dataset: cifar100, model: lite0, size: 64, pixels: 2, split: images, per_class: *few}
 """
+
+
+def load(path):
+    """Import a file of the project that is in no package."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, HERE.parents[1] / path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +156,25 @@ def test_network_whose_weights_cannot_be_had_stops_in_one_line(new_features_proj
     assert "put resnet50-0676ba61.pth into a mirror directory" in done.stdout
     assert "Traceback" not in done.stdout
     assert not (project.folder / FEATURES).exists()
+
+
+def test_features_of_resnet_come_from_a_file_of_weights_in_a_mirror(new_features_project):
+    """A file as large as the published one, whose weights are generated."""
+    weights = load("benchmarks/features.py").generated_weights()
+    weights_file = load("tests/features/weights_file.py")
+    content = weights_file.write(weights_file.tensors_of(weights), is_archive=True).getbuffer()
+    assert len(content) == pytest.approx(94e6, rel=0.02)  # the published one has a classifier
+    project = new_features_project()
+    (project.mirror / "resnet50").mkdir()
+    (project.mirror / "resnet50/resnet50-0676ba61.pth").write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    for path in ("config/datasets.yaml", "src/privclust/features/_weights.py"):
+        project.edit(path, "0676ba61[0-9a-f]{56}", sha256)
+    project.run("--cores", "2", SUMMARY, "--config", "features_model=resnet50")
+    features = artefacts.read(project.folder / FEATURES, "features")
+    assert features.parameters["model"] == "resnet50"
+    assert features.arrays["X"].shape == (5 * 6, 2048)
+    assert (features.arrays["X"].std(axis=0) > 0.0).any()
 
 
 def test_bad_entry_is_one_line_and_not_zero(new_features_project):
