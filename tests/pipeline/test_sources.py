@@ -43,6 +43,13 @@ def test_nothing_depends_on_drawings_but_drawings():
     assert not any(name.startswith(("papers/", "report/drawing/")) for name in everything)
 
 
+def test_files_of_the_environment_do_not_count():
+    """So that a copy of a run whose environment lies elsewhere makes nothing again."""
+    assert source_files(["sklearn.cluster.KMeans"]) == []
+    method = "privclust.kmeans.DPLloyd"
+    assert source_files([method, "sklearn.cluster.KMeans"]) == source_files([method])
+
+
 def test_a_foreign_module_counts_itself_only(tmp_path, monkeypatch):
     (tmp_path / "my_method.py").write_text("import numpy\nclass Mine: pass\n")
     monkeypatch.syspath_prepend(tmp_path)

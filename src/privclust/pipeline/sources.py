@@ -22,6 +22,7 @@ from pathlib import Path
 from privclust.pipeline.source_summaries import names_in, summary_of, top_level
 
 _PACKAGE = "privclust"
+_LOCKED = frozenset({"sklearn"})  # packages with methods whose version the lock has: none is edited
 
 
 def source_files(dotted_paths: Iterable[str]) -> list[str]:
@@ -29,8 +30,9 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
 
     They are given by dotted paths such as ``"privclust.segmentation.SSC"``. Below this package the
     whole chain of imports is followed; of any other package only the named module's own file
-    counts. Files are relative to the working folder where they lie below it. It is a ValueError if
-    there is no module for a path, or a module of this package lacks the name.
+    counts, and nothing of scikit-learn, whose files lie where the environment does. Files are
+    relative to the working folder where they lie below it. It is a ValueError if there is no module
+    for a path, or a module of this package lacks the name.
     """
     modules = frozenset(map(_defining_module, dotted_paths))
     return list(_files_of(modules, Path.cwd()))
@@ -48,7 +50,8 @@ def _files_of(modules: frozenset[str], folder: Path) -> tuple[str, ...]:
         seen.add(module)
         if module.split(".")[0] == _PACKAGE:
             pending.extend(_imports(module))
-    return tuple(sorted({_relative(_file(module), folder) for module in seen}))
+    edited = {module for module in seen if module.split(".")[0] not in _LOCKED}
+    return tuple(sorted({_relative(_file(module), folder) for module in edited}))
 
 
 def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
