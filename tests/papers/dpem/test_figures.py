@@ -163,6 +163,12 @@ def test_components_are_ellipses_of_one_standard_deviation():
         np.testing.assert_allclose(squared, 1.0)
 
 
+def test_a_covariance_that_rounding_made_indefinite_is_drawn_flat():
+    shape = dpem._shape(np.array([[1.0, 1.0], [1.0, 1.0 - 1e-15]]))
+    assert shape["width"] == 0.0
+    assert shape["height"] == pytest.approx(2.0 * np.sqrt(2.0))
+
+
 def test_means_off_a_panel_are_counted():
     axis = Figure().subplots()
     axis.set(xlim=(0.0, 1.0), ylim=(0.0, 2.0))

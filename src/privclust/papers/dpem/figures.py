@@ -120,7 +120,7 @@ def _shape(covariance: np.ndarray) -> dict[str, float]:
     else:
         variances, axes = np.linalg.eigh(covariance)
         angle = float(np.degrees(np.arctan2(axes[1, 0], axes[0, 0])))
-    width, height = 2.0 * np.sqrt(variances)
+    width, height = 2.0 * np.sqrt(np.maximum(variances, 0.0))  # below it by rounding alone
     return {"width": width, "height": height, "angle": angle}
 
 
