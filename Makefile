@@ -45,7 +45,7 @@ engines: setup
 	.venv/bin/python -c "import tomllib; groups = tomllib.load(open('pyproject.toml', 'rb')); \
 	print(*groups['dependency-groups']['engines'])" | \
 	xargs .venv/bin/python -m pip install --quiet --disable-pip-version-check
-	.venv/bin/python -m pytest tests/kmeans/test_engines.py
+	.venv/bin/python -m pytest tests/library/sketches/test_engines.py
 
 docs: setup
 	.venv/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

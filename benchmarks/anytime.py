@@ -17,9 +17,9 @@ import numpy as np
 from audit import TIGHT, attacked
 from scipy import stats
 
-from privclust.core.config import load_yaml
-from privclust.core.dotted import load_object
-from privclust.privacy.audit import audit_mechanism
+from privclust_audit.black_box import audit_mechanism
+from privclust_papers.settings.config import load_yaml
+from privclust_papers.settings.dotted import load_object
 
 MECHANISMS = ("Laplace", "normal", "randomised response")
 N_RUNS = 2_000

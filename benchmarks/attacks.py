@@ -6,8 +6,8 @@ python benchmarks/attacks.py
 import pandas as pd
 from scratch import ROOT, write_into
 
-from privclust.papers.audit import figures as audit
-from privclust.pipeline.words import VIOLATED
+from privclust_papers.audit import figures as audit
+from privclust_papers.pipeline.words import VIOLATED
 
 PAGE = ROOT / "docs/privacy.md"
 RESULTS = ROOT / "docs/results/audit"

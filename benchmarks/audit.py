@@ -14,9 +14,9 @@ import time
 import numpy as np
 from scipy import stats
 
-from privclust.privacy.audit import audit_mechanism, likelihood_ratio
 from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
+from privclust_audit.black_box import audit_mechanism, likelihood_ratio
 
 DELTA = 0.01  # of normal noise; the other mechanisms have none
 SIGMA = analytic_gaussian_sigma(Sensitivity(1.0, "l2", "add-remove", "by hand"), 1.0, DELTA)

@@ -64,7 +64,7 @@ def pca(rows):
 
 def cl_ompr(rng, k, d):
     """A decode of the exact features of a mixture of k normals, at m = 20kd frequencies."""
-    from privclust.kmeans._clompr import decode_diracs
+    from privclust.decoding._clompr import decode_diracs
 
     centers, box = rng.normal(size=(k, d)) * 1.5 * k ** (1 / d), np.full(d, 6.0)
     frequencies = rng.normal(size=(d, 20 * k * d)) / 3.0
@@ -97,7 +97,8 @@ def cass(rows):
 
 def clusters(rng, k, deviations):
     """A decode of rows in k clusters that overlap, with standard deviations along turned axes."""
-    from privclust.kmeans import Sketch, decode, draw_frequencies
+    from privclust.decoding import decode
+    from privclust.sketches import Sketch, draw_frequencies
 
     labels, d = rng.integers(k, size=20_000), len(deviations)
     turns = np.linalg.qr(rng.normal(size=(k, d, d)))[0] * deviations

@@ -9,7 +9,7 @@ data, no moments. (A wider box costs CL-OMPR much of its quality and the Gaussia
 Relative SSE is the sum of squared errors over that of Lloyd's algorithm, the best of 3 replicates
 and from the true means. CPU seconds are of the process, after a decode each that compiles.
 Then the time of a decode by the number of records, 5 seeds each: it sees the sketch alone, so that
-only luck of the search may differ. Sketching is given no k (`privclust.kmeans.Sketch.of`), so its
+only luck of the search may differ. Sketching is given no k (`privclust.sketches.Sketch.of`), so its
 time cannot depend on it; see ``benchmarks/sketch.py``.
 """
 
@@ -25,7 +25,9 @@ import time
 import numpy as np
 
 from privclust.core.lloyd import nearest_center_statistics
-from privclust.kmeans import LloydKMeans, Sketch, decode, draw_frequencies
+from privclust.decoding import decode
+from privclust.kmeans import LloydKMeans
+from privclust.sketches import Sketch, draw_frequencies
 
 N_CLUSTERS = N_FEATURES = 10
 N_FREQUENCIES = 1000

@@ -33,7 +33,7 @@ from pathlib import Path
 import pandas as pd
 from scratch import ROOT, copy_project, markdown, run_workflow, write_into
 
-from privclust.pipeline import artefacts
+from privclust_papers.pipeline import artefacts
 
 COMPARED = {".h5", ".csv", ".svg", ".png", ".html"}
 TIMED = "audit_epsilon", "audit_faults"  # the targets whose figures show CPU seconds

@@ -39,7 +39,7 @@ from pyarrow import parquet
 from scratch import markdown, write_into
 from sketch import N_FEATURES, N_FREQUENCIES, records
 
-from privclust.kmeans import Sketch, draw_frequencies
+from privclust.sketches import Sketch, draw_frequencies
 
 FREQUENCIES = draw_frequencies(N_FEATURES, N_FREQUENCIES, variance=4.0, random_state=0)
 NAMES = [f"x{i}" for i in range(N_FEATURES)]

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/faults.py [--effort quick|paper] [--into docs/audit.md]
         [FAULT ...]
 
-Each fault of `privclust.privacy.faults` is attacked on its pair by the audit from outputs alone, by
+Each fault of `privclust_audit.faults` is attacked on its pair by the audit from outputs alone, by
 the audit with the likelihood ratio where densities are known, both until they have seen enough, by
 a look inside, and by DP-Sniper's method with ten times the runs that the first took (at least
 20,000 and at most 2,000,000 on each data set). How many runs that method needs is searched for by
@@ -20,10 +20,15 @@ from pathlib import Path
 import numpy as np
 from scratch import write_into
 
-from privclust.papers.audit.fault_trials import look_at
-from privclust.papers.audit.sniper import sniper
-from privclust.privacy.audit import CANNOT_TELL, VIOLATED, audit_mechanism, likelihood_ratio
-from privclust.privacy.faults import FAULTS
+from privclust_audit.black_box import (
+    CANNOT_TELL,
+    VIOLATED,
+    audit_mechanism,
+    likelihood_ratio,
+)
+from privclust_audit.faults import FAULTS
+from privclust_papers.audit.fault_trials import look_at
+from privclust_papers.audit.sniper import sniper
 
 MOST = {"quick": 40_000, "paper": 4_000_000}  # runs on each data set, of an audit
 MOST_SOUND = {"quick": 4_000, "paper": 200_000}  # the same where there is nothing to find

@@ -16,8 +16,8 @@ import time
 
 import numpy as np
 
-from privclust.datasets.images import generate
 from privclust.features import _extract, extract_features
+from privclust.synthetic.images import generate
 
 _DEPTHS = (3, 4, 6, 3)  # of ResNet-50
 

@@ -20,8 +20,8 @@ import costly_fits
 import numpy as np
 from scratch import write_into
 
+from privclust.decoding import _clompr
 from privclust.embedding import DPdSNE, PrivatePCA
-from privclust.kmeans import _clompr
 
 SIDE = 768  # rows and columns of the matrices by which speed is measured
 ATOM = {"float32": 25, "float64": 34}  # operations on an atom at a frequency beside two products

@@ -1,7 +1,7 @@
 """CPU seconds, memory and loss of `CompressiveKMeans` with many clusters and features.
 
 Run: ``python benchmarks/frontier.py [path of letter.dat]``. Sets and scaling are
-those of the frontier's table (`privclust.papers.frontier.data`): 20,000 rows of scikit-learn's
+those of the frontier's table (`privclust_papers.frontier.data`): 20,000 rows of scikit-learn's
 blobs, divided by the largest norm; the paper's mixture with 100,000 rows; and Letter, where its
 path is given. Three fits each at epsilon = 1, delta = 1e-6, rows added or removed, on one core,
 after one that compiles; seconds are of the process, memory is the most of a process of its own.
@@ -32,8 +32,8 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from privclust.core.lloyd import nearest_center
-from privclust.datasets import letter
 from privclust.kmeans import CompressiveKMeans, DPLloyd
+from privclust_papers.datasets import letter
 
 SIZES = ((10, 10), (64, 4), (64, 16), (64, 64), (16, 128), (64, 128))
 N_FITS = 3

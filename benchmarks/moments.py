@@ -42,12 +42,13 @@ import warnings
 import numpy as np
 
 from privclust.core.grassmann import random_bases
-from privclust.datasets.synthetic import subspace_mixture
 from privclust.embedding import PrivatePCA
 from privclust.metrics import wasserstein_distance
 from privclust.privacy.bounds import directions
-from privclust.subspaces import MomentSketch, MomentSubspaceClustering, SuLQKPlanes
+from privclust.sketches import MomentSketch
+from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
 from privclust.subspaces.moments import _estimator, _selection, misfit_message
+from privclust.synthetic.subspaces import subspace_mixture
 
 SEEDS = range(5000, 5010)
 DELTA = 1e-6

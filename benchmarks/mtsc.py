@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from privclust.segmentation._mtsc_solver import Schedule, solve
+from privclust.segmentation.mtsc_solver import Schedule, solve
 
 SIZES = ((64, 26), (120, 26), (266, 12))  # (N, D)
 WEIGHT_PENALTY = 20.0

@@ -4,7 +4,7 @@
 
 Three parts: two clusters of 1,000 rows in a tight and in a generous box, with and without a delta
 (compressive_kmeans.md); how often a center passes as clear where there are no rows at all, and
-where there are 100,000 (the same page, and `privclust.kmeans._sketch_check`); and how much larger
+where there are 100,000 (the same page, and `privclust.decoding._sketch_check`); and how much larger
 Laplace noise is than normal noise in DPLloyd (dplloyd.md).
 """
 

@@ -35,11 +35,11 @@ from scipy.optimize import isotonic_regression
 
 from privclust.core.grassmann import principal_bases, random_bases
 from privclust.core.second_moments import in_units, second_moments, unit
-from privclust.datasets.synthetic import subspace_mixture
 from privclust.metrics import wasserstein_distance
 from privclust.privacy.measurements import second_moment_noise
 from privclust.privacy.spectra import estimated_moments, onto_nuclear_ball
 from privclust.subspaces._exact_moments import moments_by_subspace
+from privclust.synthetic.subspaces import subspace_mixture
 
 SEEDS = range(1000, 1024)
 DELTA = 1e-6

@@ -182,7 +182,7 @@ def read(name: str, path: str, n_images: int) -> None:
     """Check and read a file, and print CPU seconds and the most memory of this process."""
     from importlib import import_module
 
-    reader = import_module(f"privclust.datasets.{name}")
+    reader = import_module(f"privclust_papers.datasets.{name}")
     reader.N_IMAGES = n_images
     if name == "cars196":
         reader.content_sha256(path)

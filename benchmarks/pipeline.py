@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 from scratch import copy_project, markdown, run_workflow, write_into
 
-from privclust.report.costs import (
+from privclust_papers.report.costs import (
     CORES,
     LIMITS,
     compare_runs,
@@ -28,7 +28,7 @@ from privclust.report.costs import (
     read_costs,
     verdict_lines,
 )
-from privclust.report.drawing.run_costs import draw_costs
+from privclust_papers.report.drawing.run_costs import draw_costs
 
 COLUMNS = {
     "cpu_s": "CPU-s",

@@ -6,7 +6,7 @@ python benchmarks/scores.py
 import pandas as pd
 from scratch import ROOT, write_into
 
-from privclust.papers.frontier.printed import PRIVATE, SCORES, best_private
+from privclust_papers.frontier.printed import PRIVATE, SCORES, best_private
 
 PAGE = ROOT / "docs/results/frontier.md"
 RESULTS = ROOT / "docs/results/frontier"

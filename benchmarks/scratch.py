@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from privclust.pipeline.plan import DEFAULT_MIRROR
+from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -14,9 +14,9 @@ import time
 
 import numpy as np
 
-from privclust.datasets.motion import generate_sequences
 from privclust.metrics import segmentation_error
 from privclust.segmentation import CASS, LRR, SSC
+from privclust_papers.datasets.motion import generate_sequences
 
 
 def random_subspaces(n_each, n_subspaces, dimension, ambient, noise, seed=0):

@@ -22,8 +22,8 @@ import time
 
 import numpy as np
 
-from privclust.kmeans._feature_sums import FeatureSums
-from privclust.kmeans._frequencies import draw_frequencies
+from privclust.sketches._feature_sums import FeatureSums
+from privclust.sketches._frequencies import draw_frequencies
 
 N_FEATURES = 10
 N_FREQUENCIES = 1000

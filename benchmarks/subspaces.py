@@ -18,7 +18,6 @@ import warnings
 
 import numpy as np
 
-from privclust.datasets.synthetic import subspace_mixture
 from privclust.segmentation import SSC, TSC
 from privclust.subspaces import (
     GibbsSubspaceClustering,
@@ -26,6 +25,7 @@ from privclust.subspaces import (
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
+from privclust.synthetic.subspaces import subspace_mixture
 
 SHAPES = {
     "(i)": (5000, 3, 5, 3, 0.01),

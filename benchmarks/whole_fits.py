@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from scratch import write_into
 
-from privclust.core.config import load_yaml
-from privclust.core.dotted import load_object
-from privclust.papers.audit.cases.recorded import RecordedFit
-from privclust.privacy.audit import audit_mechanism
-from privclust.privacy.audit.inside import ReleasedRatio
+from privclust_audit.black_box import audit_mechanism
+from privclust_audit.inside import ReleasedRatio
+from privclust_papers.audit.cases.recorded import RecordedFit
+from privclust_papers.settings.config import load_yaml
+from privclust_papers.settings.dotted import load_object
 
 CASES = (
     "dpem_em_spherical_sound", "dpem_em_full_sound", "dpem_mixture", "dpem_lloyd_whole",

@@ -24,13 +24,14 @@ LIMIT = 0.15  # CPU seconds of a test that is not slow, all its parameters and p
 LONGEST = (
     "workflow/slurm",
     "docs/test_site.py",
-    "core/test_compiled_kernels.py",
+    "library/core/test_compiled_kernels.py",
     "workflow/test_faults.py",
     "workflow/test_pipeline.py",
-    "privacy/audit/test_inside_estimators.py",
+    "audit/inside/test_inside_estimators.py",
     "workflow",
-    "test_public_api.py",
-    "privacy",
+    "library/test_public_api.py",
+    "audit",
+    "library/privacy",
 )
 SO_FAR = pytest.StashKey[float]()  # CPU seconds of a process and of those that it started
 
@@ -226,7 +227,8 @@ class _Remembered:
 @pytest.fixture
 def remembering_decoders(monkeypatch):
     """Decoders that remember, within one test: for replays of fits."""
-    from privclust.kmeans import _compressive, _density  # not for tests that replay nothing
+    from privclust.decoding import _density  # not for tests that replay nothing
+    from privclust.kmeans import _compressive
     from privclust.subspaces.moments import _estimator
     from privclust.subspaces.moments._decoding import Optima
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privclust.pipeline import artefacts
+from privclust_papers.pipeline import artefacts
 
 ROOT = Path(__file__).parents[1]
 N_TASKS = 7

@@ -10,9 +10,16 @@ import pandas as pd
 import pytest
 import yaml
 
-from privclust.datasets.synthetic import subspace_mixture
 from privclust.metrics import segmentation_error, wasserstein_distance
-from privclust.report.verdicts import CODE, NOT_RUN, OURS, PAPERS, REPRODUCED, VERDICTS
+from privclust.synthetic.subspaces import subspace_mixture
+from privclust_papers.report.verdicts import (
+    CODE,
+    NOT_RUN,
+    OURS,
+    PAPERS,
+    REPRODUCED,
+    VERDICTS,
+)
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -17,9 +17,10 @@ import operator
 import pandas as pd
 import yaml
 
-from privclust.kmeans import Sketch, decode, draw_frequencies, release
+from privclust.decoding import decode
 from privclust.preprocessing import TableEncoder
 from privclust.privacy import Budget
+from privclust.sketches import Sketch, draw_frequencies, release
 
 
 def main():

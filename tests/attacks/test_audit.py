@@ -12,8 +12,8 @@ import pytest
 from privclust.command import main
 from privclust.mixtures import PrivateGaussianMixture
 from privclust.privacy import Loss, Sensitivity, composed_epsilon, pld_epsilon
-from privclust.privacy.audit import audit_mechanism, replace_one, search_pair
 from privclust.privacy.measurements import analytic_gaussian_sigma
+from privclust_audit.black_box import audit_mechanism, replace_one, search_pair
 
 SECRET = "Mary Smith HIV+"
 UNIT = Sensitivity(1.0, "l2", "replace-one", "the unit of the noise")

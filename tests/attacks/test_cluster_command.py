@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privclust.command import main
-from privclust.core.named_columns import Table
 from privclust.preprocessing import TableEncoder
+from privclust.records.named_columns import Table
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -100,7 +100,7 @@ HOW = ["--bounds", "age=0:110", "--epsilon", "1", "--delta", "1e-6", "--seed", "
 )
 @pytest.mark.parametrize("more", [["--neighbours", "add_remove"], ["--groups", "code"]])
 def test_what_is_printed_does_not_tell_the_number_of_rows(more, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("privclust.command._output._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("privclust.command.output._SECONDS_BETWEEN_LINES", 0.0)
     said = []
     for n in (300, 301):
         lines = [f"2009,{i % 150},{20 + i % 60}" for i in range(n)]

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.command import _output
+from privclust.command import output
 from privclust.core import hdf5
-from privclust.kmeans import Sketch
-from privclust.kmeans._feature_sums import MODULUS_BOUND
+from privclust.sketches import Sketch
+from privclust.sketches._feature_sums import MODULUS_BOUND
 
 DRAWN = ("--frequencies", "20", "--variance", "1", "--seed", "1")
 HIDDEN = ("--epsilon", "1", "--neighbours", "add_remove", "--seed-noise", "7")
@@ -147,7 +147,7 @@ def test_one_record_against_none_in_one_of_two_files(run, name):
 )
 @pytest.mark.parametrize("terminal", [False, True])
 def test_the_number_of_records_in_what_is_printed_and_stored(run, monkeypatch, terminal):
-    monkeypatch.setattr(_output, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
     _, _, err = run("sketch", "x.npy", "-o", "public.h5", *DRAWN)
     assert "601" in err

@@ -10,15 +10,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from privclust.pipeline import artefacts
-from privclust.report import crate_members, recomputation, verification
-from privclust.report.certificate import summary, write_certificate
-from privclust.report.crate_file import read_crate
-from privclust.report.crate_members import CrateError
-from privclust.report.recomputation import check_project
-from privclust.report.restoration import restore
-from privclust.report.two_runs import NoRunError, read_run
-from privclust.report.verification import DIFFERS, Verification, compare_outputs, cost_of, draw
+from privclust_papers.pipeline import artefacts
+from privclust_papers.report import crate_members, recomputation, verification
+from privclust_papers.report.certificate import summary, write_certificate
+from privclust_papers.report.crate_file import read_crate
+from privclust_papers.report.crate_members import CrateError
+from privclust_papers.report.recomputation import check_project
+from privclust_papers.report.restoration import restore
+from privclust_papers.report.two_runs import NoRunError, read_run
+from privclust_papers.report.verification import (
+    DIFFERS,
+    Verification,
+    compare_outputs,
+    cost_of,
+    draw,
+)
 
 CONFIG, JOBS, METADATA = "config/config.yaml", "jobs.json", "ro-crate-metadata.json"
 FIT = "results/quick/p/drawn/fit/m/block_0000.h5"
@@ -35,7 +41,7 @@ def load(path):
     return module
 
 
-small = load(Path(__file__).parents[1] / "report/conftest.py")
+small = load(Path(__file__).parents[1] / "papers/report/conftest.py")
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from privclust.core import hdf5
 from privclust.core.hdf5 import FileError
-from privclust.kmeans import Sketch, release
 from privclust.mixtures import GaussianMixtureEM, PrivateGaussianMixture
+from privclust.sketches import Sketch, release
 
 OMEGA = np.random.default_rng(0).standard_normal((2, 5))
 X = np.random.default_rng(1).standard_normal((200, 2))

@@ -8,11 +8,12 @@ import pytest
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.lloyd import nearest_center
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, Sketch, release
-from privclust.kmeans._last_rounds import round_sums, sensitivity
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
+from privclust.kmeans.last_rounds import round_sums, sensitivity
 from privclust.privacy import Neighbours, NoiseWarning
-from privclust.privacy.audit import audit_mechanism
 from privclust.privacy.measurements import Gaussian
+from privclust.sketches import Sketch, release
+from privclust_audit.black_box import audit_mechanism
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning"),

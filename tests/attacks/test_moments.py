@@ -10,9 +10,10 @@ import pytest
 
 from privclust.core.hdf5 import FileError
 from privclust.privacy import Budget, BudgetError, Neighbours
-from privclust.subspaces import MomentSketch, MomentSubspaceClustering, decode
-from privclust.subspaces.moments import _estimator, _last_round
-from privclust.subspaces.moments._sums import HarmonicSums
+from privclust.sketches import MomentSketch
+from privclust.sketches.moment_sums import HarmonicSums
+from privclust.subspaces import MomentSubspaceClustering, decode
+from privclust.subspaces.moments import _estimator, last_round
 
 hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
 
@@ -71,12 +72,12 @@ def test_rows_made_for_the_last_round(radius):
     weights[-2:] = radius / 2.0
 
     def sums(rows):
-        return (np.asarray(_last_round.round_sums(rows, union, radius)) * weights).ravel()
+        return (np.asarray(last_round.round_sums(rows, union, radius)) * weights).ravel()
 
     replaced = steepest(lambda pair: np.linalg.norm(sums(pair[:1]) - sums(pair[1:])), (2, 5), rng)
     added = steepest(lambda row: np.linalg.norm(sums(row[None])), (5,), rng)
     for largest, relation in ((replaced, Neighbours.REPLACE_ONE), (added, Neighbours.ADD_REMOVE)):
-        stated = _last_round.sensitivity(radius, relation).value
+        stated = last_round.sensitivity(radius, relation).value
         assert 0.95 * stated < largest <= stated
 
 
@@ -96,7 +97,7 @@ def test_the_choice_of_a_last_round_reads_no_row(monkeypatch, remembering_decode
     plans = []
 
     def watched(*args):
-        plans.append(_last_round.plan_round(*args))
+        plans.append(last_round.plan_round(*args))
         return plans[-1]
 
     monkeypatch.setattr(_estimator, "plan_round", watched)

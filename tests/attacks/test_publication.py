@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 import yaml
 
-from privclust.core.config import ConfigError, load_validated, load_yaml
-from privclust.datasets.registry import load_datasets
 from privclust.embedding import PrivateMail, RetrievalClient, RetrievalServer
 from privclust.embedding._retrieval_protocol import Message
-from privclust.pipeline import artefacts
-from privclust.pipeline.plan import Plan
-from privclust.report.archive import write_archive
-from privclust.report.run_records import Job
+from privclust_papers.datasets.registry import load_datasets
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.plan import Plan
+from privclust_papers.report.archive import write_archive
+from privclust_papers.report.run_records import Job
+from privclust_papers.settings.config import ConfigError, load_validated, load_yaml
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "workflow" / "schemas"
@@ -114,7 +114,7 @@ INTRUDERS = (
     "config/papers/ckm/rows.csv",
     "workflow/profiles/slurm/token.txt",
     "workflow/secrets.yaml",
-    "src/privclust/report/page/key.pem",
+    "src/privclust_papers/report/page/key/pem",
     "src/privclust/account.json",
 )
 

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from privclust.kmeans import DPLloyd
 from privclust.preprocessing import AppendOne, BoundsScaler
 from privclust.privacy import PrivacyLeakWarning
-from privclust.privacy.audit import bounds_from_counts
-from privclust.privacy.records import PrivateEstimator, private_records
+from privclust.privacy.estimator import PrivateEstimator, private_records
+from privclust_audit.black_box import bounds_from_counts
 
 LOW, HIGH = np.array([0.0, 0.0]), np.array([120.0, 1e6])
 STRANGE = (0.0, 1e9, 1e308, np.inf, -np.inf, np.nan)

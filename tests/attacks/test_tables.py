@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.core.labels import LabelCounts
-from privclust.kmeans import FeatureSums, Sketch, draw_frequencies
-from privclust.kmeans._feature_sums import MODULUS_BOUND
 from privclust.preprocessing import TableEncoder
-from privclust.subspaces import MomentSketch
+from privclust.records.labels import LabelCounts
+from privclust.sketches import FeatureSums, MomentSketch, Sketch, draw_frequencies
+from privclust.sketches._feature_sums import MODULUS_BOUND
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -128,7 +128,7 @@ def test_the_gallery_has_every_picture_of_the_pages_it_is_of(site, pages):
 def test_what_takes_groups_leads_to_its_reference(site, pages):
     links = pages[site / "people.html"].links
     assert "methods/compressive_kmeans.html#privclust.kmeans.CompressiveKMeans" in links
-    assert "methods/sketch.html#privclust.kmeans.Sketch" in links
+    assert "methods/sketch.html#privclust.sketches.Sketch" in links
 
 
 def test_included_files_are_whole(site):

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from privclust.pipeline.runner import TrialData
-from privclust.report.drawing.style import Drawing, new_figure
+from privclust.core.figures import new_figure
+from privclust_papers.pipeline.runner import TrialData
+from privclust_papers.report.drawing.style import Drawing
 
 
 class Mean:

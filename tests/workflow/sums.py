@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privclust.pipeline.runner import TrialData
+from privclust_papers.pipeline.runner import TrialData
 
 
 class Lean:

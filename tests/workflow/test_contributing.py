@@ -50,7 +50,7 @@ def project(project_in, tmp_path_factory):
     project.edit("config/config.yaml", "papers/mtsc", both)
     project.edit("config/papers/ckm/paper.yaml", "ckm_privacy", "ckm_beyond")
     project.edit("config/papers/ckm/paper.yaml", "ckm_fig3", "ckm_beyond")
-    for name in ("tests/test_public_api.py", "pyproject.toml"):
+    for name in ("tests/library/test_public_api.py", "pyproject.toml"):
         (project.folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, project.folder / name)
     return project
@@ -73,7 +73,15 @@ def test_a_private_method_is_compared_checked_and_attacked(project):
     touched = follow(project.folder, section("A method"))
     # its test, the page and its example, the list of pages, CHANGELOG
     assert len(touched) + 5 <= 9
-    checks = [sys.executable, "-m", "pytest", "-q", "tests/test_public_api.py", "-k", "OneRound"]
+    checks = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "tests/library/test_public_api.py",
+        "-k",
+        "OneRound",
+    ]
     done = subprocess.run(
         [*checks, "-p", "no:cacheprovider"],
         cwd=project.folder,
@@ -94,7 +102,7 @@ def test_a_private_method_is_compared_checked_and_attacked(project):
 
 def test_a_paper_is_one_folder_one_line_and_a_page_of_results(project):
     touched = follow(project.folder, section("A paper"))
-    outside = {name for name in touched if not name.startswith("src/privclust/papers/rounds/")}
+    outside = {name for name in touched if not name.startswith("src/privclust_papers/rounds/")}
     assert outside == {"config/config.yaml", "docs/results/rounds.md"}
     project.run("--cores", "2")
     drawn = table(project, "targets/rounds_fig1/rounds_fig1.csv")

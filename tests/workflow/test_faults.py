@@ -29,7 +29,7 @@ NO_SUBSTITUTES = (*CORES, "--config", "substitutes=false")
 LIMITED = """
 import resource, signal, sys
 import numpy as np
-from privclust.pipeline import artefacts
+from privclust_papers.pipeline import artefacts
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 arrays = {f"part_{n}": np.random.default_rng(n).random(2000) for n in range(20)}
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from privclust.pipeline import artefacts
+from privclust_papers.pipeline import artefacts
 
 pytestmark = pytest.mark.system
 
@@ -98,7 +98,7 @@ EDITS = [
     ("config/features.yaml", "size: 40", "size: 48", {"features", *BELOW}),
     ("config/features.yaml", "size: 64", "size: 96", set()),
     ("src/privclust/features/_graph.py", '^"""', '"""Edited. ', {"features", *BELOW}),
-    ("src/privclust/datasets/cub200.py", '^"""', '"""Edited. ', set()),
+    ("src/privclust_papers/datasets/cub200.py", '^"""', '"""Edited. ', set()),
     ("config/datasets.yaml", "n_images: 10", "n_images: 11", {"prepare", "features", *BELOW}),
     ("src/images.py", '^"""', '"""Edited. ', BELOW),
 ]
@@ -161,7 +161,7 @@ def test_network_whose_weights_cannot_be_had_stops_in_one_line(new_features_proj
 def test_features_of_resnet_come_from_a_file_of_weights_in_a_mirror(new_features_project):
     """A file as large as the published one, whose weights are generated."""
     weights = load("benchmarks/features.py").generated_weights()
-    weights_file = load("tests/features/weights_file.py")
+    weights_file = load("tests/library/features/weights_file.py")
     content = weights_file.write(weights_file.tensors_of(weights), is_archive=True).getbuffer()
     assert len(content) == pytest.approx(94e6, rel=0.02)  # the published one has a classifier
     project = new_features_project()

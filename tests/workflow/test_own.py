@@ -24,7 +24,7 @@ def add_target_of_paper_effort(file):
     experiment = copy.deepcopy(paper["experiments"]["ckm_privacy"])
     del experiment["effort"]["quick"]
     paper["experiments"]["ckm_several"] = experiment
-    drawn = {"experiments": ["ckm_several"], "draw": "privclust.papers.ckm.figures.beyond"}
+    drawn = {"experiments": ["ckm_several"], "draw": "privclust_papers.ckm.figures.beyond"}
     paper["targets"]["ckm_beyond"] = paper["targets"]["ckm_fig3"] | drawn
     file.write_text(yaml.safe_dump(paper, sort_keys=False))
 

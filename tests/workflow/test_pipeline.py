@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from privclust.core.config import load_yaml
-from privclust.pipeline.plan import load_plan
+from privclust_papers.pipeline.plan import load_plan
+from privclust_papers.settings.config import load_yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,14 +64,14 @@ def test_a_named_target_is_made_alone_and_another_seed_gives_other_results(finis
 @pytest.mark.parametrize(
     ("path", "pattern", "new", "rules"),
     [
-        ("src/privclust/papers/mtsc/figures.py", "mean of", "average of", {"draw", "index", "all"}),
+        ("src/privclust_papers/mtsc/figures.py", "mean of", "average of", {"draw", "index", "all"}),
         (
             "src/privclust/metrics/segmentation.py",
             "return float\\(\\(y.size",
             "return float(1.0 * (y.size",
             {"evaluate", "summarise", "draw", "verdicts", "index", "all"},
         ),
-        ("src/privclust/report/page/index.html.j2", "<h1>", "<h1 >", {"index", "all"}),
+        ("src/privclust_papers/report/page/index.html.j2", "<h1>", "<h1 >", {"index", "all"}),
         ("config/papers/mtsc/paper.yaml", "colour: sky", "colour: green", {"draw", "index", "all"}),
         (
             "config/papers/mtsc/claims.yaml",
@@ -89,7 +89,7 @@ def test_an_edit_reruns_what_depends_on_it(finished_copy, path, pattern, new, ru
 def test_a_comment_in_a_figure_redraws_that_figure_alone(finished_copy):
     begin = "with canvas(9.5, 8.2, results.trials) as figure:"
     finished_copy.edit(
-        "src/privclust/papers/mtsc/figures.py", re.escape(begin), f"{begin}  # inches"
+        "src/privclust_papers/mtsc/figures.py", re.escape(begin), f"{begin}  # inches"
     )
     assert finished_copy.planned() == {"draw": 1, "index": 1, "all": 1}
 

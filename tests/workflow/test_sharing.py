@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from privclust.pipeline import artefacts
+from privclust_papers.pipeline import artefacts
 
 pytestmark = pytest.mark.system
 

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from privclust.kmeans import Sketch, draw_frequencies
 from privclust.preprocessing import TableEncoder
+from privclust.sketches import Sketch, draw_frequencies
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "sketch_jobs"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from privclust.pipeline import artefacts
-from privclust.report import recomputation
-from privclust.report.crate_file import read_crate
-from privclust.report.verification import Draw
+from privclust_papers.pipeline import artefacts
+from privclust_papers.report import recomputation
+from privclust_papers.report.crate_file import read_crate
+from privclust_papers.report.verification import Draw
 
 pytestmark = pytest.mark.system
 
@@ -129,7 +129,7 @@ def test_one_number_that_was_changed_is_found_by_name(made_up, tmp_path):
     changed.flat[7] += 1e-6
     arrays = fit.arrays | {name: changed}
     artefacts.write(tmp_path / "fit.h5", "fit", arrays, fit.parameters, fit.inputs)
-    forge = load("tests/report/conftest.py").forge
+    forge = load("tests/papers/report/conftest.py").forge
     forged = forge(crate, {FIT: (tmp_path / "fit.h5").read_bytes()})
     code, outcomes, said = verify(made_up, forged, "--jobs", 20, "-o", tmp_path / "out")
     assert code == 1, said

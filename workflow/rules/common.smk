@@ -2,11 +2,11 @@ import os
 
 from snakemake.jobs import Job
 
-from privclust.core.config import ConfigError
-from privclust.pipeline import layout
-from privclust.pipeline.disk import DiskError, check_room, check_writable
-from privclust.pipeline.jobs import Jobs
-from privclust.pipeline.plan import (
+from privclust_papers.settings.config import ConfigError
+from privclust_papers.pipeline import layout
+from privclust_papers.pipeline.disk import DiskError, check_room, check_writable
+from privclust_papers.pipeline.jobs import Jobs
+from privclust_papers.pipeline.plan import (
     CLAIMS,
     PRINTED,
     changed_settings,
@@ -14,7 +14,7 @@ from privclust.pipeline.plan import (
     normalise,
     only_at_paper_effort,
 )
-from privclust.pipeline.sources import source_files
+from privclust_papers.pipeline.sources import source_files
 
 # Numerical libraries use one thread in each job, whatever the shell says.
 for variable in (
@@ -71,7 +71,7 @@ if workflow.is_main_process:
     for notice in PLAN.notices:
         logger.warning(notice)
     if RESTORED_FROM:
-        from privclust.report.restoration import restore
+        from privclust_papers.report.restoration import restore
 
         taken = or_stop(restore, str(RESTORED_FROM), PLAN.effort, config["seed"])
         logger.info(taken.in_words())

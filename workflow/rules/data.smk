@@ -49,7 +49,7 @@ rule features:
     input:
         images=JOBS.images,
         weights=JOBS.weights,
-        code=source_files(["privclust.pipeline.feature_extraction.extract_set"]),
+        code=source_files(["privclust_papers.pipeline.feature_extraction.extract_set"]),
         script="workflow/scripts/features.py",
     output:
         features=layout.FEATURES,
@@ -74,7 +74,7 @@ rule features:
 rule read_own:
     input:
         file=JOBS.own_file,
-        code=source_files(["privclust.pipeline.user_table"]),
+        code=source_files(["privclust_papers.pipeline.user_table"]),
         script="workflow/scripts/read_own.py",
     output:
         dataset=layout.OWN,

@@ -29,7 +29,7 @@ rule evaluate:
 rule summarise:
     input:
         metrics=layout.METRICS,
-        code=source_files(["privclust.pipeline.tables"]),
+        code=source_files(["privclust_papers.pipeline.tables"]),
         script="workflow/scripts/summarise.py",
     output:
         trials=layout.TRIALS,

@@ -3,7 +3,7 @@ rule verdicts:
         trials=JOBS.of_experiments(layout.TRIALS),
         claims=list(PLAN.beside(CLAIMS).values()),
         printed=list(PLAN.beside(PRINTED).values()),
-        code=source_files(["privclust.report.verdicts"]),
+        code=source_files(["privclust_papers.report.verdicts"]),
         script="workflow/scripts/verdicts.py",
     output:
         verdicts=report(

@@ -4,9 +4,9 @@ import os
 
 import job
 
-from privclust.pipeline.plan import load_plan
-from privclust.report.archive import write_archive
-from privclust.report.run_records import read_jobs
+from privclust_papers.pipeline.plan import load_plan
+from privclust_papers.report.archive import write_archive
+from privclust_papers.report.run_records import read_jobs
 
 log = job.start(snakemake)
 plan = load_plan(snakemake.config, "workflow/schemas", os.environ)

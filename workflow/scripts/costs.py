@@ -2,8 +2,8 @@
 
 import job
 
-from privclust.pipeline.artefacts import write_table
-from privclust.report.costs import (
+from privclust_papers.pipeline.artefacts import write_table
+from privclust_papers.report.costs import (
     CORES,
     CostError,
     compare_runs,
@@ -12,8 +12,8 @@ from privclust.report.costs import (
     read_costs,
     verdict_lines,
 )
-from privclust.report.drawing.run_costs import draw_costs
-from privclust.report.drawing.style import save
+from privclust_papers.report.drawing.run_costs import draw_costs
+from privclust_papers.report.drawing.style import save
 
 log = job.start(snakemake)
 try:

@@ -5,10 +5,10 @@ import json
 import job
 import pandas as pd
 
-from privclust.core.dotted import load_object
-from privclust.pipeline import artefacts
-from privclust.pipeline.tables import columns_of
-from privclust.report.drawing.style import Results, save, styles_of
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.tables import columns_of
+from privclust_papers.report.drawing.style import Results, save, styles_of
+from privclust_papers.settings.dotted import load_object
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

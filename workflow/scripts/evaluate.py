@@ -5,10 +5,10 @@ import json
 import job
 import pandas as pd
 
-from privclust.pipeline import artefacts
-from privclust.pipeline.experiment import block_spec
-from privclust.pipeline.runner import evaluate_fits
-from privclust.pipeline.tables import columns_of
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.experiment import block_spec
+from privclust_papers.pipeline.runner import evaluate_fits
+from privclust_papers.pipeline.tables import columns_of
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

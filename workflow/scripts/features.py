@@ -5,10 +5,10 @@ from pathlib import Path
 
 import job
 
-from privclust.datasets.fetch import read_receipt
-from privclust.pipeline import artefacts
-from privclust.pipeline.feature_extraction import extract_set, take_given
-from privclust.pipeline.feature_sets import FeatureEntry, GivenFeatures
+from privclust_papers.datasets.fetch import read_receipt
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.feature_extraction import extract_set, take_given
+from privclust_papers.pipeline.feature_sets import FeatureEntry, GivenFeatures
 
 log = job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -4,9 +4,9 @@ import os
 
 import job
 
-from privclust.datasets.fetch import fetch, resolve_mirror
-from privclust.datasets.registry import load_datasets
-from privclust.pipeline.plan import DEFAULT_MIRROR
+from privclust_papers.datasets.fetch import fetch, resolve_mirror
+from privclust_papers.datasets.registry import load_datasets
+from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 
 job.start(snakemake)
 config = snakemake.config

@@ -4,9 +4,9 @@ import json
 
 import job
 
-from privclust.pipeline import artefacts
-from privclust.pipeline.experiment import shard_spec
-from privclust.pipeline.runner import merge_shards, run_block
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.experiment import shard_spec
+from privclust_papers.pipeline.runner import merge_shards, run_block
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

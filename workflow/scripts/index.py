@@ -7,9 +7,9 @@ import job
 import pandas as pd
 
 from privclust.core.files import write_text
-from privclust.pipeline import artefacts
-from privclust.pipeline.project_files import commit_of
-from privclust.report.page import costs_script, render, svg_size
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.project_files import commit_of
+from privclust_papers.report.page import costs_script, render, svg_size
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -18,11 +18,11 @@ import warm
 # In a conda environment of Snakemake's own making, the package is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from privclust.core.config import ConfigError
 from privclust.core.hdf5 import FileError
-from privclust.datasets.images import UnreadableImagesError
-from privclust.datasets.registry import DataError
 from privclust.features import WeightsError
+from privclust.features.images import UnreadableImagesError
+from privclust_papers.datasets.registry import DataError
+from privclust_papers.settings.config import ConfigError
 
 EXPECTED = (FileError, ConfigError, DataError, UnreadableImagesError, WeightsError)
 
@@ -123,7 +123,7 @@ def _record_cost(snakemake, startup_cpu_s):
 
 def prepared(snakemake):
     """Read the data set or the features of a job: arrays and digest, or nothing where none is."""
-    from privclust.pipeline import artefacts
+    from privclust_papers.pipeline import artefacts
 
     path = snakemake.input.get("dataset")
     if not path:

@@ -2,9 +2,9 @@
 
 import job
 
-from privclust.datasets.fetch import load
-from privclust.datasets.registry import load_datasets
-from privclust.pipeline import artefacts
+from privclust_papers.datasets.fetch import load
+from privclust_papers.datasets.registry import load_datasets
+from privclust_papers.pipeline import artefacts
 
 log = job.start(snakemake)
 name = snakemake.wildcards.dataset

@@ -4,8 +4,8 @@ import json
 
 import job
 
-from privclust.pipeline import artefacts
-from privclust.pipeline.user_table import SOURCE, prepared
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.user_table import SOURCE, prepared
 
 log = job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

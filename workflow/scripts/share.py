@@ -4,8 +4,8 @@ import json
 
 import job
 
-from privclust.pipeline import artefacts
-from privclust.pipeline.runner import run_shard
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.runner import run_shard
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

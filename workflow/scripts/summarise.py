@@ -5,8 +5,8 @@ import json
 import job
 import pandas as pd
 
-from privclust.pipeline import artefacts
-from privclust.pipeline.tables import (
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.tables import (
     columns_of,
     metric_names,
     summary_table,

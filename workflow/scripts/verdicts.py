@@ -5,10 +5,10 @@ import json
 import job
 import pandas as pd
 
-from privclust.core.config import load_validated
-from privclust.pipeline import artefacts
-from privclust.report.comparison import PRINTED_COLUMNS
-from privclust.report.verdicts import judge
+from privclust_papers.pipeline import artefacts
+from privclust_papers.report.comparison import PRINTED_COLUMNS
+from privclust_papers.report.verdicts import judge
+from privclust_papers.settings.config import load_validated
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)

@@ -1,8 +1,8 @@
 import numpy as np
 
-from privclust.datasets.synthetic import random_subspaces
 from privclust.metrics import segmentation_error
 from privclust.segmentation import CASS, SSC
+from privclust.synthetic.subspaces import random_subspaces
 
 X, y = random_subspaces(20, 3, 3, 8, np.random.default_rng(0), noise=0.05)
 twins = np.concatenate([X, X + np.random.default_rng(1).normal(0.0, 1e-3, X.shape)])

@@ -1,8 +1,8 @@
 import numpy as np
 
-from privclust.datasets.synthetic import random_subspaces
 from privclust.metrics import segmentation_error
 from privclust.segmentation import LRR
+from privclust.synthetic.subspaces import random_subspaces
 
 X, y = random_subspaces(25, 4, 3, 20, np.random.default_rng(0))
 

@@ -1,8 +1,8 @@
 import numpy as np
 
-from privclust.datasets.synthetic import random_subspaces
 from privclust.metrics import segmentation_error
 from privclust.segmentation import LRR, LSR
+from privclust.synthetic.subspaces import random_subspaces
 
 X, y = random_subspaces(25, 4, 3, 20, np.random.default_rng(0))
 closed = LSR(n_clusters=3, lam=None, zero_diagonal=False, random_state=0).fit(X)

@@ -2,10 +2,11 @@ import warnings
 
 import numpy as np
 
-from privclust.datasets.synthetic import subspace_mixture
 from privclust.metrics import wasserstein_distance
 from privclust.privacy import NoiseWarning
-from privclust.subspaces import MomentSketch, MomentSubspaceClustering, SuLQKPlanes, decode
+from privclust.sketches import MomentSketch
+from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes, decode
+from privclust.synthetic.subspaces import subspace_mixture
 
 warnings.simplefilter("ignore", NoiseWarning)  # small epsilons are here to be seen to fail
 

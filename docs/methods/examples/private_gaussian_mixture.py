@@ -2,9 +2,9 @@ import warnings
 
 import numpy as np
 
-from privclust.datasets.planar import three_gaussians
 from privclust.mixtures import GaussianMixtureEM, PrivateGaussianMixture
 from privclust.privacy import NoiseWarning
+from privclust.synthetic.planar import three_gaussians
 
 warnings.simplefilter("ignore", NoiseWarning)  # small epsilons are here to be seen to fail
 

@@ -1,8 +1,8 @@
 import numpy as np
 
-from privclust.datasets.synthetic import random_subspaces
 from privclust.metrics import l2_error, segmentation_error
 from privclust.segmentation import SBL, SSC
+from privclust.synthetic.subspaces import random_subspaces
 
 X, y = random_subspaces(16, 9, 4, 26, np.random.default_rng(0))
 model = SBL(n_clusters=4, random_state=0).fit(X)

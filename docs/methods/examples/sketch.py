@@ -1,6 +1,7 @@
 import numpy as np
 
-from privclust.kmeans import Sketch, decode, draw_frequencies, release
+from privclust.decoding import decode
+from privclust.sketches import Sketch, draw_frequencies, release
 
 rng = np.random.default_rng(0)
 towns = np.array([[-4.0, 0.0], [0.0, 3.0], [4.0, -2.0]])

@@ -1,8 +1,8 @@
 import numpy as np
 
-from privclust.datasets.synthetic import random_subspaces
 from privclust.metrics import segmentation_error
 from privclust.segmentation import TSC
+from privclust.synthetic.subspaces import random_subspaces
 
 X, y = random_subspaces(60, 2, 3, 6, np.random.default_rng(0), noise=0.05)
 X /= np.linalg.norm(X, axis=1, keepdims=True)

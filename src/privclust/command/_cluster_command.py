@@ -9,7 +9,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from privclust.command._arguments import (
+from privclust.command._declared_columns import Declarations, declared_columns
+from privclust.command.arguments import (
     add_command,
     add_delimiter,
     add_epsilon_and_delta,
@@ -21,8 +22,7 @@ from privclust.command._arguments import (
     seed,
     size,
 )
-from privclust.command._declared_columns import Declarations, declared_columns
-from privclust.command._output import (
+from privclust.command.output import (
     check_free,
     check_readable,
     check_write,
@@ -122,10 +122,10 @@ def _run(args) -> None:
     declared, unknown = declared_columns(args)
     check_readable([args.table, args.budget])
 
-    from privclust.core.named_columns import Table
     from privclust.core.packages import require
     from privclust.preprocessing import TableEncoder
     from privclust.privacy import Budget, noise_source
+    from privclust.records.named_columns import Table
 
     for package in ("matplotlib", "jinja2"):
         require(package, "reports on clusters")
@@ -157,7 +157,7 @@ def _kind(ends: Any) -> str:
 
 def _checked_folder(args) -> Path:
     """Find out before the table is read whether the folder can be written to."""
-    from privclust.report.clusters.written import NAMES
+    from privclust.report.written import NAMES
 
     folder = Path(args.output)
     if folder.exists() and not folder.is_dir():
@@ -283,9 +283,9 @@ def _write(folder: Path, encoder, model, bounds, private, remarks, args) -> None
     """Write all files, and say what was found."""
     from dataclasses import replace
 
-    from privclust.kmeans._cluster_count import MOST_CLUSTERS
+    from privclust.decoding._cluster_count import MOST_CLUSTERS
     from privclust.privacy import Guarantee
-    from privclust.report.clusters import TableClusters, write
+    from privclust.report import TableClusters, write
 
     guarantee = model.guarantee_
     caveats = [*guarantee.caveats, _UNREADABLE, *([_MISSING_GROUP] if args.groups else [])]

@@ -6,8 +6,13 @@ import os
 import warnings
 from collections.abc import Callable
 
-from privclust.command._arguments import add_command, number, seed, size
-from privclust.command._output import (
+from privclust.command.arguments import (
+    add_command,
+    number,
+    seed,
+    size,
+)
+from privclust.command.output import (
     add_output,
     check_free,
     check_output,
@@ -100,7 +105,13 @@ def _check_arguments(args) -> None:
 
 def _centers(args):
     """Return columns, rows, remarks and the sketch of clusters."""
-    from privclust.kmeans import Sketch, count_clusters, decode, decoding_summary, standard_errors
+    from privclust.decoding import (
+        count_clusters,
+        decode,
+        decoding_summary,
+        standard_errors,
+    )
+    from privclust.sketches import Sketch
 
     sketch = _merged(args.sketches, Sketch, lambda sketch: sketch.sums)
     bounds = None if args.bounds is None else tuple(args.bounds)
@@ -143,7 +154,8 @@ def _subspaces(args):
     import numpy as np
 
     from privclust.privacy.hidden import noise_message, warn_of_noise
-    from privclust.subspaces import MomentSketch, decode
+    from privclust.sketches import MomentSketch
+    from privclust.subspaces import decode
     from privclust.subspaces.moments import choose_sizes, is_clear, misfit_message
 
     sketch = _merged(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privclust.command._arguments import (
+from privclust.command.arguments import (
     add_command,
     add_neighbours,
     positive_integer,
@@ -10,7 +10,7 @@ from privclust.command._arguments import (
     probability,
     seed,
 )
-from privclust.command._output import print_result, progress, say
+from privclust.command.output import print_result, progress, say
 
 _METHODS = {  # what each is planned with, beside the budget
     "CompressiveKMeans": {},

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from privclust.command._output import progress, say
+from privclust.command.output import progress, say
 
 _START_BYTES = 1 << 16
 _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
@@ -123,8 +123,8 @@ def add_persons(
     """
     import numpy as np
 
-    from privclust.core.labels import LabelCounts, SecondReading
     from privclust.privacy.groups import Groups
+    from privclust.records.labels import LabelCounts, SecondReading
 
     say("all files are read twice, the first time to count")
     counts = LabelCounts(
@@ -147,8 +147,8 @@ def add_persons(
 
 def labels_of(path: str, column: str, **how) -> Iterator:
     """Yield whose the records of a file are; of a Parquet file that column alone is read."""
-    from privclust.core.labels import as_text
-    from privclust.core.streams import chunks, named
+    from privclust.records.labels import as_text
+    from privclust.records.streams import chunks, named
 
     stream = chunks(path, label=column, **how)
     if Path(path).suffix.lower() not in (".parquet", ".pq"):
@@ -164,7 +164,7 @@ def labels_of(path: str, column: str, **how) -> Iterator:
 
 def public_stream(args):
     """Return the chunks of the public sample."""
-    from privclust.core.streams import chunks
+    from privclust.records.streams import chunks
 
     suffixes = Path(args.public_sample.lower()).suffixes
     is_text, is_parquet = ".csv" in suffixes, suffixes[-1:] in ([".parquet"], [".pq"])

@@ -7,7 +7,17 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from privclust.command._arguments import (
+from privclust.command._records import (
+    Twins,
+    add_any,
+    add_checked,
+    add_persons,
+    check_columns,
+    check_distinct,
+    public_stream,
+)
+from privclust.command._sketchers import LAWS, FeatureSketcher, MomentSketcher
+from privclust.command.arguments import (
     add_command,
     add_delimiter,
     add_epsilon_and_delta,
@@ -19,7 +29,7 @@ from privclust.command._arguments import (
     positive_number,
     seed,
 )
-from privclust.command._output import (
+from privclust.command.output import (
     add_output,
     check_free,
     check_output,
@@ -30,16 +40,6 @@ from privclust.command._output import (
     say_privacy,
     written,
 )
-from privclust.command._records import (
-    Twins,
-    add_any,
-    add_checked,
-    add_persons,
-    check_columns,
-    check_distinct,
-    public_stream,
-)
-from privclust.command._sketchers import LAWS, FeatureSketcher, MomentSketcher
 
 _HEADER_BYTES = 1 << 16  # of a sketch's file, beside its arrays
 _NO_TWINS = "that no two of the files hold the same is taken for public"
@@ -162,15 +162,15 @@ def _add_privacy(group) -> None:
 
 def _run(args) -> None:
     """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
-    from privclust.core.tables import files_of
+    from privclust.records.tables import files_of
 
     _check_arguments(args)
     args.files = [file for name in args.files for file in files_of(name)]
     inputs = [*args.files, args.like, args.public_sample, args.budget]
     check_output(args.output, inputs, "HDF5", args.force)
 
-    from privclust.core.streams import chunks
     from privclust.privacy import Budget, noise_source
+    from privclust.records.streams import chunks
 
     ledger = Budget.open(args.budget) if args.budget else contextlib.nullcontext()
     if args.epsilon is not None and args.seed_noise is None:

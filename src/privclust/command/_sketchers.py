@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from privclust.command._output import say
 from privclust.command._records import public_sample
+from privclust.command.output import say
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
 
 
 class FeatureSketcher:
-    """Sketches of `privclust.kmeans.Sketch`, for centers of clusters."""
+    """Sketches of `privclust.sketches.Sketch`, for centers of clusters."""
 
     needed_by = "the frequencies are for"
     any_record = (
@@ -24,7 +24,7 @@ class FeatureSketcher:
     errors_tell = "an error for a record that is no number or too large is outside the guarantee"
 
     def __init__(self, args, n_features: int) -> None:
-        from privclust.kmeans import FeatureSums, secret_mask_seed
+        from privclust.sketches import FeatureSums, secret_mask_seed
 
         self._args = args
         self.frequencies, n_measurements = _frequencies(args, n_features)
@@ -46,7 +46,7 @@ class FeatureSketcher:
 
     def promise(self):
         """Return what a release would promise."""
-        from privclust.kmeans import promise
+        from privclust.sketches import promise
 
         unit = unit_of_records(self._args)
         return promise(self._n_measurements, self.n_numbers, **self._terms(), unit=unit)
@@ -70,13 +70,13 @@ class FeatureSketcher:
 
     def exact(self):
         """Return the sketch of what was added, which is not private."""
-        from privclust.kmeans import Sketch
+        from privclust.sketches import Sketch
 
         return Sketch.from_feature_sums(self.sums)
 
     def release(self, sketch, random_state):
         """Return a sketch with noise."""
-        from privclust.kmeans import release
+        from privclust.sketches import release
 
         return release(sketch, **self._terms(), random_state=random_state)
 
@@ -92,15 +92,15 @@ class FeatureSketcher:
 
 
 class MomentSketcher:
-    """Sketches of `privclust.subspaces.MomentSketch`, for unions of subspaces."""
+    """Sketches of `privclust.sketches.MomentSketch`, for unions of subspaces."""
 
     needed_by = "the first file"
     any_record = "what is no number counts as 0, and of records with infinite fields those alone"
     errors_tell = "an error for a record that is no number is outside the guarantee"
 
     def __init__(self, args, n_features: int) -> None:
-        from privclust.subspaces.moments._release import check_size, default_degree
-        from privclust.subspaces.moments._sums import GroupSums, HarmonicSums
+        from privclust.sketches.moment_release import check_size, default_degree
+        from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 
         degree = args.degree or default_degree(n_features) if n_features > 1 else 4
         check_size(n_features, degree)
@@ -113,7 +113,7 @@ class MomentSketcher:
     def promise(self):
         """Return what a release would promise."""
         from privclust.privacy import Neighbours
-        from privclust.subspaces.moments._release import release_noise, statement
+        from privclust.sketches.moment_release import release_noise, statement
 
         args = self._args
         relation = Neighbours.of(args.neighbours or "replace_one")
@@ -130,7 +130,7 @@ class MomentSketcher:
 
     def exact(self):
         """Return the sketch of what was added, which is not private."""
-        from privclust.subspaces import MomentSketch
+        from privclust.sketches import MomentSketch
 
         if self._args.groups is None:
             return MomentSketch.from_sums(self.sums)
@@ -156,8 +156,8 @@ def unit_of_records(args) -> str:
 
 def _frequencies(args, n_features: int):
     """Return frequencies (n_features, m) and the number of measurements."""
-    from privclust.kmeans import Sketch, draw_frequencies, estimate_variance
-    from privclust.kmeans._sketch import MOST_BYTES
+    from privclust.sketches import Sketch, draw_frequencies, estimate_variance
+    from privclust.sketches._sketch import MOST_BYTES
 
     if args.like is not None:
         like = Sketch.load(args.like)

@@ -16,7 +16,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
@@ -309,3 +309,13 @@ def _digest(header_text: str, arrays: Mapping[str, np.ndarray]) -> str:
         sha.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         sha.update(np.ascontiguousarray(array).data if array.size else b"")
     return sha.hexdigest()
+
+
+def encode_text(texts: Sequence[str]) -> np.ndarray:
+    """Return texts as an array of UTF-8 bytes, as artefacts store them."""
+    return np.char.encode(np.asarray(texts, dtype=str), "utf-8")
+
+
+def decode_text(texts: Iterable[bytes | str]) -> list[str]:
+    """Return stored bytes, or text, as text."""
+    return [text.decode() if isinstance(text, bytes) else str(text) for text in texts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection, Mapping
@@ -189,3 +190,22 @@ def check_parameters(
     for name, (constraint, or_none) in constraints(cls).items():
         if name in parameters and not (or_none and parameters[name] is None):
             constraint(name, parameters[name], {**parameters, **sizes})
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function, or of a class's constructor.
+
+    Parameters
+    ----------
+    function : callable
+        Where it has no signature, as some compiled functions have none, anything may be passed.
+
+    Examples
+    --------
+    >>> list(signature_of(check_integer).parameters)[:2]
+    ['name', 'value']
+    """
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return inspect.signature(lambda *args, **kwargs: None)

@@ -18,14 +18,14 @@ from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.embedding._random_projection import PER_CALL
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
-from privclust.privacy.measurements import Gaussian, gaussian_share
-from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source
-from privclust.privacy.records import (
+from privclust.privacy.estimator import (
     PrivateEstimator,
     caveats_of_bounds,
     private_records,
     validated,
 )
+from privclust.privacy.measurements import Gaussian, gaussian_share
+from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_ROWS = 1024  # private rows that are embedded together: what does not depend on one another

@@ -17,15 +17,15 @@ from privclust.core.validation import DELTA, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import Groups, by_size, checked_groups, unit_of, weighted_sums
-from privclust.privacy.measurements import Exponential, second_moment_noise
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import (
+from privclust.privacy.estimator import (
     PrivateEstimator,
     caveats_of_bounds,
     private_records,
     validated,
 )
+from privclust.privacy.groups import Groups, by_size, checked_groups, unit_of, weighted_sums
+from privclust.privacy.measurements import Exponential, second_moment_noise
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 from privclust.privacy.spectra import clear_subspaces, estimated_moments
 

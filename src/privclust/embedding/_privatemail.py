@@ -32,9 +32,9 @@ from privclust.embedding._smlq_kernels import later_iterates, series_terms
 from privclust.embedding._smlq_sensitivity import sensitivity_bound, weighted_mean_diameter
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import caveats_of_bounds, private_records, validated
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import caveats_of_bounds, private_records, validated
 from privclust.privacy.sensitivity import Sensitivity
 
 _BLOCK_QUERIES = 64  # queries whose kernels with the public set are made together

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, as_generator, check_parameters
 from privclust.embedding._smlq_kernels import add_stripe, label_product
-from privclust.privacy.records import validated
+from privclust.privacy.estimator import validated
 
 WIDTHS = {
     "sigma": lambda sigma: sigma,

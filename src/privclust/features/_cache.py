@@ -15,7 +15,6 @@ import numpy as np
 from privclust.core import hdf5
 from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer
-from privclust.datasets.images import ImageList, UnreadableImagesError
 from privclust.features._controls import small_pixels
 from privclust.features._extract import CROP, Settings, check_settings, run_network
 from privclust.features._store import (
@@ -27,6 +26,7 @@ from privclust.features._store import (
     whole_labels,
 )
 from privclust.features._weights import weights_sha256
+from privclust.features.images import ImageList, UnreadableImagesError
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def cache_features(
     Parameters
     ----------
     arrays : mapping of str to ndarray
-        A data set in the layout of `privclust.datasets.images`: ``images`` and ``y``, and, if it
+        A data set in the layout of `privclust.features.images`: ``images`` and ``y``, and, if it
         has them, ``offsets``, ``boxes``, ``train``, ``names`` and ``files``.
     path : path-like
         A ``.h5`` file, written as an artefact; its folder is made if needed.
@@ -95,7 +95,7 @@ def cache_features(
 
     Examples
     --------
-    >>> from privclust.datasets.images import generate
+    >>> from privclust.features.images import generate
     >>> cache_features(generate(seed=1), "features.h5", size=96).X.shape  # doctest: +SKIP
     (600, 1280)
     """

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer
-from privclust.datasets.images import Image, ImageList
 from privclust.features._extract import prepare, readable
+from privclust.features.images import Image, ImageList
 
 
 def pixel_features(

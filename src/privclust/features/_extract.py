@@ -13,9 +13,9 @@ import numpy as np
 from privclust.core.packages import require
 from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer, check_option
-from privclust.datasets.images import Image, ImageList, UnreadableImagesError
 from privclust.features._networks import build_graph
 from privclust.features._weights import MODELS, check_weights, read_weights
+from privclust.features.images import Image, ImageList, UnreadableImagesError
 
 CROP = 0.875
 """Side of the square that is kept, as a share of an image's shorter side."""
@@ -59,7 +59,7 @@ def extract_features(
     ----------
     images : ImageList, array of shape (n, h, w, 3) or sequence
         Arrays of type uint8, bytes of encoded files, or paths; see
-        `privclust.datasets.images.ImageList`, which also crops to boxes.
+        `privclust.features.images.ImageList`, which also crops to boxes.
     model : {"lite0", "lite1", "lite2", "resnet50"}, default="lite0"
         The network. Weights of lite1 and lite2 are packages of their own.
     weights : path-like or None, default=None

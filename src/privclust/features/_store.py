@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
+from privclust.core.hdf5 import decode_text, encode_text
 from privclust.core.packages import require
-from privclust.datasets.images import decode_text, encode_text
 
 KIND = "features"
 """Kind of the artefacts that hold features."""

@@ -1,7 +1,6 @@
-"""k-means under differential privacy, and from sketches.
+"""k-means under differential privacy: from a sketch, by Lloyd's algorithm, from a grid.
 
-What the stub beside this file lists is imported when it is first asked for: whoever decodes a
-sketch, as most jobs of the pipeline do, need not wait for scikit-learn.
+The names in the stub next to this file are imported when they are first used.
 """
 
 import lazy_loader

@@ -20,12 +20,13 @@ from privclust.core.validation import (
     as_generator,
     check_parameters,
 )
-from privclust.kmeans._cluster_count import MOST_CLUSTERS, ClusterCount, count_clusters
-from privclust.kmeans._density import MOST_NUMBERS
-from privclust.kmeans._ellipsoids import n_numbers
-from privclust.kmeans._feature_sums import FeatureSums
-from privclust.kmeans._fit_budget import PILOT_SHARE, FitBudget
-from privclust.kmeans._fit_sizes import (
+from privclust.decoding._cluster_count import MOST_CLUSTERS, ClusterCount, count_clusters
+from privclust.decoding._density import MOST_NUMBERS
+from privclust.decoding._ellipsoids import n_numbers
+from privclust.decoding._mixture_fit import cell_variance
+from privclust.decoding._moments import Moments
+from privclust.decoding._sizes import (
+    PILOT_SHARE,
     box_of_fit,
     cluster_frequencies,
     number_of_directions,
@@ -35,38 +36,34 @@ from privclust.kmeans._fit_sizes import (
     pilot_size,
     sketch_frequencies,
 )
-from privclust.kmeans._last_rounds import (
-    PARTS,
-    pays,
-    round_about,
-    rounds_from_middle,
-)
-from privclust.kmeans._lloyd import CenterClusterer
-from privclust.kmeans._mixture_fit import cell_variance
-from privclust.kmeans._moments import Moments
-from privclust.kmeans._noise_check import clear_clusters
-from privclust.kmeans._projection import Projection
-from privclust.kmeans._sketch import Sketch, check_alike
-from privclust.kmeans._sketch_decoding import (
+from privclust.decoding._sketch_decoding import (
     decode,
     hidden_by_noise,
     leaves_box,
     moments_of_pilot,
 )
-from privclust.kmeans._standard_errors import (
-    StandardErrors,
-    errors_after_projection,
-    errors_after_round,
-    standard_errors,
+from privclust.decoding._standard_errors import StandardErrors, standard_errors
+from privclust.kmeans._fit_budget import FitBudget
+from privclust.kmeans._lloyd import CenterClusterer
+from privclust.kmeans._noise_check import clear_clusters
+from privclust.kmeans._projection import Projection
+from privclust.kmeans._round_errors import errors_after_projection, errors_after_round
+from privclust.kmeans.last_rounds import (
+    PARTS,
+    pays,
+    round_about,
+    rounds_from_middle,
 )
 from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.bounds import bounds_of
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, private_records
 from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.noise import unprotected_generator
-from privclust.privacy.records import PrivateEstimator, private_records
 from privclust.privacy.sensitivity import check_neighbours
+from privclust.sketches._feature_sums import FeatureSums
+from privclust.sketches._sketch import Sketch, check_alike
 
 _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.3, 0.45  # of the budget
 _AUTO = "auto"
@@ -90,7 +87,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     frequencies of all scales from which mean and variances of the data are estimated.
 
     With normal noise a further part may go to a last round: noised means of the rows of each
-    cluster, as far as it was decoded (`privclust.kmeans._last_rounds`). Rows of many features are
+    cluster, as far as it was decoded (`privclust.kmeans.last_rounds`). Rows of many features are
     then sketched along a few random directions only, which tell clusters apart with far less noise
     than all features do, and the round finds the centers.
 
@@ -148,7 +145,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         What ``"auto"`` saw: how other numbers explain the sketch, and how small a cluster may be
         before noise hides it.
     is_clear_ : ndarray of shape (n_clusters,)
-        Whether a cluster is more than noise (`privclust.kmeans._sketch_check`).
+        Whether a cluster is more than noise (`privclust.decoding._sketch_check`).
     explained_ : float
         Part of what one cluster leaves of the sketch that all explain, from 0 to 1.
     least_weight_ : float
@@ -170,7 +167,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     See Also
     --------
-    privclust.kmeans.Sketch : sketches of files and streams, merged over devices.
+    privclust.sketches.Sketch : sketches of files and streams, merged over devices.
 
     References
     ----------
@@ -319,7 +316,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Return how far noise and sampling may have moved centers and weights.
 
         It is told from what was released, at no budget. Parameters and errors are those of
-        `privclust.kmeans.standard_errors`.
+        `privclust.decoding.standard_errors`.
 
         Raises
         ------

@@ -17,9 +17,10 @@ from privclust.core.lloyd import nearest_center, nearest_center_sums
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, Unless, check_parameters
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
-from privclust.kmeans._noise_check import EXAMPLE_DELTA, clear_clusters, is_usual, less_noise
+from privclust.kmeans._noise_check import clear_clusters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import cdp_share
+from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
 from privclust.privacy.bounds import (
     Box,
     bounded_rows,
@@ -30,11 +31,11 @@ from privclust.privacy.bounds import (
     uniform_in_cube,
 )
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_sums
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours, root_above
 
 

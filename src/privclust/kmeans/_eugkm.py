@@ -18,11 +18,11 @@ from privclust.kmeans._noise_check import clear_clusters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounds_of, declared_box, separated_points
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private

@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privclust.core.hints import RandomState
-from privclust.kmeans._last_rounds import round_noise, state_round
-from privclust.kmeans._release import promise, smaller_noise, uncharged_release
-from privclust.kmeans._sketch import Sketch
+from privclust.kmeans.last_rounds import round_noise, state_round
 from privclust.privacy import Guarantee, Neighbours, noise_source
 from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import is_seeded
+from privclust.sketches._release import promise, smaller_noise, uncharged_release
+from privclust.sketches._sketch import Sketch
 
-PILOT_SHARE = 0.1
-"""Of the budget, to learn where the data are."""
 _ANY_ROW = (
     "entries that are no numbers count as the middle of the bounds, those too large for phases as "
     "the largest that are not"

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import inertia, lloyd, nearest_center, plus_plus
 from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
-from privclust.privacy.records import takes_any_row, validated, warn_of_score
+from privclust.privacy.estimator import takes_any_row, validated, warn_of_score
 
 _LARGEST = 1e100  # coordinates whose squares can be summed up
 

@@ -13,10 +13,6 @@ from scipy.spatial.distance import cdist
 from privclust.privacy.hidden import COUNT_DEVIATIONS
 
 CENTER_DEVIATIONS = 4.0
-EXAMPLE_DELTA = 1e-6
-"""For which warnings say how much less noise there would be."""
-OUTSIDE = "data lie outside the bounds, where no center is looked for: widen them"
-_USUAL_EPSILONS = 1e-3, 1e2  # for which they do
 
 
 def clear_clusters(
@@ -54,21 +50,3 @@ def clear_clusters(
     nearest[np.isinf(nearest)] = extent
     moved = extent * count_noise / np.maximum(counts, 1.0)
     return is_heard & (CENTER_DEVIATIONS * moved < nearest)
-
-
-def is_usual(epsilon: float) -> bool:
-    """Return whether to say what a delta would buy at this epsilon."""
-    return _USUAL_EPSILONS[0] <= epsilon <= _USUAL_EPSILONS[1]
-
-
-def less_noise(ratio: float, how: str) -> str:
-    """Return advice on normal noise in place of Laplace noise, where it would be less by a ratio.
-
-    Examples
-    --------
-    >>> less_noise(12.3, "delta=1e-06")
-    ', and with delta=1e-06 there would be 12 times less noise'
-    >>> less_noise(0.5, "delta=1e-06")
-    ''
-    """
-    return f", and with {how} there would be {ratio:.2g} times less noise" if ratio > 1.0 else ""

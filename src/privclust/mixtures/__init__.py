@@ -3,7 +3,6 @@
 from privclust.mixtures._adaptive import AdaptiveGaussianMixture
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
-from privclust.mixtures._exact_statistics import ExactStatistics, exact_statistics
 from privclust.mixtures._parameters import MixtureParameters, sample
 from privclust.mixtures._perturbations import PlanSettings, budget_share, perturbations
 from privclust.mixtures._private_em import PrivateGaussianMixture
@@ -14,6 +13,7 @@ from privclust.mixtures._statistics import (
     log_density,
     responsibilities,
 )
+from privclust.mixtures.exact_statistics import ExactStatistics, exact_statistics
 
 __all__ = [
     "AdaptiveGaussianMixture",

@@ -3,7 +3,7 @@ r"""A private mixture that measures each component in a frame of its own.
 Two stages share the budget; all else is post-processing.
 
 1. *Where the components lie.* Sketches of the rows, means of random Fourier features, are released
-   with noise (`privclust.kmeans.DensitySketches`): a small one that tells where the data are and
+   with noise (`privclust.decoding.DensitySketches`): a small one that tells where the data are and
    how wide, and one on the scale of components. Points drawn from the density that they tell of
    are clustered without noise by EM, as often as one likes. Noise tells little of single
    covariances yet: they are drawn halfway to their mean. That is the start.
@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
-from privclust.kmeans import DensitySketches
+from privclust.decoding import DensitySketches
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._frames import (
@@ -49,11 +49,11 @@ from privclust.privacy import Guarantee, Release
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 
 SKETCH_PART = 0.35
 """Of the budget (in zCDP), for the first stage."""

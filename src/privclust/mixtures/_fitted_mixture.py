@@ -19,7 +19,7 @@ from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.privacy import Guarantee
-from privclust.privacy.records import validated
+from privclust.privacy.estimator import validated
 
 _KIND = "mixture"
 _ARRAYS = ("weights", "means", "covariances")

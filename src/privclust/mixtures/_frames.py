@@ -34,14 +34,14 @@ from scipy.stats import chi2
 
 from privclust.core.fixed_point import FACTOR_BITS, unit_margin
 from privclust.mixtures import _exact_kernels
-from privclust.mixtures._exact_statistics import (
+from privclust.mixtures._noised_statistics import add_joint_noise
+from privclust.mixtures._parameters import MixtureParameters
+from privclust.mixtures._perturbations import RELATION, rounding
+from privclust.mixtures.exact_statistics import (
     ExactStatistics,
     summed_up,
     weighted_statistics,
 )
-from privclust.mixtures._noised_statistics import add_joint_noise
-from privclust.mixtures._parameters import MixtureParameters
-from privclust.mixtures._perturbations import RELATION, rounding
 from privclust.privacy import Sensitivity
 from privclust.privacy.groups import Groups, by_size
 from privclust.privacy.measurements import Gaussian

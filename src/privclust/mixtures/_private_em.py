@@ -16,12 +16,6 @@ from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
-from privclust.mixtures._exact_statistics import (
-    ExactStatistics,
-    exact_statistics,
-    nearest_mean_statistics,
-    weighted_statistics,
-)
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._noise_check import clear_components
 from privclust.mixtures._noised_statistics import (
@@ -33,8 +27,15 @@ from privclust.mixtures._noised_statistics import (
 )
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
+from privclust.mixtures.exact_statistics import (
+    ExactStatistics,
+    exact_statistics,
+    nearest_mean_statistics,
+    weighted_statistics,
+)
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.groups import by_size, checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import (
@@ -44,7 +45,6 @@ from privclust.privacy.noise import (
     noise_source,
     unprotected_generator,
 )
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 
 _VARIANCES = (1e-12, 1.0)  # of a start, in squared units of the bound
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from privclust.core.hints import Bounds
 from privclust.core.validation import check_parameters, check_real
 from privclust.privacy.bounds import Box, bounds_of, checked_box
-from privclust.privacy.records import private_records
+from privclust.privacy.estimator import private_records
 
 _FLOATS = [np.float64, np.float32]
 _BLOCK = 1 << 15  # entries that are mapped together, in a processor's cache

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.validation import check_parameters
-from privclust.privacy.records import any_validated, validated
+from privclust.privacy.estimator import any_validated, validated
 
 
 class PrincipalCoordinates(TransformerMixin, BaseEstimator):

@@ -43,8 +43,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.core.arrow import GroupedRows
 from privclust.core.fixed_point import FixedPoint
+from privclust.records.arrow import GroupedRows
 
 ROW, GROUP = "row", "group"
 """What is protected: one row, or all rows of one group."""

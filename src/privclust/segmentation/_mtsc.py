@@ -15,10 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.validation import NOT_NEGATIVE, Integer, Real, check_integer
-from privclust.segmentation._mtsc_solver import Schedule, restart_variances, solve
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 from privclust.segmentation._ssc import SSC
+from privclust.segmentation.mtsc_solver import Schedule, restart_variances, solve
 
 __all__ = ["MTSC", "SBL"]
 

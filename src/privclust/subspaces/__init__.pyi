@@ -23,4 +23,3 @@ from .moments._bound import least_error as least_error
 from .moments._decoding import DecodedSubspaces as DecodedSubspaces
 from .moments._decoding import decode as decode
 from .moments._estimator import MomentSubspaceClustering as MomentSubspaceClustering
-from .moments._sketch import MomentSketch as MomentSketch

@@ -16,9 +16,9 @@ from privclust.core.validation import GROUPS, Integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,

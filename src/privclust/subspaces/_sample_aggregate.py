@@ -18,9 +18,9 @@ from privclust.core.validation import DELTA, GROUPS, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.measurements import SmoothGaussian
 from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.subspaces._smooth_sensitivity import (
     Calibration,
     exact_calibration,

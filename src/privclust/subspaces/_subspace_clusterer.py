@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases, residuals
 from privclust.core.validation import Integer, check_option
+from privclust.privacy.estimator import validated
 from privclust.privacy.guarantee import Guarantee
-from privclust.privacy.records import validated
 
 __all__ = [
     "DIMENSION",

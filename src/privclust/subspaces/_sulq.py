@@ -21,10 +21,10 @@ from privclust.core.validation import DELTA, GROUPS, check_integer, check_parame
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_sums
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.privacy.spectra import clear_subspaces
 from privclust.subspaces._exact_moments import moments_by_subspace

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 import yaml
 
-from privclust.core.config import load_yaml, validate
-from privclust.core.dotted import load_object
-from privclust.papers.audit import data as audits
-from privclust.papers.audit import sensitivity_trials as audit_sensitivities
-from privclust.papers.audit.cases.audit_case import AuditCase
-from privclust.papers.audit.cases.basic import Laplace
-from privclust.papers.audit.cases.kmeans import LloydRound
-from privclust.papers.audit.cases.mixtures import JointRelease
-from privclust.papers.audit.cases.sensitivities import (
+from privclust_papers.audit import data as audits
+from privclust_papers.audit import sensitivity_trials as audit_sensitivities
+from privclust_papers.audit.cases.audit_case import AuditCase
+from privclust_papers.audit.cases.basic import Laplace
+from privclust_papers.audit.cases.kmeans import LloydRound
+from privclust_papers.audit.cases.mixtures import JointRelease
+from privclust_papers.audit.cases.sensitivities import (
     STATEMENTS,
     MailStatistic,
     MomentFeatures,
@@ -24,10 +22,12 @@ from privclust.papers.audit.cases.sensitivities import (
     SketchSums,
     SmoothBound,
 )
-from privclust.papers.audit.cases.subspaces import OrderOfSubspaces
-from privclust.papers.audit.cases.user_method import OwnMethod
-from privclust.pipeline.experiment import experiments_of
-from privclust.pipeline.runner import TrialStreams
+from privclust_papers.audit.cases.subspaces import OrderOfSubspaces
+from privclust_papers.audit.cases.user_method import OwnMethod
+from privclust_papers.pipeline.experiment import experiments_of
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.config import load_yaml, validate
+from privclust_papers.settings.dotted import load_object
 
 CONFIG = load_yaml("config/papers/audit/paper.yaml")
 METHODS = CONFIG["experiments"]["audit_mechanisms"]["methods"]

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.core.config import load_yaml
-from privclust.papers.audit import fault_figures, fault_trials
-from privclust.pipeline.runner import TrialStreams
-from privclust.privacy.faults import FAULTS
-from privclust.report.drawing.style import Results, save
+from privclust_audit.faults import FAULTS
+from privclust_papers.audit import fault_figures, fault_trials
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.report.drawing.style import Results, save
+from privclust_papers.settings.config import load_yaml
 
 CONFIG = load_yaml("config/papers/audit/paper.yaml")
 EXPERIMENT = CONFIG["experiments"]["audit_faults"]

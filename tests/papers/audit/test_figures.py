@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.core.config import load_yaml
-from privclust.papers.audit import figures as audit
-from privclust.papers.audit.cases import sweeps as audit_cases_sweeps
-from privclust.pipeline import words
-from privclust.pipeline.plan import styles_in
-from privclust.report.drawing.style import Results, save, styles_of
+from privclust_papers.audit import figures as audit
+from privclust_papers.audit.cases import sweeps as audit_cases_sweeps
+from privclust_papers.pipeline import words
+from privclust_papers.pipeline.plan import styles_in
+from privclust_papers.report.drawing.style import Results, save, styles_of
+from privclust_papers.settings.config import load_yaml
 
 CONFIG = load_yaml("config/papers/audit/paper.yaml")
 FOUND = {

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privclust.papers.audit.sniper import LEAST_PROBABILITY, _Attack, sniper
-from privclust.privacy.faults import FAULTS, LaplaceNoise, batched
+from privclust_audit.faults import FAULTS, LaplaceNoise, batched
+from privclust_papers.audit.sniper import LEAST_PROBABILITY, _Attack, sniper
 
 
 def test_it_bounds_laplace_noise_from_below_and_closely():

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from privclust.core.config import load_yaml
-from privclust.papers.audit import data as audits
-from privclust.papers.audit.cases.sweeps import PAIRS, LinesAfterSweeps
-from privclust.papers.audit.sweep_trials import evaluate_sweeps, fit_sweeps
-from privclust.pipeline.runner import TrialStreams
 from privclust.subspaces._exact_lines import worst_ratio
+from privclust_papers.audit import data as audits
+from privclust_papers.audit.cases.sweeps import PAIRS, LinesAfterSweeps
+from privclust_papers.audit.sweep_trials import evaluate_sweeps, fit_sweeps
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.config import load_yaml
 
 EXPERIMENT = load_yaml("config/papers/audit/paper.yaml")["experiments"]["audit_sweeps"]
 

@@ -4,11 +4,11 @@ import math
 import numpy as np
 import pytest
 
-from privclust.datasets.clusters import MixtureRows
-from privclust.kmeans import sketch
-from privclust.papers.ckm import checks as checks
-from privclust.papers.statements import evaluate_numbers, measure_excess
-from privclust.pipeline.runner import TrialStreams
+from privclust.sketches import sketch
+from privclust.synthetic.clusters import MixtureRows
+from privclust_papers.ckm import checks as checks
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.shared.statements import evaluate_numbers, measure_excess
 
 SIZES = {"n_clusters": 4, "n_features": 3, "n_frequencies": 80}
 SETTING = {"alpha_r": 0.25, "sigma_xi": 1.5, "n_devices": 2, "device_size": 200, "repeats": 60}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privclust.kmeans import DPLloyd
-from privclust.papers.ckm import costs
-from privclust.pipeline.runner import TrialStreams, run_method
+from privclust_papers.ckm import costs
+from privclust_papers.pipeline.runner import TrialStreams, run_method
 
 POINT = {
     "n_samples": 2000,

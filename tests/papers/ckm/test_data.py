@@ -3,16 +3,22 @@ import math
 import numpy as np
 import pytest
 
-from privclust.core.config import ConfigError
-from privclust.datasets import lifesci
-from privclust.datasets.clusters import draw_mixture
-from privclust.kmeans import DPLloyd, EUGkM, FeatureSums, LloydKMeans, Sketch
+from privclust.kmeans import DPLloyd, EUGkM, LloydKMeans
 from privclust.mixtures import PrivateGaussianMixture
-from privclust.papers.ckm import data as compression
-from privclust.papers.ckm import methods as compression_methods
-from privclust.papers.ckm import metrics as evaluation
-from privclust.papers.ckm.methods import kmeans_at_snr, kmeans_on_devices
-from privclust.pipeline.runner import TrialData, TrialStreams, merge_shards, run_method
+from privclust.sketches import FeatureSums, Sketch
+from privclust.synthetic.clusters import draw_mixture
+from privclust_papers.ckm import data as compression
+from privclust_papers.ckm import methods as compression_methods
+from privclust_papers.ckm import metrics as evaluation
+from privclust_papers.ckm.methods import kmeans_at_snr, kmeans_on_devices
+from privclust_papers.datasets import lifesci
+from privclust_papers.pipeline.runner import (
+    TrialData,
+    TrialStreams,
+    merge_shards,
+    run_method,
+)
+from privclust_papers.settings.config import ConfigError
 
 POINT = {"n_samples": 3000, "n_clusters": 3, "n_features": 4, "n_frequencies": 120}
 

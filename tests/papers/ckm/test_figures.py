@@ -12,12 +12,12 @@ from matplotlib import colors
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from privclust.core.config import load_yaml
-from privclust.papers.ckm import figures as ckm
-from privclust.papers.ckm import panels as ckm_panels
-from privclust.pipeline.plan import styles_in
-from privclust.pipeline.tables import summary_table
-from privclust.report.drawing.style import Results, save, styles_of
+from privclust_papers.ckm import figures as ckm
+from privclust_papers.ckm import panels as ckm_panels
+from privclust_papers.pipeline.plan import styles_in
+from privclust_papers.pipeline.tables import summary_table
+from privclust_papers.report.drawing.style import Results, save, styles_of
+from privclust_papers.settings.config import load_yaml
 
 CONFIG = Path(__file__).parents[3] / "config/papers/ckm/paper.yaml"
 FAMILIES = {

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from privclust.papers.dpem import checks as mixture_checks
-from privclust.papers.dpem.checks import STATEMENTS
-from privclust.papers.statements import evaluate_numbers, measure_excess
-from privclust.pipeline.runner import TrialStreams
+from privclust_papers.dpem import checks as mixture_checks
+from privclust_papers.dpem.checks import STATEMENTS
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.shared.statements import evaluate_numbers, measure_excess
 
 HOLD = set(STATEMENTS) - {"trace_map", "gamma_private", "wishart_private"}
 

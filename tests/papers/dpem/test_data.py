@@ -1,15 +1,20 @@
 import numpy as np
 import pytest
 
-from privclust.core.config import ConfigError
-from privclust.datasets import gowalla, lifesci
-from privclust.datasets.planar import GEOMETRIES, MAP_CENTER, MAP_RADIUS, from_unit_ball
 from privclust.kmeans import DPLloyd
 from privclust.mixtures import GaussianMixtureEM, MixtureParameters, PrivateGaussianMixture
-from privclust.papers.dpem import data as mixtures
-from privclust.papers.dpem import metrics as evaluation
-from privclust.papers.dpem.budgets import fit_at_budget
-from privclust.pipeline.runner import TrialStreams
+from privclust.synthetic.planar import (
+    GEOMETRIES,
+    MAP_CENTER,
+    MAP_RADIUS,
+    from_unit_ball,
+)
+from privclust_papers.datasets import gowalla, lifesci
+from privclust_papers.dpem import data as mixtures
+from privclust_papers.dpem import metrics as evaluation
+from privclust_papers.dpem.budgets import fit_at_budget
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.config import ConfigError
 
 POINT = {"n_samples": 400, "n_starts": 3, "geometry": "apart"}
 PRIVATE = {"n_components": 3, "covariance_type": "spherical", "max_iter": 2}

@@ -8,10 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.scale import SymmetricalLogTransform
 
-from privclust.core.config import load_yaml
-from privclust.papers.dpem import figures as dpem
-from privclust.pipeline.plan import styles_in
-from privclust.report.drawing.style import Results, save, save_figure, styles_of
+from privclust.core.figures import save_figure
+from privclust_papers.dpem import figures as dpem
+from privclust_papers.pipeline.plan import styles_in
+from privclust_papers.report.drawing.style import Results, save, styles_of
+from privclust_papers.settings.config import load_yaml
 
 CONFIG = load_yaml("config/papers/dpem/paper.yaml")
 STYLES = styles_of(styles_in(CONFIG, CONFIG["experiments"]))

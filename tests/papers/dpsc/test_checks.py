@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from privclust.core.config import ConfigError
 from privclust.metrics.subspaces import subspace_cost
-from privclust.papers.dpsc import checks as subspaces_checks
-from privclust.pipeline.runner import TrialStreams
 from privclust.subspaces import KPlanes
 from privclust.subspaces._circle import circle_optimum
 from privclust.subspaces._exact_chain import total_variation_curve
+from privclust_papers.dpsc import checks as subspaces_checks
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.config import ConfigError
 
 
 def streams(point):

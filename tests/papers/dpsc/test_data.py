@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from privclust.core.config import ConfigError
 from privclust.core.grassmann import random_bases
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
-from privclust.papers.dpsc import data as subspaces
-from privclust.papers.dpsc import metrics as subspaces_evaluation
-from privclust.papers.dpsc.methods import subspaces_of_labels
-from privclust.papers.dpsc.solvers import SOLVERS, solver
-from privclust.pipeline.runner import TrialStreams
 from privclust.subspaces import KPlanes, SuLQKPlanes
+from privclust_papers.dpsc import data as subspaces
+from privclust_papers.dpsc import metrics as subspaces_evaluation
+from privclust_papers.dpsc.methods import subspaces_of_labels
+from privclust_papers.dpsc.solvers import SOLVERS, solver
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.config import ConfigError
 
 POINT = {
     "n_samples": 90,

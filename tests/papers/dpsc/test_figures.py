@@ -7,11 +7,16 @@ import pandas as pd
 import pytest
 from matplotlib.colors import same_color
 
-from privclust.core.config import load_yaml
-from privclust.papers.dpsc import figures as dpsc
-from privclust.papers.dpsc.metrics import distance_of_random
-from privclust.pipeline.plan import styles_in
-from privclust.report.drawing.style import Results, note_of, save, styles_of
+from privclust_papers.dpsc import figures as dpsc
+from privclust_papers.dpsc.metrics import distance_of_random
+from privclust_papers.pipeline.plan import styles_in
+from privclust_papers.report.drawing.style import (
+    Results,
+    note_of,
+    save,
+    styles_of,
+)
+from privclust_papers.settings.config import load_yaml
 
 CONFIG = "config/papers/dpsc/paper.yaml"
 SIZES = {

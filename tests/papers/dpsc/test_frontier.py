@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from privclust.papers.dpsc import data as subspaces
-from privclust.papers.dpsc.frontier import evaluate_frontier, fit_frontier, release_bound
-from privclust.pipeline.runner import TrialStreams
 from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
+from privclust_papers.dpsc import data as subspaces
+from privclust_papers.dpsc.frontier import evaluate_frontier, fit_frontier, release_bound
+from privclust_papers.pipeline.runner import TrialStreams
 
 POINT = {
     "n_samples": 2000,

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from privclust.metrics.subspaces import wasserstein_distance
-from privclust.papers.dpsc import data as subspaces
-from privclust.papers.dpsc.methods import AnnealedGibbs
-from privclust.papers.dpsc.solvers import SOLVERS
-from privclust.pipeline.runner import TrialStreams
 from privclust.subspaces import GibbsSubspaceClustering, SampleAggregateSubspaceClustering
+from privclust_papers.dpsc import data as subspaces
+from privclust_papers.dpsc.methods import AnnealedGibbs
+from privclust_papers.dpsc.solvers import SOLVERS
+from privclust_papers.pipeline.runner import TrialStreams
 
 POINT = {
     "n_samples": 240,

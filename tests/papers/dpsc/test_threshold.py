@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from privclust.papers.dpsc import threshold
-from privclust.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.dpsc import threshold
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
 
 POINT = {
     "n_samples": 900, "n_clusters": 3, "n_features": 60, "dimension": 2, "noise": 0.3, "decay": 0,

@@ -6,9 +6,9 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from privclust.kmeans import CompressiveKMeans
-from privclust.papers.frontier import counting
-from privclust.pipeline.runner import TrialData, TrialStreams
-from privclust.report.drawing.style import Results, styles_of
+from privclust_papers.frontier import counting
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.report.drawing.style import Results, styles_of
 
 SPEC = {"seed": 1, "paper": "frontier", "experiment": "frontier_auto", "swept": []}
 SPEC["method"] = {"name": "compressive"}

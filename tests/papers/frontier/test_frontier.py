@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 import yaml
 
-from privclust.core.config import ConfigError
-from privclust.datasets import fastlloyd
 from privclust.kmeans import CompressiveKMeans, LloydKMeans
-from privclust.papers.frontier import data, figures
-from privclust.papers.frontier.printed import PRIVATE, SCORES, best_private
-from privclust.pipeline.runner import TrialData, TrialStreams
-from privclust.report.drawing.style import Results, styles_of
+from privclust_papers.datasets import fastlloyd
+from privclust_papers.frontier import data, figures
+from privclust_papers.frontier.printed import PRIVATE, SCORES, best_private
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.report.drawing.style import Results, styles_of
+from privclust_papers.settings.config import ConfigError
 
 SPEC = {"seed": 1, "paper": "frontier", "experiment": "frontier_made", "swept": []}
 SPEC["method"] = {"name": "compressive"}

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from privclust.kmeans import CompressiveKMeans
-from privclust.papers.frontier import uncertainty
-from privclust.pipeline.runner import TrialData, TrialStreams
-from privclust.report.drawing.style import Results, styles_of
+from privclust_papers.frontier import uncertainty
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.report.drawing.style import Results, styles_of
 
 SPEC = {"seed": 1, "paper": "frontier", "experiment": "frontier_errors", "swept": []}
 SPEC["method"] = {"name": "compressive"}

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.core.config import ConfigError
-from privclust.datasets.hopkins155 import make_sequences, pack
-from privclust.papers.mtsc import checks as segmentation_checks
-from privclust.papers.mtsc import data as segmentation
-from privclust.papers.mtsc import metrics as evaluation
-from privclust.papers.statements import evaluate_numbers
-from privclust.pipeline.runner import TrialData, TrialStreams, prepared
 from privclust.segmentation import LRR, LSR, MTSC, SBL, SSC
+from privclust_papers.datasets.hopkins155 import make_sequences, pack
+from privclust_papers.mtsc import checks as segmentation_checks
+from privclust_papers.mtsc import data as segmentation
+from privclust_papers.mtsc import metrics as evaluation
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, prepared
+from privclust_papers.settings.config import ConfigError
+from privclust_papers.shared.statements import evaluate_numbers
 
 SPEC = {"seed": 1, "paper": "mtsc", "experiment": "e", "swept": [], "method": {"name": "m"}}
 

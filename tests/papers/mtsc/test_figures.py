@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.core.config import load_yaml
-from privclust.papers.mtsc import figures as mtsc
-from privclust.pipeline.plan import styles_in
-from privclust.report.drawing.style import Results, save, styles_of
+from privclust_papers.mtsc import figures as mtsc
+from privclust_papers.pipeline.plan import styles_in
+from privclust_papers.report.drawing.style import Results, save, styles_of
+from privclust_papers.settings.config import load_yaml
 
 SOURCE = "substitute for hopkins155"
 METHODS = {"mtsc": "MTSC", "ssc": "SSC", "mine": "Mine"}

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privclust.core.config import ConfigError, load_yaml
 from privclust.embedding import SMLQ, PrivateMail, RetrievalServer, align
 from privclust.embedding._smlq import FeatureLaplacian
 from privclust.metrics.retrieval import recall_ceiling
-from privclust.papers.privatemail import checks as retrieval_checks
-from privclust.papers.privatemail import data as retrieval
-from privclust.papers.privatemail import methods as methods
-from privclust.papers.privatemail import metrics as retrieval_evaluation
-from privclust.pipeline.runner import TrialData, TrialStreams, run_method
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, run_method
+from privclust_papers.privatemail import checks as retrieval_checks
+from privclust_papers.privatemail import data as retrieval
+from privclust_papers.privatemail import methods as methods
+from privclust_papers.privatemail import metrics as retrieval_evaluation
+from privclust_papers.settings.config import ConfigError, load_yaml
 
 POINT = {
     "n_public": 40,

@@ -8,13 +8,19 @@ import pandas as pd
 import pytest
 from matplotlib.colors import same_color
 
-from privclust.core.config import load_yaml
-from privclust.papers.privatemail import figures as privatemail
-from privclust.papers.privatemail import panels as privatemail_panels
-from privclust.papers.privatemail.metrics import evaluate_retrieval
-from privclust.pipeline.plan import styles_in
-from privclust.pipeline.runner import TrialData
-from privclust.report.drawing.style import Results, note_of, save, save_figure, styles_of
+from privclust.core.figures import save_figure
+from privclust_papers.pipeline.plan import styles_in
+from privclust_papers.pipeline.runner import TrialData
+from privclust_papers.privatemail import figures as privatemail
+from privclust_papers.privatemail import panels as privatemail_panels
+from privclust_papers.privatemail.metrics import evaluate_retrieval
+from privclust_papers.report.drawing.style import (
+    Results,
+    note_of,
+    save,
+    styles_of,
+)
+from privclust_papers.settings.config import load_yaml
 
 CONFIG = "config/papers/privatemail/paper.yaml"
 VALUES = "config/papers/privatemail/printed.csv"

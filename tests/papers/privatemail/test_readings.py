@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from privclust.embedding import SMLQ
-from privclust.papers.privatemail import readings
-from privclust.papers.privatemail.data import retrieval_trial, task_of
-from privclust.papers.privatemail.metrics import evaluate_reading
-from privclust.pipeline.runner import TrialStreams
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.privatemail import readings
+from privclust_papers.privatemail.data import retrieval_trial, task_of
+from privclust_papers.privatemail.metrics import evaluate_reading
 
 SETTINGS = {"reading": "unit, sigma", "labels": "integer"}
 POINT = {

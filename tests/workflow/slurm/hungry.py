@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from privclust.pipeline.runner import TrialData
+from privclust_papers.pipeline.runner import TrialData
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

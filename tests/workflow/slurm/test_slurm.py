@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from privclust.pipeline import artefacts
+from privclust_papers.pipeline import artefacts
 
 HERE = Path(__file__).parent
 STATUS = HERE.parents[2] / "workflow/profiles/cluster-generic/slurm_status.sh"

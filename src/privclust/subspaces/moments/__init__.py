@@ -3,15 +3,15 @@
 Read in this order: `_harmonics` (what a row becomes), `_sums` (exact sums), `_release` (how far a
 row moves them, and noise), `_sketch` (merging, files), `_objective`, `_likelihood` and
 `_information` (what a union of subspaces explains, and how well it is known), `_decoding`,
-`_selection` (how many), `_last_round`, `_estimator`; `_bound` is what no decoder can do better.
+`_selection` (how many), `last_round`, `_estimator`; `_bound` is what no decoder can do better.
 """
 
+from privclust.sketches._moment_sketch import MomentSketch
 from privclust.subspaces.moments._bound import least_error
 from privclust.subspaces.moments._decoding import DecodedSubspaces, decode, misfit_message
 from privclust.subspaces.moments._estimator import MomentSubspaceClustering
-from privclust.subspaces.moments._last_round import is_clear
 from privclust.subspaces.moments._selection import choose_sizes
-from privclust.subspaces.moments._sketch import MomentSketch
+from privclust.subspaces.moments.last_round import is_clear
 
 __all__ = [
     "DecodedSubspaces",

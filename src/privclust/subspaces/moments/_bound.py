@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator
 from privclust.privacy.bounds import directions
+from privclust.sketches._harmonics import n_moments
+from privclust.sketches._moment_sketch import MomentSketch
 from privclust.subspaces.moments._features import factor_features, row_features
-from privclust.subspaces.moments._harmonics import n_moments
 from privclust.subspaces.moments._likelihood import Likelihood
-from privclust.subspaces.moments._sketch import MomentSketch
-from privclust.subspaces.moments._union import Union
+from privclust.subspaces.moments.union import Union
 
 _MOST_FEATURES = 1000  # of which covariances are made
 _MOST_DERIVATIVES = 1 << 27
@@ -69,7 +69,7 @@ def least_error(
 
     Examples
     --------
-    >>> from privclust.datasets.synthetic import subspace_mixture
+    >>> from privclust.synthetic.subspaces import subspace_mixture
     >>> X, labels, truth = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0))
     >>> exact = MomentSketch.of(X)
     >>> loose, strict = (

@@ -22,14 +22,14 @@ import numpy as np
 from privclust.core.batched_lbfgs import descend
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
+from privclust.sketches._harmonics import n_moments
+from privclust.sketches._moment_sketch import MomentSketch
 from privclust.subspaces.moments._features import factor_features
-from privclust.subspaces.moments._harmonics import n_moments
 from privclust.subspaces.moments._information import N_DRAWS, sandwich, tangent_information
 from privclust.subspaces.moments._likelihood import Likelihood, n_draws
 from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._selection import deviations_in_all
-from privclust.subspaces.moments._sketch import MomentSketch
-from privclust.subspaces.moments._union import Union, even_ratio
+from privclust.subspaces.moments.union import Union, even_ratio
 
 _N_STARTS, _N_STARTS_IF_LARGE, _LARGE = 40, 20, 30  # features
 _SEARCH, _DESCENT = 100, 400  # evaluations
@@ -139,7 +139,7 @@ def decode(
 
     Examples
     --------
-    >>> from privclust.datasets.synthetic import subspace_mixture
+    >>> from privclust.synthetic.subspaces import subspace_mixture
     >>> X, _, _ = subspace_mixture(2000, 2, 4, 2, np.random.default_rng(0))
     >>> private = MomentSketch.of(X).release(1.0, 1e-5, random_state=0)
     >>> decode(private, 2, 2, random_state=0).subspaces.shape

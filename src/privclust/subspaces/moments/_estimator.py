@@ -14,16 +14,24 @@ from privclust.core.validation import DELTA, check_integer, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import directions
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import GROUP, checked_groups
-from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
-from privclust.privacy.records import (
+from privclust.privacy.estimator import (
     PrivateEstimator,
     any_validated,
     caveats_of_bounds,
     private_records,
 )
+from privclust.privacy.groups import GROUP, checked_groups
+from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
+from privclust.sketches._moment_sketch import MomentSketch
+from privclust.sketches.moment_release import (
+    check_size,
+    default_degree,
+    release_noise,
+    statement,
+)
+from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
 from privclust.subspaces.moments._decoding import (
     DecodedSubspaces,
@@ -31,7 +39,8 @@ from privclust.subspaces.moments._decoding import (
     find_optima,
     misfit_message,
 )
-from privclust.subspaces.moments._last_round import (
+from privclust.subspaces.moments._selection import choose_sizes
+from privclust.subspaces.moments.last_round import (
     ROUND_SHARE,
     combined,
     is_clear,
@@ -40,15 +49,6 @@ from privclust.subspaces.moments._last_round import (
     plan_round,
     released,
 )
-from privclust.subspaces.moments._release import (
-    check_size,
-    default_degree,
-    release_noise,
-    statement,
-)
-from privclust.subspaces.moments._selection import choose_sizes
-from privclust.subspaces.moments._sketch import MomentSketch
-from privclust.subspaces.moments._sums import GroupSums, HarmonicSums
 
 _AUTO = "auto"
 _ROUND = "rows beside decoded subspaces, one round"
@@ -62,7 +62,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     decoded from these alone, with as many random starts as it takes, for free (`decode`). Where the
     sketch tells them well enough, a third of the budget goes to a round that looks at how rows lie
     beside them, by no more than a small angle, so that little noise is needed
-    (``privclust.subspaces.moments._last_round``); elsewhere it goes to the sketch as well.
+    (``privclust.subspaces.moments.last_round``); elsewhere it goes to the sketch as well.
 
     Scaling makes short rows as loud as long ones: leave out rows that are noise alone, by a rule
     that looks at each row alone. Subspaces go through the origin: subtract an offset that is known
@@ -130,7 +130,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     Examples
     --------
     >>> import numpy as np
-    >>> from privclust.datasets.synthetic import subspace_mixture
+    >>> from privclust.synthetic.subspaces import subspace_mixture
     >>> from privclust.metrics import wasserstein_distance
     >>> X, _, truth = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0), noise=0.01)
     >>> model = MomentSubspaceClustering(2, 2, epsilon=1.0, random_state=0).fit(X)

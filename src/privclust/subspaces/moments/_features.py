@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from privclust.subspaces.moments._harmonics import (
+from privclust.sketches._harmonics import (
     n_moments,
     places,
     roots_of_counts,

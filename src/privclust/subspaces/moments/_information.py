@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from privclust.subspaces.moments._union import (
+from privclust.subspaces.moments.union import (
     LEAST_PRECISION,
     RIDGE,
     SPREAD_OF_RATIO,

@@ -20,14 +20,14 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from privclust.sketches._harmonics import n_moments
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
     feature_moments,
     mixed_features,
 )
-from privclust.subspaces.moments._harmonics import n_moments
-from privclust.subspaces.moments._union import (
+from privclust.subspaces.moments.union import (
     LEAST_AMPLITUDE,
     LEAST_PRECISION,
     RANGE_OF_LOG_RATIO,

@@ -29,8 +29,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from privclust.subspaces.moments._harmonics import positions, roots_of_counts, sorted_indices
-from privclust.subspaces.moments._union import (
+from privclust.sketches._harmonics import positions, roots_of_counts, sorted_indices
+from privclust.subspaces.moments.union import (
     LEAST_AMPLITUDE,
     RANGE_OF_LOG_RATIO,
     RIDGE,

@@ -18,9 +18,9 @@ import numpy as np
 from privclust.core.batched_lbfgs import descend
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator
-from privclust.subspaces.moments._harmonics import n_moments, squared_length
+from privclust.sketches._harmonics import n_moments, squared_length
+from privclust.sketches._moment_sketch import MomentSketch
 from privclust.subspaces.moments._objective import MomentObjective
-from privclust.subspaces.moments._sketch import MomentSketch
 
 _MOST = 6  # clusters, dimensions
 _STRICTNESS = 2.0  # chosen on simulated mixtures; benchmarks/moments.py has how often it is right

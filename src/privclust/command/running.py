@@ -1,0 +1,89 @@
+"""Running a command: one line for an error, exit codes, signals and warnings."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+
+from privclust.command.output import say
+
+_FAILURE, _INTERRUPTED, _TERMINATED = 1, 130, 143
+
+
+class _Terminated(BaseException):
+    """SIGTERM, as an exception: files under temporary names are removed on the way out."""
+
+
+def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
+    """Run the command that the arguments name and return its exit code.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Its arguments have ``run``, a function that takes the parsed arguments and returns an exit
+        code, or None for 0.
+    argv : list of str or None
+        Arguments; those of the process where None.
+
+    Returns
+    -------
+    int
+        What the command returns; 1 if it failed, with one line on the standard error; 130 or 143
+        if it was interrupted or terminated.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
+    """
+    args = parser.parse_args(argv)
+    try:
+        with _termination_as_exception(), _warnings_as_lines(parser.prog):
+            return args.run(args) or 0
+    except KeyboardInterrupt:
+        message, code = "interrupted; nothing was written", _INTERRUPTED
+    except _Terminated:
+        message, code = "terminated; nothing was written", _TERMINATED
+    except Exception as error:  # one line whatever it is; a library's errors have any type
+        message, code = str(error).strip() or type(error).__name__, _FAILURE
+    say(f"{parser.prog}: error: {' '.join(message.split())}")
+    return code
+
+
+@contextlib.contextmanager
+def _termination_as_exception() -> Iterator[None]:
+    """Turn SIGTERM into `_Terminated` meanwhile; only the main thread may."""
+
+    def stop(signum, frame):
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _warnings_as_lines(prog: str) -> Iterator[None]:
+    """Print a warning as one line and once, without the place in the code that it came from."""
+    said = set()
+
+    def show(message, *place):
+        line = f"{prog}: warning: {' '.join(str(message).split())}"
+        if line not in said:
+            said.add(line)
+            say(line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        # dp-accounting's conversions take log1p(-1) on the way, which no user can act on
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="dp_accounting")
+        yield

@@ -1,0 +1,137 @@
+"""A density of rows in a ball, from two sketches with normal noise: a pilot, and one of clusters.
+
+It is what `privclust.kmeans.CompressiveKMeans` does without a last round, for callers who compose
+the noise with other releases of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from privclust.decoding._ellipsoids import n_numbers
+from privclust.decoding._gaussians import drawn_points
+from privclust.decoding._sizes import (
+    PILOT_SHARE,
+    cluster_frequencies,
+    number_of_frequencies,
+    pilot_frequencies,
+    pilot_size,
+)
+from privclust.decoding._sketch_decoding import decode_density, moments_of_pilot
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.bounds import Box
+from privclust.privacy.groups import Groups
+from privclust.privacy.measurements import Gaussian
+from privclust.privacy.noise import NoiseSource, unprotected_generator
+from privclust.sketches._feature_sums import FeatureSums
+from privclust.sketches._noise import sensitivities
+from privclust.sketches._release import noised
+from privclust.sketches._sketch import Sketch
+
+MOST_NUMBERS = 1000
+"""Of clusters with covariances, which take many times as long as those without."""
+_CHUNK = 1 << 16  # rows
+_LARGEST_SIGMA = 1e150  # whose square is an ordinary number
+_OF_THE_CALLER = Guarantee(
+    "none", Neighbours.REPLACE_ONE, caveats=("a part of a fit, which states what all promise",)
+)
+
+
+@dataclass(frozen=True)
+class DensitySketches:
+    """The noise of both sketches; for replaced rows, whose number is public.
+
+    Attributes
+    ----------
+    pilot, clusters : Gaussian
+    """
+
+    pilot: Gaussian
+    clusters: Gaussian
+
+    @classmethod
+    def planned(cls, n_features: int, n_clusters: int, share: float) -> Self:
+        """Return noise that costs share^2 / 2 in zCDP.
+
+        Raises
+        ------
+        ValueError
+            If the share is so small that noise is no ordinary number.
+
+        Examples
+        --------
+        >>> sketches = DensitySketches.planned(2, 3, 0.5)
+        >>> round(sketches.pilot.loss.rho + sketches.clusters.loss.rho, 6)
+        0.125
+        """
+        sizes = pilot_size(n_features), number_of_frequencies(n_clusters * n_features)
+        noises = [
+            Gaussian.of_share(sensitivities(size, "replace_one")[1], share * math.sqrt(part))
+            for size, part in zip(sizes, (PILOT_SHARE, 1.0 - PILOT_SHARE), strict=True)
+        ]
+        largest = max(noise.sigma for noise in noises)
+        if largest > _LARGEST_SIGMA:
+            raise ValueError(
+                f"the budget is too small: sketches would get noise of {largest:.3g}, which may be "
+                f"{_LARGEST_SIGMA:g} at most"
+            )
+        return cls(*noises)
+
+    def points(
+        self,
+        X: np.ndarray,
+        radius: float,
+        n_clusters: int,
+        n_points: int,
+        source: NoiseSource,
+        groups: Groups | None = None,
+    ) -> np.ndarray:
+        """Sketch rows and draw points from the density that the sketches tell of.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Rows in a ball about the origin.
+        radius : float
+            Of the ball.
+        n_clusters : int
+        n_points : int
+        source : NoiseSource
+        groups : Groups or None
+            Of rows that are protected together.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_features)
+            In units of the radius.
+        """
+        d, rng = X.shape[1], unprotected_generator(source)
+        box = Box(np.full(d, -1.0), np.full(d, 1.0))
+        pilot = _released(X, radius, pilot_frequencies(box, rng), self.pilot, source, groups)
+        moments = moments_of_pilot(pilot, box, rng)
+        m = number_of_frequencies(n_clusters * d)
+        frequencies = cluster_frequencies(n_clusters, m, moments, rng)
+        density = decode_density(
+            _released(X, radius, frequencies, self.clusters, source, groups),
+            n_clusters,
+            moments,
+            box,
+            rng,
+            covariances=n_numbers(n_clusters, d) <= MOST_NUMBERS,
+        )
+        return drawn_points(density.weights, density.centers, density.spreads, n_points, rng)
+
+
+def _released(X, radius, frequencies, noise, source, groups) -> Sketch:
+    """Return the noised sketch of X / radius, in single precision: noise hides the rest."""
+    sums = FeatureSums(frequencies)
+    for start in range(0, len(X), _CHUNK):
+        stop = start + _CHUNK
+        own = None if groups is None else groups.rows(start, stop)
+        sums.add((X[start:stop] / radius).astype(np.float32), own)
+    exact = Sketch.from_feature_sums(sums)
+    return noised(exact, noise, source, replace(_OF_THE_CALLER, unit=exact.unit))

@@ -1,0 +1,300 @@
+r"""From a sketch to centers: a mixture of isotropic Gaussians fitted to the mean features.
+
+A cluster is not a point: its features are those of its center times the characteristic function of
+its spread, so Dirac atoms (CL-OMPR, see `privclust.decoding._clompr`) leave a bias. Gaussian atoms
+leave none on mixtures of isotropic Gaussians; `privclust.decoding._atoms` has the objective f.
+
+How the best such mixture is searched for says `privclust.decoding._mixture_fit`.
+
+The residual f of a good fit is known in advance: with n rows, m features, each measured on a part
+:math:`\alpha_r` of the rows, and noise of variance :math:`\sigma^2` on real and imaginary part,
+
+.. math::
+    E f \le \sum_j \frac{1 - \alpha_r |z_j|^2}{\alpha_r n} + 2 m \sigma^2
+
+at the true mixture (the numerator and denominator of eq. (6) of the compressive k-means paper), so
+the search can stop at the first start that reaches it.
+
+Data are rarely such a mixture, so on the way down from many atoms to k the mixture is kept whose
+residual plus the usual penalty of log(2 m) half-variances for each number (BIC) is least: as rich a
+density as the noise lets one see. Where k isotropic atoms do not explain the sketch, atoms with
+covariances (`privclust.decoding._ellipsoids`) may take their place, if they explain two
+half-variances more for each of their numbers (AIC). Noise alone lets a number explain about one:
+where the residual is not above what that leaves, less three standard deviations (each
+:math:`\sqrt{4m}` half-variances), they are not even fitted. The k-means centers of that density are
+not its means where clusters overlap, differ in spread, or have more than one atom. They are found
+by Lloyd's algorithm on points drawn from it, started from the means of the k atoms or by k-means++.
+
+Where features have noise, some of what atoms explain is noise: by AIC two half-variances for each
+of their numbers. That part of the density gives way to one Gaussian with the moments of the data
+(`MixtureFit.shrunk`), as a James-Stein estimate would, and what lies outside of the declared box is
+cut off: where clusters cannot be told, centers share out the data's extent instead of following
+noise.
+Everything here is post-processing of the sketch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
+from privclust.core.progress import logged
+from privclust.decoding._ellipsoids import n_numbers
+from privclust.decoding._gaussians import GaussianMixture, boxed_points, paired_points
+from privclust.decoding._mixture_fit import MixtureFit
+from privclust.decoding._sketch_check import holds_most
+from privclust.privacy.bounds import Box
+
+POINTS_PER_CLUSTER = 4000
+"""Drawn for Lloyd's algorithm."""
+OPTIMISER_RESIDUAL = 1e-6  # in parts of the features' power: below it nothing is left to explain
+_AIC_PENALTY = 2.0  # residuals of one equation that an unknown of covariances must explain
+_RESIDUAL_DEVIATIONS = 3.0  # of a residual, by which covariances may explain more than noise
+_LEAST_IMPROVEMENT = 0.02  # of Lloyd's error, for another start to count
+_FEW_POINTS_PER_CLUSTER = 400  # drawn for starts of Lloyd's algorithm
+_CHECKED_POINTS = 100  # per cluster, that tell whether it is more than noise
+_LLOYD_STARTS, _FEWEST_LLOYD_STARTS = 300, 5  # by k-means++: over k; at most a tenth of 300
+_FEW_ITERATIONS, _MOST_ITERATIONS = 30, 300  # of Lloyd's algorithm
+_FINE_TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4  # of Lloyd's algorithm; rough where noise is wide
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A mixture that explains a sketch, and the k-means centers of that mixture.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+    weights : ndarray of shape (n_clusters,)
+        Parts of the data, adding up to 1.
+    variances : ndarray of shape (n_clusters,)
+        Variance per feature of each of the k atoms of least residual; 0 for Dirac masses. Lloyd's
+        algorithm starts from these atoms, and where it finds better centers elsewhere, their order
+        is not that of `centers`.
+    residual : float
+        Least f over the starts, with features of modulus 1.
+    expected_residual : float
+        Bound on the mean of f at the true mixture; a residual far above it says that the data are
+        no such mixture, or that the search failed.
+    explained : float
+        Part of f of one atom that k atoms explain, from 0 to 1; 0 for one cluster.
+    is_clear : ndarray of shape (n_clusters,)
+        Whether a center lies in an atom that explains more than noise lets one explain; see
+        `privclust.decoding._sketch_check`.
+    inertia : float
+        Mean squared distance of a row of the mixture to the nearest center.
+    least_weight : float
+        Part of the rows below which a cluster as wide as the others is not clear.
+    density : GaussianMixture or None
+        The mixture that `centers` are of; None for Dirac masses.
+    is_outside : bool
+        Whether the sketch says that data lie outside the bounds that centers are looked for in.
+    """
+
+    centers: np.ndarray
+    weights: np.ndarray
+    variances: np.ndarray
+    residual: float
+    expected_residual: float
+    explained: float
+    is_clear: np.ndarray
+    inertia: float
+    least_weight: float
+    density: GaussianMixture | None = field(default=None, repr=False)
+    is_outside: bool = False
+
+    @property
+    def spread(self) -> float:
+        """Mean variance of a feature within clusters."""
+        return self.inertia / self.centers.shape[1]
+
+    def mean_square(self, place: np.ndarray) -> float:
+        """Return the mean squared distance of a feature of the mixture's rows from a place (d,)."""
+        apart = self.weights @ ((self.centers - place) ** 2).mean(axis=1)
+        return float(apart) + self.spread
+
+    def drawn_in(self, box: Box) -> Decoded:
+        """Return the same with centers drawn in to a box."""
+        return replace(self, centers=np.clip(self.centers, box.low, box.high))
+
+
+def expected_residual(features, n_samples, part, noise_variance) -> float:
+    """Bound the mean of f at the true mixture: see the module's description."""
+    moduli = np.minimum(np.abs(features) ** 2, 1.0)
+    sampling = float((1.0 - part * moduli).sum()) / (part * n_samples)
+    return sampling + 2.0 * len(features) * noise_variance
+
+
+@dataclass(frozen=True)
+class FittedDensity:
+    """The density that explains a sketch, before anything is said of centers.
+
+    All but the density itself is in the units of the problem.
+
+    Attributes
+    ----------
+    problem : MixtureFit
+    best : tuple
+        Weights, centers and variances of the k atoms of least residual.
+    residual, expected_residual : float
+        As of `Decoded`.
+    of_one_number : float
+        Variance of the real or imaginary part of a feature.
+    atoms, parts : tuple
+        Weights, centers and spreads of the atoms of the density, and of all it is made of.
+    """
+
+    problem: MixtureFit
+    best: tuple[np.ndarray, np.ndarray, np.ndarray]
+    residual: float
+    expected_residual: float
+    of_one_number: float
+    atoms: tuple[np.ndarray, np.ndarray, np.ndarray]
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def density(self) -> GaussianMixture:
+        """The mixture in the units of the data."""
+        return _normalised(*self.scaled, len(self.atoms[0]))
+
+    @property
+    def scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its parts in the units of the data."""
+        weights, centers, spreads = self.parts
+        unit = self.problem.unit
+        return weights, self.problem.origin + unit * centers, unit * spreads
+
+
+def fit_density(
+    features,
+    frequencies,
+    n_clusters,
+    moments,
+    expected,
+    *,
+    spread,
+    n_init,
+    rng,
+    noisy,
+    covariances=True,
+) -> FittedDensity:
+    """Fit Gaussian atoms to mean features of modulus at most 1.
+
+    Features (m,) at frequencies (d, m) estimate means of exp(i omega'x), and `moments` say where to
+    look. With `covariances` atoms may have some. Of at most `n_init` starts, that of the least
+    residual is returned; one that comes below `expected`, from `expected_residual`, less what the
+    fit absorbs, is the last. Where features are `noisy`, atoms that noise may explain are drawn
+    back to the whole.
+    """
+    problem = MixtureFit(features, frequencies, moments, spread)
+    d, m = len(moments.mean), len(features)
+    of_one_number = 0.5 * expected / m
+    least_explained = OPTIMISER_RESIDUAL * float(np.vdot(features, features).real)
+    penalty = 0.5 * max(expected, least_explained) / m
+    penalty *= (d + 1 + (spread == "per_cluster")) * math.log(2.0 * m)
+    enough = expected - of_one_number * n_clusters * (d + 2)
+    least_gain = max(_AIC_PENALTY * of_one_number * (d + 2), least_explained)
+    best, least, richest, least_score = None, math.inf, None, math.inf
+    for _ in logged(range(n_init), n_init, "decoding: starts at most"):
+        mixture, residual, richer, score = problem.search(n_clusters, penalty, rng)
+        mixture, residual = problem.repaired(mixture, residual, least_gain, rng)
+        if residual < least:
+            best, least = mixture, residual
+        if residual + penalty * n_clusters <= score:
+            richer, score = mixture, residual + penalty * n_clusters
+        if score < least_score:
+            richest, least_score = richer, score
+        if least <= enough:
+            break
+    is_best = richest is best
+    *best, least = problem.refine(*best)
+    richest = best if is_best else problem.refine(*richest)[:3]
+    weights, centers, variances = richest
+    parts = atoms = weights, centers, np.sqrt(variances)
+    ellipsoids = None
+    if covariances and spread == "per_cluster" and least > max(enough, least_explained):
+        n_added = n_numbers(n_clusters, d) - n_clusters * (d + 2)
+        by_chance = (n_added - _RESIDUAL_DEVIATIONS * math.sqrt(4.0 * m)) * of_one_number
+        if least > enough + by_chance:
+            of_unknown = _AIC_PENALTY * of_one_number
+            score = problem.residual(*richest) + of_unknown * len(weights) * (d + 2)
+            mixtures = [best] if is_best else [best, richest]
+            ellipsoids = problem.ellipsoids(mixtures, of_unknown, score)
+    if ellipsoids is not None:
+        parts = atoms = ellipsoids
+    elif noisy:
+        of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
+        parts = problem.shrunk(parts, problem.residual(*richest), of_each)
+    return FittedDensity(problem, best, least, expected, of_one_number, atoms, parts)
+
+
+def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
+    """Return the k-means centers of a density from `fit_density`, which lies within a box if any.
+
+    Arguments are those of `fit_density`.
+    """
+    fit = fit_density(*sketched, rng=rng, **how)
+    problem, best, density = fit.problem, fit.best, fit.parts
+    _, centers, spreads = fit.atoms
+    tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(fit.atoms[0]) else _FINE_TOLERANCE
+    kept_weights, kept = problem.clear_atoms(centers, spreads, fit.of_one_number)
+    smallest = problem.least_weight(best[2], spreads, fit.of_one_number)
+    clear = kept_weights, centers[kept], spreads[kept]
+    start = problem.origin + problem.unit * best[1]
+    reach = box if len(density[0]) > len(fit.atoms[0]) else None
+    centers, weights, inertia = kmeans_of_mixture(*fit.scaled, start, rng, tolerance, reach)
+    variances = problem.unit**2 * best[2]
+    explained = problem.explained(best, fit.residual)
+    is_clear = _clear_centers((centers - problem.origin) / problem.unit, clear, density)
+    told = fit.residual, fit.expected_residual, explained, is_clear, inertia, smallest
+    return Decoded(centers, weights, variances, *told, fit.density)
+
+
+def _normalised(weights, centers, spreads, n_fitted):
+    """Return a density whose weights add up to 1; without any weight all Gaussians count alike."""
+    total = weights.sum()
+    parts = weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
+    return GaussianMixture(parts, centers, spreads, n_fitted)
+
+
+def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOLERANCE, box=None):
+    """Return the k-means centers, weights and error of a mixture, by Lloyd's algorithm on points.
+
+    `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'. Lloyd's
+    algorithm goes from given centers, or from the best of some k-means++ starts on fewer points
+    where that is better. Points lie in pairs symmetric about each mean, as many as its weight says,
+    so that means of clusters that do not overlap stay where they are; with a box they lie within.
+    Updates end when one lowers the error by less than the tolerance, a part of it.
+    """
+    total, k = weights.sum(), len(start)
+    if not total > 0.0:
+        return start, np.full(k, 1.0 / k), 0.0
+    law = weights / total, centers, spreads, POINTS_PER_CLUSTER * k
+    points = paired_points(*law, rng) if box is None else boxed_points(*law, box, rng)
+    subset = points[rng.permutation(len(points))[: _FEW_POINTS_PER_CLUSTER * k]]
+    best = lloyd(subset, start, _FEW_ITERATIONS, 0.0)
+    n_starts = max(_FEWEST_LLOYD_STARTS, min(_LLOYD_STARTS // 10, _LLOYD_STARTS // k))
+    starts = [plus_plus(subset, k, rng) for _ in range(n_starts)]
+    other = min((lloyd(subset, s, _FEW_ITERATIONS, 0.0) for s in starts), key=lambda run: run[1])
+    if other[1] < best[1] * (1.0 - _LEAST_IMPROVEMENT):
+        best = other
+    centers, _, _ = lloyd(points, best[0], _MOST_ITERATIONS, tolerance)
+    counts, _, inertia = nearest_center_statistics(points, centers)
+    return centers, counts / len(points), inertia / len(points)
+
+
+def _clear_centers(centers, clear, density):
+    """Return which centers have points that are clear, by points drawn as for Lloyd's algorithm."""
+    weights, means, spreads = density
+    k, total = len(centers), weights.sum()
+    if not total > 0.0:
+        return np.zeros(k, dtype=bool)
+    rng = np.random.default_rng(0)  # so that the check changes no other draw
+    points = paired_points(weights / total, means, spreads, _CHECKED_POINTS * k, rng)
+    labels = nearest_center(points, centers)
+    n_points = np.bincount(labels, minlength=k)
+    n_clear = np.bincount(labels, weights=holds_most(points, clear, density), minlength=k)
+    return (n_points > 0) & (n_clear >= 0.5 * n_points)

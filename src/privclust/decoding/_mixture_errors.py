@@ -1,0 +1,146 @@
+r"""How far errors of a sketch's features move the numbers of the mixture that is fitted to it.
+
+Least squares on features take an error e of the features to :math:`(J'J + s^2 I)^{-1} J' e` in the
+mixture's numbers, J being their Jacobian. Numbers are in units of their own Gaussian: parts of its
+weight, its center in units of its spread, parts of its covariance. In such units :math:`s^2 I`,
+with the variance :math:`s^2` of a feature, keeps what features do not tell from being larger than
+the Gaussian. e is drawn: normal with the noise's variance, and sums over rows drawn from the
+mixture, each with a normal factor, divided by n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import logsumexp
+
+from privclust.decoding._ellipsoids import n_numbers
+from privclust.decoding._gaussians import GaussianMixture, log_parts
+from privclust.decoding._sketch_decoding import mean_features
+
+_THIN = 0.03  # of the widest direction
+_RESOLUTION = 0.3  # of the inverse of a feature's frequency
+_TILE = 512  # frequencies at once
+
+
+def errors_of_numbers(sketch, density, expected_residual, rows, rng, n_draws):
+    """Draw errors of the mixture's numbers, (n_numbers, draws).
+
+    `rows` are rows drawn from the mixture (n, n_features), and their factors (n, draws).
+    """
+    _, noise, n_samples = mean_features(sketch)
+    noise += 0.5 * (1.0 - sketch.alpha_r) / (sketch.alpha_r * n_samples)
+    sample, factors = rows
+    p = _n_numbers(density)
+    information, moved = np.zeros((p, p)), np.zeros((p, n_draws))
+    of_rows = np.zeros((p, len(sample)))
+    for start in range(0, sketch.n_frequencies, _TILE):
+        omega = sketch.frequencies[:, start : start + _TILE]
+        jacobian = _jacobian(omega, density)
+        information += jacobian @ jacobian.T
+        moved += jacobian @ rng.normal(0.0, math.sqrt(noise), (jacobian.shape[1], n_draws))
+        phases = (sample @ omega).T
+        of_rows += jacobian @ np.concatenate([np.cos(phases), np.sin(phases)])
+    if len(sample):
+        of_rows -= of_rows.mean(axis=1, keepdims=True)
+        moved += of_rows @ factors
+    information[np.diag_indices(p)] += expected_residual / (2.0 * sketch.n_frequencies)
+    information[np.diag_indices(p)] += 1e-12 * np.trace(information) / p
+    return cho_solve(cho_factor(information), moved)
+
+
+def _jacobian(omega, density):
+    """Return derivatives of real and imaginary parts of features, (n_numbers, 2 m)."""
+    out = []
+    for weight, center, spread in _fitted(density):
+        image = spread * omega if np.ndim(spread) == 0 else spread.T @ omega  # L' omega
+        square = np.einsum("ij,ij->j", image, image)
+        atom = weight * np.exp(1j * (center @ omega) - 0.5 * square)
+        out += [atom, *(1j * image * atom)]
+        if np.ndim(spread) == 0:
+            out.append(-0.5 * square * atom)
+        else:
+            out += [-half * image[i] * image[j] * atom for i, j, half in _pairs(len(image))]
+    stacked = np.array(out)
+    return np.hstack([stacked.real, stacked.imag])
+
+
+def scores(points, density):
+    """Return derivatives of the logarithm of the density at points, (n_points, n_numbers)."""
+    parts = shares(points, density).T
+    out = []
+    for part, (_, center, spread) in zip(parts, _fitted(density), strict=False):
+        offsets = (points - center).T
+        if np.ndim(spread) == 0:
+            unit = offsets / spread
+            of_spread = [0.5 * part * ((unit**2).sum(axis=0) - len(unit))]
+        else:
+            unit = np.linalg.solve(spread, offsets)
+            of_spread = [
+                half * part * (unit[i] * unit[j] - (i == j)) for i, j, half in _pairs(len(unit))
+            ]
+        out += [part, *(part * unit), *of_spread]
+    return np.array(out).T
+
+
+def is_thin(density):
+    """Return which numbers say how flat a Gaussian is where it is next to flat, (K, numbers).
+
+    Such as at the corner of a simplex that stands for a category: nobody asks how flat it is, but
+    where it lies.
+    """
+    if density.spreads.ndim == 1:
+        return np.zeros((density.n_fitted, _n_numbers(density) // density.n_fitted), dtype=bool)
+    widths = np.sqrt((density.spreads[: density.n_fitted] ** 2).sum(axis=1))  # L's columns
+    widths = widths / np.maximum(widths.max(axis=1, keepdims=True), 1e-300)
+    pairs = [widths[:, i] * widths[:, j] for i, j, _ in _pairs(widths.shape[1])]
+    sizes = np.column_stack([np.ones((len(widths), 1 + widths.shape[1])), *pairs])
+    return sizes < _THIN
+
+
+def resolved(density: GaussianMixture, frequencies: np.ndarray) -> GaussianMixture:
+    """Return a mixture none of whose Gaussians is narrower than what features can tell.
+
+    How far noise moves a center does not fall with the width of its Gaussian. Numbers in units of
+    that width, which the ridge keeps from being larger than the Gaussian, would say so.
+    """
+    least = _RESOLUTION / math.sqrt((frequencies**2).mean())
+    if density.spreads.ndim == 1:
+        return replace(density, spreads=np.maximum(density.spreads, least))
+    axes, lengths, turns = np.linalg.svd(density.spreads)
+    if (lengths >= least).all():
+        return density
+    return replace(density, spreads=(axes * np.maximum(lengths, least)[:, None, :]) @ turns)
+
+
+def law(density: GaussianMixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return weights, centers and spreads."""
+    return density.weights, density.centers, density.spreads
+
+
+def shares(points, density):
+    """Return each Gaussian's part of the density at points, (n_points, K)."""
+    parts = log_parts(points, *law(density))
+    return np.exp(parts - logsumexp(parts, axis=1, keepdims=True))
+
+
+def _fitted(density):
+    """Yield weight, center and spread of each Gaussian that was fitted."""
+    n = density.n_fitted
+    return zip(density.weights[:n], density.centers[:n], density.spreads[:n], strict=True)
+
+
+def _n_numbers(density):
+    """Return how many numbers the Gaussians that were fitted have."""
+    k, d = density.n_fitted, density.centers.shape[1]
+    return k * (d + 2) if density.spreads.ndim == 1 else n_numbers(k, d)
+
+
+def _pairs(n_features):
+    """Yield the places of a symmetric matrix's numbers, and a half on the diagonal."""
+    for i in range(n_features):
+        for j in range(i + 1):
+            yield i, j, 0.5 if i == j else 1.0

@@ -1,0 +1,126 @@
+r"""The posterior of one Gaussian's mean and of the features' level, at given variances.
+
+Features are :math:`a \exp(i \omega'\mu - v |\omega|^2 / 2)` plus normal errors. At each v the mode
+of mean and level is climbed to, and the posterior integrated about it by Laplace's method. See
+`privclust.decoding._moments` for what is made of that.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privclust.core.compiled import REORDER, kernel
+from privclust.decoding._atoms import fill_atoms, fill_phases
+
+LEAST_LEVEL = 0.05
+"""Of features: a number of records is not 20 times as wrong."""
+_CLUSTER_POWER = 0.1  # of features, where a Gaussian has none, that is taken for clusters
+_INFORMATION_RIDGE = 1e-9  # in parts of the information on a coordinate
+_SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3  # gain in nats
+
+
+def posterior_modes(variances, problem, noise, of_level, precisions):
+    """Climb to the mode at each variance, from that of the one before, the first from mean 0.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (n_variances,)
+    problem : tuple
+        Features at frequencies: `privclust.decoding._atoms.least_squares_problem`.
+    noise : float
+        Variance of the real and imaginary parts of features.
+    of_level : float
+        One over the level's variance a priori; 0 where it is 1.
+    precisions : ndarray of shape (n_features,)
+        Of the mean a priori.
+
+    Returns
+    -------
+    evidences, gains, levels : ndarray of shape (n_variances,)
+        Logarithms of the evidence, nats that the modes explain, and the modes' levels.
+    means, spreads : ndarray of shape (n_variances, n_features)
+        The modes' means, and the variances of a new record's features about them.
+    """
+    turns, squares, real, imaginary = problem
+    damping = np.exp(-0.5 * np.outer(variances, squares))
+    errors = noise + 0.5 * _CLUSTER_POWER * (1.0 - damping**2)
+    scales = damping / errors
+    powers = (damping * scales).sum(axis=1) + of_level
+    omega = 2.0 * math.pi * turns
+    information = (omega * (damping * scales)[:, None]) @ omega.T
+    # few frequencies leave it singular
+    prior = precisions + _INFORMATION_RIDGE * np.diagonal(information, axis1=1, axis2=2)
+    # all Hessians at v, level^2 information + prior, are diagonal along the same axes
+    units = 1.0 / np.sqrt(prior)
+    values, axes = np.linalg.eigh(information * units[:, :, None] * units[:, None])
+    axes *= units[:, :, None]
+    means = np.zeros((len(variances), len(turns)))
+    heights, gains, levels = np.full((3, len(variances)), -np.inf)
+    modes = heights, gains, levels, means
+    _climb(problem, scales, powers, of_level, precisions, values, axes, modes)
+    curvatures = 1.0 + levels[:, None] ** 2 * values
+    evidences = heights - 0.5 * (np.log(curvatures).sum(axis=1) + np.log(prior).sum(axis=1))
+    evidences -= (np.log(errors) + 0.5 * (real**2 + imaginary**2) / errors).sum(axis=1)
+    if of_level > 0.0:
+        evidences -= 0.5 * np.log(powers)
+    spreads = variances[:, None] + (axes**2 / curvatures[:, None]).sum(axis=2)
+    return evidences, gains - 0.5 * of_level, levels, means, spreads
+
+
+@kernel(fastmath=REORDER)
+def _climb(problem, scales, powers, of_level, precisions, values, axes, modes):
+    """Write the modes: heights, which are -inf before, nats, levels and means.
+
+    Steps are those of Fisher's scoring, halved until they climb. Hessians have the `values` beside
+    a prior's 1 along `axes`.
+    """
+    heights, gains, levels, means = modes
+    turns, _, real, imaginary = problem
+    n_features, size = turns.shape
+    cosines, sines, phases = np.empty(size), np.empty(size), np.empty(size)
+    mean, step = np.zeros(n_features), np.zeros(n_features)
+    place, gradient = np.zeros(n_features), np.zeros(n_features)
+    for i in range(len(scales)):
+        step[:] = 0.0
+        n_steps, n_halvings = 0, 0
+        while n_steps <= _SCORING_STEPS and n_halvings < _SCORING_HALVINGS:
+            for k in range(n_features):
+                place[k] = mean[k] + step[k]
+            fill_phases(place, turns, phases)
+            fill_atoms(phases, scales[i], cosines, sines)
+            match, height = of_level, 0.0
+            for j in range(size):
+                match += real[j] * cosines[j] + imaginary[j] * sines[j]
+                sines[j] = imaginary[j] * cosines[j] - real[j] * sines[j]
+            level = max(match / powers[i], LEAST_LEVEL) if of_level > 0.0 else 1.0
+            gain = level * match - 0.5 * level**2 * powers[i]
+            height = gain
+            for k in range(n_features):
+                height -= 0.5 * precisions[k] * place[k] ** 2
+            if not height > heights[i]:
+                n_halvings += 1
+                for k in range(n_features):
+                    step[k] *= 0.5
+                continue
+            climbed = height - heights[i]
+            heights[i], gains[i], levels[i] = height, gain, level
+            for k in range(n_features):
+                mean[k], slope = place[k], 0.0
+                for j in range(size):
+                    slope += turns[k, j] * sines[j]
+                gradient[k] = level * 2.0 * math.pi * slope - precisions[k] * mean[k]
+            if climbed < _SCORING_GAIN:
+                break
+            n_steps, n_halvings = n_steps + 1, 0
+            step[:] = 0.0
+            for other in range(n_features):
+                along = 0.0
+                for k in range(n_features):
+                    along += axes[i, k, other] * gradient[k]
+                along /= 1.0 + level**2 * values[i, other]
+                for k in range(n_features):
+                    step[k] += axes[i, k, other] * along
+        for k in range(n_features):
+            means[i, k] = mean[k]

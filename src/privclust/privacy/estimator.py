@@ -1,0 +1,224 @@
+"""The records that a private estimator is given, and what of a fitted one may leave.
+
+One record must not decide between a result and an error. With ``out_of_bounds="clip"`` any row is
+therefore brought into the ball or box, by a rule that looks at that row alone
+(`privclust.privacy.bounds`), and where the number of rows is private, any number of them is taken.
+What an estimator raises nevertheless is about shapes and types, which are public, and names no
+entry of the data. ``out_of_bounds="error"`` is for data that are known to keep to the bounds: its
+error is an event outside of the guarantee, which says so.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+
+from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning
+from privclust.privacy.scaling import warn_if_standardised
+from privclust.privacy.sensitivity import Neighbours
+
+NO_NUMBERS = "X must hold real numbers, but an entry cannot be read as one"
+_ANY_ROW = "rows count as drawn in to the bounds, entries that are no numbers as their middle"
+_ANY_DIRECTION = "rows count at norm 1, entries that are no numbers as 0"
+ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
+
+
+class PrivateEstimator:
+    """An estimator whose fitted attributes are private but for some, which stay with the data.
+
+    Files, pickles and copies for other processes leave out what is not released: `_NOT_RELEASED`
+    names such attributes, which are there after `fit` for whoever holds the data.
+    """
+
+    guarantee_: Guarantee
+
+    _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
+    _SCALES_ROWS: ClassVar[bool] = False  # to norm 1, each by itself: no bounds are needed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what may leave: all but attributes that are not released."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc, assignment]
+        return {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
+
+    def released(self) -> Self:
+        """Return a copy without attributes that the guarantee does not cover.
+
+        Pickles are made of the same.
+
+        Returns
+        -------
+        estimator of the same class
+            Fitted, with the same parameters and arrays.
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__getstate__())
+        other.__dict__.pop("_sklearn_version", None)  # of pickles alone
+        return other
+
+    def __sklearn_tags__(self):
+        """Say that NaN and text are taken where rows are brought into declared bounds."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = tags.input_tags.string = takes_any_row(self)
+        return tags
+
+
+def warn_of_score(estimator: Any) -> None:
+    """Give a PrivacyLeakWarning where a fit has a guarantee, which scores do not keep."""
+    if getattr(estimator, "guarantee_", None) is None or estimator.guarantee_.definition == "none":
+        return
+    warnings.warn(
+        f"{type(estimator).__name__}.score is of the rows themselves, without noise: if they are "
+        "private, so is the score, and so is the choice of parameters by it; public rows, or "
+        "n_clusters='auto' and privclust plan, which cost nothing, leave the guarantee as it is",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )
+
+
+def takes_any_row(estimator: Any) -> bool:
+    """Return whether rows are brought into bounds that are declared, or to norm 1."""
+    if getattr(estimator, "_SCALES_ROWS", False):
+        return True
+    return _declares_bounds(estimator) and getattr(estimator, "out_of_bounds", "clip") == "clip"
+
+
+def _declares_bounds(estimator: Any) -> bool:
+    """Where they are taken from the data, that is warned of already."""
+    return any(getattr(estimator, name, None) is not None for name in ("norm_bound", "bounds"))
+
+
+def caveats_of_bounds(estimator: Any) -> tuple[str, ...]:
+    """Return what a guarantee says of rows outside the bounds that the estimator declares."""
+    if getattr(estimator, "_SCALES_ROWS", False):
+        return (_ANY_DIRECTION,)
+    return (_ANY_ROW,) if takes_any_row(estimator) else (ERRORS_TELL,)
+
+
+def private_records(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    dtype: Any = np.float64,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    reset: bool = True,
+) -> np.ndarray:
+    """Return the rows of X, checked for what is public of them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_` is set or, without `reset`, compared. Where it `takes_any_row`,
+        entries may be infinite or NaN.
+    X : array-like of shape (n_samples, n_features)
+    dtype : dtype or list of dtype
+        As of scikit-learn's ``check_array``.
+    neighbours : Neighbours or str
+        With ``"add_remove"`` there may be no rows at all.
+    reset : bool
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        In C order; X itself where it is so already.
+
+    Raises
+    ------
+    ValueError
+        If X has another shape or type, or entries that are not finite and may not be. No entry is
+        named.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If, with `reset` and bounds that are declared or not needed, X seems to be scaled by its own
+        statistics (`privclust.privacy.scaling`).
+    """
+    any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
+    takes_any = takes_any_row(estimator)
+    options = {
+        "dtype": _one_type(X, dtype),
+        "order": "C",
+        "reset": reset,
+        "ensure_all_finite": not takes_any,
+        "ensure_min_samples": 0 if any_number else 1,
+    }
+    rows = (any_validated if takes_any else validated)(estimator, X, **options)
+    is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
+    if reset and is_bounded and getattr(estimator, "epsilon", 1.0) is not None:
+        warn_if_standardised(rows)
+    return rows
+
+
+def any_validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
+    """Return what `validated` does, of a table of any cells: NaN where one is no number."""
+    try:
+        return validated(estimator, X, **options)
+    except (TypeError, ValueError):
+        numbers = _numbers(X)
+        if numbers is None:
+            raise
+    return validated(estimator, numbers, **options)
+
+
+def validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
+    """Return what scikit-learn's ``validate_data`` does, whose messages quote entries of X.
+
+    Here they do not: text that is no number, an array of another dimension, complex numbers.
+    """
+    try:
+        return validate_data(estimator, X, **options)
+    except OverflowError:
+        refused: Exception = ValueError(NO_NUMBERS)
+    except (TypeError, ValueError) as error:
+        refused = type(error)(_without_entries(str(error)))
+    raise refused  # outside of the handler: it keeps no error with entries as its context
+
+
+def _without_entries(message: str) -> str:
+    """Return a message of scikit-learn's without the entries that it quotes."""
+    if message.startswith(("could not convert", "invalid literal", "complex() arg")):
+        return NO_NUMBERS
+    if message.startswith("setting an array element"):
+        return "X must be a table, whose rows are of one length"
+    message = re.sub(r"\narray=.*?\.\n(?=Reshape)", "\n", message, flags=re.DOTALL)
+    return message.partition("not supported\n")[0] + "not supported" * (
+        "not supported\n" in message
+    )
+
+
+def _one_type(X: ArrayLike, dtype: Any) -> Any:
+    """Return one type of those that are allowed; of a table of columns the first.
+
+    A cell may decide of which type a table's columns are; that of an array is public.
+    """
+    if not isinstance(dtype, list):
+        return dtype
+    return X.dtype if isinstance(X, np.ndarray) and X.dtype in dtype else dtype[0]
+
+
+def _numbers(X: Any) -> Any:
+    """Return a table of objects or text with each cell as a number; None if it is none."""
+    try:
+        entries = np.asarray(X, dtype=object)
+    except ValueError:  # ragged
+        return None
+    if entries.ndim != 2 or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUST"):
+        return None
+    numbers = np.array([_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
+    return type(X)(numbers, columns=X.columns) if hasattr(X, "columns") else numbers
+
+
+def _number(entry: Any) -> float:
+    """Return an entry as a float: infinite where it is too large, NaN where it is no number."""
+    try:
+        return float(entry)
+    except OverflowError:
+        return math.inf if entry > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan

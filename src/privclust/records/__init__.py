@@ -1,0 +1,1 @@
+"""How rows enter: arrays, files, tables and engines, read in chunks and by column."""

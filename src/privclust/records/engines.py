@@ -1,0 +1,238 @@
+"""Tables of Dask and of Spark, added up where their partitions are; neither is imported here."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from privclust.core.packages import require
+from privclust.records.arrow import (
+    GroupedRows,
+    LabelReader,
+    Reading,
+    batch_rows,
+    numeric_type,
+    takes_tables,
+)
+from privclust.records.labels import CHANGED, LabelCounts
+
+State: TypeAlias = dict[str, np.ndarray]
+"""Arrays of integers of which those of two parts, added entry by entry, are those of both.
+
+An array that one part lacks is 0 there.
+"""
+
+_FAN_IN = 16  # states that are added at a time
+
+
+def added(states: Iterable[State]) -> State:
+    """Return the sum of states, entry by entry."""
+    result: State = {}
+    for state in states:
+        for name, array in state.items():
+            if name in result:
+                result[name] += array
+            else:
+                result[name] = array.copy()
+    return result
+
+
+def dask_total(frame: Any, state_of: Callable, reading: Reading) -> State:
+    """Apply the function to each partition by a task, and add states up by a tree of tasks.
+
+    With groups partitions are computed twice: first labels alone, to count them.
+    """
+    import dask
+
+    if not hasattr(frame, "to_delayed") or getattr(frame, "ndim", 0) != 2:
+        raise ValueError(f"a table of Dask must be a data frame, got {type(frame).__name__}")
+    schema = _schema_of_dask(frame.dtypes)
+    reader = reading.reader(schema)
+    if not takes_tables(reader.encoder):
+        reader = replace(reader, dtype=numeric_type(schema, reader.columns))
+    shared = dask.delayed((state_of, reader))
+    parts = frame[list(reader.reads)].to_delayed()
+    if reader.groups is None:
+        of_partition = dask.delayed(_state_of_frame)
+        states = [of_partition(shared, part) for part in parts]
+    else:
+        counted, token = _counted_by_dask(frame[[reader.groups]].to_delayed(), reader.groups)
+        of_partition = dask.delayed(_state_of_groups)
+        states = [of_partition(shared, part, counted, i, token) for i, part in enumerate(parts)]
+    return _merged(states, dask.delayed(added)).compute() if states else state_of(iter(()))
+
+
+def _merged(parts, sum_of):
+    """Return the sum of delayed parts, by a tree of tasks."""
+    while len(parts) > 1:
+        groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
+        parts = [sum_of(group) for group in groups]
+    return parts[0]
+
+
+def _state_of_frame(shared, frame) -> State:
+    """Return the state of a frame of pandas."""
+    state_of, reader = shared
+    return state_of(map(reader, _pieces(frame, reader)))
+
+
+def _pieces(frame, reader):
+    """Cut a frame of pandas."""
+    step = batch_rows(len(reader.reads))
+    return (frame.iloc[start : start + step] for start in range(0, len(frame), step))
+
+
+@dataclass
+class _Counted:
+    """How many rows each label has, and digest and number of rows of each partition."""
+
+    counts: LabelCounts
+    partitions: list[tuple[bytes, int]]
+
+    @classmethod
+    def of(cls, frame, reader: LabelReader, secret: bytes) -> Self:
+        """Count one partition."""
+        counts = LabelCounts(map(reader, _pieces(frame, reader)), secret)
+        return cls(counts, [(counts.digest(), len(frame))])
+
+    @classmethod
+    def sum(cls, parts: list[Self]) -> Self:
+        """Count the rows of parts, which stay as they are."""
+        counts = LabelCounts(secret=parts[0].counts.secret)
+        for part in parts:
+            counts.merge(part.counts)
+        return cls(counts, [partition for part in parts for partition in part.partitions])
+
+    def token(self) -> bytes:
+        """Return what tells these partitions from any others."""
+        return hashlib.sha256(repr(self.partitions).encode()).digest()
+
+    def first(self) -> int:
+        """Return the first partition that has rows; 0 if none has."""
+        return next((i for i, (_, n_rows) in enumerate(self.partitions) if n_rows), 0)
+
+
+def _counted_by_dask(parts, groups):
+    """Return delayed counts, which stay with the workers, and their token."""
+    import dask
+
+    secret, reader = secrets.token_bytes(32), LabelReader(groups)
+    of_partition, sum_of = dask.delayed(_Counted.of), dask.delayed(_Counted.sum)
+    if not parts:
+        return None, b""
+    counted = sum_of([_merged([of_partition(part, reader, secret) for part in parts], sum_of)])
+    (counted,) = dask.persist(counted)
+    return counted, dask.delayed(_Counted.token)(counted).compute()
+
+
+def _state_of_groups(shared, frame, counted, number, token) -> State:
+    """Return the state of a frame of pandas; the first that has rows counts all groups.
+
+    What was counted may have been lost with a worker, and counted again: a partition that is other
+    than the counts say, or other counts than before, give no state.
+    """
+    state_of, reader = shared
+    labels = LabelReader(reader.groups)
+    own = _Counted.of(frame, labels, counted.counts.secret)
+    if counted.token() != token or own.partitions[0] != counted.partitions[number]:
+        raise ValueError(CHANGED)
+    n_new = len(counted.counts) if number == counted.first() else 0
+    new = itertools.chain([n_new], itertools.repeat(0))
+    reader = replace(reader, sizes=lambda labels: (counted.counts.sizes(labels), next(new)))
+    return state_of(map(reader, _pieces(frame, reader)))
+
+
+def _schema_of_dask(types):
+    """Return the types that are declared of the columns of a Dask frame."""
+    pyarrow = require("pyarrow", "tables")
+    fields = []
+    for name, dtype in types.items():
+        kind = getattr(dtype, "pyarrow_dtype", None)
+        plain = getattr(dtype, "numpy_dtype", dtype)
+        if kind is None and getattr(plain, "kind", "O") in "iufmMb":
+            kind = pyarrow.from_numpy_dtype(plain)
+        fields.append((str(name), kind or pyarrow.string()))  # categories and the like too
+    return pyarrow.schema(fields)
+
+
+def spark_total(frame: Any, state_of: Callable, reading: Reading) -> State:
+    """Apply the function to each partition by an executor, which sends its state once.
+
+    With groups the rows are brought together by groups, which Spark does in bounded memory.
+    """
+    if not hasattr(frame, "mapInArrow"):
+        raise ValueError(f"a table of Spark must be a data frame, got {type(frame).__name__}")
+    reader = reading.reader(_schema_of_spark(frame.dtypes))
+    quoted = ["`" + name.replace("`", "``") + "`" for name in reader.reads]
+    plain = [f"column_{i}" for i in range(len(quoted))]  # mapInArrow cannot bear others
+    frame = frame.select(*quoted).toDF(*plain)
+    if reader.groups is not None:
+        frame = _with_sizes(frame, plain.pop())
+
+    def states(batches):
+        """Return the state of one partition, in one row."""
+        import pyarrow
+
+        content = io.BytesIO()
+        np.savez(content, **state_of(_parts_of_spark(reader, batches)))
+        packed = pyarrow.array([content.getvalue()], pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([packed], ["state"])
+
+    rows = frame.mapInArrow(states, "state binary").collect()
+    unpacked = (np.load(io.BytesIO(row["state"]), allow_pickle=False) for row in rows)
+    return added(itertools.chain([state_of(iter(()))], map(dict, unpacked)))
+
+
+def _with_sizes(frame, label):
+    """Put in place of labels how many rows each has, the row's place among them, and if it is none.
+
+    One window makes both numbers, so that they are of the same rows.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as of
+
+    text = of.coalesce(of.col(label).cast("string"), of.lit(""))
+    frame = frame.withColumn("is_missing", of.col(label).isNull()).withColumn(label, text)
+    group = Window.partitionBy(label)
+    sizes = of.count(of.lit(1)).over(group)
+    places = of.row_number().over(group.orderBy(label))
+    return frame.withColumn("size", sizes).withColumn("place", places).drop(label)
+
+
+def _parts_of_spark(reader, batches):
+    """Yield the rows of batches, with those of groups."""
+    n = len(reader.columns)
+    for batch in batches:
+        rows = reader.rows(batch.select(list(range(n))).rename_columns(list(reader.columns)))
+        if reader.groups is None:
+            yield rows
+            continue
+        is_missing, sizes, places = (batch.column(n + i).to_numpy(False) for i in range(3))
+        yield GroupedRows(rows, sizes, int(np.sum(places == 1)), bool(is_missing.any()))
+
+
+def _schema_of_spark(types):
+    """Return the types of the columns of a Spark frame, in numbers alone to the letter."""
+    pyarrow = require("pyarrow", "tables")
+    numbers = {
+        "tinyint": pyarrow.int8(),
+        "smallint": pyarrow.int16(),
+        "int": pyarrow.int32(),
+        "bigint": pyarrow.int64(),
+        "float": pyarrow.float32(),
+        "double": pyarrow.float64(),
+        "boolean": pyarrow.bool_(),
+        "date": pyarrow.date32(),
+        "timestamp": pyarrow.timestamp("us", "UTC"),
+        "timestamp_ntz": pyarrow.timestamp("us"),
+        "decimal": pyarrow.decimal128(38),
+    }
+    fields = [(name, numbers.get(kind.partition("(")[0], pyarrow.string())) for name, kind in types]
+    return pyarrow.schema(fields)

@@ -1,0 +1,155 @@
+"""Columns of a table in a file, by their names; each row by itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from privclust.core.files import NO_SUCH_FILE, why_unreadable
+from privclust.core.packages import require
+from privclust.records.arrow import check_columns, check_entries, entries_of
+from privclust.records.csv_lines import COMPRESSIONS, fields_of, lines_of
+
+_ROWS = 1 << 16  # read at once
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", *(f".csv{suffix}" for suffix in COMPRESSIONS))
+
+
+class Table:
+    """A table in a CSV or Parquet file, read by columns that are asked for.
+
+    Parameters
+    ----------
+    path : path
+        ``.parquet``, ``.pq``, or ``.csv`` with a header, also compressed (``.csv.gz``).
+    delimiter : str or None
+        Between the fields of a CSV file; None for a comma.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of all columns.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read; no message holds an entry of the table.
+    FileNotFoundError
+        If there is no such file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], delimiter: str | None = None) -> None:
+        self.path, self._delimiter = Path(path), delimiter or ","
+        name = self.path.name.lower()
+        self._is_parquet = name.endswith(_PARQUET)
+        if not self._is_parquet and not name.endswith(_CSV):
+            raise ValueError(f"{path}: a table must be a file {', '.join((*_PARQUET, *_CSV))}")
+        if reason := why_unreadable(path):
+            kind = FileNotFoundError if reason == NO_SUCH_FILE else ValueError
+            raise kind(f"{path}: {reason}")
+        self.names = tuple(self._read(self._header))
+
+    def columns(self, names: Iterable[str]) -> Iterator[dict[str, np.ndarray]]:
+        """Yield parts of the table, of so many rows each, as arrays by the names of columns.
+
+        Of a CSV file every line below the first is a row, and its fields are text, without blanks
+        at their ends; None where there is none. Of Parquet they have the file's own types.
+
+        Raises
+        ------
+        ValueError
+            If the table lacks a column, or is damaged.
+        """
+        names = list(dict.fromkeys(names))
+        self._check_names(names)
+        parts = (self._parquet_parts if self._is_parquet else self._csv_parts)(names)
+        while (part := self._read(lambda: next(parts, None))) is not None:
+            yield part
+
+    def check_kind(self, name: str, kind: str) -> None:
+        """Raise a ValueError if a column's type holds no ``"numbers"``, ``"dates"``, ...
+
+        Of a CSV file all is text, and nothing is said.
+        """
+        self._check_names([name])
+        if self._is_parquet:
+            try:
+                with self._parquet() as file:
+                    check_entries(file.schema_arrow, name, kind)
+            except ValueError as error:
+                raise ValueError(f"{self.path}: {error}") from None
+
+    def _check_names(self, names: list[str]) -> None:
+        """Raise a ValueError for a column that is not there, or there twice."""
+        if self._is_parquet:
+            try:
+                check_columns(self, names)
+            except ValueError as error:
+                raise ValueError(f"{self.path}: {error}") from None
+        for name in names:
+            if self.names.count(name) != 1:  # others are not named: they may be a record's fields
+                which = "has two columns" if name in self.names else "has no column"
+                raise ValueError(
+                    f"{self.path}: {which} {name!r}; its first line must be a header, with "
+                    f"{self._delimiter!r} between names{self._other_delimiter()} (--delimiter)"
+                )
+
+    def _other_delimiter(self) -> str:
+        """Say which other delimiter a header of one name has, if any."""
+        if len(self.names) == 1:
+            for character, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+                if character in self.names[0]:
+                    return f"; {name} are seen there"
+        return ""
+
+    def _header(self) -> list[str]:
+        """Read the names."""
+        if self._is_parquet:
+            with self._parquet() as file:
+                return file.schema_arrow.names
+        pd = require("pandas", "CSV files")
+        how = {"sep": self._delimiter, "header": None, "nrows": 1, "keep_default_na": False}
+        first = pd.read_csv(self.path, dtype=str, **how)
+        return [name.strip() for name in first.iloc[0]]
+
+    def _parquet(self):
+        """Open the file."""
+        parquet = require("pyarrow.parquet", "Parquet files")
+        return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
+
+    def _parquet_parts(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
+        """Read batches of rows, of these columns alone."""
+        with self._parquet() as file:
+            for batch in file.iter_batches(batch_size=_ROWS, columns=names):
+                yield entries_of(batch, names)
+
+    def _csv_parts(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
+        """Split lines, each by itself."""
+        places = [self.names.index(name) for name in names]
+        for lines in lines_of(self.path, _ROWS):
+            rows = [fields_of(line, self._delimiter) for line in lines]
+            yield {
+                name: np.array(
+                    [(row[at].strip() or None) if at < len(row) else None for row in rows],
+                    dtype=object,
+                )
+                for name, at in zip(names, places, strict=True)
+            }
+
+    def _read(self, read):
+        """Return what is read, or raise an error that holds nothing of the table."""
+        try:
+            return read()
+        except (MemoryError, ImportError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            reason = getattr(error, "strerror", None)
+            if type(error).__name__ == "EmptyDataError":
+                reason = "it is empty"
+            if isinstance(error, UnicodeError):
+                reason = "its header is no UTF-8 text"
+            reason = reason or f"it is damaged: {type(error).__name__}"
+            raise ValueError(f"{self.path}: cannot be read ({reason})") from None

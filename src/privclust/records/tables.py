@@ -1,0 +1,348 @@
+"""Tables of any size, added up where they lie: Parquet files, streams of Arrow, Dask, Spark.
+
+A table is cut into parts, a function is applied to the rows of each part, and what it returns,
+arrays of integers, is added up. No engine is imported unless a table of it is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from privclust.core.packages import require
+from privclust.core.printable import excerpt
+from privclust.core.validation import check_integer
+from privclust.records.arrow import (
+    LabelReading,
+    Reading,
+    batch_rows,
+    is_of,
+    takes_tables,
+)
+from privclust.records.engines import (
+    State,
+    added,
+    dask_total,
+    spark_total,
+)
+from privclust.records.labels import LabelCounts, SecondReading
+
+_BUFFER_BYTES = 1 << 20  # read of a file at a time
+_PARQUET = (".parquet", ".pq")
+_TAKEN = (
+    "a path of Parquet files (a file, a folder, a pattern, or a list of files), a data set of "
+    "pyarrow, what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow), a Dask or a Spark frame"
+)
+
+
+def total(
+    source: Any,
+    state_of: Callable[[Iterable[Any]], State],
+    *,
+    columns: Sequence[str] | None = None,
+    encoder: Any = None,
+    groups: str | None = None,
+    row_filter: Any = None,
+    n_threads: int = 1,
+    progress: Callable[[int], object] | None = None,
+) -> State:
+    """Apply a function to the rows of each part of a table where it lies, and add up its states.
+
+    Parameters
+    ----------
+    source : table
+        - A str or path-like: a Parquet file, a folder of such, with those in its folders and
+          without those whose names begin with ``.`` or ``_``, or a pattern such as
+          ``"day-*.parquet"``; or a list of files. Row groups are shared by threads. Or a
+          ``pyarrow.dataset.Dataset``, wherever its files are.
+        - What has ``__arrow_c_stream__`` (a relation of DuckDB, a frame of Polars or pandas, a
+          table or a reader of Arrow), or a Polars ``LazyFrame``, read in batches.
+        - A Dask or a Spark frame: the function is applied to each partition by a worker, on which
+          this package must be installed; states alone come here.
+    state_of : callable
+        Of an iterable of arrays of rows (n, n_features), or of `GroupedRows` with `groups`; returns
+        their state, also of no array. It can be pickled.
+    columns : sequence of str or None
+        No others are read. None: all, or those of an encoder.
+    encoder : object or None
+        See `privclust.records.arrow.RowReader`.
+    groups : str or None
+        Name of a column of text or whole numbers that says whose each row is; equal ones may lie in
+        any parts, and missing ones are those of one group. What must be read twice for that, first
+        to count, is: files, streams and partitions of Dask, which are compared; what is kept takes
+        some 30 bytes a group. Spark counts by a window.
+    row_filter : pyarrow.compute.Expression or None
+        Of Parquet files and data sets: rows that are read. Row groups whose statistics say that
+        they have none are passed over.
+    n_threads : int
+        Of Parquet files and streams.
+    progress : callable or None
+        Of these: is told of numbers of rows as they are read, by one thread at a time.
+
+    Returns
+    -------
+    dict of ndarray
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described or a file cannot be read; no message holds an entry.
+    FileNotFoundError
+        If there is no such file.
+    """
+    check_integer("n_threads", n_threads, minimum=1)
+    columns = _checked_columns(columns, encoder, groups)
+    distributed = is_of(source, "dask") or is_of(source, "pyspark")
+    for name, value in (("row_filter", row_filter), ("progress", progress)):
+        if value is not None and distributed:
+            advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
+            raise ValueError(f"{name} is not for frames of an engine: {advice}")
+    reading = Reading(columns, encoder, groups)
+    if is_of(source, "dask"):
+        return dask_total(source, state_of, reading)
+    if is_of(source, "pyspark"):
+        return spark_total(source, state_of, reading)
+    if groups is not None:
+        return _total_of_groups(source, state_of, reading, row_filter, n_threads, progress)
+    parts = _parts(source, reading, row_filter)
+    return _total_of_threads(parts, state_of, n_threads, progress)
+
+
+def _checked_columns(columns, encoder, groups):
+    """Return the columns to read, by themselves or an encoder's; None for all."""
+    if encoder is not None and not hasattr(encoder, "transform"):
+        raise ValueError(f"encoder must have a method transform, got {type(encoder).__name__}")
+    if takes_tables(encoder):
+        if columns is not None:
+            raise ValueError("columns are those of the encoder: leave them out")
+        columns = [str(name) for name in encoder.columns]
+    if isinstance(columns, str):
+        raise ValueError("columns must be a sequence of names, got one text")
+    if groups is not None and not isinstance(groups, str):
+        raise ValueError(
+            f"groups must be the name of a column of the table, got {type(groups).__name__}"
+        )
+    if columns is not None and groups in columns:
+        raise ValueError(f"column {groups!r} says whose a row is; it cannot count as well")
+    return columns
+
+
+def files_of(source: str | os.PathLike[str]) -> list[str]:
+    """Return the Parquet files of a folder, the files of a pattern, or a path itself, sorted.
+
+    Raises
+    ------
+    ValueError
+        If a folder holds none, or a pattern names none.
+
+    Examples
+    --------
+    >>> files_of("day.parquet")
+    ['day.parquet']
+    """
+    path = os.fspath(source)
+    if os.path.isdir(path):
+        inside = (file.relative_to(path) for file in Path(path).rglob("*"))
+        files = [
+            os.path.join(path, file)
+            for file in inside
+            if file.suffix.lower() in _PARQUET and not any(part[0] in "._" for part in file.parts)
+        ]
+        what = "is a directory without Parquet files"
+    elif glob.has_magic(path) and not os.path.exists(path):
+        files, what = glob.glob(path, recursive=True), "no file is named so"
+    else:
+        return [path]
+    if not files:
+        raise ValueError(f"{path}: {what}")
+    return sorted(files)
+
+
+_Part: TypeAlias = tuple[Callable[[Any], Any], Iterator[Any]]  # what reads batches, and these
+
+
+def _total_of_groups(source, state_of, reading, row_filter, n_threads, progress) -> State:
+    """Read twice: whose rows are, to count them, and then all."""
+    if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
+        raise ValueError(
+            "a reader of Arrow gives its rows once, and those of groups are read twice, first to "
+            "count: give a table, a file, or what can be read again"
+        )
+    with contextlib.closing(_parts(source, LabelReading(reading.groups), row_filter)) as parts:
+        counts = LabelCounts(reader(batch) for reader, part in parts for batch in part)
+    second = SecondReading(counts)
+    reading = replace(reading, sizes=second.sizes)
+    parts = _parts(source, reading, row_filter)
+    state = _total_of_threads(parts, state_of, n_threads, progress)
+    second.check_all_seen()
+    return state
+
+
+def _parts(source, reading, row_filter) -> Generator[_Part, None, None]:
+    """Return the parts of files or a stream."""
+    paths = list(source) if isinstance(source, list | tuple) else [source]
+    if all(isinstance(path, str | os.PathLike) for path in paths):
+        return _parts_of_dataset(_dataset_of_files(paths), reading, row_filter)
+    pyarrow = require("pyarrow", "tables")
+    if is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
+        return _parts_of_dataset(source, reading, row_filter)
+    if row_filter is not None:
+        raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
+    if hasattr(source, "collect_batches"):  # a lazy frame of Polars
+        schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
+        streams = source.select(reading.reads(schema)).collect_batches()
+    elif hasattr(source, "__arrow_c_stream__"):
+        streams = [source]
+    else:
+        raise ValueError(f"a table must be {_TAKEN}; got {type(source).__name__}")
+    return _parts_of_streams(pyarrow, streams, reading)
+
+
+def _parts_of_streams(pyarrow, streams, reading) -> Generator[_Part, None, None]:
+    """One slice of a batch each; what an engine says of an error may hold entries, and is not."""
+    for stream in _unquoted(streams):
+        try:
+            batches = pyarrow.RecordBatchReader.from_stream(stream)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise ValueError(
+                f"the table gives no stream of Arrow ({type(error).__name__}): are there columns "
+                "of mixed types?"
+            ) from None
+        with batches:  # a connection of an engine may bear one at a time
+            reader = reading.reader(batches.schema)
+            step = batch_rows(len(reader.reads))
+            for batch in _unquoted(batches):
+                batch = batch.select(list(reader.reads))
+                for start in range(0, len(batch), step):
+                    yield reader, iter([batch.slice(start, step)])
+
+
+def _unquoted(stream) -> Iterator[Any]:
+    """Pass on what comes; of an error the kind alone."""
+    try:
+        yield from stream
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"the table broke off ({type(error).__name__}): run its query by itself to see why"
+        ) from None
+
+
+def _dataset_of_files(paths):
+    """Return the data set of paths; of a folder's folders named key=value, keys are columns."""
+    dataset = require("pyarrow.dataset", "Parquet files")
+    for path in map(os.fspath, paths):
+        if "://" in path:
+            raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
+    files = [file for path in paths for file in files_of(path)]
+    if not files:
+        raise ValueError("the list of files is empty")
+    if len(set(map(os.path.realpath, files))) < len(files):
+        raise ValueError("a file is named twice, whose rows would be hidden half as well")
+    for file in files:
+        if not os.path.isfile(file):
+            raise FileNotFoundError(f"{file}: there is no such file")
+    how = {}
+    if len(paths) == 1 and os.path.isdir(paths[0]):
+        how = {"partitioning": "hive", "partition_base_dir": os.fspath(paths[0])}
+    with _named(files[0], quiet=False):
+        return dataset.dataset(files, format="parquet", **how)
+
+
+def _parts_of_dataset(data, reading, row_filter) -> Generator[_Part, None, None]:
+    """One row group each, by the types of its own file."""
+    pyarrow = require("pyarrow", "Parquet files")
+    dataset = require("pyarrow.dataset", "Parquet files")
+    keys = _partition_keys(data)
+    how = {"filter": row_filter, "use_threads": False, "batch_readahead": 1}
+    buffered = dataset.ParquetFragmentScanOptions(
+        use_buffered_stream=True, buffer_size=_BUFFER_BYTES, pre_buffer=False
+    )
+    with _named("the data set", quiet=row_filter is not None):
+        fragments = list(data.get_fragments(filter=row_filter))
+    for fragment in fragments:
+        name = getattr(fragment, "path", "the data set")
+        is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
+        quiet = row_filter is not None or not is_parquet
+        with _named(name, quiet):
+            own = fragment.physical_schema
+            schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
+            reader = reading.reader(schema)
+            options = dict(how, schema=schema, columns=list(reader.reads))
+            options["batch_size"] = batch_rows(len(reader.reads))
+            pieces = [fragment]
+            if is_parquet:
+                pieces = fragment.split_by_row_group(filter=row_filter, schema=schema)
+                options["fragment_scan_options"] = buffered
+        for piece in pieces:
+            yield reader, _batches(name, piece, options, quiet)
+
+
+def _partition_keys(data):
+    """Return the columns that folders named key=value are, of a data set of files."""
+    partitioning = getattr(data, "partitioning", None)
+    return () if partitioning is None else tuple(partitioning.schema)
+
+
+def _batches(name, piece, options, quiet):
+    """Read a part of a file."""
+    with _named(name, quiet):
+        yield from piece.to_batches(**options)
+
+
+@contextlib.contextmanager
+def _named(name, quiet):
+    """Make an error one line with a file's name; of text and of filters it might quote entries."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as e:
+        reason = excerpt((str(e).strip() or type(e).__name__).splitlines()[0])
+        if quiet and is_of(e, "pyarrow"):
+            reason = f"cannot be read, or not with this filter ({type(e).__name__})"
+        raise ValueError(f"{name}: {reason}") from None
+
+
+def _total_of_threads(parts, state_of, n_threads, progress) -> State:
+    """Let threads take parts until none is left; each adds up its own."""
+    lock, stop = threading.Lock(), threading.Event()
+
+    def rows_of_parts():
+        """Yield rows of parts that no other thread has."""
+        while not stop.is_set():
+            with lock:
+                part = next(parts, None)
+            if part is None:
+                return
+            reader, batches = part
+            for batch in batches:
+                if stop.is_set():
+                    return
+                yield reader(batch)
+                if progress is not None:
+                    with lock:
+                        progress(len(batch))
+
+    def state(_):
+        """Add up what one thread takes; the others stop where it fails."""
+        try:
+            return state_of(rows_of_parts())
+        except BaseException:
+            stop.set()
+            raise
+
+    with contextlib.closing(parts):
+        if n_threads == 1:
+            return state(0)
+        with ThreadPoolExecutor(n_threads) as executor:
+            try:
+                return added(executor.map(state, range(n_threads)))
+            finally:
+                stop.set()

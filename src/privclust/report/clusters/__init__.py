@@ -1,6 +1,0 @@
-"""Private clusters of a table: its own units and names, errors, a picture, a report."""
-
-from privclust.report.clusters.table_clusters import TableClusters
-from privclust.report.clusters.written import write
-
-__all__ = ["TableClusters", "write"]

@@ -1,0 +1,265 @@
+"""Centers of clusters and how far they may be off, drawn from what was released alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Affine2D
+
+from privclust.core.figures import (
+    COLOURS,
+    PALETTE,
+    new_figure,
+    text_style,
+)
+from privclust.report.coordinate import (
+    DATE,
+    SHARE,
+    WIDTH_95,
+    Coordinate,
+)
+from privclust.report.table_clusters import TableClusters
+
+_MOST_COLUMNS = 5  # that pairs are drawn of: those that tell clusters apart best
+_MOST_CATEGORIES = 6  # of a column; others are drawn as one
+_PANELS_IN_ROW = 3
+_FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # of the years that Matplotlib can name, 1 to 9999
+_NEAR = 0.06  # of an axis: numbers nearer than that are written side by side
+_RADIUS_95 = math.sqrt(5.991)  # of two coordinates, in standard errors
+_LARGEST, _SMALLEST = 700.0, 30.0  # markers, in squared points
+
+
+def picture(clusters: TableClusters) -> Figure:
+    """Return a figure: pairs of columns with 95 % ellipses of centers, and shares of categories.
+
+    Clusters that noise hides are left out.
+    """
+    of_pairs = _drawn_columns(clusters)
+    pairs: list[tuple[int, ...]] = list(itertools.combinations(of_pairs, 2))
+    pairs = pairs or [(j,) for j in of_pairs]
+    categories = list(dict.fromkeys(c.column for c in clusters.coordinates if c.kind == SHARE))
+    with text_style():
+        return _drawn(clusters, pairs, categories)
+
+
+def _drawn(clusters, pairs, categories) -> Figure:
+    """Draw a panel for each pair and each column of categories."""
+    n_panels = len(pairs) + len(categories)
+    n_across = min(_PANELS_IN_ROW, n_panels)
+    n_down = -(-n_panels // n_across)
+    figure = new_figure(3.6 * n_across, 3.2 * n_down)
+    panels = iter(figure.subplots(n_down, n_across, squeeze=False).flat)
+    for pair, axes in zip(pairs, panels, strict=False):
+        (_draw_pair if len(pair) == 2 else _draw_column)(axes, clusters, *pair)
+    for column, axes in zip(categories, panels, strict=False):
+        _draw_shares(axes, clusters, column)
+    for axes in panels:
+        axes.set_axis_off()
+    return figure
+
+
+def caption(clusters: TableClusters) -> str:
+    """Return what the picture shows, in words."""
+    numbers = [c for c in clusters.coordinates if c.kind != SHARE]
+    words = "Centers of clusters, by number; a larger disc is a larger cluster."
+    if len(numbers) > 1:
+        words += " Ellipses are 95 % by normal errors; dashed where these are not known well."
+    if len(numbers) > _MOST_COLUMNS:
+        words += f" Drawn are the {_MOST_COLUMNS} columns that tell clusters apart best."
+    n_hidden = int((~clusters.is_clear).sum())
+    if n_hidden:
+        are = "cluster is" if n_hidden == 1 else "clusters are"
+        words += f" {n_hidden} {are} hidden by noise and not drawn."
+    return words
+
+
+def _drawn_columns(clusters: TableClusters) -> list[int]:
+    """Return the places of the coordinates that pairs are drawn of."""
+    places = [j for j, c in enumerate(clusters.coordinates) if c.kind != SHARE]
+    if len(places) <= _MOST_COLUMNS:
+        return places
+    apart = {j: _between(clusters, j) for j in places}
+    return sorted(sorted(places, key=lambda j: -apart[j])[:_MOST_COLUMNS])
+
+
+def _between(clusters: TableClusters, j: int) -> float:
+    """Return how far apart centers are in a coordinate, in parts of its declared range."""
+    coordinate = clusters.coordinates[j]
+    values = _numbers(coordinate)[clusters.is_clear]
+    low, high = clusters.columns[coordinate.column]
+    if coordinate.kind == DATE:
+        low, high = (_days(np.datetime64(end, "s")) for end in (low, high))
+    if not len(values):
+        return 0.0
+    middle = np.average(values, weights=clusters.weights[clusters.is_clear])
+    return float(((values - middle) ** 2).mean()) / (high - low) ** 2
+
+
+def _days(times: np.ndarray | np.datetime64) -> np.ndarray:
+    """Return dates as Matplotlib counts them."""
+    return times.astype("datetime64[s]").astype(np.int64) / 86400.0
+
+
+def _numbers(coordinate: Coordinate) -> np.ndarray:
+    """Return centers as numbers."""
+    if coordinate.kind == DATE:
+        return _days(coordinate.centers)
+    return coordinate.centers.astype(float)
+
+
+def _sizes(clusters: TableClusters) -> np.ndarray:
+    """Return the areas of markers."""
+    return np.maximum(_LARGEST * clusters.weights / clusters.weights.max(), _SMALLEST)
+
+
+def _colour(j: int | np.integer) -> str:
+    """Return the colour of a cluster."""
+    return PALETTE[int(j) % len(PALETTE)]
+
+
+def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> None:
+    """Draw centers in two coordinates with the ellipses of their errors."""
+    coordinates = [clusters.coordinates[j] for j in (first, second)]
+    x, y = map(_numbers, coordinates)
+    for j in np.flatnonzero(clusters.is_clear):
+        covariance = clusters.covariances[j][np.ix_((first, second), (first, second))]
+        scale = np.sqrt(np.diag(covariance))  # units may differ by orders of magnitude
+        correlation = covariance / np.where(scale > 0, np.outer(scale, scale), 1.0)
+        ellipse = _ellipse((x[j], y[j]), scale, correlation[0, 1], _colour(j), axes)
+        ellipse.set_linestyle("-" if clusters.is_reliable[j] else "--")
+        axes.add_patch(ellipse)
+    _draw_discs(axes, clusters, x, y)
+    for coordinate, axis, values in zip(coordinates, (axes.xaxis, axes.yaxis), (x, y), strict=True):
+        axis.set_label_text(_plain(coordinate.name))
+        _set_ticks(axis, coordinate)
+        ends = values[clusters.is_clear], coordinate.errors[clusters.is_clear]
+        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(coordinate, *ends))
+
+
+def _ellipse(center, scale, correlation, colour, axes):
+    """Return the 95 % ellipse: a circle that is stretched, sheared and scaled to units."""
+    across, along = math.sqrt(max(1.0 + correlation, 0.0)), math.sqrt(max(1.0 - correlation, 0.0))
+    to_units = (
+        Affine2D()
+        .scale(_RADIUS_95 * across, _RADIUS_95 * along)
+        .rotate_deg(45)
+        .scale(*scale)
+        .translate(*center)
+    )
+    ellipse = Ellipse((0, 0), 2.0, 2.0, facecolor=colour, edgecolor=colour, alpha=0.3)
+    ellipse.set_transform(to_units + axes.transData)
+    return ellipse
+
+
+def _draw_discs(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
+    """Draw discs with the numbers of clusters."""
+    sizes, shown = _sizes(clusters), np.flatnonzero(clusters.is_clear)
+    for j in shown:
+        axes.scatter(x[j], y[j], s=sizes[j], color=_colour(j), alpha=0.35, linewidths=0)
+    for together in _together(x, y, shown):
+        label = ", ".join(str(j + 1) for j in together)
+        place = x[together].mean(), y[together].mean()
+        axes.annotate(label, place, ha="center", va="center", fontweight="bold", fontsize=9)
+
+
+def _together(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> list[list[int]]:
+    """Return clusters whose numbers would cover one another, one list for each label."""
+    if not len(shown):
+        return []
+    points = np.column_stack([x, y])[shown]
+    extent = np.ptp(points, axis=0)
+    points = points / np.where(extent > 0, extent, 1.0)
+    labels: list[list[int]] = []
+    firsts: list[np.ndarray] = []
+    for j, point in zip(shown, points, strict=True):
+        near = [i for i, first in enumerate(firsts) if np.abs(first - point).max() < _NEAR]
+        if near:
+            labels[near[0]].append(int(j))
+        else:
+            labels.append([int(j)])
+            firsts.append(point)
+    return labels
+
+
+def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
+    """Draw centers of the only column with their 95 % intervals, a line for each cluster."""
+    coordinate = clusters.coordinates[j]
+    x, places = _numbers(coordinate), np.arange(len(clusters.weights), dtype=float)
+    for place in np.flatnonzero(clusters.is_clear):
+        axes.errorbar(
+            x[place],
+            place,
+            xerr=WIDTH_95 * coordinate.errors[place],
+            color=_colour(place),
+            capsize=3,
+        )
+    _draw_discs(axes, clusters, x, places)
+    axes.set_xlabel(_plain(coordinate.name))
+    _set_ticks(axes.xaxis, coordinate)
+    axes.set_yticks([])
+    axes.invert_yaxis()
+    axes.set_xlim(_limits(coordinate, x[clusters.is_clear], coordinate.errors[clusters.is_clear]))
+
+
+def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
+    """Draw what part of a cluster has which category."""
+    shares = [c for c in clusters.coordinates if c.column == column]
+    left = np.zeros(int(clusters.is_clear.sum()))
+    handles: list[tuple[Any, str]] = []
+    places = np.arange(len(left))
+    drawn = sorted(range(len(shares)), key=lambda k: -shares[k].centers[clusters.is_clear].sum())
+    for k in sorted(drawn[:_MOST_CATEGORIES]):
+        widths = shares[k].centers[clusters.is_clear]
+        bars = axes.barh(places, widths, left=left, color=_colour(len(handles)))
+        handles.append((bars, _plain(shares[k].name.removeprefix(f"{column}="))))
+        left = left + widths
+    if len(shares) > _MOST_CATEGORIES:
+        bars = axes.barh(places, 1.0 - left, left=left, color=COLOURS["grey"])
+        handles.append((bars, "others"))
+    axes.set(xlim=(0, 1), xlabel=f"share of {_plain(column)}", ylabel="cluster")
+    axes.set_yticks(places, [str(j + 1) for j in np.flatnonzero(clusters.is_clear)])
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+    how: dict[str, Any] = {
+        "loc": "lower center",
+        "bbox_to_anchor": (0.5, 1.0),
+        "ncols": 3,
+        "fontsize": 8,
+    }
+    axes.legend(
+        [bars[0] for bars, _ in handles if len(bars)], [label for _, label in handles], **how
+    )
+
+
+def _plain(name: str) -> str:
+    """Return a name that is drawn as it is, not as a formula."""
+    return name.replace("$", r"\$")
+
+
+def _set_ticks(axis, coordinate: Coordinate) -> None:
+    """Write dates as such, and few enough numbers to be read."""
+    axis.set_major_locator(MaxNLocator(4))
+    if coordinate.kind == DATE:
+        locator = AutoDateLocator(minticks=3, maxticks=6)
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def _limits(coordinate: Coordinate, values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """Return where an axis begins and ends."""
+    if not len(values):
+        return 0.0, 1.0
+    reach = _RADIUS_95 * errors
+    low, high = float((values - reach).min()), float((values + reach).max())
+    margin = 0.25 * max(high - low, 1e-9 * max(abs(low), 1.0))
+    if coordinate.kind == DATE:
+        return max(low - margin, _FIRST_DAY), min(high + margin, _LAST_DAY)
+    return low - margin, high + margin

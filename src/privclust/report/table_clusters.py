@@ -1,0 +1,184 @@
+"""Clusters of a table in its own units, made from what was released alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privclust.kmeans import CompressiveKMeans
+from privclust.preprocessing import TableEncoder
+from privclust.privacy import Guarantee
+from privclust.report.coordinate import (
+    DATE,
+    NUMBER,
+    SHARE,
+    Coordinate,
+)
+from privclust.report.suspicions import suspicions
+
+
+@dataclass(frozen=True)
+class TableClusters:
+    """Clusters, the largest first.
+
+    Attributes
+    ----------
+    coordinates : tuple of Coordinate
+    covariances : ndarray of shape (n_clusters, n_coordinates, n_coordinates)
+        Of the errors of centers, in units of the columns.
+    weights, weight_errors : ndarray of shape (n_clusters,)
+        Parts of the records, and standard errors.
+    is_clear : ndarray of shape (n_clusters,)
+        Whether a cluster is more than noise; of one that is not, no number is shown.
+    is_reliable : ndarray of shape (n_clusters,)
+        Whether the errors are known well.
+    n_records : int or float
+        How many there are; not whole where the number itself is private.
+    columns : mapping of str to bounds or categories
+        As declared.
+    guarantee : privclust.privacy.Guarantee
+    remarks : tuple of str
+        What else was told.
+    private_bounds : tuple of str
+        The columns whose bounds were not declared but are `privclust.preprocessing.private_bounds`.
+    """
+
+    coordinates: tuple[Coordinate, ...]
+    covariances: np.ndarray
+    weights: np.ndarray
+    weight_errors: np.ndarray
+    is_clear: np.ndarray
+    is_reliable: np.ndarray
+    n_records: float
+    columns: dict[str, Any]
+    guarantee: Guarantee
+    remarks: tuple[str, ...] = ()
+    private_bounds: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        encoder: TableEncoder,
+        model: CompressiveKMeans,
+        *,
+        guarantee: Guarantee | None = None,
+        remarks: tuple[str, ...] = (),
+        private_bounds: tuple[str, ...] = (),
+        random_state: Any = None,
+    ) -> TableClusters:
+        """Return the clusters of a model that was fitted to an encoder's coordinates.
+
+        Parameters
+        ----------
+        encoder : TableEncoder
+        model : CompressiveKMeans
+        guarantee : Guarantee or None
+            Of all that was released; None: that of the model.
+        remarks : tuple of str
+            Those on centers at bounds, or in the middle of all columns' entries, come after them.
+        private_bounds : tuple of str
+            The columns whose bounds are private ones.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            Of the draws that errors are made from.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> table = {"age": np.repeat([30.0, 60.0], 5000) + rng.normal(0, 4, 10_000)}
+        >>> encoder = TableEncoder({"age": (0, 110)})
+        >>> model = CompressiveKMeans(2, delta=1e-6, bounds=encoder.bounds_, random_state=0)
+        >>> model = model.fit(encoder.transform(table))
+        >>> age = TableClusters.of(encoder, model, random_state=0).coordinates[0]
+        >>> sorted(age.centers.round().tolist()), bool((age.errors < 1.0).all())
+        ([30.0, 60.0], True)
+        """
+        order = np.argsort(-model.weights_, kind="stable")
+        errors, scale = model.standard_errors(random_state=random_state), encoder.scale()
+        centers = encoder.inverse_transform(model.cluster_centers_[order])
+        of_centers = errors.centers[order] * scale
+        coordinates = []
+        for name, column in _columns_of(encoder):
+            values = centers[name]
+            kind = SHARE if isinstance(encoder.columns[column], list) else NUMBER
+            kind = DATE if values.dtype.kind == "M" else kind
+            error = of_centers[:, len(coordinates)]
+            coordinates.append(Coordinate(name, column, kind, values, error))
+        is_clear = np.asarray(model.is_clear_)[order]
+        on_columns = suspicions(coordinates, encoder.columns, is_clear)
+        # all rows are of a single cluster
+        weight_errors = errors.weights[order] * (len(order) > 1)
+        return cls(
+            coordinates=tuple(coordinates),
+            covariances=errors.covariances[order] * np.outer(scale, scale),
+            weights=model.weights_[order],
+            weight_errors=weight_errors,
+            is_clear=is_clear,
+            is_reliable=errors.is_reliable[order],
+            n_records=model.sketch_.n_samples,
+            columns=dict(encoder.columns),
+            guarantee=model.guarantee_ if guarantee is None else guarantee,
+            remarks=(*remarks, *on_columns),
+            private_bounds=tuple(private_bounds),
+        )
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows of a table of text; cells that noise hides are empty."""
+        names = [end for c in self.coordinates for end in (c.name, f"{c.name} error")]
+        header = ["cluster", "weight", "weight error", *names, "clear", "errors known"]
+        rows = []
+        for j, is_clear in enumerate(self.is_clear):
+            numbers = [self.weights[j], self.weight_errors[j]]
+            numbers += [end for c in self.coordinates for end in (c.centers[j], c.errors[j])]
+            cells = [_text(number) if is_clear else "" for number in numbers]
+            words = ["yes" if is_one else "no" for is_one in (is_clear, self.is_reliable[j])]
+            rows.append([str(j + 1), *cells, *words])
+        return header, rows
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it in types of JSON; numbers that noise hides are None."""
+        clusters = []
+        for j, is_clear in enumerate(self.is_clear):
+            cluster: dict[str, Any] = {"is_clear": bool(is_clear)}
+            if is_clear:
+                cluster |= {
+                    "are_errors_known": bool(self.is_reliable[j]),
+                    "weight": float(self.weights[j]),
+                    "weight_error": float(self.weight_errors[j]),
+                    "center": {c.name: _plain(c.centers[j]) for c in self.coordinates},
+                    "center_error": {c.name: float(c.errors[j]) for c in self.coordinates},
+                }
+            clusters.append(cluster)
+        columns = {
+            name: [str(end) if isinstance(end, np.datetime64) else end for end in declared]
+            for name, declared in self.columns.items()
+        }
+        return {
+            "columns": columns,
+            "n_records": self.n_records,
+            "record": self.guarantee.unit,
+            "clusters": clusters,
+            "remarks": list(self.remarks),
+            "guarantee": self.guarantee.as_dict(),
+        }
+
+
+def _columns_of(encoder: TableEncoder) -> list[tuple[str, str]]:
+    """Return the name and the column of each coordinate."""
+    names, columns = iter(encoder.get_feature_names_out()), []
+    for column, declared in encoder.columns.items():
+        width = len(declared) if isinstance(declared, list) else 1
+        columns += [(next(names), column) for _ in range(width)]
+    return columns
+
+
+def _plain(value: Any) -> Any:
+    """Return a number, or a date as text."""
+    return str(value) if isinstance(value, np.datetime64) else float(value)
+
+
+def _text(value: Any) -> str:
+    """Return a number as it is read back to the last bit, or a date."""
+    value = _plain(value)
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,121 @@
+"""The files of a report on clusters."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privclust.core.figures import save_figure, text_style
+from privclust.core.files import write_text
+from privclust.core.packages import require
+from privclust.report.coordinate import DATE, SHARE, WIDTH_95
+from privclust.report.picture import caption, picture
+from privclust.report.table_clusters import TableClusters
+
+NAMES = (
+    *("centers.csv", "clusters.json", "clusters.svg"),
+    *("guarantee.json", "guarantee.txt", "report.html"),
+)
+"""Of the files that `write` writes."""
+
+
+def write(clusters: TableClusters, folder: str | os.PathLike[str]) -> None:
+    """Write centers, picture, guarantee and report into a folder.
+
+    The same clusters give the same bytes. Files of the same names are replaced.
+    """
+    folder = Path(folder)
+    header, rows = clusters.table()
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    write_text(folder / "centers.csv", text.getvalue())
+    write_text(folder / "clusters.json", _json(clusters.as_dict()))
+    write_text(folder / "guarantee.json", _json(clusters.guarantee.as_dict()))
+    write_text(folder / "guarantee.txt", f"{clusters.guarantee}\n")
+    save_figure(picture(clusters), folder / "clusters.svg", "svg", text_style)
+    svg = (folder / "clusters.svg").read_text(encoding="utf-8")
+    write_text(folder / "report.html", _report(clusters, svg[svg.index("<svg") :]))
+
+
+def _json(values: dict[str, Any]) -> str:
+    """Return JSON for people as well."""
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+
+
+def _report(clusters: TableClusters, svg: str) -> str:
+    """Return the report as HTML that needs nothing beside it."""
+    jinja2 = require("jinja2", "reports")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("privclust_papers.report", "clusters"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    n_records = clusters.n_records
+    return environment.get_template("report.html.j2").render(
+        clusters=clusters,
+        header=[c.name for c in clusters.coordinates],
+        rows=[_cells(clusters, j) for j in range(len(clusters.weights))],
+        n_records=f"{n_records:,.0f}" if isinstance(n_records, float) else f"{n_records:,}",
+        is_about=isinstance(n_records, float),
+        picture=svg if clusters.is_clear.any() else "",
+        caption=caption(clusters),
+        declared=[
+            (name, _declared(ends), name in clusters.private_bounds)
+            for name, ends in clusters.columns.items()
+        ],
+    )
+
+
+def _cells(clusters: TableClusters, j: int) -> list[str]:
+    """Return the weight and the center of a cluster with 95 % intervals."""
+    if not clusters.is_clear[j]:
+        return []
+    weight = _interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])
+    return [
+        f"{weight} %",
+        *(_center(c.kind, c.centers[j], c.errors[j]) for c in clusters.coordinates),
+    ]
+
+
+def _center(kind: str, value: Any, error: float) -> str:
+    """Return a coordinate of a center with its 95 % interval."""
+    if kind == DATE:
+        day = np.datetime_as_string(value, unit="D")
+        return f"{day} ± {max(math.ceil(WIDTH_95 * error), 1)} days"
+    if kind == SHARE:
+        width = max(math.ceil(1000 * WIDTH_95 * error) / 10, 0.1)
+        return f"{100 * value:.1f} ± {width:.1f} %"
+    return _interval(value, error)
+
+
+def _interval(value: float, error: float) -> str:
+    """Return a number to the digits that its error lets one tell.
+
+    Examples
+    --------
+    >>> _interval(52.3456, 0.2), _interval(81234.5, 1234.0)
+    ('52.35 ± 0.39', '81,200 ± 2,400')
+    """
+    width = WIDTH_95 * error
+    if not (math.isfinite(width) and width > 0):
+        return f"{value:,.6g}"
+    digits = 1 - math.floor(math.log10(width))
+    shown = [f"{round(number, digits):,.{max(digits, 0)}f}" for number in (value, width)]
+    return " ± ".join(shown)
+
+
+def _declared(ends: Any) -> str:
+    """Return bounds or categories as text."""
+    if isinstance(ends, list):
+        return ", ".join(map(str, ends))
+    low, high = (f"{end:,.6g}" if isinstance(end, float | int) else str(end) for end in ends)
+    return f"{low} to {high}"

@@ -1,0 +1,200 @@
+"""Frequencies of a sketch: their laws, and the scale of the data that sets theirs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
+
+from privclust.core.hints import RandomState
+from privclust.core.validation import as_generator, check_integer, check_option, check_real
+from privclust.sketches._feature_sums import sketch
+
+LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
+_SMALLEST_RADIUS, _LARGEST_RADIUS = 0.1, 7.0  # of "log_uniform"
+
+# Of the estimate of the variance: records and frequencies of the small sketches, frequencies of
+# similar radius among which the largest modulus counts, rounds, and the widest search of a round.
+_PILOT_SAMPLES = 5000
+_PILOT_FREQUENCIES = 1000
+_FREQUENCIES_OF_BLOCK = 25
+_ROUNDS = 5
+_LARGEST_CHANGE = 100.0
+_LARGEST_SPREAD = 1e150  # its square is still a number
+
+
+def draw_frequencies(
+    n_features: int,
+    n_frequencies: int,
+    *,
+    variance: float = 1.0,
+    law: Literal["adapted_radius", "folded_gaussian", "gaussian", "log_uniform"] = "adapted_radius",
+    random_state: RandomState = None,
+) -> np.ndarray:
+    r"""Draw the frequencies of a sketch.
+
+    All laws are isotropic: ``omega = R phi / sigma`` with phi uniform on the unit sphere.
+
+    Parameters
+    ----------
+    n_features : int
+        Dimension d of the data.
+    n_frequencies : int
+        Size m of the sketch.
+    variance : float, default 1.0
+        sigma^2, positive, in squared units of the data: about that of a cluster along one axis.
+    law : {"adapted_radius", "folded_gaussian", "gaussian", "log_uniform"}
+        Law of R: of density proportional to ``sqrt(R^2 + R^4 / 4) exp(-R^2 / 2)``, which favours
+        radii where the sketch of a Gaussian changes most with its mean and variance (the default);
+        the modulus of a standard Gaussian number; that of a d-dimensional standard Gaussian vector;
+        or, for data with structure on several scales, all magnitudes from 0.1 to 7 alike.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
+        Source of the frequencies.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_frequencies)
+        Omega, a frequency in each column.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not as above.
+
+    References
+    ----------
+    N. Keriven, A. Bourrier, R. Gribonval and P. Perez, "Sketching for large-scale learning of
+    mixture models", Information and Inference 7(3), 2018, Section 3.3.
+
+    Examples
+    --------
+    >>> from privclust.sketches._frequencies import draw_frequencies
+    >>> draw_frequencies(2, 5, variance=4.0, random_state=0).shape
+    (2, 5)
+    """
+    check_integer("n_features", n_features, minimum=1)
+    check_integer("n_frequencies", n_frequencies, minimum=1)
+    check_real("variance", variance)
+    check_option("law", law, LAWS)
+    rng = as_generator(random_state)
+    frequencies = rng.standard_normal((n_features, n_frequencies))
+    if law != "gaussian":
+        frequencies /= np.linalg.norm(frequencies, axis=0)
+        if law == "adapted_radius":
+            frequencies *= _adapted_radii(n_frequencies, rng)
+        elif law == "log_uniform":
+            ends = np.log(_SMALLEST_RADIUS), np.log(_LARGEST_RADIUS)
+            frequencies *= np.exp(rng.uniform(*ends, n_frequencies))
+        else:
+            frequencies *= np.abs(rng.standard_normal(n_frequencies))
+    return frequencies / np.sqrt(variance)
+
+
+def _adapted_radii(count, rng):
+    """Draw radii of the adapted law by rejection.
+
+    The density of u = R^2 / 2 is proportional to ``sqrt(1 + u/2) exp(-u)``, at most
+    ``(1 + u/4) exp(-u)``: that of one exponential number, or with probability 1/5 the sum of two.
+    """
+    accepted = np.empty(0)
+    while accepted.size < count:
+        u = rng.standard_exponential(count)
+        u += np.where(rng.random(count) < 0.2, rng.standard_exponential(count), 0.0)
+        keep = rng.random(count) * (1.0 + u / 4.0) <= np.sqrt(1.0 + u / 2.0)
+        accepted = np.append(accepted, u[keep])
+    return np.sqrt(2.0 * accepted[:count])
+
+
+def estimate_variance(X: ArrayLike, *, random_state: RandomState = None) -> float:
+    r"""Estimate the variance to draw frequencies with, from small sketches of a few records.
+
+    The modulus of the (unnormalised) sketch of Gaussians of variance sigma^2 is at most
+    ``exp(-sigma^2 |omega|^2 / 2)``, and near it for those frequencies at which the phases of the
+    means agree. Frequencies are drawn at a first variance and sorted by radius, and the curve is
+    fitted by least squares to the largest modulus in each block of 25; its variance serves the
+    next of 5 rounds. Moduli are corrected for the sampling of the records, which adds ``1/n`` to
+    their squares.
+
+    The more clusters and dimensions, the seldomer phases agree, and the more the result exceeds
+    the variance of a cluster. Multiplying X by c multiplies the result by c^2.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Records, of which at most 5000 are used. The result reveals something about them: it is
+        private only if they are public.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
+        Chooses the records and frequencies.
+
+    Returns
+    -------
+    float
+        The variance, positive; 1 if all records are equal, where nothing sets a scale.
+
+    Raises
+    ------
+    ValueError
+        If X is not a matrix of finite numbers, or its square over- or underflows.
+
+    References
+    ----------
+    N. Keriven, A. Bourrier, R. Gribonval and P. Perez, "Sketching for large-scale learning of
+    mixture models", Information and Inference 7(3), 2018, Section 3.3 (there with 3 rounds from 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privclust.sketches._frequencies import estimate_variance
+    >>> X = 3.0 * np.random.default_rng(0).standard_normal((5000, 2))
+    >>> 7.0 < estimate_variance(X, random_state=0) < 11.0
+    True
+    """
+    rng = as_generator(random_state)
+    X = np.asarray(X)
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
+        raise ValueError(
+            "X must be real numbers of shape (n_samples, n_features), neither of them 0, "
+            f"got {X.dtype} of shape {X.shape}"
+        )
+    if len(X) > _PILOT_SAMPLES:
+        X = X[rng.choice(len(X), _PILOT_SAMPLES, replace=False)]
+    X = X.astype(np.float64)
+    if not np.isfinite(X).all():
+        raise ValueError("X must be finite, got NaN or infinity")
+    with np.errstate(over="ignore"):
+        X = X - X[0]
+    size = np.abs(X).max()
+    if size == 0.0:
+        return 1.0
+    if not 1.0 / _LARGEST_SPREAD <= size <= _LARGEST_SPREAD:
+        raise ValueError(
+            f"records must differ by {1.0 / _LARGEST_SPREAD:g} to {_LARGEST_SPREAD:g}, "
+            f"got a largest difference of {size:g}"
+        )
+    X /= size
+    X -= X.mean(axis=0)
+    variance = X.var(axis=0).mean()
+    for _ in range(_ROUNDS):
+        variance *= _fitted_factor(X, variance, rng)
+    return float(variance * size**2)
+
+
+def _fitted_factor(X, variance, rng):
+    """Draw frequencies at a variance, sketch and fit; return the fitted variance over that one."""
+    n, d = X.shape
+    frequencies = draw_frequencies(d, _PILOT_FREQUENCIES, variance=variance, random_state=rng)
+    squares = _PILOT_FREQUENCIES * np.abs(sketch(X, frequencies)) ** 2
+    moduli = np.sqrt(np.maximum(n * squares - 1.0, 0.0) / max(n - 1, 1))
+    radii = variance * (frequencies**2).sum(axis=0)  # R^2
+    order = np.argsort(radii).reshape(-1, _FREQUENCIES_OF_BLOCK)
+    largest = np.take_along_axis(order, moduli[order].argmax(axis=1)[:, None], axis=1)[:, 0]
+
+    def misfit(log_factor):
+        """Sum of squares at a factor."""
+        curve = np.exp(-0.5 * np.exp(log_factor) * radii[largest])
+        return ((curve - moduli[largest]) ** 2).sum()
+
+    bound = np.log(_LARGEST_CHANGE)
+    return np.exp(minimize_scalar(misfit, bounds=(-bound, bound), method="bounded").x)

@@ -1,0 +1,502 @@
+"""A sketch of directions: sums of harmonic moments, with noise once they are released."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.core import hdf5
+from privclust.core.fixed_point import FixedPoint
+from privclust.core.hints import RandomState
+from privclust.core.printable import excerpt
+from privclust.core.validation import check_integer, check_option
+from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
+from privclust.privacy.budget import charge
+from privclust.privacy.groups import GROUP, ROW, UNITS, unit_of, with_groups
+from privclust.privacy.guarantee import check_stated
+from privclust.privacy.measurements import Gaussian
+from privclust.privacy.noise import NoiseSource
+from privclust.records.streams import Source, chunks
+from privclust.sketches._harmonics import (
+    n_moments,
+    roots_of_counts,
+    squared_length,
+    trace_free,
+)
+from privclust.sketches._moment_table_sums import table_moments
+from privclust.sketches.moment_release import (
+    MomentNoise,
+    check_size,
+    coordinate_weights,
+    default_degree,
+    degrees,
+    feature_weights,
+    release_noise,
+    sensitivity,
+    statement,
+)
+from privclust.sketches.moment_sums import MOMENT_BITS, GroupSums, HarmonicSums
+
+KIND = "moment sketch"
+MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class MomentSketch:
+    r"""Sums of harmonic moments of the directions of rows, with or without noise.
+
+    Each row is scaled to norm 1 by itself, or stays 0, and becomes features
+    :math:`\phi(x)` whose inner products are :math:`K(x'y) = a_2 P_2 + a_4 P_4 (+ a_6 P_6)`,
+    Gegenbauer polynomials of the angle (``privclust.sketches._harmonics``, where the
+    sensitivity of their sum is derived). Degrees 2 and 4 tell of unions of subspaces what a decoder
+    needs; degree 6 tells more of few features. Sums are exact: they do not depend on the order of
+    rows, on chunks or processes, and ``a + b`` is, to the byte, the sketch of the records of both,
+    which must have none in common.
+
+    A sketch without noise is **not private**; see `release`.
+
+    Parameters
+    ----------
+    n_features : int
+        d, from 2; at most 64 for degree 4 and 10 for degree 6.
+    degree : {4, 6}
+    moments : mapping of int to array_like
+        By degree: the trace-free part of the sums in coordinates whose norm is that of the tensor.
+    n_samples : int or float
+        n; a float, of any sign, where the count itself has noise: then of rows that are not 0.
+    noise : MomentNoise or None
+    guarantee : privclust.privacy.Guarantee or None
+        What the noise gives; None where there is no noise.
+    exact : HarmonicSums or None
+        Of a sketch without noise.
+    unit : {"row", "group"}
+        What its records are: rows, or groups of rows, such as all rows of one person.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> parts = MomentSketch.of(X[:200]) + MomentSketch.of(X[200:])
+    >>> whole = MomentSketch.of(X)
+    >>> parts.n_samples, all((parts.moments[l] == whole.moments[l]).all() for l in (2, 4, 6))
+    (500, True)
+    >>> private = whole.release(1.0, 1e-6, random_state=0)
+    >>> private.guarantee.definition, round(private.guarantee.epsilon, 3)
+    ('approximate', 1.0)
+    """
+
+    n_features: int
+    degree: int
+    moments: Mapping[int, np.ndarray] = field(repr=False)
+    n_samples: int | float
+    noise: MomentNoise | None = None
+    guarantee: Guarantee | None = field(default=None, repr=False)
+    exact: HarmonicSums | None = field(default=None, repr=False)
+    unit: str = ROW
+    _KIND: ClassVar[str] = KIND
+
+    def __post_init__(self) -> None:
+        check_size(self.n_features, self.degree)
+        if (self.noise is None) != (self.guarantee is None):
+            raise ValueError("a sketch has both noise and a guarantee, or neither")
+        check_option("unit", self.unit, tuple(UNITS))
+        if self.guarantee is not None and self.guarantee.unit != self.unit:
+            raise ValueError(
+                f"a sketch of {UNITS[self.unit]} has a guarantee for {UNITS[self.guarantee.unit]}"
+            )
+        if (self.noise is None) == (self.exact is None):
+            raise ValueError("a sketch has either exact sums or noise")
+        moments = {}
+        for degree in degrees(self.degree):
+            array = np.array(self.moments[degree], dtype=np.float64)
+            size = n_moments(self.n_features, degree)
+            if array.shape != (size,) or not np.isfinite(array).all():
+                raise ValueError(
+                    f"moments of degree {degree} must be {size} finite numbers, got {array.shape}"
+                )
+            array.setflags(write=False)
+            moments[degree] = array
+        object.__setattr__(self, "moments", moments)
+        if self.noise is None or not isinstance(self.n_samples, float):
+            check_integer("n_samples", self.n_samples, minimum=0)
+        elif not math.isfinite(self.n_samples):
+            raise ValueError(f"n_samples must be finite, got {self.n_samples}")
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        *,
+        degree: int | None = None,
+        groups: ArrayLike | None = None,
+        chunk_size: int | None = None,
+        dataset: str | None = None,
+    ) -> Self:
+        """Return the sketch of a source of any size, without noise.
+
+        Parameters
+        ----------
+        source : array_like, path or iterable of chunks
+            What `privclust.records.streams.chunks` reads: finite numbers.
+        degree : {4, 6} or None
+            None for 6 with up to 6 features, else 4. Sketches of one degree alone can be merged.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row of the source is, in its order: a record is then a group, such as a
+            person, and its moments are the mean of its rows'. These labels are in memory all at
+            once, and sums for each size of groups; a group's rows may lie anywhere in the source,
+            but in no other sketch that is merged with this one. Merged sketches have the records of
+            both to within a unit of 2^-36 for each size, not to the byte. None: each row is a
+            record.
+        chunk_size : int or None
+            Records in memory at a time; the result does not depend on it.
+        dataset : str or None
+            Of an HDF5 file.
+
+        Returns
+        -------
+        MomentSketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, the source cannot be read, or holds more than
+            2^26 records (or rows of groups of one size).
+        FileNotFoundError
+            If there is no such file.
+        """
+        stream = chunks(source, chunk_size=chunk_size, dataset=dataset)
+        degree = default_degree(stream.n_features) if degree is None else degree
+        check_size(stream.n_features, degree)
+        sums = GroupSums(stream.n_features, degree)
+        whole = ((chunk, None) for chunk in stream)
+        for chunk, own in whole if groups is None else with_groups(stream, groups):
+            sums.add(chunk, own)
+        return cls.from_sums(sums.total(), ROW if groups is None else GROUP)
+
+    @classmethod
+    def of_table(
+        cls,
+        source: Any,
+        *,
+        degree: int | None = None,
+        columns: Sequence[str] | None = None,
+        encoder: Any = None,
+        groups: str | None = None,
+        row_filter: Any = None,
+        strict: bool = False,
+        n_threads: int = 1,
+        progress: Callable[[int], object] | None = None,
+    ) -> Self:
+        """Return the sketch of a table where it lies, without noise, its sums to the last bit.
+
+        Parameters
+        ----------
+        source, groups, row_filter, n_threads, progress
+            As of `privclust.sketches.Sketch.of_table`: files, data frames, Dask, Spark.
+        degree : {4, 6} or None
+            As of `of`.
+        columns, encoder
+            Also as there, but one of them is to name columns.
+        strict : bool
+            False: no row decides whether there is a result. What is missing counts as 0, and of a
+            row with infinite entries those alone. True: such an entry is an error, outside of any
+            guarantee.
+
+        Returns
+        -------
+        MomentSketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, the table cannot be read, or holds more than 2^26
+            records (or rows of groups of one size). No message holds an entry.
+        FileNotFoundError
+            If there is no such file.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"who": ["a", "b", "a"], "x": [1.0, 2.0, 3.0], "y": [0, 1, 2]})
+        >>> MomentSketch.of_table(table, columns=["x", "y"], groups="who").n_samples
+        2
+        """
+        sums = table_moments(
+            source,
+            degree,
+            columns=columns,
+            encoder=encoder,
+            groups=groups,
+            row_filter=row_filter,
+            strict=strict,
+            n_threads=n_threads,
+            progress=progress,
+        )
+        return cls.from_sums(sums, unit_of(groups))
+
+    @classmethod
+    def from_sums(cls, sums: HarmonicSums, unit: str = ROW) -> Self:
+        """Return the sketch of the records that were added to `sums` so far."""
+        d, degree = sums.n_features, sums.degree
+        moments = {
+            each: np.asarray(sums.harmonics(each)) * roots_of_counts(d, each)
+            for each in degrees(degree)
+        }
+        return cls(d, degree, moments, sums.n_samples, exact=sums, unit=unit)
+
+    def release(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        share: float = 1.0,
+        random_state: RandomState = None,
+    ) -> Self:
+        r"""Return the sketch with normal noise, private.
+
+        Noise is put on exact sums in the features' coordinates, of which there are more than
+        features: what falls outside the features' space is taken off again. The normal mechanism
+        is calibrated exactly to (epsilon, delta). What was released twice from the same records
+        costs twice: compose the guarantees.
+
+        Parameters
+        ----------
+        epsilon : float
+            Positive, in nats.
+        delta : float
+            In (0, 1).
+        neighbours : {"replace_one", "add_remove"}
+            Which change of the records is hidden. ``"replace_one"``: one of n, and n is public.
+            ``"add_remove"``: one more or less, and the number of rows other than 0 gets noise too.
+        share : float
+            Part of the budget, above 0 and at most 1: the squared ratio of sensitivity and
+            deviation is this part of what the whole budget allows, and such parts add up.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            None for release (needs ``privclust[secure]``; some 70 microseconds a moment), anything
+            else for reproduction, which the guarantee says.
+
+        Returns
+        -------
+        MomentSketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the sketch has noise already.
+        ImportError
+            If `random_state` is None and OpenDP is not installed.
+
+        References
+        ----------
+        B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML
+        2018 (calibration).
+        """
+        if self.exact is None:
+            raise ValueError("the sketch has noise already: release it once, from the exact sums")
+        relation = Neighbours.of(neighbours)
+        measurement = release_noise(self.n_features, self.degree, relation, epsilon, delta, share)
+        source = noise_source(random_state)
+        guarantee = statement(measurement, delta, seeded=is_seeded(source), unit=self.unit)
+        charge(guarantee)
+        return self.uncharged_release(measurement, guarantee, source)
+
+    def uncharged_release(
+        self, measurement: Gaussian, guarantee: Guarantee, source: NoiseSource
+    ) -> Self:
+        """Return what `release` does, for callers who have charged the ledger with it."""
+        relation = measurement.sensitivity.relation
+        values, weights, ends = [], [], []
+        for degree, weight in feature_weights(self.degree, relation).items():
+            integers = self.exact.moments(0) if degree == 0 else self.exact.harmonics(degree)
+            values.append(integers.integers)
+            weights.append(coordinate_weights(self.n_features, degree, weight))
+            ends.append(sum(map(len, values)))
+        exact = FixedPoint(np.concatenate(values), MOMENT_BITS)
+        noised = measurement.release(exact, source, np.concatenate(weights))
+        parts = dict(
+            zip(feature_weights(self.degree, relation), np.split(noised, ends[:-1]), strict=True)
+        )
+        moments = {
+            degree: trace_free(
+                parts[degree] * roots_of_counts(self.n_features, degree), self.n_features, degree
+            )
+            for degree in degrees(self.degree)
+        }
+        return replace(
+            self,
+            moments=moments,
+            n_samples=float(parts[0][0]) if 0 in parts else self.n_samples,
+            noise=MomentNoise(measurement.sigma),
+            guarantee=guarantee,
+            exact=None,
+        )
+
+    def means(self) -> dict[int, np.ndarray]:
+        """Return the moments over the number of rows, by degree.
+
+        A noised number below 1 counts as 1: that there may be no rows is told by nothing else.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, and no noise.
+        """
+        if self.noise is None and self.n_samples == 0:
+            raise ValueError("a sketch of no rows has no means")
+        n_samples = max(self.n_samples, 1.0)
+        return {degree: values / n_samples for degree, values in self.moments.items()}
+
+    def deviations(self) -> dict[int, float]:
+        """Return the deviation of the noise on coordinates of `means`, by degree.
+
+        Without noise that of rounding, which keeps decoders from dividing by 0.
+        """
+        if self.noise is None:
+            return {degree: 1e-6 / math.sqrt(max(self.n_samples, 1)) for degree in self.moments}
+        relation, n_parts = self.guarantee.relation, self.noise.n_parts
+        weights = feature_weights(self.degree, relation)
+        sigma = self.noise.sigma * math.sqrt(n_parts) / max(self.n_samples, 1.0)
+        return {
+            degree: sigma / math.sqrt(weights[degree] / squared_length(self.n_features, degree))
+            for degree in self.moments
+        }
+
+    def __add__(self, other: MomentSketch) -> MomentSketch:
+        """Return the sketch of the records of both, which must have none in common."""
+        if not isinstance(other, MomentSketch):
+            return NotImplemented
+        ours, theirs = (self.n_features, self.degree), (other.n_features, other.degree)
+        if ours != theirs:
+            raise ValueError(
+                f"sketches cannot be merged: features and degrees differ, {ours} and {theirs}"
+            )
+        if self.unit != other.unit:
+            raise ValueError(
+                "sketches cannot be merged: kinds of records differ, "
+                f"{UNITS[self.unit]} and {UNITS[other.unit]}"
+            )
+        if (self.noise is None) != (other.noise is None):
+            raise ValueError(
+                "sketches cannot be merged: one is private and the other is not, so that the "
+                "result would protect some records only"
+            )
+        if self.exact is not None:
+            return self.from_sums(self.exact.merge(other.exact), self.unit)
+        if self.noise.sigma != other.noise.sigma:
+            raise ValueError("sketches cannot be merged: their noise differs")
+        try:
+            guarantee = self.guarantee.alongside(other.guarantee)
+        except ValueError as error:
+            raise ValueError(f"sketches cannot be merged: {error}") from None
+        moments = {
+            degree: values + other.moments[degree] for degree, values in self.moments.items()
+        }
+        return replace(
+            self,
+            moments=moments,
+            n_samples=self.n_samples + other.n_samples,
+            noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
+            guarantee=guarantee,
+        )
+
+    def averaged(self, other: MomentSketch, share: float) -> Self:
+        """Return two releases of the same records, weighed by their shares of one budget.
+
+        `share` is that of `other`, and this one's the rest: the noise is that of the whole budget,
+        and what it promises by itself is stated as that of one release.
+        """
+        weights = 1.0 - share, share
+        noise = MomentNoise(math.hypot(weights[0] * self.noise.sigma, share * other.noise.sigma))
+        moments = {
+            degree: weights[0] * values + weights[1] * other.moments[degree]
+            for degree, values in self.moments.items()
+        }
+        n_samples = self.n_samples
+        if isinstance(n_samples, float):
+            n_samples = weights[0] * n_samples + weights[1] * other.n_samples
+        whole = self.guarantee
+        bound = sensitivity(self.n_features, self.degree, whole.relation)
+        measurement = Gaussian(bound, noise.sigma)
+        guarantee = statement(measurement, whole.delta, seeded=whole.seeded, unit=whole.unit)
+        guarantee = replace(guarantee, caveats=whole.caveats)
+        return replace(self, moments=moments, n_samples=n_samples, noise=noise, guarantee=guarantee)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the moments, by which two files of the same records are told."""
+        sha = hashlib.sha256()
+        for values in self.moments.values():
+            sha.update(values.astype("<f8").tobytes())
+        return sha.hexdigest()
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
+
+        The same sketch gives the same bytes. A private sketch is all that stands in its file.
+        """
+        parameters: dict[str, Any] = {
+            "n_features": self.n_features,
+            "degree": self.degree,
+            "n_samples": self.n_samples,
+            "noise": self.noise and {"sigma": self.noise.sigma, "n_parts": self.noise.n_parts},
+            "guarantee": self.guarantee and self.guarantee.as_dict(),
+        }
+        if self.unit != ROW:
+            parameters["unit"] = self.unit
+        if self.exact is not None:
+            arrays = {f"exact/{each}": self.exact.integers[each] for each in (0, *self.moments)}
+        else:
+            arrays = {f"moments/{degree}": values for degree, values in self.moments.items()}
+        return hdf5.write(path, KIND, arrays, parameters)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a sketch that `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        privclust.core.hdf5.FileError
+            If the file is damaged, holds something else, or states a better guarantee than its
+            noise gives.
+        """
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
+        names = [f"{group}/{degree}" for group in ("exact", "moments") for degree in (0, 2, 4, 6)]
+        content = hdf5.read(path, KIND, names=names, most_bytes=MOST_BYTES)
+        try:
+            return cls._restored(content.parameters, content.arrays)
+        except hdf5.MALFORMED as error:
+            reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
+            raise hdf5.FileError(f"{os.fspath(path)}: holds no whole sketch ({reason})") from None
+
+    @classmethod
+    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the sketch that a file holds; nothing in it is believed that can be checked."""
+        d, degree, n_samples = (parameters[name] for name in ("n_features", "degree", "n_samples"))
+        unit = parameters.get("unit", ROW)
+        check_size(d, degree)
+        if parameters["noise"] is None:
+            state = {each: arrays[f"exact/{each}"] for each in (0, *degrees(degree))}
+            return cls.from_sums(HarmonicSums.from_state(d, degree, n_samples, state), unit)
+        noise = MomentNoise(**parameters["noise"])
+        guarantee = Guarantee.from_dict(parameters["guarantee"])
+        measurement = Gaussian(sensitivity(d, degree, guarantee.relation), noise.sigma)
+        check_stated(guarantee, measurement.statement("moments"))
+        if guarantee.relation is Neighbours.ADD_REMOVE and not isinstance(n_samples, float):
+            raise ValueError("its number of records has no noise, as its guarantee states")
+        moments = {each: arrays[f"moments/{each}"] for each in degrees(degree)}
+        return cls(d, degree, moments, n_samples, noise, guarantee, unit=unit)

@@ -1,0 +1,162 @@
+r"""The noise on a sketch, the sensitivity it is for, and what it gives.
+
+How far one record moves the sums, given the masks. A feature :math:`z = \exp(i\theta)` has
+:math:`|\Re z| + |\Im z| \le \sqrt 2`, attained at 45 degrees, and two of them differ by at most 2
+in modulus and :math:`2 \sqrt 2` in the sum of parts, attained by opposite ones at 45 degrees. A
+record takes part in r sums, so that a change of one record changes
+
+=============  ==================  =====================  ===============
+neighbours     what is released    l1, all parts          l2
+=============  ==================  =====================  ===============
+replace one    sums (n is public)  :math:`2 \sqrt 2 r`    :math:`2 \sqrt r`
+add or remove  sums and n          :math:`\sqrt 2 r + 1`  :math:`\sqrt{r + 1}`
+=============  ==================  =====================  ===============
+
+Masks given: a record's mask does not depend on any record's values, and the same mask goes to a
+record and to what replaces it. Averaging over masks then keeps the bound (proof of Proposition 1).
+
+Sensitivities are larger than these by the part `SENSITIVITY_MARGIN`. Half of it is for features in
+fixed point, whose modulus is at most `MODULUS_BOUND`: l1 norms are larger by as much, and l2 norms.
+Half is for what exact sums are rounded to on their way to the noise, once, of less than 2^31
+records:
+
+- Sums with their exact state become whole multiples of :math:`2^{-30}`. Such integers stay below
+  :math:`2^{62}`, and rounding moves the difference of two by at most :math:`2^{-30}` in each part.
+- Sums without it are float64, which has steps of at most :math:`2^{-21}` below :math:`2^{32}`:
+  rounding moves the difference of two by at most one step in each part.
+
+That is at most :math:`2^{-20}` in l1 a feature and :math:`2^{-1/2}\, 2^{-20}` in l2 for one; the
+half is at least :math:`2^{1/2}\, 2^{-20}` and :math:`2^{-20}`, and both grow alike with r.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from privclust.core.validation import Real, check_integer, check_option
+from privclust.privacy import Guarantee, Neighbours, Sensitivity
+from privclust.privacy.guarantee import check_stated
+from privclust.privacy.measurements import Gaussian, Laplace, Measurement
+from privclust.sketches._feature_sums import MODULUS_BOUND
+
+MECHANISMS = ("laplace", "gaussian")
+SENSITIVITY_MARGIN = 2.0 * (MODULUS_BOUND - 1.0)
+_VARIANCE_OF_UNIT_SCALE = {"laplace": 2.0, "gaussian": 1.0}
+_SCALE = Real(at_most=1e150)  # whose square is an ordinary number
+
+
+@dataclass(frozen=True)
+class SketchNoise:
+    """The noise on the sums of a sketch.
+
+    Attributes
+    ----------
+    mechanism : {"laplace", "gaussian"}
+    scale : float
+        Of the noise that each part added to every real and imaginary part of its sums: the Laplace
+        scale (mean absolute noise), or the standard deviation of normal noise.
+        Positive and at most 1e150.
+    n_parts : int
+        How many sketches with such noise were merged.
+
+    Raises
+    ------
+    ValueError
+        If an attribute is not as described.
+
+    Examples
+    --------
+    >>> SketchNoise("laplace", 3.0, n_parts=2).variance
+    36.0
+    """
+
+    mechanism: str
+    scale: float
+    n_parts: int = 1
+
+    def __post_init__(self) -> None:
+        check_option("mechanism", self.mechanism, MECHANISMS)
+        _SCALE("scale", self.scale, {})
+        check_integer("n_parts", self.n_parts, minimum=1)
+
+    @property
+    def variance(self) -> float:
+        """Of every real and imaginary part of the merged sums."""
+        return self.n_parts * _VARIANCE_OF_UNIT_SCALE[self.mechanism] * self.scale**2
+
+
+def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Sensitivity]:
+    r"""Return how far one record moves what is released, in l1 and in l2; derived above.
+
+    Parameters
+    ----------
+    n_measurements : int
+        r.
+    neighbours : {"replace_one", "add_remove"}
+
+    Returns
+    -------
+    l1, l2 : privclust.privacy.Sensitivity
+
+    Examples
+    --------
+    >>> l1, l2 = sensitivities(100, "replace_one")
+    >>> round(l1.value, 2), round(l2.value, 2)
+    (282.84, 20.0)
+    """
+    check_integer("n_measurements", n_measurements, minimum=1)
+    r, relation = n_measurements, Neighbours.of(neighbours)
+    if relation is Neighbours.REPLACE_ONE:
+        l1, l2 = 2.0 * math.sqrt(2.0) * r, 2.0 * math.sqrt(r)
+        proof = "r opposite unit phases, masks given"
+    else:
+        l1, l2 = math.sqrt(2.0) * r + 1.0, math.sqrt(r + 1.0)
+        proof = "r unit phases and one count, masks given"
+    return (
+        Sensitivity(l1 * (1.0 + SENSITIVITY_MARGIN), "l1", relation, proof),
+        Sensitivity(l2 * (1.0 + SENSITIVITY_MARGIN), "l2", relation, proof),
+    )
+
+
+def laplace_noise(n_measurements: int, neighbours: str, epsilon: float) -> Laplace:
+    """Return what the parts of a sketch's sums get at an epsilon; parameters as for `release`.
+
+    Part by part the noise also is (shift / scale)^2 / 2-concentrated.
+
+    Examples
+    --------
+    >>> laplace_noise(10, "replace_one", 2.0).loss.epsilon
+    2.0
+    """
+    l1, l2 = sensitivities(n_measurements, neighbours)
+    return Laplace(l1, epsilon, mu=l2.value / (l1.value / epsilon))
+
+
+def check_statement(noise: SketchNoise, n_measurements: int, guarantee: Guarantee) -> None:
+    """Raise a ValueError if a guarantee promises more than the noise gives.
+
+    Its losses, and what they compose to at its delta, are computed again from the noise's scale,
+    the measurements of a record and the neighbour relation. That noise was seeded, or that records
+    were spread over parts by their values, cannot be seen from numbers: it is believed as stated.
+
+    Examples
+    --------
+    >>> noise = SketchNoise("laplace", 10.0)
+    >>> honest = laplace_noise(10, "replace_one", sensitivities(10, "replace_one")[0].value / 10.0)
+    >>> guarantee = Guarantee.of([honest.statement("sums")], "pure", "replace_one")
+    >>> check_statement(noise, 10, guarantee)
+    >>> check_statement(SketchNoise("laplace", 5.0), 10, guarantee)
+    Traceback (most recent call last):
+    ...
+    ValueError: the noise gives less than its guarantee states
+    """
+    if guarantee.definition == "none":
+        return
+    relation = guarantee.relation
+    l1, l2 = sensitivities(n_measurements, relation)
+    if noise.mechanism == "laplace":
+        measurement: Measurement = laplace_noise(n_measurements, relation, l1.value / noise.scale)
+    else:
+        measurement = Gaussian(l2, noise.scale)
+    check_stated(guarantee, measurement.statement("sums of features"))

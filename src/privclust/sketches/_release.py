@@ -1,0 +1,406 @@
+r"""From a sketch to one that may be given away: noise on its sums, and what that promises.
+
+How far one record moves the sums is derived in `privclust.sketches._noise`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from privclust.core.fixed_point import SUM_BITS, FixedPoint
+from privclust.core.hints import RandomState
+from privclust.core.validation import Real, check_integer, check_option, check_real
+from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
+from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
+from privclust.privacy.budget import charge
+from privclust.privacy.groups import ROW
+from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
+from privclust.privacy.noise import NoiseSource
+from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS
+from privclust.sketches._noise import SketchNoise, laplace_noise, sensitivities
+from privclust.sketches._sketch import Sketch
+
+NOISES = ("auto", "laplace", "gaussian")
+_MOST_RECORDS = 2**31
+_SHARE = Real(at_most=1.0)
+_PUBLIC_COUNT = "the number of records is public"
+_SECRET_MASKS = (
+    "records take part in r of m features by their place in the data: the seed of the masks is "
+    "secret, or a record changes no other record's place"
+)
+
+
+def release(
+    sketch: Sketch,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    noise: Literal["auto", "laplace", "gaussian"] = "auto",
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+    share: float = 1.0,
+    random_state: RandomState = None,
+) -> Sketch:
+    r"""Return the sketch with noise on its sums, private.
+
+    Laplace noise has scale :math:`\Delta_1 / \epsilon` on real and imaginary parts; for replaced
+    records this is Definition 3 of the paper with
+    :math:`\sigma_\xi = 4 \sqrt{2 \alpha_r} m / (\sqrt{n_0} \epsilon)`, see `sound_sigma_xi`.
+    Normal noise has the least standard deviation that is (epsilon, delta)-private for
+    :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are those of
+    `sensitivities`.
+
+    What was released twice from the same records costs twice: compose the guarantees. Errors of
+    `Sketch.of` are no part of what is released: rows that are no numbers are refused there.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Without noise.
+    epsilon : float
+        Positive, in nats.
+    delta : float
+        From 0 to less than 1; 0 asks for pure differential privacy.
+    noise : {"auto", "laplace", "gaussian"}
+        ``"auto"``: Laplace if delta is 0, else what has the smaller variance. Laplace noise is
+        epsilon-private without any delta. ``"gaussian"`` needs a positive delta.
+    neighbours : {"replace_one", "add_remove"}
+        Which change of the records is hidden. ``"replace_one"``: one of n, and n is public (the
+        paper's). ``"add_remove"``: one more or less, and the number is released with noise too.
+    share : float
+        Part of the budget, above 0 and at most 1, for several releases from the same records: those
+        with one kind of noise whose shares add up to 1 compose to (epsilon, delta). Laplace noise
+        spends this part of epsilon, normal noise of the squared ratio of sensitivity and deviation.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]``), anything else for reproduction, which the
+        guarantee says.
+
+    Returns
+    -------
+    Sketch
+        With `noise` and `guarantee`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or the sketch has noise already.
+    ImportError
+        If `random_state` is None and OpenDP is not installed.
+
+    References
+    ----------
+    V. Schellekens et al., "Differentially private compressive k-means", ICASSP 2019, Definitions 2
+    to 4 and Proposition 1, with the constant of eq. (7) (see `printed_sigma_xi`).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> sketch = Sketch.of(rng.standard_normal((100, 2)), rng.standard_normal((2, 5)))
+    >>> private = release(sketch, 1.0, random_state=0)
+    >>> private.guarantee.definition, round(private.noise.scale, 3)
+    ('pure', 14.142)
+    >>> release(sketch, 1.0, 1e-5, noise="gaussian", random_state=0).guarantee.definition
+    'approximate'
+    """
+    settings: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
+    _check_without_noise(sketch)
+    source = noise_source(random_state)
+    r, m = sketch.n_measurements, sketch.n_frequencies
+    stated: dict[str, Any] = {"seeded": is_seeded(source), "unit": sketch.unit}
+    charge(promise(r, m, epsilon, delta, **stated, **settings))
+    return uncharged_release(sketch, epsilon, delta, random_state=random_state, **settings)
+
+
+def uncharged_release(
+    sketch: Sketch,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    noise: str = "auto",
+    neighbours: str = "replace_one",
+    share: float = 1.0,
+    random_state: RandomState = None,
+) -> Sketch:
+    """Return what `release` does, for callers who have charged the ledger with it."""
+    _check_without_noise(sketch)
+    r, m = sketch.n_measurements, sketch.n_frequencies
+    chosen = _measurement(r, epsilon, delta, noise, neighbours, share)
+    source = noise_source(random_state)
+    stated = _stated(chosen, r, m, delta, is_seeded(source), sketch.unit)
+    return noised(sketch, chosen, source, stated)
+
+
+def promise(
+    n_measurements: int,
+    n_frequencies: int,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    noise: str = "auto",
+    neighbours: str = "replace_one",
+    share: float = 1.0,
+    seeded: bool = False,
+    unit: str = ROW,
+) -> Guarantee:
+    """Return the guarantee that `release` gives for sketches of such a size.
+
+    Parameters
+    ----------
+    n_measurements : int
+        r, from 1 to m.
+    n_frequencies : int
+        m.
+    epsilon, delta, noise, neighbours, share
+        As for `release`.
+    seeded : bool
+        Whether the noise will come from a seed.
+    unit : {"row", "group"}
+        What the records of the sketch are.
+
+    Returns
+    -------
+    privclust.privacy.Guarantee
+
+    Raises
+    ------
+    ValueError
+        As `release` does for these arguments.
+
+    Examples
+    --------
+    >>> promise(100, 100, 1.0).epsilon
+    1.0
+    """
+    chosen = _measurement(n_measurements, epsilon, delta, noise, neighbours, share)
+    return _stated(chosen, n_measurements, n_frequencies, delta, seeded, unit)
+
+
+def _measurement(r, epsilon, delta, noise, neighbours, share) -> Laplace | Gaussian:
+    """Return the noise of a release; a ValueError says which argument is wrong."""
+    check_real("epsilon", epsilon)
+    Real(inclusive=True, below=1.0)("delta", delta, {})
+    check_option("noise", noise, NOISES)
+    _SHARE("share", share, {})
+    if noise == "gaussian" and delta == 0:
+        raise ValueError("gaussian noise is private for a delta greater than 0 only, got delta=0")
+    if noise == "auto":
+        noise = smaller_noise(r, neighbours, epsilon, delta)
+    if noise == "laplace":
+        return laplace_noise(r, neighbours, share * float(epsilon))
+    _, l2 = sensitivities(r, neighbours)
+    return Gaussian(l2, analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share))
+
+
+def _stated(noise, r, m, delta, seeded, unit=ROW) -> Guarantee:
+    """Return what noise on the sums promises, and what that rests on.
+
+    (epsilon, delta)-privacy is kept as the concentrated privacy that it follows from.
+    """
+    relation = noise.sensitivity.relation
+    count_is_public = relation is Neighbours.REPLACE_ONE
+    name = "sums of features" if count_is_public else "sums of features and number of records"
+    is_normal = isinstance(noise, Gaussian)
+    caveats = [_PUBLIC_COUNT] if count_is_public else []
+    if r < m:
+        caveats.append(_SECRET_MASKS)
+    return Guarantee.of(
+        [noise.statement(name, noise="scale {scale:.6g}")],
+        "approximate" if is_normal else "pure",
+        relation,
+        delta=float(delta) if is_normal else 0.0,
+        seeded=seeded,
+        caveats=caveats,
+        unit=unit,
+    )
+
+
+def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = None) -> Sketch:
+    r"""Return the scrambled sketch of Definition 3 for a given :math:`\sigma_\xi`.
+
+    The noise of eq. (4), :math:`\xi_j / \sqrt{\alpha_r m n_0}` with :math:`\xi_j` complex Laplace
+    of parameter :math:`\sigma_\xi / \sqrt 2`, is Laplace noise of scale
+    :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2` on the parts of the sums. Its guarantee is the
+    epsilon of `sound_sigma_xi`, for replaced records.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Without noise, of at least one record.
+    sigma_xi : float
+        Not negative; 0 adds no noise and returns the sketch, without a guarantee.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        As for `release`.
+
+    Returns
+    -------
+    Sketch
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or the sketch has noise already.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> sketch = Sketch.of(rng.standard_normal((100, 2)), rng.standard_normal((2, 5)))
+    >>> scrambled(sketch, 2.0, random_state=0).noise.scale
+    10.0
+    """
+    _check_without_noise(sketch)
+    check_real("sigma_xi", sigma_xi, inclusive=True)
+    check_integer("n_samples", sketch.n_samples, minimum=1)
+    if sigma_xi == 0:
+        return sketch
+    r, m, relation = sketch.n_measurements, sketch.n_frequencies, Neighbours.REPLACE_ONE
+    scale = sigma_xi * math.sqrt(sketch.alpha_r * sketch.n_samples) / 2.0
+    epsilon = sensitivities(r, relation)[0].value / scale
+    noise, source = laplace_noise(r, relation, epsilon), noise_source(random_state)
+    guarantee = _stated(noise, r, m, 0.0, is_seeded(source))
+    charge(guarantee)
+    return noised(sketch, noise, source, guarantee)
+
+
+def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
+    r"""Return the least :math:`\sigma_\xi` with which Definition 3 is epsilon-private.
+
+    .. math:: \sigma_\xi = \frac{4 \sqrt{2 \alpha_r}\, m}{\sqrt{n_0}\, \epsilon}
+
+    One of :math:`n_0` records moves the parts of the sums by at most :math:`2 \sqrt 2 r` together,
+    their noise has scale :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2`, and the ratio is epsilon. It
+    is what eq. (7) of the paper uses.
+
+    Parameters
+    ----------
+    alpha_r : float
+        Share of measurements r / m, in (0, 1].
+    m : int
+        Number of frequencies.
+    n0 : int
+        Number of records of one device.
+    epsilon : float
+        Positive, in nats.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Examples
+    --------
+    >>> round(sound_sigma_xi(1.0, 1000, 10**6, 1.0), 3)
+    5.657
+    """
+    return printed_sigma_xi(alpha_r, m, n0, epsilon) / math.sqrt(alpha_r)
+
+
+def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
+    r"""Return :math:`\sigma_\xi` of Proposition 1 as our copy of the text has it, without the root.
+
+    .. math:: \sigma_\xi = \frac{4 \sqrt 2\, \alpha_r m}{\sqrt{n_0}\, \epsilon},
+
+    which gives :math:`\epsilon / \sqrt{\alpha_r}`-differential privacy: less than it says wherever
+    :math:`\alpha_r < 1`. Our copy is an extraction that is garbled in this very formula (it has
+    epsilon under the root of :math:`n_0`, which is put right here), and the paper's eq. (7) has
+    the root of :math:`\alpha_r`: the authors may well have meant `sound_sigma_xi`. For comparison
+    only; parameters as there.
+
+    Examples
+    --------
+    >>> printed_sigma_xi(0.25, 1000, 10**6, 1.0) / sound_sigma_xi(0.25, 1000, 10**6, 1.0)
+    0.5
+    """
+    _SHARE("alpha_r", alpha_r, {})
+    check_integer("m", m, minimum=1)
+    check_integer("n0", n0, minimum=1)
+    check_real("epsilon", epsilon)
+    return 4.0 * math.sqrt(2.0) * alpha_r * m / (math.sqrt(n0) * epsilon)
+
+
+def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: float) -> str:
+    """Return the mechanism whose noise has the smaller variance at this budget.
+
+    Parameters are those of `release`.
+
+    Examples
+    --------
+    >>> smaller_noise(1000, "replace_one", 1.0, 1e-6)
+    'gaussian'
+    >>> smaller_noise(1000, "replace_one", 1.0, 0.0)
+    'laplace'
+    """
+    if delta == 0:
+        return "laplace"
+    l1, l2 = sensitivities(n_measurements, neighbours)
+    of_laplace = 2.0 * (l1.value / epsilon) ** 2
+    of_gaussian = analytic_gaussian_sigma(l2, epsilon, delta) ** 2
+    return "laplace" if of_laplace <= of_gaussian else "gaussian"
+
+
+def delta_advice(sketch: Sketch) -> str:
+    """Return what a delta would buy in place of Laplace noise of a sketch; empty if nothing.
+
+    Examples
+    --------
+    >>> delta_advice(release(Sketch.of(np.zeros((9, 1)), np.ones((1, 100))), 1.0, random_state=0))
+    ', and with delta=1e-06 there would be 4.7 times less noise'
+    """
+    if sketch.noise is None or sketch.noise.mechanism != "laplace":
+        return ""
+    r, relation = sketch.n_measurements, sketch.guarantee.relation
+    l1, l2 = sensitivities(r, relation)
+    epsilon = l1.value / sketch.noise.scale
+    if not is_usual(epsilon):
+        return ""
+    try:
+        sigma = analytic_gaussian_sigma(l2, epsilon, EXAMPLE_DELTA)
+    except ImportError:  # of a package that nothing else here needs
+        return ""
+    return less_noise(math.sqrt(2.0) * sketch.noise.scale / sigma, f"delta={EXAMPLE_DELTA:g}")
+
+
+def noised(
+    sketch: Sketch, noise: Laplace | Gaussian, source: NoiseSource, guarantee: Guarantee
+) -> Sketch:
+    """Return the sketch that the noised numbers are, with the guarantee that is given."""
+    n_parts, n_samples = 2 * sketch.n_frequencies, sketch.n_samples
+    numbers = noise.release(_numbers(sketch, noise.sensitivity.relation), source)
+    return replace(
+        sketch,
+        sums=np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
+        n_samples=float(numbers[n_parts]) if len(numbers) > n_parts else n_samples,
+        noise=SketchNoise(noise.mechanism, noise.scale),
+        guarantee=guarantee,
+        exact=None,
+    )
+
+
+def _numbers(sketch: Sketch, relation: Neighbours) -> FixedPoint | np.ndarray:
+    """Real and imaginary parts in turn and, where it is private too, the number of records."""
+    counts = [sketch.n_samples] if relation is Neighbours.ADD_REMOVE else []
+    if sketch.exact is None:
+        return np.append(sketch.sums.view(np.float64), counts)
+    whole, fraction = (sketch.exact[name].ravel() for name in ("whole", "fraction"))
+    shift = FRACTION_BITS_OF_SUMS - SUM_BITS
+    sums = (whole << SUM_BITS) + ((fraction + (1 << (shift - 1))) >> shift)
+    return FixedPoint(np.append(sums, np.array(counts, dtype=np.int64) << SUM_BITS), SUM_BITS)
+
+
+def _check_without_noise(sketch: Sketch) -> None:
+    """Noise on noise would cost twice and promise once."""
+    if not isinstance(sketch, Sketch):
+        raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
+    if sketch.noise is not None:
+        raise ValueError("the sketch has noise already: release it once, from the exact sums")
+    if sketch.n_samples >= _MOST_RECORDS:
+        raise ValueError(
+            "sums of 2^31 records or more are too coarse in float64: release the sketches of parts "
+            "and merge them"
+        )

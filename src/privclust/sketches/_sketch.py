@@ -1,0 +1,498 @@
+"""A sketch: what is left of records when only sums of random Fourier features are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.core import hdf5
+from privclust.core.printable import excerpt
+from privclust.core.validation import check_integer, check_option
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.groups import ROW, UNITS, with_groups
+from privclust.records.streams import Source, chunks
+from privclust.sketches._feature_sums import FeatureSums
+from privclust.sketches._noise import SketchNoise, check_statement
+from privclust.sketches._table_sums import table_sums
+
+KIND = "sketch"
+MOST_BYTES = 1 << 30
+"""Of the arrays of a sketch's file, in memory: 8 bytes times m (d + 2), or m (d + 4) if exact."""
+
+_FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
+# in files: exact sums, from which a sketch without noise is restored
+_EXACT = {name: f"exact/{name}" for name in ("whole", "fraction", "n_samples")}
+_MOST_RECORDS = 2**62
+_MASK_SEED_BITS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    r"""Sums of random Fourier features over records, with or without noise; not to be changed.
+
+    With frequencies :math:`\omega_1, \dots, \omega_m` and, for every record, a mask
+    :math:`b_i` of r of the m features (all of them where r = m),
+
+    .. math:: \mathrm{sums}_j = \sum_i b_{ij} \exp(i \omega_j^T x_i) + \mathrm{noise}_j, \qquad
+        s = \frac{\mathrm{sums}}{\alpha_r n \sqrt{m}}, \quad \alpha_r = r / m.
+
+    s is `values`: eq. (2) of the paper where r = m and there is no noise, else the scrambled
+    sketch of eq. (4). ``a + b`` is the sketch of the records of both, which must have none in
+    common: eq. (5) for parts of equal size, and weighted by size otherwise. Sums without noise are
+    kept exactly, so that the sketch of parts is, to the byte, that of the whole.
+
+    A sketch without noise is **not private**: with few records they can be read off it. See
+    `privclust.sketches._release.release`.
+
+    Parameters
+    ----------
+    frequencies : array_like of shape (n_features, m)
+        :math:`\Omega`, finite; one frequency a column, in radians per unit of the data.
+    sums : array_like of complex, shape (m,)
+        Finite.
+    n_samples : int or float
+        n; a float, of any sign, where the count itself was noised.
+    n_measurements : int or None
+        r, from 1 to m; None for m.
+    noise : SketchNoise or None
+        None where there is none.
+    guarantee : privclust.privacy.Guarantee or None
+        What the noise gives; None where there is no noise.
+    unit : {"row", "group"}
+        What its records are: rows, or groups of rows, such as all rows of one person.
+    exact : mapping of str to ndarray or None
+        The exact state of the sums, `FeatureSums.state`; None where they are not exact.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    References
+    ----------
+    V. Schellekens, A. Chatalic, F. Houssiau, Y.-A. de Montjoye, L. Jacques and R. Gribonval,
+    "Differentially private compressive k-means", ICASSP 2019, eqs. (2), (4) and (5).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, frequencies = rng.standard_normal((100, 2)), rng.standard_normal((2, 5))
+    >>> whole = Sketch.of(X, frequencies)
+    >>> parts = Sketch.of(X[:30], frequencies) + Sketch.of(X[30:], frequencies)
+    >>> parts.n_samples, bool((parts.values == whole.values).all())
+    (100, True)
+    """
+
+    frequencies: np.ndarray = field(repr=False)
+    sums: np.ndarray = field(repr=False)
+    n_samples: int | float
+    n_measurements: int | None = None
+    noise: SketchNoise | None = None
+    guarantee: Guarantee | None = field(default=None, repr=False)
+    exact: Mapping[str, np.ndarray] | None = field(default=None, repr=False)
+    unit: str = ROW
+
+    def __post_init__(self) -> None:
+        checked = FeatureSums(self.frequencies, n_measurements=self.n_measurements)
+        frequencies = checked.frequencies
+        m = frequencies.shape[1]
+        sums = np.array(self.sums, dtype=np.complex128)
+        if sums.shape != (m,) or not np.isfinite(sums).all():
+            raise ValueError(f"sums must be {m} finite numbers, got an array of {sums.shape}")
+        if (self.noise is None) != (self.guarantee is None):
+            raise ValueError("a sketch has both noise and a guarantee, or neither")
+        check_option("unit", self.unit, tuple(UNITS))
+        if self.noise is not None and self.guarantee.unit != self.unit:
+            raise ValueError("a sketch and its guarantee must be of one kind of records")
+        if self.noise is not None and self.exact is not None:
+            raise ValueError("a sketch with noise must not carry its sums without noise")
+        if self.noise is None or not isinstance(self.n_samples, float):
+            check_integer("n_samples", self.n_samples, minimum=0)
+        elif not math.isfinite(self.n_samples):
+            raise ValueError(f"n_samples must be finite, got {self.n_samples}")
+        object.__setattr__(self, "n_measurements", int(checked.n_measurements))
+        for name, array in (("frequencies", frequencies), ("sums", sums)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        frequencies: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        n_measurements: int | None = None,
+        mask_seed: int | None = None,
+        first_record: int = 0,
+        chunk_size: int | None = None,
+        dataset: str | None = None,
+        n_threads: int = 1,
+    ) -> Sketch:
+        """Return the sketch of a source of any size, without noise.
+
+        Parameters
+        ----------
+        source : array_like, path or iterable of chunks
+            What `privclust.records.streams.chunks` reads.
+        frequencies : array_like of shape (n_features, m)
+        groups : array_like of shape (n_samples,) or None
+            Whose each row of the source is, in its order: a record is then a group, such as a
+            person, and its features are the mean of its rows'. These labels are in memory all at
+            once; a group's rows may lie anywhere in the source, but in no other sketch that is
+            merged with this one. None: each row is a record.
+        n_measurements : int or None
+            r: how many features each record takes part in; None for all.
+        mask_seed : int or None
+            Which of the features: None draws the seed from the operating system and forgets it, an
+            int, which is then to be kept secret, repeats it. Not used where r = m.
+        first_record : int
+            Index of the first record among all: with one seed, parts of a data set get the masks
+            that they have in the whole.
+        chunk_size : int or None
+            Records in memory at a time; the result does not depend on it.
+        dataset : str or None
+            Of an HDF5 file.
+        n_threads : int
+            The result does not depend on it.
+
+        Returns
+        -------
+        Sketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the source cannot be read.
+        FileNotFoundError
+            If there is no such file.
+        """
+        sums = FeatureSums(
+            frequencies,
+            n_measurements=n_measurements,
+            mask_seed=secret_mask_seed() if mask_seed is None else mask_seed,
+            first_record=first_record,
+            n_threads=n_threads,
+        )
+        stream = chunks(source, chunk_size=chunk_size, dataset=dataset)
+        n_features = sums.frequencies.shape[0]
+        if stream.n_features != n_features:
+            raise ValueError(
+                f"{stream.name} has {stream.n_features} columns, the frequencies {n_features}"
+            )
+        if groups is None:
+            for chunk in stream:
+                sums.add(chunk)
+        else:
+            _add_groups(sums, stream, groups)
+        return cls.from_feature_sums(sums)
+
+    @classmethod
+    def of_table(
+        cls,
+        source: Any,
+        frequencies: ArrayLike,
+        *,
+        columns: Sequence[str] | None = None,
+        encoder: Any = None,
+        groups: str | None = None,
+        row_filter: Any = None,
+        strict: bool = False,
+        n_measurements: int | None = None,
+        mask_seed: int | None = None,
+        first_record: int = 0,
+        n_threads: int = 1,
+        progress: Callable[[int], object] | None = None,
+    ) -> Sketch:
+        """Return the sketch of a table where it lies, without noise, its sums to the last bit.
+
+        Sums are exact: the same rows give the same bytes from memory, from files, and from any
+        engine, however they are cut into parts.
+
+        Parameters
+        ----------
+        source : table
+            A path of Parquet files (a file, a folder, a pattern such as ``"day-*.parquet"``, or a
+            list of files), a ``pyarrow.dataset.Dataset``, whatever gives a stream of Arrow (a
+            relation of DuckDB, a frame of Polars or pandas, a table of Arrow), a lazy frame of
+            Polars, a data frame of Dask or of Spark. See `privclust.records.tables.total`.
+        frequencies : array_like of shape (n_features, m)
+        columns : sequence of str or None
+            Columns of numbers, in the order of the features; no others are read. None: all.
+        encoder : privclust.preprocessing.TableEncoder or None
+            What makes features of columns of any kind, in place of `columns`. Or any other object
+            whose ``transform`` makes features of an array of the columns, each row by itself.
+        row_filter : pyarrow.compute.Expression or None
+            Which rows of Parquet files count. The number of rows then depends on rows: if it does
+            so on columns that are private, it is hidden by ``neighbours="add_remove"`` alone.
+        strict : bool
+            False: no row decides whether there is a result. What is missing or no number counts as
+            0, what is too large for the frequencies as the largest that is not. True: such an
+            entry, or a row that is no group's, is an error, which is outside of any guarantee.
+        n_measurements, mask_seed, first_record : int or None
+            As of `of`, by the order of files and of their rows; not of Dask and Spark, whose rows
+            have none, nor with `groups`.
+        n_threads : int
+            That read and add up Parquet files and streams; the result does not depend on it.
+        progress : callable or None
+            Of files and streams: is told of numbers of rows as they are read.
+
+        Returns
+        -------
+        Sketch
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, if a column is not there or holds no numbers, or if
+            a file cannot be read. No message holds an entry.
+        FileNotFoundError
+            If there is no such file.
+
+        Notes
+        -----
+        Columns of float32 and float16 alone are computed in float32; with integers or float64 among
+        them, in float64. Types decide, not entries, and of a file its own types.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"name": ["a", "b"], "x": [1.0, None], "y": [2, 3]})
+        >>> frequencies = np.array([[0.0, 1.0], [0.5, 0.0]])
+        >>> sketch = Sketch.of_table(table, frequencies, columns=["x", "y"])
+        >>> same = Sketch.of(np.array([[1.0, 2.0], [0.0, 3.0]]), frequencies)
+        >>> sketch.n_samples, bool((sketch.sums == same.sums).all())
+        (2, True)
+        """
+        masks = {
+            "n_measurements": n_measurements,
+            "mask_seed": secret_mask_seed() if mask_seed is None else mask_seed,
+            "first_record": first_record,
+        }
+        sums = table_sums(
+            source,
+            frequencies,
+            masks,
+            columns=columns,
+            encoder=encoder,
+            groups=groups,
+            row_filter=row_filter,
+            strict=strict,
+            n_threads=n_threads,
+            progress=progress,
+        )
+        return cls.from_feature_sums(sums)
+
+    @classmethod
+    def from_feature_sums(cls, sums: FeatureSums) -> Sketch:
+        """Return the sketch of the records that were added to `sums` so far."""
+        parts = sums.frequencies, sums.values, sums.n_samples, sums.n_measurements
+        return cls(*parts, exact=sums.state(), unit=sums.unit or ROW)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the records, d."""
+        return self.frequencies.shape[0]
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies, m."""
+        return self.frequencies.shape[1]
+
+    @property
+    def alpha_r(self) -> float:
+        r"""Share of the features that a record takes part in, :math:`\alpha_r = r / m`."""
+        return self.n_measurements / self.n_frequencies
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise on each real and imaginary part of `sums`; 0 without noise."""
+        return 0.0 if self.noise is None else self.noise.variance
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of shape and bytes of the frequencies: sketches with one key can be merged."""
+        sha = hashlib.sha256(repr(self.frequencies.shape).encode())
+        sha.update(self.frequencies.astype("<f8").tobytes())
+        return sha.hexdigest()
+
+    @property
+    def values(self) -> np.ndarray:
+        r"""The sketch :math:`\mathrm{sums} / (\alpha_r n \sqrt m)`, eqs. (2) and (4), shape (m,).
+
+        Raises
+        ------
+        ValueError
+            If there are no records, or their noised number is below 1.
+        """
+        if self.n_samples < 1:
+            raise ValueError(
+                "a sketch has values only if there are records; their number"
+                f"{', with noise,' if self.noise else ''} is {self.n_samples:g}"
+            )
+        return self.sums / (self.alpha_r * self.n_samples * math.sqrt(self.n_frequencies))
+
+    def __add__(self, other: Sketch) -> Sketch:
+        """Return the sketch of the records of both, which must have none in common."""
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        _check_same_features(self, other)
+        if (self.noise is None) != (other.noise is None):
+            raise ValueError(
+                "sketches cannot be merged: one is private and the other is not, so that the "
+                "result would protect some records only"
+            )
+        if self.noise is not None:
+            return self._plus_private(other)
+        if self.exact is None or other.exact is None:
+            return replace(
+                self,
+                sums=self.sums + other.sums,
+                n_samples=self.n_samples + other.n_samples,
+                exact=None,
+            )
+        return Sketch.from_feature_sums(self._feature_sums().merge(other._feature_sums()))
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
+
+        The same sketch gives the same bytes. A private sketch is all that stands in its file.
+
+        Raises
+        ------
+        ValueError
+            If its arrays are larger than 1 GiB, which `load` would refuse.
+        OSError
+            If it cannot be written.
+        """
+        parameters = {
+            "frequencies": self.key,
+            "n_samples": self.n_samples,
+            "n_measurements": self.n_measurements,
+            "noise": self.noise and asdict(self.noise),
+            "guarantee": self.guarantee and self.guarantee.as_dict(),
+        }
+        if self.unit != ROW:
+            parameters["unit"] = self.unit
+        if self.exact is None:
+            content = {_SUMS: self.sums}
+        else:
+            content = {_EXACT[name]: array for name, array in self.exact.items()}
+        arrays = {_FREQUENCIES: self.frequencies, **content}
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        if n_bytes > MOST_BYTES:
+            raise ValueError(f"a sketch's file may hold {MOST_BYTES} bytes, this takes {n_bytes}")
+        return hdf5.write(path, KIND, arrays, parameters)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Sketch:
+        """Read a sketch that `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        privclust.core.hdf5.FileError
+            If the file is damaged, holds something else, or states a better guarantee than its
+            noise gives.
+        """
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
+        names = _FREQUENCIES, _SUMS, *_EXACT.values()
+        content = hdf5.read(path, KIND, names=names, most_bytes=MOST_BYTES)
+        try:
+            return cls._restored(content.parameters, content.arrays)
+        except hdf5.MALFORMED as error:
+            reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
+            raise hdf5.FileError(f"{os.fspath(path)}: holds no whole sketch ({reason})") from None
+
+    @classmethod
+    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Sketch:
+        """Return the sketch that a file holds; nothing in it is believed that can be checked."""
+        frequencies, n_measurements = arrays[_FREQUENCIES], parameters["n_measurements"]
+        check_integer("n_measurements", n_measurements, minimum=1)
+        noise, guarantee = parameters["noise"], parameters["guarantee"]
+        unit = parameters.get("unit", ROW)
+        if noise is None and guarantee is None and _SUMS not in arrays:
+            state = {name: arrays[key] for name, key in _EXACT.items()}
+            sums = FeatureSums.from_state(
+                state, frequencies, n_measurements=n_measurements, unit=unit
+            )
+            sketch = cls.from_feature_sums(sums)
+        else:
+            noise = None if noise is None else SketchNoise(**noise)
+            guarantee = None if guarantee is None else Guarantee.from_dict(guarantee)
+            n_samples = parameters["n_samples"]
+            parts = frequencies, arrays[_SUMS], n_samples, n_measurements, noise, guarantee
+            sketch = cls(*parts, unit=unit)
+        if sketch.n_samples != parameters["n_samples"] or sketch.key != parameters["frequencies"]:
+            raise ValueError("its header is of other records or frequencies")
+        n_parts = 1 if noise is None else noise.n_parts
+        if not max(abs(sketch.n_samples), n_parts) < _MOST_RECORDS:
+            raise ValueError("its numbers of records and parts must be below 2^62")
+        if noise is not None:
+            check_statement(noise, sketch.n_measurements, sketch.guarantee)
+            hidden = sketch.guarantee.relation is Neighbours.ADD_REMOVE
+            if hidden and not isinstance(sketch.n_samples, float):
+                raise ValueError("its number of records has no noise, as its guarantee states")
+        return sketch
+
+    def _feature_sums(self) -> FeatureSums:
+        """An accumulator of its own with these sums: merging changes it."""
+        return FeatureSums.from_state(
+            self.exact, self.frequencies, n_measurements=self.n_measurements, unit=self.unit
+        )
+
+    def _plus_private(self, other: Sketch) -> Sketch:
+        """Sums, counts and noise add up; the privacy of both together is that of one."""
+        guarantee = check_alike(self.guarantee, other.guarantee)
+        return replace(
+            self,
+            sums=self.sums + other.sums,
+            n_samples=self.n_samples + other.n_samples,
+            noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
+            guarantee=guarantee,
+        )
+
+
+def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
+    """Add the rows of groups, whose rows may lie in several chunks."""
+    for chunk, of_rows in with_groups(stream, groups):
+        sums.add(chunk, of_rows)
+
+
+def secret_mask_seed() -> int:
+    """Return a seed of masks from the operating system, which nobody is to know."""
+    return secrets.randbits(_MASK_SEED_BITS)
+
+
+def _check_same_features(one: Sketch, other: Sketch) -> None:
+    """Raise a ValueError unless the sums of both are of the same features."""
+    for name, ours, theirs in (
+        ("shapes of the frequencies", one.frequencies.shape, other.frequencies.shape),
+        ("frequencies (their keys)", one.key, other.key),
+        ("measurements per record", one.n_measurements, other.n_measurements),
+        ("kinds of records", UNITS[one.unit], UNITS[other.unit]),
+    ):
+        if ours != theirs:
+            raise ValueError(
+                f"sketches cannot be merged: {name} differ, {ours} and {theirs}; draw the "
+                "frequencies once, and use one kind of records"
+            )
+
+
+def check_alike(ours: Guarantee, theirs: Guarantee) -> Guarantee:
+    """Return what two sketches promise together; a ValueError says why they cannot be merged."""
+    try:
+        return ours.alongside(theirs)
+    except ValueError as error:
+        raise ValueError(f"sketches cannot be merged: {error}") from None

@@ -1,0 +1,145 @@
+"""What is released of harmonic moments: how far a row moves it, its noise, what that promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privclust.core.validation import DELTA, check_integer, check_real
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.groups import ROW
+from privclust.privacy.measurements import Gaussian, gaussian_share
+from privclust.privacy.sensitivity import Sensitivity
+from privclust.sketches._harmonics import largest_move, roots_of_counts, squared_length
+from privclust.sketches.moment_sums import HarmonicSums, rounding_margin
+
+_WEIGHTS = {4: {2: 0.2, 4: 0.8}, 6: {2: 0.1, 4: 0.5, 6: 0.4}}
+_WEIGHT_OF_COUNT = 0.02  # where the number of rows is private as well
+_FEW_FEATURES = 6  # up to here degree 6 pays
+MOST_FEATURES = {4: 64, 6: 10}
+_PROOF = "privclust.subspaces.moments: |phi(x) - phi(y)|^2 = 2 (1 - K(x'y)), |phi(x)| = 1"
+_PUBLIC_COUNT = "the number of records is public"
+
+
+def default_degree(n_features: int) -> int:
+    """Return the largest degree of moments that pays for rows of so many features."""
+    return 6 if n_features <= _FEW_FEATURES else 4
+
+
+def feature_weights(degree: int, relation: Neighbours) -> dict[int, float]:
+    """Return the squared length of each degree's features; they add up to 1."""
+    weights = _WEIGHTS[degree]
+    if relation is Neighbours.REPLACE_ONE:
+        return weights
+    left = 1.0 - _WEIGHT_OF_COUNT
+    return {0: _WEIGHT_OF_COUNT} | {each: left * weight for each, weight in weights.items()}
+
+
+def sensitivity(n_features: int, degree: int, relation: Neighbours) -> Sensitivity:
+    """Return how far a row moves the features' sum, in the Euclidean norm.
+
+    Examples
+    --------
+    >>> round(sensitivity(10, 4, Neighbours.REPLACE_ONE).value, 3)
+    1.43
+    >>> round(sensitivity(10, 4, Neighbours.ADD_REMOVE).value, 3)
+    1.0
+    """
+    weights = feature_weights(degree, relation)
+    margin = rounding_margin(n_features, weights)
+    if relation is Neighbours.ADD_REMOVE:
+        return Sensitivity(1.0 + margin, "l2", relation, _PROOF)
+    value = largest_move(n_features, weights) + 2.0 * margin
+    return Sensitivity(value, "l2", relation, _PROOF)
+
+
+@dataclass(frozen=True)
+class MomentNoise:
+    """Normal noise on features.
+
+    Attributes
+    ----------
+    sigma : float
+        Deviation on each feature's coordinate, in units in which a row's features have norm 1.
+    n_parts : int
+        How many sketches with such noise were merged.
+    """
+
+    sigma: float
+    n_parts: int = 1
+
+    def __post_init__(self) -> None:
+        check_real("sigma", self.sigma)
+        check_integer("n_parts", self.n_parts, minimum=1)
+
+
+def check_size(n_features: int, degree: int) -> None:
+    """Raise a ValueError unless moments of such a degree fit in memory."""
+    check_integer("n_features", n_features, minimum=1)
+    if n_features < 2:
+        raise ValueError(f"rows must have at least 2 features, got n_features={n_features}")
+    if not isinstance(degree, int) or degree not in MOST_FEATURES:
+        raise ValueError(f"degree must be 4 or 6, got {degree!r}")
+    if n_features > MOST_FEATURES[degree]:
+        raise ValueError(
+            f"moments of degree {degree} are for at most {MOST_FEATURES[degree]} features, got "
+            f"{n_features}: project the rows by a map that is known without the data"
+        )
+
+
+def release_noise(
+    n_features: int,
+    degree: int,
+    relation: Neighbours,
+    epsilon: float,
+    delta: float,
+    share: float = 1.0,
+) -> Gaussian:
+    """Return the noise of a release that spends a part of a budget."""
+    check_real("epsilon", epsilon)
+    DELTA("delta", delta, {})
+    check_real("share", share)
+    if share > 1:
+        raise ValueError(f"share must be at most 1, got {share!r}")
+    whole = gaussian_share(float(epsilon), float(delta))
+    return Gaussian.of_share(sensitivity(n_features, degree, relation), whole * math.sqrt(share))
+
+
+def weighted_features(sums: HarmonicSums, relation: Neighbours) -> np.ndarray:
+    """Return features of rows, summed up, in the coordinates in which noise is added to them."""
+    d, parts = sums.n_features, []
+    for degree, weight in feature_weights(sums.degree, relation).items():
+        exact = sums.moments(0) if degree == 0 else sums.harmonics(degree)
+        parts.append(coordinate_weights(d, degree, weight) * np.asarray(exact))
+    return np.concatenate(parts)
+
+
+def statement(measurement: Gaussian, delta: float, *, seeded: bool, unit: str = ROW) -> Guarantee:
+    """Return what noise on the features promises."""
+    relation = measurement.sensitivity.relation
+    count_is_public = relation is Neighbours.REPLACE_ONE
+    name = "harmonic moments" if count_is_public else "harmonic moments and number of records"
+    return Guarantee.of(
+        [measurement.statement(name, units="features of norm 1")],
+        "approximate",
+        relation,
+        delta=float(delta),
+        seeded=seeded,
+        caveats=[_PUBLIC_COUNT] if count_is_public else [],
+        unit=unit,
+    )
+
+
+def degrees(degree):
+    """Return the degrees of moments that decoders use."""
+    return tuple(range(2, degree + 1, 2))
+
+
+def coordinate_weights(n_features, degree, weight):
+    """Return by what entries are multiplied to be coordinates of features."""
+    if degree == 0:
+        return np.array([math.sqrt(weight)])
+    scale = math.sqrt(weight / squared_length(n_features, degree))
+    return scale * roots_of_counts(n_features, degree)

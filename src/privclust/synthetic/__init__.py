@@ -1,0 +1,1 @@
+"""Generators of synthetic data: Gaussian mixtures, points in the plane, subspaces, images."""

@@ -1,0 +1,218 @@
+"""The audit that stops when it has seen enough: attempts of growing size, looked at in batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from privclust.core.validation import as_generator
+from privclust_audit.black_box import _events, _statistics
+from privclust_audit.black_box._events import Choice, Event
+from privclust_audit.black_box._result import (
+    CANNOT_TELL,
+    CLOSE,
+    CONVICTED,
+    HOPELESS,
+    SPENT,
+    TELLING_SHARE,
+    AuditResult,
+    advice_for,
+    oddity,
+    verdict_on,
+)
+from privclust_audit.black_box._runs import (
+    draw,
+    is_nan_alone,
+    name_of,
+    nan_alone,
+)
+from privclust_audit.black_box._wealth import Counts, Wealth
+
+_GROWTH = 4  # of the runs from one attempt to the next: as many are counted as three times chose
+_FEWEST_CHOOSING = 32  # runs of the first attempt, and half as many where there are no more
+_LOOKS = 4  # while as many runs are counted as chose
+_LAST_SHARE = 0.5  # of the probability to err, for the attempt with all runs
+_OPTIMISM = 1.5  # standard errors by which frequencies may yet turn out to tell more
+
+
+class _Runs:
+    """All runs of an audit so far, in the order in which they were made."""
+
+    def __init__(self, mechanism, pair, rng, progress: Callable[[int], None]) -> None:
+        self._mechanism, self._pair, self._rng = mechanism, pair, rng
+        self._progress = progress
+        self._pieces: list[tuple] = []
+        self.n = 0
+
+    def up_to(self, n: int):
+        """Make runs until there are n on each data set; return the new ones."""
+        data, neighbour = self._pair
+        piece = draw(self._mechanism, data, neighbour, n - self.n, self._rng, self._progress)
+        self._pieces.append(piece)
+        self.n = n
+        return piece
+
+    def all(self):
+        """All runs on either data set, as two arrays or two lists."""
+        joined = []
+        for k in (0, 1):
+            pieces = [piece[k] for piece in self._pieces]
+            if isinstance(pieces[0], np.ndarray):
+                joined.append(np.concatenate(pieces))
+            else:
+                joined.append([output for piece in pieces for output in piece])
+        self._pieces = [tuple(joined)]
+        return self._pieces[0]
+
+
+class _Attempt:
+    """Events that were chosen on some runs, and how they fare on those that follow."""
+
+    def __init__(self, statistics, outputs, claim, alpha: float) -> None:
+        self._statistics, self._claim = statistics, claim
+        scores = [[_statistics.score(s, one) for one in outputs] for s in statistics]
+        self._roundings = [_events.Rounding.of(np.concatenate(pair)) for pair in scores]
+        rounded = [
+            [rounding(one) for one in pair]
+            for rounding, pair in zip(self._roundings, scores, strict=True)
+        ]
+        self.values = [(np.unique(pair[0]), np.unique(pair[1])) for pair in rounded]
+        self._choices: list[Choice] = list(
+            dict.fromkeys(_events.choose(rounded, claim[0], claim[1], alpha / 4))
+        )
+        self._alpha = alpha / len(self._choices)
+        self._wealths = [
+            Wealth(Counts(0, 0, 0, 0), _events.counted(one, rounded[one.statistic]))
+            for one in self._choices
+        ]
+
+    def count(self, outputs) -> None:
+        """Count runs that follow."""
+        scores = {
+            k: [self._roundings[k](_statistics.score(self._statistics[k], one)) for one in outputs]
+            for k in sorted({choice.statistic for choice in self._choices})
+        }
+        self._wealths = [
+            Wealth(wealth.counts + _events.counted(choice, scores[choice.statistic]), wealth.before)
+            for choice, wealth in zip(self._choices, self._wealths, strict=True)
+        ]
+
+    def excludes(self, epsilon: float, delta: float) -> bool:
+        """Whether an event's wealth speaks against a claim, or against a part of the one made."""
+        return self._exclude(self._wealths, epsilon, delta)
+
+    def is_close(self, closeness: float, draws: int) -> bool:
+        """Whether a share of the claim is proved, and so many draws are not expected to convict."""
+        epsilon, delta = self._claim
+        if not (
+            (epsilon > 0 and self.excludes(closeness * epsilon, delta))
+            or (delta > 0 and self.excludes(epsilon, closeness * delta))
+        ):
+            return False
+        expected = [wealth.projected(draws, 0.0) for wealth in self._wealths]
+        return not self._exclude(expected, epsilon, delta)
+
+    def is_hopeless(self, draws: int) -> bool:
+        """Whether so many draws in all would hardly be enough to tell anything of the claim."""
+        epsilon, delta = self._claim
+        hoped = [wealth.projected(draws, _OPTIMISM) for wealth in self._wealths]
+        return not (
+            self._exclude(hoped, TELLING_SHARE * epsilon, delta)
+            or (delta > 0 and self._exclude(hoped, epsilon, TELLING_SHARE * delta))
+        )
+
+    def _exclude(self, wealths, epsilon: float, delta: float) -> bool:
+        """Whether one of several wealths is large enough."""
+        return any(one.against(epsilon, delta) >= -np.log(self._alpha) for one in wealths)
+
+    def bounds(self) -> tuple[float, float]:
+        """Lower bounds on epsilon and on delta."""
+        epsilon, delta = self._claim
+        return (
+            max(wealth.epsilon_bound(delta, self._alpha) for wealth in self._wealths),
+            max(wealth.delta_bound(epsilon, self._alpha) for wealth in self._wealths),
+        )
+
+    def events(self) -> tuple[Event, Event]:
+        """The events for epsilon and for delta, which may be one."""
+        names = _statistics.names(self._statistics)
+        events = [
+            _events.described(
+                choice, names, self._roundings, wealth.counts, wealth.probabilities(self._alpha)
+            )
+            for choice, wealth in zip(self._choices, self._wealths, strict=True)
+        ]
+        return events[0], events[-1]
+
+
+def audited(
+    mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress, closeness
+) -> AuditResult:
+    """Audit a claim (epsilon, delta, confidence) until it is settled; see `audit_mechanism`."""
+    epsilon, delta, confidence = claim
+    start = time.process_time()
+    drawing, learning = as_generator(random_state).spawn(2)
+    given = _statistics.prepared(statistic, data, neighbour)
+    runs = _Runs(mechanism, (data, neighbour), drawing, progress)
+    attempt = None
+    for n_choosing, n_last, share in _plan(n_trials):
+        if runs.n < n_choosing:
+            runs.up_to(n_choosing)
+        if is_nan_alone(runs.all()):
+            continue
+        attempt = _begun(given, runs.all(), (epsilon, delta), share * (1.0 - confidence), learning)
+        span = n_choosing, n_last, n_trials
+        stopped = _followed(attempt, runs, span, (epsilon, delta), closeness)
+        if stopped != SPENT:
+            break
+    if attempt is None:
+        raise nan_alone(name_of(mechanism), n_trials)
+    bounds, events = attempt.bounds(), attempt.events()
+    verdict = verdict_on(*bounds, epsilon, delta)
+    advice = oddity(attempt.values)
+    if not advice and verdict == CANNOT_TELL:
+        advice = advice_for(events[0].draws, epsilon, delta, confidence)
+    return AuditResult(
+        verdict=verdict, epsilon=float(epsilon), delta=float(delta),
+        epsilon_lower_bound=bounds[0], delta_lower_bound=bounds[1], confidence=float(confidence),
+        epsilon_event=events[0], delta_event=events[1], n_trials=runs.n,
+        cpu_seconds=time.process_time() - start, advice=advice, stopped=stopped,
+    )  # fmt: skip
+
+
+def _plan(n_trials: int) -> Iterator[tuple[int, int, float]]:
+    """Attempts: how many runs choose, how many there are at the end, and the share of alpha."""
+    last = [n_trials]
+    while last[-1] // _GROWTH**2 >= _FEWEST_CHOOSING:
+        last.append(last[-1] // _GROWTH)
+    early = len(last) - 1
+    for n in reversed(last):
+        share = 1.0 if not early else _LAST_SHARE if n == n_trials else (1 - _LAST_SHARE) / early
+        yield max(n // _GROWTH, min(_FEWEST_CHOOSING, n // 2)), n, share
+
+
+def _begun(given, outputs, claim, alpha: float, rng) -> _Attempt:
+    """Choose events on all runs so far; without a statistic, half of these teach some."""
+    if given is not None:
+        return _Attempt(given, outputs, claim, alpha)
+    half = len(outputs[0]) // 2
+    learned = _statistics.learn(tuple(one[:half] for one in outputs), rng)
+    return _Attempt(learned, tuple(one[half:] for one in outputs), claim, alpha)
+
+
+def _followed(attempt: _Attempt, runs: _Runs, span, claim, closeness: float) -> str:
+    """Make and count runs until the claim is settled or the attempt is at its end; say which."""
+    n_choosing, n_last, n_trials = span
+    batch = max(1, n_choosing // _LOOKS)
+    for n in range(n_choosing, n_last, batch):
+        attempt.count(runs.up_to(min(n + batch, n_last)))
+        if attempt.excludes(*claim):
+            return CONVICTED
+        if attempt.is_close(closeness, n_trials):
+            return CLOSE
+        is_late = n_last * _GROWTH >= n_trials
+        if is_late and attempt.is_hopeless(n_trials - n_trials // _GROWTH):
+            return HOPELESS
+    return SPENT

@@ -1,0 +1,164 @@
+"""What an audit proved: bounds, verdict, and what would tell more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privclust_audit.black_box._bounds import check_order, draws_needed, renyi_bound
+from privclust_audit.black_box._events import Event
+from privclust_audit.black_box._runs import LABELS
+
+VIOLATED, CONSISTENT, CANNOT_TELL = "violated", "consistent", "cannot tell"
+CONVICTED, CLOSE, HOPELESS, SPENT = "convicted", "close", "hopeless", "spent"
+_STOPS = {
+    CONVICTED: "stopped at the conviction",
+    CLOSE: "stopped close to the claim",
+    HOPELESS: "stopped as the runs that were left would hardly have told more",
+    SPENT: "stopped as the runs were spent",
+}
+TELLING_SHARE = 0.5  # of the claim, that an attack must reach before its failure says something
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    r"""What an audit proved of a claim of :math:`(\epsilon, \delta)`-differential privacy.
+
+    Attributes
+    ----------
+    verdict : {"violated", "consistent", "cannot tell"}
+        ``"violated"``: a lower bound exceeds the claim; the claim is wrong, up to the confidence.
+        ``"consistent"``: it does not, though the attack proved at least half of the claimed epsilon
+        (or of a delta greater than 0); with twice the loss that it proved, the mechanism would have
+        been convicted. The claim may still be wrong by less, or on another pair of data sets.
+        ``"cannot tell"``: neither; the attack is weak, or the runs are too few.
+    epsilon, delta : float
+        The claim.
+    epsilon_lower_bound : float
+        Whoever claims the delta cannot claim a smaller epsilon; in nats.
+    delta_lower_bound : float
+        Whoever claims the epsilon cannot claim a smaller delta.
+    confidence : float
+        Probability, at least, that both bounds are right.
+    epsilon_event, delta_event : Event
+        What the bounds rest on.
+    n_trials : int
+        Runs on each data set that were made; of a fixed number, half (rounded up) certified.
+    cpu_seconds : float
+        Of this process.
+    advice : str
+        What would tell more, where the verdict is "cannot tell", and what is odd where no run
+        differed from another on one data set; else empty.
+    stopped : {"", "convicted", "close", "hopeless", "spent"}
+        Why an audit with ``stopping="anytime"`` stopped: its claim was convicted; its bounds came
+        close to the claim, with frequencies that would not convict; the verdict would hardly have
+        been another than "cannot tell" with all runs; or these were spent. Empty where their number
+        was fixed. A bound at which a conviction stopped is hardly above the claim; more runs would
+        raise it.
+    """
+
+    verdict: str
+    epsilon: float
+    delta: float
+    epsilon_lower_bound: float
+    delta_lower_bound: float
+    confidence: float
+    epsilon_event: Event
+    delta_event: Event
+    n_trials: int
+    cpu_seconds: float
+    advice: str
+    stopped: str = ""
+
+    @property
+    def excess(self) -> float:
+        """By how much, at least, epsilon exceeds the claim; 0 if that was not shown."""
+        return max(0.0, self.epsilon_lower_bound - self.epsilon)
+
+    def renyi_lower_bound(self, order: float) -> float:
+        """Return a lower bound on the Renyi divergence of the outputs, of an order, in nats.
+
+        It holds with the result's confidence, together with its other bounds and for all orders at
+        once: it rests on the same two events (see `renyi_bound_from_counts`). A claim of
+        zero-concentrated privacy with parameter rho is wrong if the bound exceeds ``rho * order``.
+
+        Parameters
+        ----------
+        order : float
+            Greater than 1, finite.
+
+        Raises
+        ------
+        ValueError
+            If `order` is out of range.
+
+        Examples
+        --------
+        Normal noise of deviation 0.5 on a change of 1 has a divergence of 2 per order, not 0.5:
+
+        >>> from privclust_audit.black_box import audit_mechanism
+        >>> mechanism = lambda data, rng: data + rng.normal(scale=0.5)
+        >>> result = audit_mechanism(mechanism, 0.0, 1.0, 2.5, 0.01, 2000, float, random_state=0)
+        >>> 0.5 < result.renyi_lower_bound(1.5) / 1.5 < 2.0
+        True
+        """
+        check_order(order)
+        events = (self.epsilon_event, self.delta_event)
+        return float(max(renyi_bound(event.low, event.high, order) for event in events))
+
+    def __str__(self) -> str:
+        event = self.epsilon_event
+        other = LABELS[1 - LABELS.index(event.likelier)]
+        lines = [
+            f"{self.verdict}: claimed epsilon {self.epsilon:g} and delta {self.delta:g}; "
+            f"at {self.confidence:.6g} confidence, epsilon is at least "
+            f"{self.epsilon_lower_bound:.4g} at this delta and delta at least "
+            f"{self.delta_lower_bound:.4g} at this epsilon",
+            f"{event.statistic} {event.side} {event.threshold:.6g}: {event.hits:,} of "
+            f"{event.draws:,} certifying runs on the {event.likelier}, {event.other_hits:,} of "
+            f"{event.other_draws:,} on the {other}; {self.cpu_seconds:.2f} s",
+        ]
+        if self.stopped:
+            lines.append(f"{_STOPS[self.stopped]} after {self.n_trials:,} runs on each data set")
+        return "\n".join([*lines, self.advice] if self.advice else lines)
+
+
+def verdict_on(epsilon_bound: float, delta_bound: float, epsilon: float, delta: float) -> str:
+    """Compare bounds with the claim; see `AuditResult`."""
+    if epsilon_bound > epsilon or delta_bound > delta:
+        return VIOLATED
+    close = epsilon > 0 and epsilon_bound >= TELLING_SHARE * epsilon
+    close_delta = delta > 0 and delta_bound >= TELLING_SHARE * delta
+    return CONSISTENT if close or close_delta else CANNOT_TELL
+
+
+def oddity(values) -> str:
+    """What is odd about statistics that took one value on each data set; empty if one took more."""
+    if any(one.size > 1 for pair in values for one in pair):
+        return ""
+    if all((first == second).all() for first, second in values):
+        return (
+            "all runs on both data sets score the same: either the mechanism returned one constant "
+            "output, and what it releases was not audited, or the statistic does not see what "
+            "varies; check the mechanism, or take another statistic"
+        )
+    return (
+        "all runs on one data set score the same: the mechanism adds no noise, or the same in each "
+        "run; check that nothing fixes its seed"
+    )
+
+
+def advice_for(draws: int, epsilon: float, delta: float, confidence: float) -> str:
+    """Whether more runs or another attack would tell more."""
+    probability, loss = (1.0 + delta) / 2, 2 * epsilon if epsilon > 0 else np.inf
+    needed = draws_needed(epsilon, delta, probability=probability, loss=loss, confidence=confidence)
+    if needed > draws:
+        return (
+            f"too few runs: {2 * needed:,} trials are needed to convict a mechanism with twice the "
+            f"claimed loss on an event of probability {probability:g}"
+        )
+    return (
+        "the attack hardly tells the two data sets apart: on this pair the mechanism may be more "
+        "private than claimed, or another pair or statistic is needed"
+    )

@@ -1,0 +1,229 @@
+"""Neighbours that are arrays of records: how one is made of another, and what lies near a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privclust.privacy.sensitivity import Neighbours
+from privclust_audit.black_box._runs import LABELS
+
+_DIFFERENCE_PROBABILITY = 0.4  # that the record, or row, in which the two differ is changed
+_ONE_AXIS_PROBABILITY = 0.5  # that a row is moved along one axis
+_EXCHANGE_PROBABILITY = 0.1  # that a row is replaced by a fresh one, though it could be moved
+_SHORTEST_MOVE = 1e-3  # move, relative to how far two fresh records are apart
+
+
+def replace_one(draw_record: Callable) -> Callable:
+    """Return the change that gives one row of an array (n, d) other values.
+
+    ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
+
+    Examples
+    --------
+    >>> change = replace_one(lambda rng: rng.uniform(size=2))
+    >>> int(change(np.zeros((3, 2)), np.random.default_rng(0)).any(axis=1).sum())
+    1
+    """
+
+    def change(data, rng):
+        neighbour = np.array(data)
+        neighbour[rng.integers(len(neighbour))] = draw_record(rng)
+        return neighbour
+
+    return change
+
+
+def add_remove(draw_record: Callable) -> Callable:
+    """Return the change that adds a row to an array (n, d), or takes one away, as chance has it.
+
+    ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
+
+    Examples
+    --------
+    >>> change = add_remove(lambda rng: rng.uniform(size=2))
+    >>> len(change(np.zeros((3, 2)), np.random.default_rng(0))) in (2, 4)
+    True
+    """
+
+    def change(data, rng):
+        if len(data) > 1 and rng.random() < 0.5:
+            return np.delete(data, rng.integers(len(data)), axis=0)
+        return np.concatenate([data, np.asarray(draw_record(rng))[None]])
+
+    return change
+
+
+def are_equal(data, neighbour) -> bool:
+    """Whether two data sets are one object, or numbers or arrays that are equal."""
+    if data is neighbour:
+        return True
+    try:
+        first, second = np.asarray(data), np.asarray(neighbour)
+        is_plain = "O" not in (first.dtype.kind, second.dtype.kind)
+        if not is_plain or first.shape != second.shape:
+            return False
+        return bool(((first == second) | ((first != first) & (second != second))).all())  # NaN
+    except (TypeError, ValueError):
+        return False
+
+
+def refuse_equal(data, neighbour, names: tuple[str, str] = LABELS) -> None:
+    """Raise a ValueError that names two data sets if they are equal."""
+    if are_equal(data, neighbour):
+        raise ValueError(
+            f"{names[0]} and {names[1]} are equal: no run can tell them apart, whatever the "
+            "mechanism; take two that differ in one record"
+        )
+
+
+def check_pair(
+    data, neighbour, relation: Neighbours | None, names: tuple[str, str] = LABELS
+) -> None:
+    """Raise a ValueError that names two arrays (n, d) unless they differ in one record.
+
+    It is one that is replaced or one that is more; `relation` asks for one of these.
+    """
+    pair = np.asarray(data), np.asarray(neighbour)
+    if pair[0].ndim != 2 or pair[1].ndim != 2:
+        raise ValueError(
+            f"{names[0]} and {names[1]} must be arrays (n, d) of records, got shapes "
+            f"{pair[0].shape} and {pair[1].shape}"
+        )
+    refuse_equal(*pair, names)
+    lengths = len(pair[0]), len(pair[1])
+    possible = Neighbours.REPLACE_ONE if lengths[0] == lengths[1] else Neighbours.ADD_REMOVE
+    problem = ""
+    if pair[0].shape[1] != pair[1].shape[1]:
+        problem = f"they have {pair[0].shape[1]:,} and {pair[1].shape[1]:,} columns"
+    elif abs(lengths[0] - lengths[1]) > 1 or relation not in (None, possible):
+        problem = f"they have {lengths[0]:,} and {lengths[1]:,} rows"
+    elif Rows.of(pair) is None:
+        problem = "row by row, more than one record differs"
+    if problem:
+        claimed = f"{relation} neighbours" if relation else "neighbours"
+        raise ValueError(
+            f"{names[0]} and {names[1]} are no {claimed}: {problem}; a claim is about two data "
+            "sets that differ in one record, and no others can show it to be violated"
+        )
+
+
+def move_one(draw_record: Callable, project: Callable | None = None) -> Callable:
+    """Return the move to a pair of neighbours near a given one, for `search_pair`.
+
+    One row of both data sets, or the record in which they differ, is moved by a distance of any
+    order of magnitude, or exchanged for a fresh one. Neighbours by `replace_one` or `add_remove`
+    stay neighbours in the same manner.
+
+    Parameters
+    ----------
+    draw_record : callable
+        ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
+    project : callable or None
+        ``project(row)`` returns the nearest row (d,) of the domain. Without it rows are only
+        exchanged, because a moved one might leave the domain.
+
+    Returns
+    -------
+    callable
+        ``move(pair, rng)`` returns a pair and leaves the given one alone. It raises a ValueError if
+        that is not of two arrays (n, d) that differ in one row.
+
+    Examples
+    --------
+    >>> move = move_one(lambda rng: rng.uniform(size=2), lambda row: np.clip(row, 0.0, 1.0))
+    >>> first, second = move((np.zeros((3, 2)), np.zeros((4, 2))), np.random.default_rng(0))
+    >>> first.shape, second.shape, bool((first == second[:3]).all())
+    ((3, 2), (4, 2), True)
+    """
+
+    def move(pair, rng):
+        rows = Rows.of(pair)
+        if rows is None:
+            shapes = " and ".join(str(np.shape(one)) for one in pair)
+            raise ValueError(
+                f"move_one needs pairs of arrays (n, d) that differ in one row, got shapes {shapes}"
+            )
+        where = rows.pick(rng)
+        fresh = np.asarray(draw_record(rng), dtype=float)
+        if project is None or rng.random() < _EXCHANGE_PROBABILITY:
+            return rows.with_row(where, fresh).pair()
+        length = _SHORTEST_MOVE ** rng.random() * np.abs(fresh - draw_record(rng))
+        step = length * rng.normal(size=fresh.shape)
+        if rng.random() < _ONE_AXIS_PROBABILITY:
+            step = along_one_axis(step, rng)
+        return rows.with_row(where, project(rows.row(where) + step)).pair()
+
+    return move
+
+
+def along_one_axis(step: np.ndarray, rng) -> np.ndarray:
+    """One coordinate of a step (d,): corners of a domain are hardly reached by all at once."""
+    return np.where(np.arange(step.size) == rng.integers(step.size), step, 0.0)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A pair as the rows of its larger data set, and one of them that the other has otherwise.
+
+    `record` is that row's value in the other data set, None where it is missing there;
+    `is_first` tells whether the larger one is the first of the two.
+    """
+
+    rows: np.ndarray
+    index: int
+    record: np.ndarray | None
+    is_first: bool
+
+    @classmethod
+    def of(cls, pair) -> Rows | None:
+        """Understand a pair; None where it is not arrays that differ in one row at most."""
+        first, second = (np.asarray(one) for one in pair)
+        if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
+            return None
+        if len(first) == len(second):
+            differing = np.flatnonzero((first != second).any(axis=1))
+            if differing.size > 1 or len(first) == 0:
+                return None
+            index = int(differing[0]) if differing.size else 0
+            return cls(first.astype(float), index, second[index].astype(float), True)
+        is_first = len(first) > len(second)
+        longer, shorter = (first, second) if is_first else (second, first)
+        if len(longer) != len(shorter) + 1:
+            return None
+        unequal = np.flatnonzero((longer[:-1] != shorter).any(axis=1))
+        index = int(unequal[0]) if unequal.size else len(shorter)
+        if (np.delete(longer, index, axis=0) != shorter).any():
+            return None
+        return cls(longer.astype(float), index, None, is_first)
+
+    def pair(self) -> tuple[np.ndarray, np.ndarray]:
+        """The two data sets, in their order."""
+        if self.record is None:
+            other = np.delete(self.rows, self.index, axis=0)
+        else:
+            other = self.rows.copy()
+            other[self.index] = self.record
+        return (self.rows, other) if self.is_first else (other, self.rows)
+
+    def pick(self, rng) -> int:
+        """Number of a row to change; one past the last is the other data set's record."""
+        if self.record is not None and rng.random() < _DIFFERENCE_PROBABILITY:
+            return len(self.rows)
+        if rng.random() < _DIFFERENCE_PROBABILITY:
+            return self.index
+        return int(rng.integers(len(self.rows)))
+
+    def row(self, where: int) -> np.ndarray:
+        """The row, or record, of that number."""
+        return self.record if where == len(self.rows) else self.rows[where]
+
+    def with_row(self, where: int, row) -> Rows:
+        """The pair with another row, or record, in its place."""
+        if where == len(self.rows):
+            return replace(self, record=np.asarray(row, dtype=float))
+        rows = self.rows.copy()
+        rows[where] = row
+        return replace(self, rows=rows)

@@ -1,0 +1,241 @@
+"""``privclust audit``: mechanism, data and statistic named on the command line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sized
+from typing import TYPE_CHECKING
+
+from privclust.command.arguments import (
+    add_command,
+    number,
+    positive_integer,
+    probability,
+    seed,
+)
+from privclust.command.output import print_result, progress
+from privclust.core.validation import signature_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_PAIR = "pair"  # what a module may call its two data sets
+
+
+def add_to(commands) -> None:
+    """``privclust audit``."""
+    parser = add_command(
+        commands,
+        "audit",
+        _run,
+        summary="attack a mechanism's privacy claim",
+        description="Run a mechanism on two neighbouring data sets and bound epsilon and delta "
+        "from below; or look inside an estimator, on many pairs, by two runs each. Exit code 1 if "
+        "they exceed the claim. No audit proves privacy.",
+    )
+    add = parser.add_argument
+    called = "called as (data, rng), returns an output; with --inside an estimator, a callable "
+    called += "that returns one, or a callable of a data set"
+    add("mechanism", metavar="MODULE:CALLABLE", help=called)
+    add("--inside", action="store_true", help="record what is noised, and replay on neighbours")
+    add(
+        "--epsilon",
+        type=number,
+        metavar="E",
+        help="claimed, in nats; with --inside, of code that has no measurements of ours",
+    )
+    add("--delta", type=probability, default=0.0, metavar="D", help="claimed; default: 0")
+    add("--trials", type=positive_integer, default=10_000, metavar="N", help="on each data set")
+    pair = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE. "
+    pair += "With --inside: MODULE:ARRAY or FILE, rows to make neighbours of; default: made up"
+    add("--data", nargs="+", metavar="X", help=pair)
+    add(
+        "--neighbours",
+        choices=("replace_one", "add_remove", "other"),
+        type=lambda name: name.replace("-", "_"),
+        help="what the claim is about, which the data are checked against, row by row; default: "
+        "either for two files, no check for an object. other: no check",
+    )
+    add("--statistic", metavar="MODULE:CALLABLE", help="output to number; default: learned")
+    add(
+        "--stopping",
+        choices=("fixed", "anytime"),
+        default="fixed",
+        help="fixed: all runs; anytime: until the claim is convicted, or bounds are close to it, "
+        "or little is to be hoped for; default: fixed",
+    )
+    share = "of the claim, at which --stopping anytime stops; default: 0.9"
+    add("--closeness", type=number, default=0.9, metavar="P", help=share)
+    add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
+    add("--seed", type=seed, metavar="S", help="of the random numbers that the mechanism is given")
+    add("--pairs", type=positive_integer, default=200, metavar="N", help="with --inside")
+    made_up = "of rows that are made up, with --inside; default: 2"
+    add("--features", type=positive_integer, default=2, metavar="D", help=made_up)
+
+
+def _run(args) -> int:
+    """Audit a mechanism; the outcome goes to the standard output."""
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)  # as `python -m` does
+    if args.inside:
+        return _look_inside(args)
+    if len(args.data or ()) > 2:
+        args.usage_error("--data takes MODULE:PAIR or two files")
+    if args.epsilon is None:
+        args.usage_error("the following arguments are required: --epsilon (or --inside)")
+
+    from privclust_audit.black_box import VIOLATED, audit_mechanism
+
+    with progress(2 * args.trials, "runs") as advance:
+        mechanism = _callable(args.mechanism, "(data, rng)", 2)
+        statistic = args.statistic and _callable(args.statistic, "(output)", 1)
+        data, neighbour = _pair(args)
+        _check(args, data, neighbour)
+        result = audit_mechanism(
+            mechanism,
+            data,
+            neighbour,
+            args.epsilon,
+            args.delta,
+            args.trials,
+            statistic,
+            args.seed,
+            confidence=args.confidence,
+            stopping=args.stopping,
+            closeness=args.closeness,
+            progress=advance,
+        )
+    print_result(f"{result}\n")
+    return 1 if result.verdict == VIOLATED else 0
+
+
+def _look_inside(args) -> int:
+    """Search for neighbours that break what a fit promises, from the inside."""
+    if len(args.data or ()) > 1:
+        args.usage_error("--data takes MODULE:ARRAY or one file with --inside")
+    if args.neighbours == "other":
+        args.usage_error("--neighbours must be replace_one or add_remove with --inside")
+
+    from privclust_audit.inside import VIOLATED, look_inside
+
+    with progress(args.pairs, "pairs") as advance:
+        subject = _object(args.mechanism)
+        rows = None
+        if args.data:
+            rows = _object(args.data[0]) if ":" in args.data[0] else _file(args.data[0])
+        result = look_inside(
+            subject,
+            rows,
+            args.pairs,
+            args.seed or 0,
+            n_features=args.features,
+            neighbours=args.neighbours,
+            epsilon=args.epsilon,
+            delta=args.delta,
+            progress=advance,
+        )
+    print_result(f"{result}\n")
+    return 1 if result.verdict == VIOLATED else 0
+
+
+def _pair(args) -> tuple:
+    """The two data sets: two files, an object, or the mechanism's module's ``pair``."""
+    import numpy as np
+
+    if args.data and len(args.data) == 2:
+        return _file(args.data[0]), _file(args.data[1])
+    if args.data:
+        name = args.data[0]
+        if ":" not in name:
+            raise ValueError(f"--data {name}: must be MODULE:PAIR, or two files")
+        pair = _object(name)
+    else:
+        module = args.mechanism.partition(":")[0]
+        name = f"{module}:{_PAIR}"
+        try:
+            pair = _object(name)
+        except ValueError:
+            raise ValueError(
+                f"two neighbouring data sets are needed: --data FILE FILE, --data MODULE:PAIR, or "
+                f"an attribute {_PAIR!r} of module {module}"
+            ) from None
+    if callable(pair):
+        pair = pair()
+    if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
+        raise ValueError(f"{name}: must be two data sets (data, neighbour), got {_kind(pair)}")
+    return pair[0], pair[1]
+
+
+def _check(args, data, neighbour) -> None:
+    """Refuse two data sets on which no audit of the claim makes sense, by their names."""
+    from privclust.privacy.sensitivity import Neighbours
+    from privclust_audit.black_box.neighbours import check_pair, refuse_equal
+
+    are_files = bool(args.data) and len(args.data) == 2
+    names = tuple(args.data) if are_files else ("data", "neighbour")
+    refuse_equal(data, neighbour, names)
+    if args.neighbours == "other" or (args.neighbours is None and not are_files):
+        return
+    relation = Neighbours.of(args.neighbours) if args.neighbours else None
+    try:
+        check_pair(data, neighbour, relation, names)
+    except ValueError as error:
+        raise ValueError(f"{error} (--neighbours other: do not check)") from None
+
+
+def _file(path: str) -> np.ndarray:
+    """All records of a file (n, d)."""
+    import numpy as np
+
+    from privclust.records.streams import chunks
+
+    stream = chunks(path)
+    records = list(stream)
+    return np.concatenate(records) if records else np.zeros((0, stream.n_features))
+
+
+def _callable(name: str, signature: str, n_arguments: int) -> Callable:
+    """An object that can be called with so many arguments."""
+    function = _object(name)
+    if not callable(function):
+        raise ValueError(f"{name}: must be callable as {signature}, got {_kind(function)}")
+    accepted = signature_of(function)
+    try:
+        accepted.bind(*[None] * n_arguments)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}: must be callable as {signature}, got {accepted} ({error})"
+        ) from None
+    return function
+
+
+def _object(name: str):
+    """The object that MODULE:NAME stands for; NAME may have dots."""
+    module_name, colon, path = name.partition(":")
+    if not colon or not module_name or not path:
+        raise ValueError(
+            f"{name}: must be of the form MODULE:NAME, such as package.module:function"
+        )
+    try:
+        thing = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise ValueError(f"{name}: importing {module_name} failed ({error})") from error
+        raise ValueError(f"{name}: there is no module {error.name}") from None
+    except Exception as error:  # whatever a module does when it is imported
+        raise ValueError(
+            f"{name}: importing {module_name} failed ({type(error).__name__}: {error})"
+        ) from error
+    for part in path.split("."):
+        if not hasattr(thing, part):
+            raise ValueError(f"{name}: module {module_name} has no {path}")
+        thing = getattr(thing, part)
+    return thing
+
+
+def _kind(value) -> str:
+    """What an object is, in a message: its values may be anybody's."""
+    size = f" of length {len(value)}" if isinstance(value, Sized) else ""
+    return f"{type(value).__name__}{size}"

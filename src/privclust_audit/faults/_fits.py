@@ -1,0 +1,96 @@
+"""Faults that fits of this project had before attacks found them, made anew; the claim is 1.
+
+Each is a row of the table of attacks in docs/reliability.md: sums far from the origin, ties that
+all rows break together, a number of rows that is refused, and a cell that changes how all rows are
+computed. The noise is right in each; what it is added to moves by more than is stated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust_audit.faults._fault import Fault, LaplaceNoise, batched
+
+_MORE, _OTHER = "one row more or less", "one row is another"
+_HERE = "docs/reliability.md"
+
+_FAR = 1e14  # bounds are (1e14, 1e14 + 1)
+
+
+def _running(rows) -> float:
+    """A sum one after another, as a loop adds."""
+    return float(np.cumsum(rows)[-1])
+
+
+FAR_AS_IT_IS = LaplaceNoise(lambda data: _running(data) - len(data) * _FAR, 1.0)
+FAR_FROM_BOUND = LaplaceNoise(lambda data: _running(data - _FAR), 1.0)
+
+
+def _tied_counts(data, is_centred: bool) -> np.ndarray:
+    """How many rows are nearest to 0 and to 1, of rows that may lie in the middle.
+
+    Distances are the same whether rows and centers are centred by the rows' mean or not, but for
+    their last bits, which decide for all rows in the middle at once.
+    """
+    mean = _running(data) / len(data) if is_centred else 0.0
+    distances = np.abs((data[:, None] - mean) - (np.array([0.0, 1.0]) - mean))
+    return np.bincount(distances.argmin(axis=1), minlength=2)
+
+
+TIES_TOGETHER = LaplaceNoise(lambda data: _tied_counts(data, True), 2.0)
+TIES_ALONE = LaplaceNoise(lambda data: _tied_counts(data, False), 2.0)
+
+_CLUSTERS = 3
+
+
+@batched
+def refused_n(data, rng, n):
+    """Noised counts of three clusters, or an error where there are fewer rows; here, no numbers."""
+    if len(data) < _CLUSTERS:
+        return np.full((n, _CLUSTERS), np.nan)
+    return rng.laplace(_thirds(data), 1.0, (n, _CLUSTERS))
+
+
+def _thirds(data) -> np.ndarray:
+    """How many rows, of [0, 1), lie in each third."""
+    return np.bincount((np.asarray(data) * _CLUSTERS).astype(int), minlength=_CLUSTERS)
+
+
+ANY_N = LaplaceNoise(_thirds, 1.0)
+
+_OFFSET = 1e7  # bounds are (1e7, 1e7 + 1), where floats of single precision are 1 apart
+
+
+def _in_precision_of_all(data) -> float:
+    """A sum above the bound; a missing cell, which counts as the middle, makes all rows double."""
+    is_missing = np.isnan(data)
+    rows = data if is_missing.any() else data.astype(np.float32).astype(float)
+    return float(np.where(is_missing, 0.5, rows - _OFFSET).sum())
+
+
+def _in_own_precision(data) -> float:
+    """The same, with each row in double precision."""
+    return float(np.where(np.isnan(data), 0.5, data - _OFFSET).sum())
+
+
+PRECISION_OF_ALL = LaplaceNoise(_in_precision_of_all, 1.0)
+PRECISION_OF_EACH = LaplaceNoise(_in_own_precision, 1.0)
+
+_FRACTION = 1.0 / 64.0  # to which floats are exact at 1e14
+_ROWS = np.full(1000, _FAR + _FRACTION)
+_TIED = np.full(20, 0.5)
+_BETWEEN = np.full(100, _OFFSET + 0.3)
+
+ALL = [
+    Fault("far_from_origin", "raw coordinates are summed, and rounded to the size of the sum", 1.0,
+          _OTHER, FAR_AS_IT_IS, _ROWS, np.append(_FAR, _ROWS[1:]), FAR_FROM_BOUND, _HERE,
+          log_density=FAR_AS_IT_IS.log_density),
+    Fault("ties_together", "the last bits of the rows' mean decide all ties at once", 1.0, _OTHER,
+          TIES_TOGETHER, np.append(_TIED, 0.03), np.append(_TIED, 0.04), TIES_ALONE, _HERE,
+          log_density=TIES_TOGETHER.log_density),
+    Fault("refused_n", "fewer rows than clusters are an error", 1.0, _MORE, refused_n,
+          np.array([0.1, 0.5, 0.9]), np.array([0.1, 0.5]), ANY_N, _HERE, loss=np.inf),
+    Fault("precision_of_all", "a missing cell makes all rows be read in double precision", 1.0,
+          _OTHER, PRECISION_OF_ALL, _BETWEEN, np.append(_BETWEEN[1:], np.nan), PRECISION_OF_EACH,
+          _HERE, log_density=PRECISION_OF_ALL.log_density),
+]  # fmt: skip

@@ -1,0 +1,48 @@
+"""Looking inside: what a private fit noises, and what comes out of it beside that.
+
+All noise goes through `privclust.privacy.measurements`. A fit is recorded: each release with the
+value before noise, its sensitivity, and who asked. The same fit on a neighbour gets the values that
+were released and the same draws that protect nothing. Whatever then differs comes from the data by
+another way, and two runs show it for certain. See ``docs/audit.md``.
+"""
+
+from privclust_audit.inside._changes import Change
+from privclust_audit.inside._pair import (
+    CANNOT_TELL,
+    CLAIM,
+    NOTHING_FOUND,
+    RUNS_WITH_GENERATOR,
+    VIOLATED,
+    PairReport,
+    Run,
+    Violation,
+    inspect_pair,
+)
+from privclust_audit.inside._ratio import ReleasedLaw, ReleasedRatio
+from privclust_audit.inside._recorder import RecordedRelease
+from privclust_audit.inside._search import (
+    Finding,
+    InsideResult,
+    Site,
+    look_inside,
+)
+
+__all__ = [
+    "CANNOT_TELL",
+    "CLAIM",
+    "NOTHING_FOUND",
+    "RUNS_WITH_GENERATOR",
+    "VIOLATED",
+    "Change",
+    "Finding",
+    "InsideResult",
+    "PairReport",
+    "RecordedRelease",
+    "ReleasedLaw",
+    "ReleasedRatio",
+    "Run",
+    "Site",
+    "Violation",
+    "inspect_pair",
+    "look_inside",
+]

@@ -1,0 +1,174 @@
+"""By how much the value before noise differs between neighbours, in exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from privclust.core.fixed_point import FixedPoint
+from privclust.privacy.measurements import PRICE_TOLERANCE, Laplace
+from privclust.privacy.sensitivity import Neighbours
+from privclust_audit.inside._recorder import RecordedRelease
+
+_CLEARLY_BELOW = 1.0 - 1e-9  # by floats: no exact sum is needed
+_SLIGHT = 1e-5  # of the bound: an excess that six digits do not show
+_STEPS_TO_REPLACE = 2
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of one release between two data sets.
+
+    Attributes
+    ----------
+    size : float
+        In the sensitivity's norm; for a sampler that an adapter saw, in l1. NaN where the value, or
+        the norm, is not measured.
+    part : float
+        Of the stated sensitivity; of a sampler's: of its scale.
+    is_exact : bool
+        Whether the values are whole numbers: sums of fixed point. Else they are floats, whose own
+        rounding is part of the change; the change of the floats is exact.
+    problem : str
+        What is wrong; empty where nothing is.
+    kind : str
+        ``"sensitivity"`` or ``"price"``.
+    """
+
+    size: float = math.nan
+    part: float = math.nan
+    is_exact: bool = False
+    problem: str = ""
+    kind: str = ""
+
+
+def change_of(
+    first: RecordedRelease, second: RecordedRelease, relation: Neighbours | None
+) -> Change:
+    """Return the change of a release between two runs, held against what is stated of it."""
+    if first.value is None or second.value is None:
+        return Change()
+    if first.measurement is None:
+        return _of_sampler(first, second)
+    sensitivity = getattr(first.measurement, "sensitivity", None)
+    if sensitivity is None:
+        return _of_smooth(first, second)
+    if sensitivity.norm == "trace":
+        return Change()
+    steps = _steps(sensitivity.relation, relation)
+    bound = steps * Fraction(sensitivity.value)
+    is_exact = isinstance(first.value, FixedPoint)
+    differences = _Differences(first, second)
+    size = differences.norm(sensitivity.norm)
+    stated = float(bound)
+    problem, kind = "", ""
+    excess = 0.0
+    if size > stated * _CLEARLY_BELOW:
+        excess = differences.excess(sensitivity.norm, bound)
+    if excess > 0:
+        kind = "sensitivity"
+        problem = f"{sensitivity.norm} change {size:.6g} where {stated:.6g} is stated"
+        problem += f" ({excess:.3g} more)" if excess < _SLIGHT * stated else ""
+    elif sensitivity.norm == "range" and getattr(first.measurement, "one_sided", False):
+        if differences.has_both_signs():
+            kind, problem = "sensitivity", "scores move in both directions where one is stated"
+    elif isinstance(first.measurement, Laplace):
+        spent = (differences.norm("l2") / first.measurement.scale) ** 2 / 2.0
+        rho = steps**2 * first.measurement.claimed.rho
+        if spent > rho * (1.0 + PRICE_TOLERANCE):
+            kind, problem = "price", f"rho {spent:.6g} where {rho:.6g} is charged"
+    return Change(size, size / stated, is_exact, problem, kind)
+
+
+class _Differences:
+    """Entries of a change, weighed: as floats at once, as fractions when they are asked for."""
+
+    def __init__(self, first, second):
+        self._values = [_parts(release.value) for release in (first, second)]
+        self._bits = first.value.bits if isinstance(first.value, FixedPoint) else None
+        self._weights = np.broadcast_to(
+            np.asarray(first.weight, dtype=np.float64), self._values[0].shape
+        ).ravel()
+
+    def norm(self, name):
+        """Return the norm, as a float."""
+        ones, others = self._values
+        if self._bits is None:
+            moved = ones - others
+        else:
+            whole = np.asarray(ones.astype(object) - others.astype(object))  # may leave 64 bits
+            moved = np.ldexp(whole.astype(float), -self._bits)
+        moved = np.abs(np.ravel(moved) * self._weights)
+        if name == "l1":
+            return math.fsum(moved)
+        return math.hypot(*moved) if name == "l2" else float(moved.max(initial=0.0))
+
+    def excess(self, name, bound):
+        """Return by how much the norm is above a bound, whose sign is that of exact arithmetic."""
+        moved = self._fractions()
+        if name == "l1":
+            return float(sum(map(abs, moved), Fraction(0)) - bound)
+        if name == "l2":  # the square's, by the derivative where it is small
+            over = sum((each * each for each in moved), Fraction(0)) - bound * bound
+            return float(over / (2 * bound))
+        return float(max(map(abs, moved), default=Fraction(0)) - bound)
+
+    def has_both_signs(self):
+        """Return whether some entries grow and others fall."""
+        moved = self._fractions()
+        return any(each > 0 for each in moved) and any(each < 0 for each in moved)
+
+    def _fractions(self):
+        """Return entries that differ, as fractions."""
+        ones, others = (value.ravel() for value in self._values)
+        places = np.flatnonzero(ones != others)
+        if self._bits is None:
+            exact = [Fraction(float(ones[i])) - Fraction(float(others[i])) for i in places]
+        else:
+            exact = [Fraction(int(ones[i]) - int(others[i]), 2**self._bits) for i in places]
+        return [
+            each * Fraction(float(self._weights[i])) for each, i in zip(exact, places, strict=True)
+        ]
+
+
+def _parts(value):
+    """Return the real numbers that a value is made of."""
+    if isinstance(value, FixedPoint):
+        return value.integers
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        return np.stack([array.real, array.imag], axis=-1).astype(np.float64)
+    return array.astype(np.float64)
+
+
+def _steps(stated, asked):
+    """Return how many of a sensitivity's steps the neighbours are apart."""
+    is_two = stated is Neighbours.ADD_REMOVE and asked is Neighbours.REPLACE_ONE
+    return _STEPS_TO_REPLACE if is_two else 1
+
+
+def _of_smooth(first, second):
+    """Hold the scale of noise that is of the data against its smoothness."""
+    bounds = [release.measurement.bound for release in (first, second)]
+    if min(bounds) <= 0:
+        same = bounds[0] == bounds[1]
+        return Change(problem="" if same else "noise of 0 on one data set", kind="sensitivity")
+    moved = abs(math.log(bounds[0] / bounds[1]))
+    beta = first.measurement.beta
+    if moved <= beta * (1.0 + PRICE_TOLERANCE):
+        return Change(part=moved / beta)
+    problem = f"the logarithm of its smooth bound moves by {moved:.6g} where {beta:.6g} is stated"
+    return Change(moved, moved / beta, problem=problem, kind="sensitivity")
+
+
+def _of_sampler(first, second):
+    """Return the change of what a sampler's noise was added to, in l1 and in units of its scale."""
+    ones, others = (np.asarray(release.value, dtype=np.float64) for release in (first, second))
+    if ones.shape != others.shape:
+        return Change()
+    size = float(np.abs(ones - others).sum())
+    scale = float(np.max(first.scale)) if np.size(first.scale) else math.nan
+    return Change(size, size / scale if scale > 0 else math.nan)

@@ -1,0 +1,139 @@
+"""What seen samplers are held against: a claimed epsilon, and that each entry has its own noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privclust.privacy.gaussian_delta import is_private
+from privclust.privacy.measurements import PRICE_TOLERANCE
+from privclust_audit.inside._outputs import is_estimator
+from privclust_audit.inside._recorder import RecordedRelease
+
+Pairs = Sequence[tuple[RecordedRelease, RecordedRelease]]
+"""Releases that two runs have in common."""
+
+LAPLACE, NORMAL = "NumPy's laplace", ("NumPy's normal", "NumPy's standard_normal")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An epsilon at a delta, of code whose releases state no price."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What releases cost beside a claim.
+
+    Attributes
+    ----------
+    problem : str
+        How they go beyond it; empty where they keep to it.
+    is_certain : bool
+        Whether that is so; else it is if all that was released is told.
+    epsilon : float
+        What changes under Laplace noise come to; NaN of other noise.
+    """
+
+    problem: str = ""
+    is_certain: bool = True
+    epsilon: float = math.nan
+
+
+def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
+    """Hold what two runs have in common against a claim.
+
+    Independent noise on each entry costs what the changes come to: of Laplace noise the sum of
+    their sizes in units of the scales, of normal noise the curve of their length. If all that is
+    released comes out, that is the loss on this pair, neither more nor less. If it does not, as
+    where the largest answer alone is told, the loss may be less, which no two runs show.
+    """
+    changes = [_changes(one, other) for one, other in pairs]
+    moved = [np.abs(each[each != 0.0]) for each in changes]
+    names = {one.mechanism for (one, _), each in zip(pairs, moved, strict=True) if each.size}
+    told = all(_comes_out(one, output) for one, _ in pairs)
+    if not names:
+        return Cost(epsilon=0.0)
+    if any(not np.isfinite(each).all() for each in moved):
+        return Cost("what is noised is no number on one data set alone", told)
+    if names == {LAPLACE}:
+        spent = math.fsum(np.concatenate(moved))
+        if spent <= claim.epsilon * (1.0 + PRICE_TOLERANCE):
+            return Cost(epsilon=spent)
+        words = f"releases cost epsilon = {spent:.6g} where {claim.epsilon:.6g} is claimed"
+        return Cost(words, told and claim.delta == 0.0, spent)
+    if names.issubset(NORMAL):
+        length = math.sqrt(math.fsum(np.concatenate(moved) ** 2)) * (1.0 - PRICE_TOLERANCE)
+        if claim.delta > 0.0 and is_private(length, claim.epsilon, claim.delta):
+            return Cost()
+        words = f"values move by {length:.6g} deviations of normal noise, more than "
+        return Cost(f"{words}({claim.epsilon:.6g}, {claim.delta:.6g}) allows", told)
+    return Cost(f"no price is known of {' and '.join(sorted(names))}", False)
+
+
+def shared_noise(pairs: Pairs) -> Iterator[RecordedRelease]:
+    """Yield releases of which entries that move apart have the same number of noise."""
+    for one, other in pairs:
+        if one.noise is None or np.size(one.noise) == np.size(one.released):
+            continue
+        noise = np.broadcast_to(one.noise, np.shape(one.released)).ravel()
+        moved = np.asarray(one.value, dtype=float) - np.asarray(other.value, dtype=float)
+        change = np.broadcast_to(moved, np.shape(one.released)).ravel()
+        for number in np.unique(noise):
+            if np.unique(change[noise == number]).size > 1:
+                yield one
+                break
+
+
+def known_noise(
+    first: Sequence[RecordedRelease], again: Sequence[RecordedRelease]
+) -> Iterator[RecordedRelease]:
+    """Yield releases whose noise is the same in two runs on one data set with other generators."""
+    for one, other in zip(first, again, strict=False):
+        if one.differs(other):
+            return
+        if one.noise is not None and np.size(one.noise) and np.array_equal(one.noise, other.noise):
+            yield one
+
+
+def _changes(one: RecordedRelease, other: RecordedRelease) -> np.ndarray:
+    """Changes of entries in units of their noise, one for each number of noise (m,)."""
+    if one.value is None or other.value is None:
+        return np.array([np.nan])
+    shape = np.shape(one.released)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.asarray(one.value, dtype=float) - np.asarray(other.value, dtype=float)
+        moved = np.where(moved == 0.0, 0.0, moved / np.asarray(one.scale, dtype=float))
+    moved = np.broadcast_to(moved, shape).ravel()
+    if one.noise is None or np.size(one.noise) == moved.size:
+        return moved
+    noise = np.broadcast_to(one.noise, shape).ravel()
+    return moved[np.unique(noise, return_index=True)[1]]
+
+
+def _comes_out(release: RecordedRelease, output: Any) -> bool:
+    """Whether every number that was released is in the output, to the last bit."""
+    found = set(_numbers(output))
+    return all(number in found for number in _numbers(release.released))
+
+
+def _numbers(output: Any) -> Iterator[bytes]:
+    """Yield bits of the floats that an output holds."""
+    if isinstance(output, np.ndarray) and output.dtype.kind == "f":
+        yield from (number.tobytes() for number in output.astype(np.float64).ravel())
+    elif isinstance(output, float | np.floating):
+        yield np.float64(output).tobytes()
+    elif isinstance(output, list | tuple):
+        for each in output:
+            yield from _numbers(each)
+    elif isinstance(output, dict):
+        yield from _numbers(list(output.values()))
+    elif is_estimator(output):
+        yield from _numbers([value for name, value in vars(output).items() if name[-1:] == "_"])

@@ -1,0 +1,478 @@
+"""Two runs on neighbours, the second with the first one's releases: what differs beyond them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from privclust.privacy.estimator import ERRORS_TELL
+from privclust.privacy.guarantee import Guarantee, NoiseWarning
+from privclust.privacy.sensitivity import Neighbours
+from privclust_audit.inside._changes import Change, change_of
+from privclust_audit.inside._claim import (
+    Claim,
+    Cost,
+    cost_of,
+    known_noise,
+    shared_noise,
+)
+from privclust_audit.inside._foreign import seen_samplers
+from privclust_audit.inside._outputs import differences
+from privclust_audit.inside._recorder import (
+    Diverged,
+    RecordedRelease,
+    Recorder,
+    is_passed_over,
+    place,
+    recording,
+)
+from privclust_audit.inside._subject import fit_of, takes_generator
+
+CONTROL_FLOW, SENSITIVITY, PRICE = "control flow", "sensitivity", "price"
+OUTPUT, EXCEPTION, GUARANTEE = "output", "exception", "guarantee"
+NOISE, CLAIM = "noise", "claim"
+VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell"
+NOT_LOOKED_INTO = "not looked into"
+_MOST_PATHS = 3  # that a message names
+RUNS_WITH_GENERATOR = 3
+"""That a look at one pair takes where the subject takes a generator; else 2."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A promise that two runs break, for certain.
+
+    Attributes
+    ----------
+    kind : str
+        ``"control flow"``, ``"sensitivity"``, ``"price"``, ``"output"``, ``"exception"``,
+        ``"guarantee"``; of samplers that an adapter saw, ``"noise"`` or ``"claim"``.
+    message : str
+        What is wrong. It holds no entry of the data.
+    where : str
+        File, line and function; of a release, who asked for it.
+    release : int or None
+        Which release it is, from 0.
+    part : float
+        The change as a part of what is stated; NaN where it is about something else.
+    """
+
+    kind: str
+    message: str
+    where: str = ""
+    release: int | None = None
+    part: float = float("nan")
+
+    def __str__(self) -> str:
+        at = "" if self.release is None else f"release {self.release + 1}, "
+        return (
+            f"{self.kind}: {at}{self.where}: {self.message}"
+            if self.where
+            else (f"{self.kind}: {self.message}")
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run, recorded.
+
+    Attributes
+    ----------
+    output : object
+        None where it ended in an error.
+    error : Exception or None
+    releases : tuple of RecordedRelease
+    divergence : str
+        Why a replay was ended before its end.
+    said : tuple
+        Categories and texts of its warnings.
+    loose : tuple of str
+        Names of draws that an adapter saw, and that were added to nothing that it saw.
+    laws : tuple of str
+        Names of draws whose own law may be of the data.
+    """
+
+    output: Any
+    error: Exception | None
+    releases: tuple[RecordedRelease, ...]
+    divergence: str
+    said: tuple[tuple[type, str], ...]
+    loose: tuple[str, ...] = ()
+    laws: tuple[str, ...] = ()
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the output promises, if it says so."""
+        guarantee = getattr(self.output, "guarantee_", None)
+        return guarantee if isinstance(guarantee, Guarantee) else None
+
+
+@dataclass(frozen=True, eq=False)
+class PairReport:
+    """What two runs on neighbours showed.
+
+    Attributes
+    ----------
+    violations : tuple of Violation
+    remarks : tuple of str
+        What is no violation of the guarantee but differs, and what was not looked into.
+    changes : tuple of Change
+        Of each release that both runs have in common.
+    runs : tuple of Run
+        On the data set, and the replay on its neighbour.
+    cost : float
+        The epsilon that changes under Laplace noise of samplers come to together, where a claim was
+        given; NaN else.
+    """
+
+    violations: tuple[Violation, ...]
+    remarks: tuple[str, ...]
+    changes: tuple[Change, ...]
+    runs: tuple[Run, Run]
+    cost: float = float("nan")
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether both runs ended in an error, the same."""
+        return not self.violations and self.runs[0].error is not None
+
+    @property
+    def verdict(self) -> str:
+        """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` where not all was looked into.
+
+        Nothing was where no release was seen.
+        """
+        if self.violations:
+            return VIOLATED
+        is_partial = any(remark.startswith(NOT_LOOKED_INTO) for remark in self.remarks)
+        is_all = self.runs[0].releases and self.runs[0].error is None and not is_partial
+        return NOTHING_FOUND if is_all else CANNOT_TELL
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How runs are done.
+
+    Attributes
+    ----------
+    seed : int
+        Of what stands in for the operating system's entropy.
+    quiet : bool
+        Whether releases of the first run come out as if their noise were 0, which it may be.
+    samplers : bool
+        Whether draws of NumPy and OpenDP outside of measurements count as releases.
+    parameters : mapping
+        Parameters that the estimator is given before.
+    """
+
+    seed: int = 0
+    quiet: bool = False
+    samplers: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def inspect_pair(
+    subject: Any,
+    data: Any,
+    neighbour: Any,
+    neighbours: Neighbours | str | None = None,
+    random_state: int = 0,
+    *,
+    quiet: bool = False,
+    samplers: bool = False,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+) -> PairReport:
+    """Look inside two runs on neighbouring data sets.
+
+    The first run is recorded. The second gets the values that the first released, and the same
+    draws that protect nothing, so that whatever differs comes from the data by another way.
+
+    Parameters
+    ----------
+    subject : estimator or callable
+        An estimator, of which each run fits a copy; a callable without arguments that returns one;
+        or a callable of a data set, or of a data set and a generator, that returns what is
+        released.
+    data, neighbour : array-like of shape (n_samples, n_features), or tuple
+        Two data sets that are neighbours. A tuple holds the arguments of the fit, such as
+        ``(X, None, groups)``.
+    neighbours : {"replace_one", "add_remove"} or None
+        Of which relation they are; None: as many rows are a row replaced.
+    random_state : int
+        Of the draws that stand in for the operating system's.
+    quiet : bool
+        Whether releases of the first run come out as if their noise were 0.
+    samplers : bool
+        Whether draws of NumPy's samplers and of OpenDP's count as releases, for code that has no
+        measurements.
+    epsilon, delta : float
+        With `samplers`, what is claimed of all releases together; None: nothing. It is held against
+        what their changes cost, which is certain where the changes do not depend on what was
+        released before, and all that was released comes out.
+
+    Returns
+    -------
+    PairReport
+
+    Examples
+    --------
+    >>> from privclust.kmeans import DPLloyd
+    >>> X = np.array([[0.1], [0.9], [0.4]])
+    >>> other = np.array([[0.1], [0.9], [1.0]])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     report = inspect_pair(DPLloyd(2, bounds=(0, 1), random_state=0), X, other)
+    >>> report.violations, len(report.changes), report.changes[0].part <= 1.0
+    ((), 5, True)
+    """
+    relation = _relation(data, neighbour) if neighbours is None else Neighbours.of(neighbours)
+    claim = None if epsilon is None else Claim(float(epsilon), float(delta))
+    settings = Settings(random_state, quiet, samplers)
+    fit = fit_of(subject)
+    first = run(fit, data, settings)
+    second = run(fit, neighbour, settings, first.releases)
+    report = compared(first, second, relation, claim=None if quiet else claim)
+    if not (samplers and takes_generator(subject)):
+        return report
+    again = run(fit, data, replace(settings, seed=settings.seed + 1))
+    known = [
+        Violation(NOISE, "its noise is the same whatever generator is given", one.where, one.order)
+        for one in known_noise(first.releases, again.releases)
+    ]
+    return replace(report, violations=(*report.violations, *known))
+
+
+def run(
+    fit: Callable,
+    data: Any,
+    settings: Settings,
+    frozen: Sequence[RecordedRelease] | None = None,
+) -> Run:
+    """Return a recorded run; with frozen releases, a replay."""
+    arguments = data if isinstance(data, tuple) else (data,)
+    recorder = Recorder(settings.seed, quiet=settings.quiet, frozen=frozen)
+    output = error = None
+    with ExitStack() as blocks:
+        caught = blocks.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        blocks.enter_context(recording(recorder))
+        if settings.samplers:
+            blocks.enter_context(seen_samplers(recorder))
+        try:
+            output = fit(settings.parameters, *copy.deepcopy(arguments))
+        except Diverged:
+            pass
+        except Exception as raised:  # whatever a fit raises is part of what comes out of it
+            error = raised
+    said = tuple(dict.fromkeys((each.category, str(each.message)) for each in caught))
+    done = recorder.divergence, said, tuple(recorder.loose), tuple(recorder.laws)
+    return Run(output, error, tuple(recorder.releases), *done)
+
+
+def compared(
+    first: Run,
+    second: Run,
+    relation: Neighbours | None,
+    *,
+    outside: bool = False,
+    claim: Claim | None = None,
+) -> PairReport:
+    """Return what a run and its replay showed.
+
+    Where rows are `outside` of declared bounds, an error that the guarantee itself sets apart is a
+    remark.
+    """
+    common = [
+        (one, other)
+        for one, other in zip(first.releases, second.releases, strict=False)
+        if not one.differs(other)
+    ]
+    changes = tuple(change_of(one, other, relation) for one, other in common)
+    violations = [*_of_changes(changes, first), *_of_flow(first, second), *_of_noise(common)]
+    remarks = []
+    cost = _held_against(claim, common, first)
+    if cost.problem and cost.is_certain:
+        violations.append(Violation(CLAIM, cost.problem, common[-1][0].where))
+    elif cost.problem:
+        remarks.append(f"{NOT_LOOKED_INTO}: {cost.problem}, if all of them are told")
+    if first.error is not None or second.error is not None:
+        told = _of_errors(first, second)
+        if told and outside and _sets_errors_apart(first, second):
+            remarks.append(f"{told[0].message}; the guarantee sets errors of rows outside apart")
+        else:
+            violations += told
+        if not told and not violations:
+            kind = type(first.error).__name__
+            remarks.append(f"both runs end in the same {kind}, {_origin(first.error)}")
+    elif not second.divergence:
+        unmeasured = _unmeasured(first)
+        if unmeasured:
+            remarks.append(
+                f"{NOT_LOOKED_INTO}: {', '.join(unmeasured)}, which is no release that was seen; "
+                "what follows from it may differ"
+            )
+        else:
+            violations += _of_outputs(first, second)
+        violations += _of_guarantees(first)
+        remarks += _of_words(first, second, violations)
+    return PairReport(tuple(violations), tuple(remarks), changes, (first, second), cost.epsilon)
+
+
+def _relation(data, neighbour):
+    """Return of which relation two data sets are, by their numbers of rows."""
+    first = [one[0] if isinstance(one, tuple) else one for one in (data, neighbour)]
+    counts = {np.shape(one)[:1] for one in first}
+    return Neighbours.REPLACE_ONE if len(counts) == 1 else Neighbours.ADD_REMOVE
+
+
+def _of_changes(changes: Iterable[Change], first) -> list[Violation]:
+    """Return changes that are larger than stated."""
+    return [
+        Violation(change.kind, change.problem, release.where, release.order, change.part)
+        for change, release in zip(changes, first.releases, strict=False)
+        if change.problem
+    ]
+
+
+def _of_flow(first, second):
+    """Return where the replay made other releases."""
+    if second.divergence and not _outlives(second, first):
+        last = second.releases[-1]
+        return [Violation(CONTROL_FLOW, second.divergence, last.where, last.order)]
+    is_short = len(second.releases) < len(first.releases) and not second.loose
+    if is_short and first.error is second.error is None:
+        missing = first.releases[len(second.releases)]
+        message = "it is made on one data set and not on its neighbour"
+        return [Violation(CONTROL_FLOW, message, missing.where, missing.order)]
+    return []
+
+
+def _of_noise(common):
+    """Return releases of which entries share a number of noise."""
+    message = "entries that move apart have the same number of noise"
+    return [Violation(NOISE, message, one.where, one.order) for one in shared_noise(common)]
+
+
+def _held_against(claim, common, first):
+    """Return what samplers released together beside a claim; that of measurements is a ledger's."""
+    if claim is None or any(one.measurement is not None for one, _ in common):
+        return Cost()
+    return cost_of(common, first.output, claim)
+
+
+def _outlives(second, first):
+    """Whether a replay went on to a release that an error kept the first run from."""
+    return first.error is not None and len(second.releases) > len(first.releases)
+
+
+def _of_errors(first, second):
+    """Return what errors tell."""
+    if second.divergence and not _outlives(second, first):
+        return []
+    errors = [one.error for one in (first, second)]
+    kinds = [type(error).__name__ for error in errors]
+    raised = next(error for error in errors if error is not None)
+    where = _origin(raised)
+    if None in errors:
+        data = "the first data set" if errors[1] is None else "its neighbour"
+        message = f"{type(raised).__name__} on {data} alone"
+    elif kinds[0] != kinds[1]:
+        message = f"{kinds[0]} on one data set and {kinds[1]} on its neighbour"
+    elif str(errors[0]) != str(errors[1]):
+        message = f"{kinds[0]} on both, whose words differ"
+    else:
+        return []
+    return [Violation(EXCEPTION, message, where)]
+
+
+def _origin(error):
+    """Return where an error was raised: the last place that is not of another library."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    own = [
+        (frame, line)
+        for frame, line in frames
+        if f"{os.sep}site-packages{os.sep}" not in frame.f_code.co_filename
+        and not is_passed_over(frame.f_code.co_filename)
+    ]
+    frame, line = (own or frames)[-1]
+    return place(frame.f_code.co_filename, line, frame.f_code)
+
+
+def _sets_errors_apart(first, second):
+    """Whether the guarantee of the run that has one says that errors of rows outside tell."""
+    guarantees = [one.guarantee for one in (first, second)]
+    return any(g is not None and ERRORS_TELL in g.caveats for g in guarantees)
+
+
+def _of_outputs(first, second):
+    """Return what comes out beside the releases."""
+    paths = list(differences(first.output, second.output))
+    if not paths:
+        return []
+    words = "; ".join(f"{path}: {how}" for path, how in paths[:_MOST_PATHS])
+    more = len(paths) - _MOST_PATHS
+    words += f"; and {more} more" if more > 0 else ""
+    return [Violation(OUTPUT, f"differs though all releases are the same: {words}")]
+
+
+def _of_words(first, second, violations):
+    """Return remarks on warnings that differ; those of noise are told from releases alone."""
+    ours, theirs = set(first.said), set(second.said)
+    names = sorted({category.__name__ for category, _ in ours ^ theirs})
+    if any(issubclass(category, NoiseWarning) for category, _ in ours ^ theirs):
+        violations.append(
+            Violation(OUTPUT, "a NoiseWarning differs though all releases are the same")
+        )
+    if not names:
+        return []
+    return [f"warnings differ ({', '.join(names)}): they are for whoever holds the data"]
+
+
+def _unmeasured(run):
+    """Return names of what is drawn, or stated in a guarantee, without a release that was seen."""
+    names = dict.fromkeys((*run.loose, *run.laws))
+    loose = [f"a draw of {name} that is added to nothing" for name in names]
+    if run.guarantee is None or any(release.measurement is None for release in run.releases):
+        return loose
+    made = {release.mechanism for release in run.releases}
+    return loose + [one.name for one in run.guarantee.releases if one.mechanism not in made]
+
+
+def _of_guarantees(run):
+    """Return where a guarantee counts other releases than were made."""
+    if run.guarantee is None or any(release.measurement is None for release in run.releases):
+        return []
+    made, stated = Counter(), Counter()
+    for release in run.releases:
+        made[_price(release.mechanism, release.measurement.loss)] += 1
+    for line in run.guarantee.releases:
+        if line.mechanism in {release.mechanism for release in run.releases}:
+            stated[_price(line.mechanism, line.loss)] += 1 if line.loss is None else line.loss.count
+    problems = []
+    for price in {*made, *stated}:
+        flawed = price[1:] == (None,)
+        if made[price] != stated[price] and not (flawed and stated[price]):
+            first = next(
+                (r for r in run.releases if _price(r.mechanism, r.measurement.loss) == price), None
+            )
+            message = (
+                f"{price[0]} of one price is released {made[price]} times, and guarantee_ counts "
+                f"{stated[price]}"
+            )
+            problems.append(Violation(GUARANTEE, message, first.where if first else ""))
+    return problems
+
+
+def _price(mechanism, loss):
+    """Return what tells releases of one price from others."""
+    return (mechanism, None) if loss is None else (mechanism, loss.rho, loss.epsilon, loss.delta)

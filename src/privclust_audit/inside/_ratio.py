@@ -1,0 +1,270 @@
+r"""What all releases of a fit tell of its data: the log-likelihood ratio of two data sets.
+
+A fit is recorded on one of the two and replayed on the other with what was released. So each
+release is known with the value that it has on either, given all that was released before, and its
+noise has a known density: the sum of the logarithms of their ratios is that of everything the fit
+released, and by the lemma of Neyman and Pearson no attack on a fit's outputs is stronger. It is a
+number that follows from what was released, as any statistic is: a bound that an audit proves by it
+holds even where the noise is not what it says.
+
+Where the changes of values, in units of the noise, do not depend on what was released before, the
+law of that number is known: the fit is a sum of independent releases with fixed changes. Then it
+is drawn without a fit, and of normal noise alone the whole trade-off is that of one release with
+the root of the sum of squares of the changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privclust.core.fixed_point import FixedPoint
+from privclust.privacy.gaussian_delta import least_epsilon
+from privclust.privacy.measurements import Gaussian, Laplace, Measurement
+from privclust_audit.inside._pair import Run, Settings, run
+from privclust_audit.inside._recorder import RecordedRelease
+
+_LARGEST_SEED = 2**63
+_SAME_CHANGE = 1e-6  # of the noise: rows' shares are rounded, to 2^-30 and less
+_CHUNK = 2_000_000  # numbers of noise at once
+
+
+class ReleasedRatio:
+    """A fit as a mechanism whose output is the ratio of all that it released.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(data, rng)``, with all noise by `privclust.privacy.measurements`, Laplace or normal,
+        and drawn from the generator or from the operating system's entropy.
+    data, neighbour : object
+        The two data sets of the audit.
+
+    Examples
+    --------
+    >>> from privclust.kmeans import DPLloyd
+    >>> from privclust_audit.black_box import audit_mechanism
+    >>> X, Y = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
+    >>> def fit(data, rng):
+    ...     init = [[0.9], [-0.9]]
+    ...     return DPLloyd(2, bounds=(-1, 1), init=init, max_iter=1, random_state=rng).fit(data)
+    >>> ratio = ReleasedRatio(fit, X, Y)
+    >>> -1.0 <= ratio(X, np.random.default_rng(0)) <= 1.0
+    True
+    >>> law = ratio.law()
+    >>> round(law.epsilon(0.0), 6)
+    1.0
+    >>> audit = audit_mechanism(law, X, Y, 1.0, 0.0, 100_000, float, random_state=0)
+    >>> audit.verdict
+    'consistent'
+    """
+
+    def __init__(self, fit: Callable, data: Any, neighbour: Any) -> None:
+        self._fit, self._pair = fit, (data, neighbour)
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> float:
+        """Fit one of the two data sets; return the ratio, of the first to the second."""
+        is_first = _is_same(data, self._pair[0])
+        own, other = self._runs(self._pair[:: 1 if is_first else -1], rng)
+        ratio = sum(_ratio(*pair) for pair in zip(own.releases, other.releases, strict=True))
+        return ratio if is_first else -ratio
+
+    def law(self, n_fits: int = 3, random_state: int = 0) -> ReleasedLaw:
+        """Return the law of the ratio, from so many fits.
+
+        Of a fit with a single release, nothing was released before: if changes differ, public draws
+        made them differ, and the law is that of the fit whose change is the largest.
+
+        Raises
+        ------
+        ValueError
+            If the changes of one of several releases are not the same in all fits.
+        """
+        rng, recorded = np.random.default_rng(random_state), []
+        for _ in range(n_fits):
+            first, second = self._runs(self._pair, rng)
+            recorded.append(
+                [Shift.of(*both) for both in zip(first.releases, second.releases, strict=True)]
+            )
+        if all(len(one) == 1 for one in recorded):
+            return ReleasedLaw(max(recorded, key=lambda one: one[0].size), self._pair[0])
+        for others in recorded[1:]:
+            for order, (one, other) in enumerate(zip(recorded[0], others, strict=True)):
+                if not one.is_like(other):
+                    raise ValueError(
+                        f"the change of release {order + 1} ({one.where}) depends on what was "
+                        "released before: there is no law but by fits"
+                    )
+        return ReleasedLaw(recorded[0], self._pair[0])
+
+    def _runs(self, pair, rng) -> tuple[Run, Run]:
+        """Record a fit on the first of two data sets, and replay it on the second."""
+        seed = int(rng.integers(_LARGEST_SEED))
+
+        def fit(parameters, *data):
+            return self._fit(*data, np.random.default_rng(seed))
+
+        settings = Settings(seed)
+        first = run(fit, (pair[0],), settings)
+        second = run(fit, (pair[1],), settings, first.releases)
+        for one in (first, second):
+            if one.error is not None:
+                raise one.error
+        if second.divergence or len(first.releases) != len(second.releases):
+            why = second.divergence or "one has more releases"
+            raise ValueError(f"the data sets are told apart without noise ({why}): look inside")
+        if not first.releases:
+            raise ValueError("no release was seen: is the noise drawn by privclust.privacy?")
+        return first, second
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """A release on two data sets: its noise, both values, and their change in units of the noise.
+
+    Attributes
+    ----------
+    noise : Gaussian or Laplace
+    values : tuple of two ndarrays or FixedPoint
+    weight : float or ndarray
+    change : ndarray
+    where : str
+    """
+
+    noise: Measurement
+    values: tuple[Any, Any]
+    weight: Any
+    change: np.ndarray
+    where: str
+
+    @classmethod
+    def of(cls, one: RecordedRelease, other: RecordedRelease) -> Shift:
+        """Return that of two runs."""
+        noise = _known(one)
+        change = _moved(one.value, other.value) * one.weight / noise.scale
+        return cls(noise, (one.value, other.value), one.weight, change, one.where)
+
+    @property
+    def size(self) -> float:
+        """The change in the norm that the noise is for."""
+        return float(
+            np.linalg.norm(self.change.ravel(), 2 if isinstance(self.noise, Gaussian) else 1)
+        )
+
+    def is_like(self, other: Shift) -> bool:
+        """Whether the ratio's law is the same in another fit.
+
+        Normal noise is the same in all directions, so that the length of the change decides; of
+        Laplace noise the sizes of its entries do.
+        """
+        if self.noise != other.noise:
+            return False
+        ours, theirs = (
+            np.atleast_1d(np.linalg.norm(one.change))
+            if isinstance(self.noise, Gaussian)
+            else np.sort(np.abs(one.change[one.change != 0.0]))
+            for one in (self, other)
+        )
+        return ours.shape == theirs.shape and bool(np.all(np.abs(ours - theirs) <= _SAME_CHANGE))
+
+    def ratios(self, which: int, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Return ratios (n,) of so many releases of one of the two values."""
+        kind = Gaussian if isinstance(self.noise, Gaussian) else Laplace
+        weight = () if kind is Laplace else (self.weight,)
+        value = _times(self.values[which], n)
+        released = kind.release(self.noise, value, rng, *weight)  # type: ignore[arg-type]
+        noise = (released - _floats(self.values[which])) * self.weight / self.noise.scale
+        sign = 1.0 if which == 0 else -1.0
+        gap = sign * self.change  # what is released lies so far from the other value, less noise
+        both = (noise**2, (noise + gap) ** 2) if kind is Gaussian else np.abs((noise, noise + gap))
+        halves = 2.0 if kind is Gaussian else 1.0
+        return sign * ((both[1] - both[0]) / halves).reshape(n, -1).sum(axis=1)
+
+
+class ReleasedLaw:
+    """The law of all that a fit releases on two data sets: a mechanism, of `many` ratios at once.
+
+    See `ReleasedRatio.law`.
+    """
+
+    def __init__(self, shifts: Sequence[Shift], data: Any) -> None:
+        self._shifts, self._data = list(shifts), data
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> float:
+        """Return one ratio."""
+        return float(self.many(data, rng, 1)[0])
+
+    def many(self, data: Any, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Return n ratios, of the first data set to the second."""
+        which = 0 if _is_same(data, self._data) else 1
+        ratios = np.zeros(n)
+        for shift in self._shifts:
+            step = max(1, _CHUNK // shift.change.size)
+            for begin in range(0, n, step):
+                end = min(begin + step, n)
+                ratios[begin:end] += shift.ratios(which, rng, end - begin)
+        return ratios
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at a delta that all releases have on these two data sets.
+
+        Of normal noise alone at a delta above 0, or of Laplace noise at 0; NaN else.
+        """
+        kinds = {isinstance(one.noise, Gaussian) for one in self._shifts}
+        changes = np.concatenate([one.change.ravel() for one in self._shifts])
+        if kinds == {False} and delta == 0.0:
+            return math.fsum(np.abs(changes))
+        rho = math.fsum(changes**2) / 2.0
+        return least_epsilon(rho, delta) if kinds == {True} and delta > 0.0 and rho else math.nan
+
+
+def _known(release: RecordedRelease) -> Measurement:
+    """Return the noise of a release whose density is known."""
+    noise = release.measurement
+    if not isinstance(noise, Gaussian | Laplace) or np.iscomplexobj(release.released):
+        raise ValueError(f"no density is known of {release.mechanism} ({release.where})")
+    return noise
+
+
+def _ratio(own: RecordedRelease, other: RecordedRelease) -> float:
+    """Return the log-density of what was released on its own value, less that on the other."""
+    noise = _known(own)
+    gaps = (
+        (np.asarray(own.released) - _floats(one.value)) * own.weight / noise.scale
+        for one in (own, other)
+    )
+    ours, theirs = gaps
+    if isinstance(noise, Gaussian):
+        return float(((theirs**2 - ours**2) / 2.0).sum())
+    return float((np.abs(theirs) - np.abs(ours)).sum())
+
+
+def _moved(one: Any, other: Any) -> np.ndarray:
+    """Return the difference of two values."""
+    if isinstance(one, FixedPoint):
+        return np.ldexp((one.integers - other.integers).astype(float), -one.bits)
+    return np.asarray(one, dtype=float) - np.asarray(other, dtype=float)
+
+
+def _floats(value: Any) -> np.ndarray:
+    """Return a value as floats."""
+    is_fixed = isinstance(value, FixedPoint)
+    return np.ldexp(value.integers.astype(float), -value.bits) if is_fixed else np.asarray(value)
+
+
+def _times(value: Any, n: int) -> Any:
+    """Return a value n times."""
+    if isinstance(value, FixedPoint):
+        return FixedPoint(np.tile(value.integers, (n,) + (1,) * value.integers.ndim), value.bits)
+    return np.broadcast_to(value, (n, *np.shape(value)))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two data sets are the same."""
+    return one is other or (
+        np.shape(one) == np.shape(other) and bool(np.array_equal(one, other, equal_nan=True))
+    )

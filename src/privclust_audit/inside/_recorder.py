@@ -1,0 +1,306 @@
+"""A recorder of releases: what each was of, and replays that hand out the same once more."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from privclust.core.fixed_point import FixedPoint
+from privclust.privacy import measurements, noise
+from privclust.privacy.measurements import Measurement
+from privclust.privacy.noise import SystemEntropy
+
+_RECORDING = threading.Lock()
+_SOURCES = Path(__file__).resolve().parents[2]
+_OURS = tuple(_SOURCES / name for name in ("privclust", "privclust_audit"))
+_PASSED_OVER = (
+    str(Path(measurements.__file__).parent),
+    str(Path(noise.__file__)),
+    str(Path(__file__).parent),
+)
+_SEEDLESS = "secrets.randbits", "secrets.randbelow"
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRelease:
+    """One release, as it was asked for.
+
+    Attributes
+    ----------
+    order : int
+        From 0, within the fit.
+    measurement : Measurement or None
+        The noise, with its sensitivity, price and count; None where an adapter saw a sampler.
+    mechanism : str
+        Its name.
+    scale : float or ndarray
+        Of the noise; NaN where it is not known.
+    value : FixedPoint, ndarray or None
+        What noise was added to, a copy; None where it is not known.
+    weight : float or ndarray
+        By which the value is multiplied before its change is measured.
+    released : object
+        What came out, a copy.
+    where : str
+        File, line and function that asked.
+    noise : ndarray or None
+        The numbers of noise that an adapter saw drawn, which may be fewer than there are entries.
+    """
+
+    order: int
+    measurement: Measurement | None
+    mechanism: str
+    scale: Any
+    value: FixedPoint | np.ndarray | None
+    weight: Any
+    released: Any
+    where: str
+    noise: np.ndarray | None = None
+
+    @property
+    def form(self) -> str:
+        """Shape and type of the value, in words."""
+        if isinstance(self.value, FixedPoint):
+            return f"{self.value.shape}, multiples of 2^-{self.value.bits}"
+        return "unknown" if self.value is None else f"{self.value.shape}, {self.value.dtype}"
+
+    def differs(self, other: RecordedRelease) -> str:
+        """Say in what the two differ that no data may decide; empty where in nothing."""
+        if self.where != other.where:
+            return f"it is asked for at {other.where} in place of {self.where}"
+        if self.mechanism != other.mechanism:
+            return f"it is {other.mechanism} in place of {self.mechanism}"
+        if self.form != other.form:
+            return f"what is noised has the form {other.form} in place of {self.form}"
+        if names := _other_noise(self, other):
+            return f"its {', '.join(names)} differs"
+        if np.shape(self.weight) != np.shape(other.weight) or np.any(self.weight != other.weight):
+            return "the weights of its parts are others"
+        return ""
+
+
+class Diverged(BaseException):
+    """The replay asked for another release than was recorded: nothing after it can be compared."""
+
+
+class Recorder:
+    """What is recorded within `recording`.
+
+    `releases` is the list of it, in order; `loose` names draws that an adapter saw and that were
+    added to nothing, `laws` those whose own law may be of the data.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        quiet: bool = False,
+        frozen: Sequence[RecordedRelease] | None = None,
+    ) -> None:
+        self.releases: list[RecordedRelease] = []
+        self.divergence = ""
+        self.loose: list[str] = []
+        self.laws: list[str] = []
+        self._seed, self._quiet, self._frozen = seed, quiet, frozen
+        self._n_generators = 0
+        self._inside = threading.local()
+
+    def generator(self) -> np.random.Generator:
+        """Return the next generator that stands in for the operating system's entropy."""
+        self._n_generators += 1
+        return np.random.default_rng([self._seed, self._n_generators])
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a measurement is at work: what it draws is no release of its own."""
+        return getattr(self._inside, "depth", 0) > 0
+
+    def of_measurement(self, original, measurement, value, source, args, kwargs):
+        """Return what a measurement's `release` does, recorded or replayed.
+
+        Where it calls the `release` of another class, as a subclass does, that call alone counts.
+        """
+        copied = _copied(value) if isinstance(value, FixedPoint) else np.array(value)
+        before = len(self.releases)
+        self._inside.depth = getattr(self._inside, "depth", 0) + 1
+        try:
+            result = original(measurement, value, source, *args, **kwargs)
+        finally:
+            self._inside.depth -= 1
+        if len(self.releases) > before:
+            return result
+        weight = kwargs.get("weight", args[0] if args else 1.0)
+        return self.record(
+            measurement=measurement,
+            mechanism=measurement.mechanism,
+            scale=measurement.scale,
+            value=copied,
+            weight=np.array(weight) if np.ndim(weight) else weight,
+            result=result,
+        )
+
+    def record(self, *, measurement, mechanism, scale, value, weight, result, noise=None):
+        """Keep a release, and return what is to come out of it."""
+        order = len(self.releases)
+        if self._frozen is None:
+            released = _without_noise(measurement, value, result) if self._quiet else result
+        elif order < len(self._frozen):
+            released = self._frozen[order].released
+        else:
+            released = None
+        own = RecordedRelease(
+            order, measurement, mechanism, scale, value, weight, _copied(released), caller(), noise
+        )
+        self.releases.append(own)
+        if self._frozen is not None:
+            self._compare(own)
+        return _copied(released)
+
+    def _compare(self, own):
+        """End the replay where the release is not the one that was recorded."""
+        if own.order >= len(self._frozen):
+            self.divergence = "a release more is made"
+        else:
+            self.divergence = self._frozen[own.order].differs(own)
+        if self.divergence:
+            raise Diverged(self.divergence)
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[Recorder]:
+    """Record every release of this process within the block.
+
+    The `release` of every class of measurements is replaced meanwhile, as are the sources of
+    randomness that no seed reaches; what is released and returned is what would be otherwise, but
+    for what the recorder replays. Outside of the block nothing is changed, and nothing costs.
+
+    Raises
+    ------
+    RuntimeError
+        Within another such block.
+    """
+    if not _RECORDING.acquire(blocking=False):
+        raise RuntimeError("releases are being recorded already; one recording at a time")
+    state = np.random.get_state()  # noqa: NPY002 - of code that draws from NumPy's global state
+    try:
+        with ExitStack() as patches:
+            for kind in _kinds(Measurement):
+                if "release" in vars(kind):
+                    release = _wrapped(kind, recorder)
+                    patches.enter_context(mock.patch.object(kind, "release", release))
+
+            def generator(source):
+                return recorder.generator()
+
+            patches.enter_context(mock.patch.object(SystemEntropy, "generator", generator))
+            patches.enter_context(mock.patch.object(np.random, "default_rng", _seeded(recorder)))
+            for name in _SEEDLESS:
+                patches.enter_context(mock.patch(name, _from(recorder, name)))
+            np.random.seed(recorder.generator().integers(2**32))  # noqa: NPY002
+            yield recorder
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+        _RECORDING.release()
+
+
+def caller() -> str:
+    """Return the file, line and function that asked for a release, beyond the noise's own code."""
+    frame = sys._getframe(1)
+    while frame is not None and is_passed_over(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "?" if frame is None else place(frame.f_code.co_filename, frame.f_lineno, frame.f_code)
+
+
+def is_passed_over(filename: str) -> bool:
+    """Return whether a file makes noise, or looks at it, rather than asks for it."""
+    return filename.startswith(_PASSED_OVER) or filename.startswith("<")
+
+
+def place(filename: str, line: int, code: Any) -> str:
+    """Return a place in the code without the folders of a machine."""
+    path = Path(filename)
+    inside = any(path.is_relative_to(package) for package in _OURS)
+    name = path.relative_to(_SOURCES).as_posix() if inside else path.name
+    return f"{name}:{line} in {code.co_name}"
+
+
+def _wrapped(kind, recorder):
+    """Return the `release` of a class, recorded."""
+    original = vars(kind)["release"]
+
+    @functools.wraps(original)
+    def release(self, value, source, *args, **kwargs):
+        return recorder.of_measurement(original, self, value, source, args, kwargs)
+
+    return release
+
+
+def _kinds(kind) -> Iterator[type]:
+    """Yield a class and all that are made of it."""
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _kinds(each)
+
+
+def _seeded(recorder):
+    """Return NumPy's `default_rng` that draws on the recorder where it is given no seed."""
+    original = np.random.default_rng
+
+    @functools.wraps(original)
+    def default_rng(seed=None):
+        return recorder.generator() if seed is None else original(seed)
+
+    return default_rng
+
+
+def _from(recorder, name):
+    """Return a function of `secrets` that draws on the recorder."""
+    is_bits = name.endswith("randbits")
+
+    def drawn(n):
+        whole = int.from_bytes(recorder.generator().bytes(n // 8 + 1 if is_bits else 64), "big")
+        return whole % (2**n if is_bits else n)
+
+    return functools.wraps(getattr(secrets, name.partition(".")[2]))(drawn)
+
+
+def _copied(value):
+    """Return a copy that whoever asked cannot change."""
+    if isinstance(value, FixedPoint):
+        return FixedPoint(value.integers.copy(), value.bits)
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return np.array(value)
+    return value
+
+
+def _without_noise(measurement, value, result):
+    """Return what would come out if the noise happened to be 0, in the form of what did."""
+    if value is None:
+        return result
+    if measurement is None:
+        is_plain = isinstance(result, np.ndarray | np.floating)
+        return np.broadcast_to(value, np.shape(result)).copy()[()] if is_plain else result
+    if isinstance(result, int):  # the likeliest candidate
+        return int(np.argmax(value))
+    return np.asarray(value).astype(np.asarray(result).dtype).reshape(np.shape(result))[()]
+
+
+def _other_noise(one, other):
+    """Return in which numbers the noise differs; the bound of a smooth one may be of the data."""
+    if one.measurement is None or other.measurement is None:
+        same = np.array_equal(one.scale, other.scale, equal_nan=True)
+        return [] if one.measurement is other.measurement and same else ["scale"]
+    names = [each.name for each in fields(one.measurement)]
+    if hasattr(one.measurement, "beta"):
+        names.remove("bound")
+    return [n for n in names if getattr(one.measurement, n) != getattr(other.measurement, n)]

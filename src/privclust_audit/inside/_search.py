@@ -1,0 +1,490 @@
+"""A search over neighbours: pathologies that are known, then uphill on the change of a release."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.core.validation import check_integer
+from privclust.privacy.guarantee import Guarantee
+from privclust.privacy.sensitivity import Neighbours
+from privclust_audit.inside._claim import Claim
+from privclust_audit.inside._pair import (
+    CANNOT_TELL,
+    NOT_LOOKED_INTO,
+    NOTHING_FOUND,
+    VIOLATED,
+    PairReport,
+    Settings,
+    Violation,
+    compared,
+    run,
+)
+from privclust_audit.inside._situations import (
+    Ground,
+    Records,
+    arguments,
+    opposite,
+    row,
+    situations,
+)
+from privclust_audit.inside._subject import fit_of, takes
+
+_AT_ONCE = 4  # neighbours of one data set: its run is recorded once
+_CLIMB_PART = 0.4  # of all pairs
+_OWN_NOISE = 8  # one data set in so many is run with the source of noise that the subject has
+_NEIGHBOUR_MOVES = 0.8  # of moves; one of the first data set needs another recording
+_TRIES = 4  # to find a data set that the subject takes
+_LARGEST_SEED = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A violation, and the pair that showed it.
+
+    Attributes
+    ----------
+    violation : Violation
+    situation : str
+        Which kind of neighbours it was.
+    data, neighbour : tuple
+        Arguments of the two fits.
+    parameters : dict
+        What the estimator was given besides.
+    count : int
+        How many pairs showed a violation of this kind at this place.
+    """
+
+    violation: Violation
+    situation: str
+    data: tuple
+    neighbour: tuple
+    parameters: dict[str, Any]
+    count: int = 1
+
+    def __str__(self) -> str:
+        rows = f"{len(self.data[0])} and {len(self.neighbour[0])} rows"
+        given = f", with other {', '.join(self.parameters)}" if self.parameters else ""
+        return f"{self.violation} ({self.situation}, {rows}{given}; {self.count} pairs)"
+
+
+@dataclass
+class Site:
+    """All releases that were asked for at one place.
+
+    Attributes
+    ----------
+    mechanism : str
+    count : int
+        The most in one run.
+    part : float
+        The largest change, as a part of the stated sensitivity, or of a sampler's scale.
+    is_exact : bool
+        Whether all values were whole numbers.
+    is_stated : bool
+        Whether a sensitivity is stated.
+    """
+
+    mechanism: str
+    count: int = 0
+    part: float = math.nan
+    is_exact: bool = True
+    is_stated: bool = True
+
+
+@dataclass
+class InsideResult:
+    """What a search over neighbours found.
+
+    Attributes
+    ----------
+    findings : list of Finding
+        One for each kind of violation at each place.
+    n_pairs : int
+        Pairs that were compared.
+    n_refused : int
+        Of these, pairs that both ended in the same error.
+    sites : dict
+        The `Site` of each place that asked for a release.
+    remarks : dict
+        What is no violation, with how many pairs showed it.
+    guarantee : Guarantee or None
+        What the first fit promised.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    n_pairs: int = 0
+    n_refused: int = 0
+    sites: dict[str, Site] = field(default_factory=dict)
+    remarks: dict[str, int] = field(default_factory=dict)
+    guarantee: Guarantee | None = None
+
+    @property
+    def verdict(self) -> str:
+        """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` where nothing was looked into.
+
+        There is nothing to break where a guarantee promises nothing, and nothing to look into where
+        no release was seen.
+        """
+        promises_nothing = self.guarantee is not None and self.guarantee.definition == "none"
+        if promises_nothing or not (self.sites or self.findings):
+            return CANNOT_TELL
+        if self.findings:
+            return VIOLATED
+        is_partial = any(remark.startswith(NOT_LOOKED_INTO) for remark in self.remarks)
+        return CANNOT_TELL if is_partial else NOTHING_FOUND
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {self.n_pairs} pairs of neighbours, {self.n_refused} refused"]
+        if self.guarantee is not None and self.guarantee.definition == "none":
+            lines.append(f"  guarantee_ promises nothing: {'; '.join(self.guarantee.caveats)}")
+        lines += [f"  {finding}" for finding in self.findings]
+        for where, site in self.sites.items():
+            exact = "whole numbers" if site.is_exact else "floats"
+            of = "of the sensitivity" if site.is_stated else "scales of the noise (l1)"
+            change = "not measured" if math.isnan(site.part) else f"{site.part:.4g} {of}, {exact}"
+            lines.append(f"  {site.mechanism} x {site.count}, {where}: largest change {change}")
+        if not self.sites:
+            lines.append("  no release was seen: is the noise drawn by privclust.privacy?")
+        lines += [f"  {remark} ({n} pairs)" for remark, n in self.remarks.items()]
+        return "\n".join(lines)
+
+
+def look_inside(
+    subject: Any,
+    data: ArrayLike | None = None,
+    n_pairs: int = 200,
+    random_state: int = 0,
+    *,
+    n_features: int = 2,
+    neighbours: Neighbours | str | None = None,
+    grouped: bool = False,
+    any_rows: bool = True,
+    samplers: bool | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    progress: Callable[[int], None] = lambda n: None,
+) -> InsideResult:
+    """Search for neighbours that break what a fit promises, by looking inside.
+
+    Every pair is two runs, the second with the releases of the first: see `inspect_pair`. Pairs are
+    of kinds that have broken fits before (as many rows as clusters, none, ties, an empty cluster,
+    bounds or a start far from the origin, extreme rows, one row across a block); then moved uphill
+    on the change of each release, as a part of its sensitivity.
+
+    Parameters
+    ----------
+    subject : estimator or callable
+        As of `inspect_pair`. Parameters `bounds`, `norm_bound`, `n_clusters`, `n_components` and
+        those that end in `init` are understood, and varied where that is public.
+    data : array-like of shape (n_samples, n_features) or None
+        Rows that neighbours are made of besides; None: rows are made up.
+    n_pairs : int
+        At least 1.
+    random_state : int
+    n_features : int
+        Of rows that are made up.
+    neighbours : {"replace_one", "add_remove"} or None
+        None: of the subject's guarantee, else ``"replace_one"``.
+    grouped : bool
+        Whether the fit takes ``(X, y, groups)``, and a neighbour differs in a group of rows.
+    any_rows : bool
+        Whether rows outside of the bounds, infinite and NaN are tried.
+    samplers : bool or None
+        As of `inspect_pair`. None: where no measurement releases anything.
+    epsilon, delta : float
+        As of `inspect_pair`.
+    progress : callable
+        Called with numbers of pairs that are done.
+
+    Returns
+    -------
+    InsideResult
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not as described.
+
+    Examples
+    --------
+    >>> from privclust.kmeans import DPLloyd
+    >>> result = look_inside(DPLloyd(2, bounds=(0, 1), max_iter=2), n_pairs=20)
+    >>> result.verdict, [site.mechanism for site in result.sites.values()]
+    ('nothing found', ['laplace'])
+    """
+    check_integer("n_pairs", n_pairs, minimum=1)
+    check_integer("n_features", n_features, minimum=1)
+    rows = None if data is None else np.atleast_2d(np.asarray(data, dtype=np.float64))
+    claim = None if epsilon is None else Claim(float(epsilon), float(delta))
+    search = _Search(subject, rows, n_features, random_state, grouped, any_rows, claim)
+    search.set_out(neighbours, samplers)
+    search.through_situations(n_pairs - int(_CLIMB_PART * n_pairs), progress)
+    search.uphill(n_pairs, progress)
+    return search.result
+
+
+class _Search:
+    """The state of a search: what was found, and the pairs that moved a release most."""
+
+    def __init__(self, subject, rows, n_features, seed, grouped, any_rows, claim=None):
+        self.fit, self.rng = fit_of(subject), np.random.default_rng(seed)
+        self.result = InsideResult()
+        self._parameters = _parameters_of(subject)
+        self._rows, self._n_features = rows, n_features if rows is None else rows.shape[1]
+        self._grouped, self._any_rows = grouped, any_rows
+        self._samplers, self._claim = False, claim
+        self._best: dict[int, tuple] = {}
+        self._n_recorded = 0
+
+    def set_out(self, neighbours, samplers):
+        """Learn from one fit which relation is claimed, and whether measurements are used."""
+        self.ground = self._ground(Neighbours.REPLACE_ONE)
+        X, n = self._rows, 4 * self.ground.n_clusters + 8
+        for _ in range(_TRIES):
+            if self._rows is None:
+                X = np.stack([row(self.ground, self.rng) for _ in range(n)])
+            first = self._recorded([each[None] for each in X], {}, quiet=False)
+            if first.run.error is None:
+                break
+        is_without = not first.releases and first.run.error is None
+        if samplers or (samplers is None and is_without):
+            self._samplers = True
+        relation = neighbours
+        if relation is None and first.guarantee is not None:
+            relation = first.guarantee.relation
+        self.ground = self._ground(Neighbours.of(relation or Neighbours.REPLACE_ONE))
+        self.result.guarantee = first.guarantee
+
+    def through_situations(self, n_pairs, progress):
+        """Compare pairs of all kinds in turn."""
+        kinds = situations(self.ground)
+        turn = 0
+        while self.result.n_pairs < n_pairs:
+            left = n_pairs - self.result.n_pairs
+            situation = kinds[turn % len(kinds)](self.rng, min(_AT_ONCE, left))
+            quiet = turn // len(kinds) % 2 == 1
+            parameters = dict(situation.parameters)
+            first = self._recorded(situation.data, parameters, quiet)
+            for neighbour in situation.neighbours[:left]:
+                self._compare(first, situation.name, situation.data, neighbour)
+                progress(1)
+            turn += 1
+
+    def uphill(self, n_pairs, progress):
+        """Move the pairs that changed a release most, and keep what changes it more."""
+        turn = 0
+        while self.result.n_pairs < n_pairs and self._best:
+            order = sorted(self._best)
+            order = list(dict.fromkeys((order[0], order[len(order) // 2], order[-1])))
+            place = order[turn % len(order)]
+            _, first, name, data, neighbour = self._best[place]
+            data, neighbour, is_new = self._moved(data, neighbour)
+            if is_new:
+                first = self._again(first, data)
+            self._compare(first, name.removesuffix(_UPHILL) + _UPHILL, data, neighbour)
+            progress(1)
+            turn += 1
+
+    def _ground(self, relation):
+        """Return where neighbours are looked for, from parameters and given rows."""
+        known, d = self._parameters, self._n_features
+        radius, bounds = known.get("norm_bound"), known.get("bounds")
+        low, high = np.full(d, -1.0), np.full(d, 1.0)
+        if bounds is not None:
+            low, high = (np.broadcast_to(np.asarray(b, dtype=float), (d,)).copy() for b in bounds)
+        elif radius is not None:
+            low, high = np.full(d, -float(radius)), np.full(d, float(radius))
+        elif self._rows is not None:
+            finite = self._rows[np.isfinite(self._rows).all(axis=1)]
+            low, high = (finite.min(axis=0), finite.max(axis=0)) if len(finite) else (low, high)
+        k = next((v for n in _COUNTS if isinstance(v := known.get(n), int)), 1)
+        q = known.get("dimension")
+        starts = {
+            name: (k, d, q) if isinstance(q, int) else (k, d)
+            for name, value in known.items()
+            if name.endswith("init") and (name in _STARTS or isinstance(value, np.ndarray))
+        }
+        return Ground(
+            low,
+            high,
+            float(radius) if bounds is None and radius is not None else None,
+            k,
+            relation,
+            self._grouped,
+            self._rows,
+            starts,
+            bounds is not None,
+            self._any_rows,
+        )
+
+    def _recorded(self, records, parameters, quiet):
+        """Run the fit on a data set, and record it."""
+        self._n_recorded += 1
+        is_own = self._n_recorded % _OWN_NOISE == 0
+        if "random_state" in self._parameters and not is_own:
+            parameters = {**parameters, "random_state": int(self.rng.integers(_LARGEST_SEED))}
+        seed = int(self.rng.integers(_LARGEST_SEED))
+        settings = Settings(seed, quiet, self._samplers, parameters)
+        data = arguments(records, self.ground)
+        return _Recorded(settings, run(self.fit, data, settings))
+
+    def _again(self, first, records):
+        """Run the fit on another data set in the same way."""
+        return _Recorded(
+            first.settings, run(self.fit, arguments(records, self.ground), first.settings)
+        )
+
+    def _compare(self, first, name, data, neighbour):
+        """Compare a recorded run with a replay, and keep what that shows."""
+        pair = [arguments(records, self.ground) for records in (data, neighbour)]
+        second = run(self.fit, pair[1], first.settings, first.run.releases)
+        ground = first.ground(self.ground)
+        outside = not (ground.holds(data) and ground.holds(neighbour))
+        claim = None if first.settings.quiet else self._claim
+        relation = self.ground.relation
+        report = compared(first.run, second, relation, outside=outside, claim=claim)
+        self.result.n_pairs += 1
+        self.result.n_refused += report.is_refused
+        self._note(report)
+        for violation in report.violations:
+            self._add(violation, name, pair, first.settings.parameters)
+        for place, change in enumerate(report.changes):
+            part = 0.0 if math.isnan(change.part) else change.part
+            if place not in self._best or part >= self._best[place][0]:
+                self._best[place] = part, first, name, data, neighbour
+
+    def _note(self, report: PairReport):
+        """Keep the largest change at each place, and remarks."""
+        counts: dict[str, int] = {}
+        for release in report.runs[0].releases:
+            counts[release.where] = counts.get(release.where, 0) + 1
+            site = self.result.sites.setdefault(release.where, Site(release.mechanism))
+            site.count = max(site.count, counts[release.where])
+            site.is_stated &= release.measurement is not None
+        for release, change in zip(report.runs[0].releases, report.changes, strict=False):
+            site = self.result.sites[release.where]
+            site.part = float(np.fmax(site.part, change.part))
+            site.is_exact &= change.is_exact
+        for remark in report.remarks:
+            self.result.remarks[remark] = self.result.remarks.get(remark, 0) + 1
+
+    def _add(self, violation, name, pair, parameters):
+        """Keep a violation, once for each kind and place, of the largest change."""
+        given = {key: value for key, value in parameters.items() if key != "random_state"}
+        new = Finding(violation, name, *copy.deepcopy(pair), given)
+        for i, old in enumerate(self.result.findings):
+            if (old.violation.kind, old.violation.where) == (violation.kind, violation.where):
+                is_larger = violation.part > old.violation.part
+                kept = new if is_larger else old
+                self.result.findings[i] = Finding(
+                    kept.violation, kept.situation, kept.data, kept.neighbour, kept.parameters,
+                    old.count + 1,
+                )  # fmt: skip
+                return
+        self.result.findings.append(new)
+
+    def _moved(self, data: Records, neighbour: Records):
+        """Return a pair near a given one, and whether the first data set is another."""
+        rng = self.rng
+        differing = _difference(data, neighbour)
+        sides = [one[differing] if differing < len(one) else None for one in (data, neighbour)]
+        if sides[0] is not None and sides[1] is not None and len(data) == len(neighbour):
+            side = int(rng.random() < _NEIGHBOUR_MOVES)
+        else:
+            side = 0 if len(data) > len(neighbour) else 1
+        both = [list(data), list(neighbour)]
+        if rng.random() < 0.25 and min(map(len, both)) > 1:  # a row that both have
+            common = _common(both, differing, rng)
+            if common is not None:
+                ours, theirs = common
+                both[0][ours] = both[1][theirs] = self._step(both[0][ours])
+                return both[0], both[1], True
+        if not both[side]:
+            return data, neighbour, False
+        both[side][differing] = self._step(both[side][differing])
+        return both[0], both[1], side == 0
+
+    def _step(self, record):
+        """Return a record near, or opposite, or anywhere."""
+        rng, ground = self.rng, self.ground
+        moved = record.copy()
+        which = int(rng.integers(len(moved)))
+        how = rng.random()
+        if how < 0.2:
+            moved[which] = row(ground, rng)
+        elif how < 0.35:
+            moved[which] = opposite(ground, moved[which])
+        else:
+            width = np.maximum(ground.high - ground.low, 1e-300)
+            step = width * 10.0 ** rng.uniform(-6.0, 0.0) * rng.standard_normal(len(width))
+            if rng.random() < 0.5:
+                step *= np.arange(len(step)) == rng.integers(len(step))
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved[which] = moved[which] + step
+        return moved
+
+
+_UPHILL = ", moved uphill"
+_COUNTS = ("n_clusters", "n_components", "k")
+_STARTS = ("init", "means_init", "centers_init")
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """A recorded run, with how it was done."""
+
+    settings: Settings
+    run: Any
+
+    @property
+    def releases(self):
+        """Of the run."""
+        return self.run.releases
+
+    @property
+    def guarantee(self):
+        """Of the run."""
+        return self.run.guarantee
+
+    def ground(self, ground):
+        """Return the ground with the bounds that the run was given."""
+        if "bounds" not in self.settings.parameters:
+            return ground
+        low, high = self.settings.parameters["bounds"]
+        return replace(ground, low=low, high=high)
+
+
+def _parameters_of(subject):
+    """Return the parameters of an estimator, or of the one that a callable returns."""
+    if not hasattr(subject, "get_params") or isinstance(subject, type):
+        if not callable(subject) or not takes(subject, 0):
+            return {}
+        subject = subject()
+    return subject.get_params(deep=False) if hasattr(subject, "get_params") else {}
+
+
+def _difference(data, neighbour):
+    """Return where two data sets begin to differ."""
+    for i, (one, other) in enumerate(zip(data, neighbour, strict=False)):
+        if one.shape != other.shape or one.tobytes() != other.tobytes():
+            return i
+    return min(len(data), len(neighbour)) if len(data) != len(neighbour) else 0
+
+
+def _common(both, differing, rng):
+    """Return the places of a record that two data sets share."""
+    shift = len(both[1]) - len(both[0])
+    place = int(rng.integers(min(map(len, both))))
+    if shift == 0:
+        return None if place == differing else (place, place)
+    if place < differing:
+        return place, place
+    ours, theirs = (place, place + 1) if shift > 0 else (place + 1, place)
+    return (ours, theirs) if max(ours - len(both[0]), theirs - len(both[1])) < 0 else None

@@ -1,0 +1,114 @@
+"""What the cases of the privacy audit have in common: a claim, a worst pair and an attack on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privclust_audit.black_box import vectorised
+
+N_PUBLIC = 20
+"""Public images of PrivateMail's cases."""
+
+
+class Claim:
+    """Who makes a claim, and whether it is right.
+
+    Attributes
+    ----------
+    claimant : {"ours", "paper", "code", "copy", "nobody"}
+        Whose claim it is: the project's, the paper's as printed, its authors' released code's, or
+        that of our copy of the text, which is garbled there. Nobody claims what the audit tries
+        to show how much is lost where a guarantee is taken for more than it says.
+    is_sound : bool
+        Whether the claim is right by all that is known, so that a conviction would be a surprise.
+    """
+
+    claimant = "ours"
+    is_sound = True
+
+    def claimed_by(self, is_ours: bool, other: str = "paper") -> None:
+        """Say whose claim it is: ours, which is sound, or another's, which is not."""
+        self.is_sound, self.claimant = is_ours, "ours" if is_ours else other
+
+
+class AuditCase(Claim):
+    """A mechanism with the claim that is made of it; a subclass supplies the rest.
+
+    An instance is called as ``case(data, rng)`` and returns one output. Where outputs can be drawn
+    at once a subclass has ``many(data, rng, n)`` too.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The claim.
+    draws, least_draws : int
+        Runs on each data set at cost 1, and the fewest with which the audit can still find what it
+        should.
+    closeness : float
+        Share of the claim at which an audit may stop that stops when it has seen enough.
+    data, neighbour : object
+        A pair of neighbours that is as bad as is known.
+    statistic : None, callable or list
+        The attack, as `privclust_audit.black_box.audit_mechanism` takes it; None learns one.
+    """
+
+    epsilon = 1.0
+    delta = 0.0
+    draws = 1_000_000
+    least_draws = 1_000_000
+    closeness = 0.95
+    data: object = None
+    neighbour: object = None
+    statistic: object = None
+
+    def __call__(self, data, rng: np.random.Generator):
+        """Return one output."""
+        return self.many(data, rng, 1)[0]  # subclasses without `many` have a call of their own
+
+    @property
+    def budget(self) -> dict[str, float]:
+        """The claim, as keyword arguments of an estimator."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+    def n_trials(self, cost: float) -> int:
+        """Return the runs on each data set at a cost from 0 to 1."""
+        return max(self.least_draws, round(cost * self.draws))
+
+
+def along(direction) -> Callable:
+    """Return the projection on a direction: the likelihood ratio of equal normal noise.
+
+    >>> float(along([1.0, -1.0])(np.array([3.0, 1.0])))
+    2.0
+    """
+    direction = np.ravel(direction).astype(float)
+    return vectorised("projection", lambda outputs: outputs.reshape(len(outputs), -1) @ direction)
+
+
+def laplace_ratio(value, other, scale: float) -> Callable:
+    """Return the log-likelihood ratio of a value with Laplace noise against another.
+
+    >>> float(laplace_ratio(0.0, 1.0, 0.5)(np.array(-2.0)))
+    2.0
+    """
+    value, other = np.ravel(value).astype(float), np.ravel(other).astype(float)
+
+    def scores(outputs):
+        flat = outputs.reshape(len(outputs), -1)
+        return (np.abs(flat - other) - np.abs(flat - value)).sum(axis=1) / scale
+
+    return vectorised("likelihood_ratio", scores)
+
+
+def repeated(value, n: int) -> np.ndarray:
+    """Return n copies of a statistic, to which noise is added all at once."""
+    value = np.asarray(value, dtype=float)
+    return np.broadcast_to(value, (n, *value.shape))
+
+
+def public_features() -> np.ndarray:
+    """Return features of public images, of norm 1, the same for all cases."""
+    X = np.random.default_rng(0).normal(size=(N_PUBLIC, 3))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)

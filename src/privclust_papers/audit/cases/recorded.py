@@ -1,0 +1,44 @@
+"""Whole fits, attacked by all that they release: see `privclust_audit.inside`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privclust_audit.black_box import vectorised
+from privclust_audit.inside import ReleasedRatio
+from privclust_papers.audit.cases.audit_case import AuditCase
+
+
+class RecordedFit(AuditCase):
+    """A fit whose releases move by amounts that do not depend on one another.
+
+    The output is the log-likelihood ratio of all its releases, drawn from the law that a few fits
+    show. A subclass has `fit`, and a pair whose record moves each release by all that is stated.
+    """
+
+    least_draws = 200_000
+    statistic = staticmethod(vectorised("released_ratio", lambda outputs: outputs))
+    n_fits = 3
+
+    def __init__(self) -> None:
+        self.law = ReleasedRatio(self.fit, self.data, self.neighbour).law(self.n_fits)
+
+    def fit(self, data, rng):
+        """Return a fitted estimator."""
+        raise NotImplementedError
+
+    def many(self, data, rng, n):
+        """Return n ratios."""
+        return self.law.many(data, rng, n)
+
+
+def two_crowds(n_rows: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows at 1 and as many at -1, and the same with one that has crossed over.
+
+    The crowds hold the clusters where they are, whatever the noise, so that the row moves as much
+    in every round.
+    """
+    rows = np.repeat([[1.0], [-1.0]], n_rows, axis=0)
+    other = rows.copy()
+    other[0] = -1.0
+    return rows, other

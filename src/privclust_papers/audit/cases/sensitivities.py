@@ -1,0 +1,494 @@
+"""Cases of the privacy audit: stated sensitivities, and what neighbours are searched for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from privclust.core.lloyd import nearest_center
+from privclust.core.second_moments import in_units, second_moments, unit
+from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
+from privclust.kmeans import DPLloyd, Grid
+from privclust.kmeans import last_rounds as last_rounds
+from privclust.mixtures import MixtureParameters, expected_statistics
+from privclust.privacy import Neighbours
+from privclust.privacy.bounds import declared_box
+from privclust.sketches import Sketch, sensitivities
+from privclust.sketches.moment_release import sensitivity as moment_sensitivity
+from privclust.sketches.moment_release import weighted_features
+from privclust.sketches.moment_sums import HarmonicSums
+from privclust.subspaces import (
+    DecodedSubspaces,
+    SuLQKPlanes,
+    moments_by_subspace,
+    most_central,
+    neighbour_radii,
+    printed_sensitivity,
+    result_distances,
+    smooth_sensitivity,
+)
+from privclust.subspaces.moments.last_round import round_sums
+from privclust.subspaces.moments.last_round import sensitivity as round_sensitivity
+from privclust.subspaces.moments.union import Union
+from privclust_audit.black_box import add_remove, replace_one
+from privclust_papers.audit.cases.audit_case import N_PUBLIC, Claim, public_features
+
+_LARGEST_NORM = 1.0 - 1e-12  # of a row in the unit ball, whatever rounding does
+_ADD_REMOVE = "add_remove"
+_CHANGES = {"replace_one": replace_one, _ADD_REMOVE: add_remove}
+
+
+def _in_ball(row):
+    """Draw a row in to the unit ball."""
+    row = np.asarray(row, dtype=float)
+    return _LARGEST_NORM * row / max(float(np.linalg.norm(row)), 1.0)
+
+
+class SensitivityCase(Claim):
+    """A statistic with the sensitivity that is stated for it; a subclass supplies the rest.
+
+    Rows lie in the unit ball of `d` dimensions unless a subclass draws others. In place of
+    `function` a subclass may have ``search(rng, n_trials)``, which returns the largest change.
+
+    Attributes
+    ----------
+    bound : float
+        The stated sensitivity.
+    norm : {"l1", "l2", "linf"}
+    trials, least_trials : int
+        Pairs tried at cost 1, and the fewest.
+    d, n_rows : int
+    """
+
+    norm = "l2"
+    trials, least_trials = 40_000, 4_000
+    d, n_rows = 2, 2
+    neighbours = "replace_one"
+    bound: float
+
+    def draw(self, rng):
+        """Return rows of the domain."""
+        return np.stack([self.draw_record(rng) for _ in range(self.n_rows)])
+
+    def draw_record(self, rng):
+        """Return one row: half of them on the border."""
+        row = rng.normal(size=self.d)
+        row /= np.linalg.norm(row)
+        return self.project(row * (1.0 if rng.random() < 0.5 else rng.random()))
+
+    def change(self, data, rng):
+        """Return a neighbour."""
+        return _CHANGES[self.neighbours](self.draw_record)(data, rng)
+
+    def project(self, row):
+        """Return the row of the domain that is nearest."""
+        return _in_ball(row)
+
+
+class Moments(SensitivityCase):
+    """Counts, sums and second moments of two components, all that an iteration of EM releases."""
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours = neighbours
+        self.bound = math.sqrt(6.0 if neighbours == "replace_one" else 3.0)
+        covariances = np.tile(1e-3 * np.eye(2), (2, 1, 1))
+        self._start = MixtureParameters(np.full(2, 0.5), np.eye(2), covariances, "full")
+
+    def function(self, rows):
+        """Return the statistics, flat."""
+        expected = expected_statistics(np.ascontiguousarray(rows), self._start)
+        parts = (expected.counts, expected.sums, expected.second_moments)
+        return np.concatenate([part.ravel() for part in parts])
+
+
+class SketchSums(SensitivityCase):
+    """Sums of features of a sketch, and the count where rows are added or removed."""
+
+    d = 3
+    trials, least_trials = 20_000, 3_000
+
+    def __init__(self, norm: str = "l1", neighbours: str = "replace_one") -> None:
+        self.norm, self.neighbours = norm, neighbours
+        l1, l2 = sensitivities(self.d, neighbours)
+        self.bound = (l1 if norm == "l1" else l2).value
+
+    def function(self, rows):
+        """Return the parts of the sums; every row of the frequencies is one feature's phase."""
+        parts = Sketch.of(rows, np.eye(self.d)).sums.view(float)
+        return parts if self.neighbours == "replace_one" else np.append(parts, len(rows))
+
+    def draw_record(self, rng):
+        """Return phases; multiples of 45 degrees among them."""
+        if rng.random() < 0.5:
+            return rng.integers(8, size=self.d) * math.pi / 4.0
+        return rng.uniform(0.0, 2.0 * math.pi, self.d)
+
+    def project(self, row):
+        """Return the row itself: there is no bound on it."""
+        return row
+
+
+class SubspaceMoments(SensitivityCase):
+    """Second moments by nearest subspace, of which SuLQ releases all."""
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours = neighbours
+        model = SuLQKPlanes(2, delta=0.01, neighbours=neighbours)
+        self.bound = model.round_noise(self.d, 1).sensitivity.value
+        self._bases = np.eye(2)[:, :, None]
+
+    def function(self, rows):
+        """Return the moments of both clusters."""
+        rounded = in_units(np.ascontiguousarray(rows), unit(1.0, self.d))
+        return np.asarray(moments_by_subspace(rounded, self._bases))
+
+
+class MomentFeatures(SensitivityCase):
+    """Harmonic moments of directions, which a moment sketch releases."""
+
+    trials, least_trials = 10_000, 1_000
+    d = 5
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours, self._relation = neighbours, Neighbours.of(neighbours)
+        self.bound = moment_sensitivity(self.d, 6, self._relation).value
+
+    def function(self, rows):
+        """Return the features' sum."""
+        return weighted_features(HarmonicSums(self.d, 6).add(rows), self._relation)
+
+
+class RowsBeside(SensitivityCase):
+    """Rows beside decoded subspaces, shortened, which the last round releases."""
+
+    trials, least_trials = 20_000, 2_000
+    d = 4
+    _RADIUS = 0.1
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours = neighbours
+        relation = Neighbours.of(neighbours)
+        self.bound = round_sensitivity(self._RADIUS, relation).value
+        bases = np.eye(4).reshape(4, 2, 2).transpose(1, 0, 2)
+        union = Union(bases, np.ones((2, 2)), np.full(2, 0.25), {4: 0.0})
+        errors = np.eye(8)
+        self._decoded = DecodedSubspaces(
+            union, bases[::-1], errors, errors, 0.0, math.inf, np.full(len(bases), math.inf), True
+        )
+        self._weights = np.array([1.0] * 4 + [self._RADIUS / 2.0] * 2)
+
+    def function(self, rows):
+        """Return the sums of both clusters, weighed as noise is."""
+        return np.asarray(round_sums(rows, self._decoded, self._RADIUS)) * self._weights
+
+
+class RowsAboutCenters(SensitivityCase):
+    """Rows about centers, shortened, and counts, which last rounds of k-means release."""
+
+    trials, least_trials = 20_000, 2_000
+    d = 3
+    _RADIUS = 0.5
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours = neighbours
+        self.bound = last_rounds.sensitivity(Neighbours.of(neighbours)).value
+        self._centers = np.array([[-0.3, 0.0, 0.0], [0.3, 0.1, 0.0]])
+
+    def function(self, rows):
+        """Return sums and counts of both clusters, weighed as noise is."""
+        rows = np.ascontiguousarray(rows)
+        labels = nearest_center(rows, self._centers)
+        sums = np.asarray(last_rounds.round_sums(rows, labels, self._centers, self._RADIUS))
+        return sums * last_rounds.weights(self.d)
+
+
+class SecondMoments(SensitivityCase):
+    """Second moments of all rows, which private PCA releases."""
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self.neighbours = neighbours
+        self.bound = math.sqrt(2.0) if neighbours == "replace_one" else 1.0
+
+    def function(self, rows):
+        """Return the matrix."""
+        return np.asarray(second_moments(np.ascontiguousarray(rows), unit(1.0, self.d)))
+
+
+class ProjectedRow(SensitivityCase):
+    """A row under a public random projection."""
+
+    d = 4
+
+    def __init__(self) -> None:
+        model = PrivateRandomProjection(2, norm_bound=1.0, random_state=0).fit(np.zeros((1, 4)))
+        self._matrix, self.bound = model.components_.T, model.sensitivity_.value
+
+    def function(self, rows):
+        """Return all projected rows."""
+        return rows @ self._matrix
+
+
+class LloydSums(SensitivityCase):
+    """Counts and sums of two clusters of Lloyd's algorithm, rows exchanged.
+
+    The printed d + 1 is for rows added or removed.
+    """
+
+    norm = "l1"
+    d = 1
+
+    def __init__(self, variant: str = "sound") -> None:
+        self.claimed_by(variant == "sound")
+        self._model = DPLloyd(2, variant=variant, norm_bound=1.0)
+        self.bound = self._round(np.zeros((2, 1)))[1].sensitivity.value
+
+    def function(self, rows):
+        """Return counts and sums."""
+        return np.asarray(self._round(np.ascontiguousarray(rows))[0])
+
+    def _round(self, rows):
+        """What is released of rows about two centers, and its noise."""
+        return self._model.one_round(rows, np.array([[0.5], [-0.5]]))
+
+
+class CellCounts(SensitivityCase):
+    """Counts of the cells of a grid."""
+
+    norm = "l1"
+    bound = 2.0
+
+    def __init__(self) -> None:
+        box = declared_box(np.zeros((1, self.d)), (-1.0, 1.0), "error")[0]
+        self._grid = Grid(box, (3, 3))
+
+    def function(self, rows):
+        """Return the counts."""
+        return self._grid.histogram(rows)
+
+
+class MailStatistic(SensitivityCase):
+    """What PrivateMail's sound forms release of a query."""
+
+    d, n_rows = 3, 1
+    trials, least_trials = 20_000, 2_000
+
+    def __init__(self, released: str = "feature") -> None:
+        X, y = _public_images()
+        self._model = PrivateMail(released=released, random_state=0).fit(X, y)
+        self.bound = self._model.sensitivity_
+
+    def function(self, rows):
+        """Return the image of the query."""
+        return self._model.public_map(rows)
+
+    def project(self, row):
+        """Return the query on the sphere."""
+        return row / np.linalg.norm(row)
+
+
+class MailIterate(SensitivityCase):
+    """The first iterate of PrivateMail, of one query among public images: the bound proved here.
+
+    A row is a feature and, in its last entry, a label.
+    """
+
+    d, n_rows = 4, 1
+    trials, least_trials = 4_000, 500
+    _LAST_LABEL = 9
+
+    def __init__(self) -> None:
+        self._X, self._y = _public_images()
+        model = PrivateMail(variant="paper", random_state=0).fit(self._X, self._y)
+        self._start = model.start_ / model.init_scale
+        self.bound = model.iterate_sensitivity(model.init_scale)
+
+    def function(self, rows):
+        """Return the iterate."""
+        X, y = np.vstack([self._X, rows[:, :-1]]), np.append(self._y, round(rows[0, -1]))
+        return SMLQ(n_iter=1, init=self._start).fit(X, y).embedding_
+
+    def draw_record(self, rng):
+        """Return a feature on the sphere and a label."""
+        feature = rng.normal(size=self.d - 1)
+        return self.project(np.append(feature, rng.integers(self._LAST_LABEL + 1)))
+
+    def project(self, row):
+        """Return the nearest feature of norm 1 and label."""
+        norm = np.linalg.norm(row[:-1])
+        return np.append(row[:-1] / norm, np.clip(np.round(row[-1]), 0, self._LAST_LABEL))
+
+
+class MailExchange(SensitivityCase):
+    """The first iterate of Algorithm 1, the query exchanged and with it two rows: the bound here.
+
+    A row is a feature and, in its last entry, a label. Dummies are the first image of each class.
+    """
+
+    d, n_rows = 4, 1
+    trials, least_trials = 4_000, 500
+    _LAST_LABEL = 9
+
+    def __init__(self) -> None:
+        self._X, self._y = _public_images()
+        model = PrivateMail(variant="paper", obfuscate=True, random_state=0).fit(self._X, self._y)
+        self._start = model.start_ / model.init_scale
+        self.bound = model.iterate_sensitivity(model.init_scale)
+
+    def function(self, rows):
+        """Return the iterate."""
+        classes, first = np.unique(self._y, return_index=True)
+        of_classes = self._X[first]
+        of_classes[round(rows[0, -1])] = rows[0, :-1]
+        X, y = np.vstack([self._X, of_classes]), np.append(self._y, classes)
+        return SMLQ(n_iter=1, init=self._start).fit(X, y).embedding_
+
+    draw_record = MailIterate.draw_record
+    project = MailIterate.project
+
+
+class TheoremTwo(SensitivityCase):
+    """Theorem 2 of PrivateMail: a record more, by the arrangements and the climb made for it."""
+
+    claimant = "paper"
+    trials, least_trials = 200, 20
+    _N = 200
+
+    def search(self, rng, n_trials):
+        """Return the largest change; the bound is for its start."""
+        search = search_sensitivity(self._N, n_steps=n_trials, random_state=rng)
+        self.bound = search.bound
+        return search.change
+
+
+class SmoothBound(SensitivityCase):
+    """Smoothness of S(B): the change of its logarithm over beta, which may be 1.
+
+    Results are lines in the plane by their angles. As printed, sqrt m of them change at once.
+    """
+
+    norm = "linf"
+    bound = 1.0
+    beta = 1.0
+    _DIAMETER = math.sqrt(2.0)
+
+    def __init__(self, variant: str = "sound") -> None:
+        self.claimed_by(variant == "sound")
+        self._m = 20 if self.is_sound else 400
+        self._s = 1 if self.is_sound else math.isqrt(self._m)
+        self.trials, self.least_trials = (20_000, 2_000) if self.is_sound else (200, 20)
+
+    def function(self, angles):
+        """Return the logarithm over beta."""
+        return np.array([math.log(self.sensitivity(angles)) / self.beta])
+
+    def sensitivity(self, angles):
+        """Return S(B)."""
+        radii = neighbour_radii(self.distances(angles))
+        bound = smooth_sensitivity if self.is_sound else printed_sensitivity
+        return bound(radii, self.beta, self._DIAMETER, self._s)
+
+    def distances(self, angles):
+        """Return the distances of the lines."""
+        frames = np.stack([np.cos(angles[:, 0]), np.sin(angles[:, 0])], axis=1)[:, None, :, None]
+        return result_distances(frames, "procrustes" if self.is_sound else "projection")
+
+    def draw(self, rng):
+        """Return angles: about one place or several, more or less far from them."""
+        places = rng.uniform(0.0, math.pi, (rng.integers(1, 4), 1))
+        spread = rng.choice([1e-6, 1e-3, 0.1])
+        chosen = places[rng.integers(len(places), size=self._m)]
+        return chosen + spread * rng.normal(size=(self._m, 1))
+
+    def draw_record(self, rng):
+        """Return an angle."""
+        return rng.uniform(0.0, math.pi, 1)
+
+    def change(self, data, rng):
+        """Return results of which s are others."""
+        changed = data.copy()
+        others = rng.uniform(0.0, math.pi, (self._s, 1))
+        changed[rng.choice(len(data), self._s, replace=False)] = others
+        return changed
+
+    def project(self, row):
+        """Return the angle itself."""
+        return row
+
+
+class CentralResult(SmoothBound):
+    """How far a changed result moves the most central one, over S(B), which may be 1."""
+
+    def search(self, rng, n_trials):
+        """Return the largest ratio found."""
+        largest = 0.0
+        for _ in range(n_trials):
+            angles = self.draw(rng)
+            other = self.change(angles, rng)
+            chosen = [
+                rows[most_central(neighbour_radii(self.distances(rows)), self._s)]
+                for rows in (angles, other)
+            ]
+            moved = self.distances(np.stack(chosen))[0, 1]
+            # coinciding lines come out up to 1e-7 apart, which the release adds to S
+            least = min(self.sensitivity(angles), self.sensitivity(other)) + 1e-6
+            largest = max(largest, moved / least)
+        return largest
+
+
+def _public_images():
+    """Public features of norm 1, and labels 0 to 9."""
+    return public_features(), np.arange(N_PUBLIC) % 10
+
+
+STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
+    "moments": ("EM: counts, sums, moments; replaced, sqrt 6", Moments),
+    "moments_add": ("EM: the same; added or removed, sqrt 3", partial(Moments, _ADD_REMOVE)),
+    "sketch_l1": ("sketch, l1; replaced", SketchSums),
+    "sketch_l2": ("sketch, l2; replaced", partial(SketchSums, "l2")),
+    "sketch_l1_add": (
+        "sketch and count, l1; added or removed",
+        partial(SketchSums, "l1", _ADD_REMOVE),
+    ),
+    "sketch_l2_add": (
+        "sketch and count, l2; added or removed",
+        partial(SketchSums, "l2", _ADD_REMOVE),
+    ),
+    "lloyd": ("Lloyd: counts and sums, l1; replaced", LloydSums),
+    "lloyd_printed": ("Lloyd: printed d + 1, l1; replaced", partial(LloydSums, "paper")),
+    "cells": ("EUGkM: counts of cells, l1; replaced, 2", CellCounts),
+    "sulq": ("SuLQ: moments; replaced, sqrt 2", SubspaceMoments),
+    "sulq_add": ("SuLQ: moments; added or removed, 1", partial(SubspaceMoments, _ADD_REMOVE)),
+    "moment_sketch": ("moment sketch; replaced", MomentFeatures),
+    "moment_sketch_add": (
+        "moment sketch and count; added or removed",
+        partial(MomentFeatures, _ADD_REMOVE),
+    ),
+    "moment_round": ("moment sketch, last round; replaced", RowsBeside),
+    "moment_round_add": (
+        "moment sketch, last round; added or removed",
+        partial(RowsBeside, _ADD_REMOVE),
+    ),
+    "means_round": ("k-means, last round; replaced, 2", RowsAboutCenters),
+    "means_round_add": (
+        "k-means, last round; added or removed",
+        partial(RowsAboutCenters, _ADD_REMOVE),
+    ),
+    "pca": ("PCA: moments; replaced, sqrt 2", SecondMoments),
+    "pca_add": ("PCA: moments; added or removed, 1", partial(SecondMoments, _ADD_REMOVE)),
+    "projection": ("random projection: 2 |P|", ProjectedRow),
+    "aggregate_smooth": ("S(B) repaired: |ln S/S'| / beta", SmoothBound),
+    "aggregate_smooth_printed": (
+        "S(B) as printed: |ln S/S'| / beta",
+        partial(SmoothBound, "paper"),
+    ),
+    "aggregate_local": ("most central result: distance over S", CentralResult),
+    "mail_feature": ("PrivateMail sound: discriminants", MailStatistic),
+    "mail_embedding": ("PrivateMail sound: embedding", partial(MailStatistic, "embedding")),
+    "mail_iterate": ("PrivateMail: first iterate, the bound proved here", MailIterate),
+    "mail_exchange": ("PrivateMail: Algorithm 1, an exchange of the query", MailExchange),
+    "mail_theorem": ("PrivateMail: Theorem 2, a record added", TheoremTwo),
+}
+"""What is searched, by name: how it is called, and what makes the case."""

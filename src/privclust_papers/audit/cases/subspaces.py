@@ -1,0 +1,272 @@
+"""Cases of the privacy audit: sample and aggregate, Gibbs samplers and SuLQ."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from privclust.core.grassmann import orthonormal
+from privclust.privacy import Neighbours
+from privclust.privacy.noise import add_gaussian
+from privclust.sketches.moment_release import release_noise, weighted_features
+from privclust.sketches.moment_sums import HarmonicSums
+from privclust.subspaces import (
+    GibbsSubspaceClustering,
+    KPlanes,
+    MomentSubspaceClustering,
+    SampleAggregateSubspaceClustering,
+    SuLQKPlanes,
+    canonical_subspaces,
+    most_central,
+    neighbour_radii,
+    result_distances,
+)
+from privclust_audit.black_box import vectorised
+from privclust_papers.audit.cases.audit_case import AuditCase, along, repeated
+from privclust_papers.audit.cases.recorded import RecordedFit
+
+_AXES = np.eye(2)
+_SPREAD = 1e-3  # of results about the one that a record makes most central, in radians
+
+
+class OrderOfSubspaces(AuditCase):
+    """Algorithm 1 where a record turns the order of the subspaces that its subset gives.
+
+    The base clusterer, which may be any, finds the two axes of the plane, a little turned to one
+    side or the other; a subset that holds the record gets them straight, and so is the most
+    central, and in the other order if the record says so. The distance that the noise is scaled to
+    does not see an order. Results are made for each number of subsets that hold the record, and
+    that number is drawn: binomial as printed, one in a partition.
+    """
+
+    epsilon, delta = 8.0, 0.01
+    data, neighbour = False, True  # whether the record turns the order
+
+    def __init__(self, variant: str = "paper", n_subsets: int = 1600) -> None:
+        self.claimed_by(variant == "sound")
+        self.draws, self.least_draws = (40_000, 2_000) if self.is_sound else (1_000_000, 100_000)
+        self._variant, self._m = variant, n_subsets
+        self._winners: dict = {}
+        self.statistic = vectorised("first_axis", lambda outputs: outputs[:, 0, 0, 0] ** 2)
+
+    def many(self, data, rng, n):
+        """Return n released lists of bases."""
+        if self.is_sound:
+            winner, scale = self.winner(data, 1)
+            noised = add_gaussian(repeated(winner, n), scale, rng)
+            return np.stack([canonical_subspaces(one, 1) for one in noised])
+        holding = np.minimum(rng.binomial(self._m, 1.0 / self._m, n), math.isqrt(self._m))
+        outputs = np.empty((n, 2, 2, 1))
+        for count in np.unique(holding):
+            winner, scale = self.winner(data, int(count))
+            at = np.flatnonzero(holding == count)
+            outputs[at] = orthonormal(add_gaussian(repeated(winner, at.size), scale, rng))
+        return outputs
+
+    def winner(self, is_turned, count):
+        """Return the winning bases and the scale of the noise that the estimator gives them."""
+        if (is_turned, count) not in self._winners:
+            results = self._results(is_turned, count)
+            model = SampleAggregateSubspaceClustering(
+                KPlanes(2), **self.budget, variant=self._variant
+            )
+            model.release(results, np.random.default_rng(0))  # only for the scale that it sets
+            metric, s = ("procrustes", 1) if self.is_sound else ("projection", math.isqrt(self._m))
+            radii = neighbour_radii(result_distances(results, metric))
+            self._winners[is_turned, count] = results[most_central(radii, s)], model.noise_scale_
+        return self._winners[is_turned, count]
+
+    def _results(self, is_turned, count):
+        """Return what all subsets give, those that hold the record first."""
+        angles = np.where(np.arange(self._m) % 2 == 0, _SPREAD, -_SPREAD)
+        angles[:count] = 0.0
+        lines = np.stack([angles, angles + math.pi / 2.0], axis=1)
+        if is_turned:
+            lines[:count] = lines[:count, ::-1]
+        return np.stack([np.cos(lines), np.sin(lines)], axis=2)[..., None]
+
+
+class WholeSampleAggregate(AuditCase):
+    """`SampleAggregateSubspaceClustering` end to end: a line by one record, at 0 or 90 degrees."""
+
+    epsilon, delta = 4.0, 0.01
+    draws, least_draws = 20_000, 1_000
+    data, neighbour = _AXES[:1], _AXES[1:]
+    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
+
+    def __call__(self, data, rng):
+        """Return the line."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that the noise may drown the result
+            model = SampleAggregateSubspaceClustering(
+                KPlanes(1, n_init=1), **self.budget, n_subsets=1, random_state=rng
+            ).fit(data)
+        return model.subspaces_.ravel()
+
+
+class ExactExponential(AuditCase):
+    """The exponential mechanism for one line, where a sweep is an exact draw.
+
+    Beside the record, at 0 or 90 degrees, there is one at 0.
+    """
+
+    epsilon = 4.0
+    draws, least_draws, closeness = 100_000, 4_000, 0.6  # rare lines alone lose more
+    data, neighbour = _AXES[[0, 0]], _AXES[[0, 1]]
+    statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
+
+    def __call__(self, data, rng):
+        """Return the line."""
+        return lines_sampler(1, self.epsilon, 1, rng).fit(data).subspaces_.ravel()
+
+
+class GibbsChain(AuditCase):
+    """The Gibbs sampler, two lines, after few sweeps: one record decides which two are best.
+
+    Rows lie at 0, 60 and 120 degrees. The best two lines are one of these and the one halfway
+    between the others, and all labels of a start at the best lines tell which. The start is at
+    uniform lines ("random"), or at the best ones, as the paper's is taken from the data ("data"):
+    of which nobody claims epsilon, the paper calls its sampler private asymptotically alone.
+    `n_rows` lie in each direction.
+    """
+
+    epsilon = 2.0
+    draws, least_draws = 20_000, 1_000
+
+    def __init__(self, start: str = "random", n_sweeps: int = 2, n_rows: int = 100) -> None:
+        self.claimed_by(start == "random", "nobody")
+        self._n_sweeps = int(n_sweeps)
+        angles = np.repeat([0.0, math.pi / 3.0, 2.0 * math.pi / 3.0], int(n_rows))
+        self.data, self.neighbour = (
+            rows_at(np.append(angles, last)) for last in (0.0, math.pi / 3.0)
+        )
+        self._starts = {}
+        for rows in (self.data, self.neighbour):
+            labels = KPlanes(2, n_init=20, random_state=0).fit(rows).labels_
+            self._starts[rows.tobytes()] = "random" if self.is_sound else labels
+
+    def __call__(self, data, rng):
+        """Return the projections on the lines, the one nearer to 0 degrees first."""
+        model = lines_sampler(2, self.epsilon, self._n_sweeps, rng)
+        model.init = self._starts[data.tobytes()]
+        bases = model.fit(data).subspaces_
+        squares = (bases @ bases.transpose(0, 2, 1)).reshape(2, -1)
+        return squares[np.argsort(-squares[:, 0])].ravel()
+
+
+class MeanOfSamples(AuditCase):
+    """A mean over the last 100 samples at the price of one: the paper's figures average metrics."""
+
+    claimant, is_sound = "nobody", False
+    draws, least_draws = 50_000, 1_500
+    data, neighbour = _AXES[:1], _AXES[1:]
+
+    def __init__(self) -> None:
+        self.statistic = along(np.diag([1.0, -1.0]))
+
+    def __call__(self, data, rng):
+        """Return the mean projection."""
+        model = lines_sampler(1, self.epsilon, 100, rng)
+        model.n_kept = 100
+        bases = model.fit(data).kept_subspaces_
+        return (bases @ bases.swapaxes(-1, -2)).mean(axis=(0, 1))
+
+
+class SuLQRounds(AuditCase):
+    """All rounds of `SuLQKPlanes`, noised second moments of a record at 0 or 90 degrees."""
+
+    delta = 0.01
+    draws, least_draws = 400_000, 30_000
+    _ROUNDS = 3
+
+    def __init__(self, calibration: str = "zcdp", neighbours: str = "replace_one") -> None:
+        self.data = np.diag([1.0, 0.0])
+        self.neighbour = np.diag([0.0, 1.0 if neighbours == "replace_one" else 0.0])
+        model = SuLQKPlanes(1, **self.budget, calibration=calibration, neighbours=neighbours)
+        self._noise = model.round_noise(2, self._ROUNDS)
+        self.statistic = along(np.tile(np.ravel(self.data - self.neighbour), self._ROUNDS))
+
+    def many(self, data, rng, n):
+        """Return the rounds' matrices, flat."""
+        return self._noise.release(repeated(data, n * self._ROUNDS), rng).reshape(n, -1)
+
+
+class WholeSuLQ(RecordedFit):
+    """`SuLQKPlanes` end to end: two rounds on one record."""
+
+    delta = 0.01
+    data, neighbour = _AXES[:1], _AXES[1:]
+
+    def fit(self, data, rng):
+        """Find the line."""
+        model = SuLQKPlanes(1, **self.budget, max_iter=2, norm_bound=1.0, random_state=rng)
+        return model.fit(data)
+
+
+class MomentRelease(AuditCase):
+    """The noised features of a sketch of one record, at the angle at which they are furthest."""
+
+    delta = 0.01
+    draws, least_draws = 400_000, 30_000
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        relation = Neighbours.of(neighbours)
+        self.data, self.neighbour = (
+            weighted_features(HarmonicSums(2, 6).add(rows), relation) for rows in furthest_rows()
+        )
+        if relation is Neighbours.ADD_REMOVE:
+            self.neighbour = np.zeros_like(self.data)
+        self._noise = release_noise(2, 6, relation, self.epsilon, self.delta)
+        self.statistic = along(self.data - self.neighbour)
+
+    def many(self, data, rng, n):
+        """Return noised features, flat."""
+        return self._noise.release(repeated(data, n), rng)
+
+
+class WholeMoments(RecordedFit):
+    """`MomentSubspaceClustering` end to end, on one record: both its releases are sketches.
+
+    A last look beside the line, which many records get, moves by what the noise before it decides.
+    """
+
+    delta = 0.01
+
+    def __init__(self, neighbours: str = "replace_one") -> None:
+        self._neighbours = neighbours
+        self.data, self.neighbour = furthest_rows()
+        if neighbours == "add_remove":
+            self.neighbour = _AXES[:0]
+        super().__init__()
+
+    def fit(self, data, rng):
+        """Find the line."""
+        model = MomentSubspaceClustering(
+            1, **self.budget, neighbours=self._neighbours, random_state=rng
+        )
+        return model.fit(data)
+
+
+def furthest_rows():
+    """Two data sets of a row, at angles at which their sketches are furthest apart."""
+    rows = rows_at(np.linspace(0.0, np.pi / 2, 181))
+    features = [
+        weighted_features(HarmonicSums(2, 6).add(row[None]), Neighbours.REPLACE_ONE) for row in rows
+    ]
+    moves = [np.linalg.norm(other - features[0]) for other in features]
+    return rows[:1], rows[[int(np.argmax(moves))]]
+
+
+def lines_sampler(n_clusters, epsilon, n_sweeps, rng):
+    """A Gibbs sampler of lines."""
+    sweeps = {"n_sweeps": n_sweeps, "record_every": n_sweeps}
+    return GibbsSubspaceClustering(
+        n_clusters, 1, epsilon=epsilon, **sweeps, norm_bound=1.0, random_state=rng
+    )
+
+
+def rows_at(angles):
+    """Unit rows at angles; inside the ball whatever rounding does."""
+    return (1.0 - 1e-12) * np.column_stack([np.cos(angles), np.sin(angles)])

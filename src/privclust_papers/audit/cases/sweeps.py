@@ -1,0 +1,92 @@
+"""The Gibbs sampler audited against sweeps, beside its exact privacy loss."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.ndimage import map_coordinates
+
+from privclust.core.validation import check_integer, check_option
+from privclust.subspaces import ExactLines, KPlanes
+from privclust_audit.black_box import vectorised
+from privclust_papers.audit.cases.audit_case import AuditCase
+from privclust_papers.audit.cases.subspaces import lines_sampler, rows_at
+
+STARTS = ("random", "data")
+_THREE_ANGLES = (0.0, math.pi / 3.0, 2.0 * math.pi / 3.0)
+_TWO_ANGLES = (0.0, math.pi / 2.0)
+PAIRS = {
+    "best": lambda n: (_THREE_ANGLES, (n + 1, n, n), (n, n + 1, n)),
+    "stray": lambda n: (_TWO_ANGLES, (3 * n // 2, 3 * n // 2), (3 * n // 2 - 1, 3 * n // 2 + 1)),
+}
+"""Directions, and how many rows lie in each with the record here and with the record there.
+
+``best``: the record decides which two lines are best. ``stray``: two lines of rows at right
+angles, which are best with and without the record; it changes how fast two lines that began near
+one another come apart."""
+
+
+class LinesAfterSweeps(AuditCase):
+    """Two lines after some sweeps of the Gibbs sampler; see `PAIRS`.
+
+    The attack is the likelihood ratio of the two lines, from their exact law. For `start` see
+    `GibbsChain`; `n_rows` lie in each of three directions, or one and a half times as many in each
+    of two.
+    """
+
+    epsilon = 4.0
+    draws, least_draws = 10_000, 1_000
+
+    def __init__(
+        self, start: str = "random", pair: str = "best", n_sweeps: int = 1, n_rows: int = 30
+    ) -> None:
+        check_option("start", start, STARTS)
+        check_option("pair", pair, tuple(PAIRS))
+        check_integer("n_sweeps", n_sweeps, minimum=1)
+        check_integer("n_rows", n_rows, minimum=2)
+        self.claimed_by(start == "random", "nobody")
+        self._n_sweeps = int(n_sweeps)
+        directions, *sides = PAIRS[pair](int(n_rows))
+        self.data, self.neighbour = (rows_at(np.repeat(directions, counts)) for counts in sides)
+        self._starts = {}
+        self._exact = []
+        for rows, counts in zip((self.data, self.neighbour), sides, strict=True):
+            init, at = "random", "random"
+            if start == "data":
+                model = KPlanes(2, n_init=20, random_state=0).fit(rows)
+                init, at = model.labels_, tuple(_angles(model.subspaces_[..., 0]))
+            self._starts[rows.tobytes()] = init
+            self._exact.append(_lines(directions, counts, self.epsilon, at))
+        self.statistic = vectorised("likelihood_ratio", self._ratios)
+
+    def __call__(self, data, rng):
+        """Return the angles of the two lines, in the order of the labels."""
+        model = lines_sampler(2, self.epsilon, self._n_sweeps, rng)
+        model.init = self._starts[data.tobytes()]
+        return _angles(model.fit(data).subspaces_[..., 0])
+
+    def laws(self, n_sweeps: int | None = None) -> list[np.ndarray]:
+        """Return the exact laws of the lines on both data sets; None for many sweeps."""
+        return [
+            lines.limit() if n_sweeps is None else lines.after(n_sweeps) for lines in self._exact
+        ]
+
+    def _ratios(self, outputs):
+        """Log-likelihood ratios, linear between the points of the laws' grid."""
+        size = len(self._exact[0].angles)
+        first, second = self.laws(self._n_sweeps)
+        places = np.asarray(outputs, dtype=float).T * (size / math.pi)
+        return map_coordinates(np.log(first) - np.log(second), places, order=1, mode="grid-wrap")
+
+
+@lru_cache(maxsize=16)
+def _lines(directions, counts, epsilon, start):
+    """Exact laws, which the points of a grid of sweeps share."""
+    return ExactLines(directions, counts, epsilon, start)
+
+
+def _angles(vectors):
+    """Angles of lines along unit vectors, (n, 2), from 0 to pi."""
+    return np.arctan2(vectors[:, 1], vectors[:, 0]) % math.pi

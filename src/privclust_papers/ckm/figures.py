@@ -1,0 +1,416 @@
+"""The figures and tables of "Differentially Private Compressive k-Means" (ICASSP 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from privclust_papers.ckm.panels import (
+    LOWEST,
+    REFERENCE,
+    axes_of,
+    counted_on,
+    curves,
+    cut_note,
+    excess,
+    excess_scale,
+    heat_bar,
+    heat_map,
+    in_order,
+    legend_below,
+    legend_of_all,
+    metrics_of,
+    named_cells,
+    sizes,
+    sse_scale,
+    statistics,
+    strip,
+)
+from privclust_papers.pipeline.words import is_substitute
+from privclust_papers.report.drawing.panels import (
+    caption,
+    cell,
+    counted,
+    outside_note,
+    put_table,
+)
+from privclust_papers.report.drawing.style import Drawing, Results, canvas
+
+_WIDTH = 9.5
+_COLUMNS = 4  # of panels in a row
+_OURS = "_gaussian"  # ends the names of methods that take our decoder in place of CL-OMPR
+_PUBLISHED = (
+    "ckm_l1_m10",
+    "ckm_l1_m10_a10",
+    "ckm_l1_m5",
+    "ckm_l1_m20",
+    "ckm_l10_m10",
+    "ckm_l100_m10",
+    "ckm_l1000_m10",
+    "dplloyd_uniform",
+    "dplloyd_separated",
+    "eugkm_addremove",
+)
+_SNR_NAME = "signal-to-noise ratio, eq. (6)"
+_EXCESS_NAME = "relative SSE (log of its excess over 1)"
+_SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
+_DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
+_COST_NAMES = {"cpu_s": "CPU s", "of_reference": "of the sketch"}
+_RELATIVE_SSE_NAMES = {
+    "relative_sse": "SSE relative to Lloyd's k-means",
+    "relative_sse_true": "SSE relative to Lloyd from the true means",
+}
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: relative SSE against SNR, and over SNR and m/(kd), for both decoders."""
+    styles = results.styles
+    by_snr = in_order(statistics(results.trials["ckm_snr"], ["snr"]), styles)
+    by_size = statistics(results.trials["ckm_grid"], ["snr", "m_factor"])
+    by_size = in_order(by_size, styles)
+    shown = by_snr[(by_snr["metric"] == "relative_sse") & (by_snr["method"] != REFERENCE)]
+    ours = shown["method"].str.endswith(_OURS)
+    panels = {
+        "m = 10kd: CL-OMPR, the paper's decoder": shown[~ours],
+        "m = 10kd: our decoder": shown[ours],
+    }
+    with canvas(_WIDTH, 8.4, results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.15, 1])
+        axes = top.subplots(1, 2, sharey=True)
+        for axis, part in zip(axes, panels.values(), strict=True):
+            curves(axis, part, "snr", styles, band="std")
+        _sse_panels(axes, panels, shown, _SNR_NAME)
+        caption(
+            top,
+            f"Above: median of {counted_on(results.trials['ckm_snr'])}, band: standard deviation. "
+            f"SSE relative to Lloyd's k-means, 3 replicates; dotted: 1.2.{cut_note(shown)}",
+        )
+        _heat_maps(bottom, by_size, results.trials["ckm_grid"])
+    return Drawing(figure, _joined({"ckm_snr": by_snr, "ckm_grid": by_size}))
+
+
+def _sse_panels(
+    axes: Sequence[Axes], titles: Iterable[str], shown: pd.DataFrame, x_name: str
+) -> None:
+    """Give panels of relative SSE, whose curves are drawn, their scale and their words."""
+    for axis, title in zip(axes, titles, strict=True):
+        sse_scale(axis, shown)
+        axis.set(title=title, xlabel=x_name)
+        legend_below(axis, _WIDTH / 2.2)
+    axes[0].set_ylabel("relative SSE")
+
+
+def _heat_maps(figure: FigureBase, table: pd.DataFrame, trials: pd.DataFrame) -> None:
+    """The lower half of Figure 2: a map per decoder."""
+    kept = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
+    methods = list(dict.fromkeys(kept["method"]))
+    if not methods:
+        return
+    axes = figure.subplots(1, len(methods), sharey=True, squeeze=False)[0]
+    for axis, method in zip(axes, methods, strict=True):
+        part = kept[kept["method"] == method]
+        image = heat_map(axis, part)
+        axis.set(title=f"r = m, noise only: {part['label'].iloc[0]}", xlabel=_SNR_NAME)
+        legend_below(axis, _WIDTH / 2.4)
+    axes[0].set_ylabel("m / (kd)")
+    heat_bar(figure, image, list(axes))
+    caption(figure, f"Below: mean of {counted_on(trials)}.")
+
+
+def fig3(results: Results) -> Drawing:
+    """Figure 3: relative SSE against epsilon, with the paper's decoder and with ours."""
+    (trials,) = results.trials.values()
+    table = in_order(statistics(trials, ["epsilon"]), results.styles)
+    shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
+    published = shown["method"].isin(_PUBLISHED)
+    panels = {
+        "CL-OMPR, the paper's decoder": shown[published | shown["method"].isin(results.own)],
+        "our decoder; all for replaced rows": shown[~published],
+    }
+    with canvas(_WIDTH, 6.6, results.trials) as figure:
+        axes = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axis, part in zip(axes, panels.values(), strict=True):
+            curves(axis, part, "epsilon", results.styles, ends=True)
+        _sse_panels(axes, panels, shown, "privacy budget, epsilon")
+        caption(
+            figure,
+            f"Median of {counted_on(trials)}. SSE relative to Lloyd's "
+            f"k-means, 3 replicates; thin dots: 1.2.{cut_note(shown)} As in the paper, CKM is "
+            "dashed for alpha_r = 1. Dotted: neighbours by addition or removal, which is weaker "
+            "than replacement.",
+        )
+    return Drawing(figure, table)
+
+
+def tab_snr(results: Results) -> Drawing:
+    """Eqs. (6) and (7) beside the measured SNR, and ||z||^2 over sizes of mixtures."""
+    axes = {name: axes_of(summary) for name, summary in results.summaries.items()}
+    tables = {
+        name: statistics(results.trials[name], axes[name], summary["metric"].unique())
+        for name, summary in results.summaries.items()
+    }
+    rows, norms = tables["ckm_tab_snr"], tables["ckm_norm"]
+    norms = norms[norms["metric"] == "norm2"]
+    laws = list(norms.groupby("label", sort=False))
+    wide = _wide(rows, axes["ckm_tab_snr"])
+    heights = [1.0 + 0.2 * len(wide), 3.3]
+    with canvas(_WIDTH, sum(heights), results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=heights)
+        put_table(top.subplots(), wide, _WIDTH)
+        same = [f"{_spaced(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])]
+        shared = f" ({', '.join(same)})" if same else ""
+        measured = counted(results.trials["ckm_tab_snr"])
+        caption(top, f"SNR of merged scrambled sketches: means over {measured}{shared}")
+        panels = bottom.subplots(1, len(laws), sharey=True, squeeze=False)[0]
+        for axis, (label, part) in zip(panels, laws, strict=True):
+            _norms(axis, part, axes["ckm_norm"], norms["mean"].max())
+            low, high = part["mean"].min(), part["mean"].max()
+            axis.set_title(f"{label}: {low:.3f} to {high:.3f}", fontsize=8)
+        panels[0].set_ylabel(_spaced(_sizes_of(axes["ckm_norm"])[0]))
+        caption(bottom, f"||z||²: mean and range of {counted(results.trials['ckm_norm'])}")
+    return Drawing(figure, _joined(tables))
+
+
+def _wide(table: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
+    """Turn statistics into a table of means: a column a metric, a row a setting that varies."""
+    varied = [name for name in axes if name not in _same(table, axes)]
+    heads = [*(["label"] if table["method"].nunique() > 1 else []), *(varied or axes)]
+    # by a row's number, since a setting that a method has not is NaN, which an index drops
+    setting = table.groupby(heads, sort=False, dropna=False).ngroup().to_numpy()
+    means = table.assign(setting=setting).pivot_table("mean", "setting", "metric", dropna=False)
+    settings = table[heads].groupby(setting).first()
+    shown = [name for name in _SNR_METRICS if name in means]
+    return settings.join(means[shown]).reset_index(drop=True)
+
+
+def _same(table: pd.DataFrame, axes: list[str]) -> list[str]:
+    """Return the axes along which a table has one value only."""
+    return [name for name in axes if table[name].nunique(dropna=False) == 1]
+
+
+def _spaced(name: str) -> str:
+    """Write a column's name in words."""
+    return name.replace("_", " ")
+
+
+def _norms(axis: Axes, table: pd.DataFrame, axes: list[str], largest: float) -> None:
+    """Draw ||z||^2 over the numbers of clusters and of features."""
+    first, second = _sizes_of(axes)
+    wide = [table.pivot_table(v, first, second, dropna=False) for v in ("mean", "min", "max")]
+    named_cells(axis, *(values.sort_index() for values in wide), largest)
+    axis.set_xlabel(_spaced(second))
+
+
+def _sizes_of(axes: list[str]) -> list[str]:
+    """Return the axes of clusters and of features, or the first two."""
+    named = [name for name in ("n_clusters", "k", "n_features", "d") if name in axes]
+    return named if len(named) == 2 else axes[:2]
+
+
+def statements(results: Results) -> Drawing:
+    """The statistics of all metrics of an experiment: one row a method, point and metric.
+
+    Of statements, by what part each is exceeded; of data too large for memory, what came of it.
+    """
+    (summary,), (trials,) = results.summaries.values(), results.trials.values()
+    table = statistics(trials, axes_of(summary), summary["metric"].unique())
+    table = table[table["n"] > 0]
+    same = [name for name in ("method", "label", "metric") if table[name].nunique() == 1]
+    shown = table.drop(columns=[*{"method", "std", "q25", "q75", *same}])
+    with canvas(_WIDTH, 0.9 + 0.24 * max(len(shown), 2), results.trials) as figure:
+        put_table(figure.subplots(), shown, _WIDTH)
+        metric = f"{_spaced(table['metric'].iloc[0])}: " if "metric" in same else ""
+        caption(figure, f"{metric}statistics over {counted(trials)}")
+    return Drawing(figure, table)
+
+
+scale = statements  # the same table of other numbers
+
+
+def costs(results: Results) -> Drawing:
+    """CPU seconds of each method, by the rows' precision, and in parts of the sketch's."""
+    trials = _only_trials(results)
+    table = statistics(trials, ["precision"], list(_COST_NAMES))
+    named = table["precision"].astype(str) + ": " + table["metric"].map(_COST_NAMES)
+    shown = table.assign(column=named, cell=table["mean"].map("{:.3f}".format))
+    wide = shown.pivot(index="label", columns="column", values="cell")
+    wide = wide.loc[list(dict.fromkeys(shown["label"])), list(dict.fromkeys(named))].reset_index()
+    with canvas(_WIDTH, 1.0 + 0.24 * len(wide), results.trials) as figure:
+        put_table(figure.subplots(), wide, _WIDTH)
+        caption(figure, f"Means of {counted_on(trials)}, on one machine")
+    return Drawing(figure, table)
+
+
+def decoders(results: Results) -> Drawing:
+    """Relative SSE of every trial by decoder, without noise, and its medians and worst."""
+    trials = _only_trials(results)
+    metrics = metrics_of(trials)
+    table = statistics(trials, [])
+    with canvas(_WIDTH, 1.9 + 0.75 * trials["method"].nunique(), results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.8, 1])
+        axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+        for axis, metric in zip(axes, metrics, strict=True):
+            strip(axis, trials, metric, results.styles)
+            axis.set_xlabel(_RELATIVE_SSE_NAMES[metric])
+        caption(top, f"A point a trial, bar: median of {counted_on(trials)}; no noise, m = 10kd")
+        put_table(bottom.subplots(), _by_decoder(table), _WIDTH)
+    return Drawing(figure, table)
+
+
+def _by_decoder(table: pd.DataFrame) -> pd.DataFrame:
+    """Write a row a decoder: median, mean and worst of each relative error, and trials."""
+    rows = []
+    for label, part in table.groupby("label", sort=False):
+        row = {"decoder": label}
+        for metric in part.itertuples():
+            numbers = {"median": metric.median, "mean": metric.mean, "worst": metric.max}
+            row |= {f"{metric.metric}: {name}": f"{v:.3f}" for name, v in numbers.items()}
+        rows.append({**row, "trials": int(part["n"].max())})
+    return pd.DataFrame(rows)
+
+
+def _only_trials(results: Results) -> pd.DataFrame:
+    """Return the trials of a figure's one experiment, in the order of legends."""
+    (trials,) = results.trials.values()
+    return in_order(trials, results.styles)
+
+
+def beyond(results: Results) -> Drawing:
+    """Relative SSE - 1 against epsilon on several data sets, all methods at equal privacy."""
+    tables = {
+        name: statistics(trials, ["shape", "epsilon"] if "shape" in trials else ["epsilon"])
+        for name, trials in results.trials.items()
+    }
+    panels = _beyond_panels(results, tables)
+    columns = min(_COLUMNS, len(panels) + 1)  # one panel shares the width with the names
+    n_rows = -(-len(panels) // columns)
+    every = pd.concat([part for _, part in panels])
+    full = len(panels) == n_rows * columns  # then the names have a row of their own
+    heights = [1.0] * n_rows + [0.2] * full
+    with canvas(_WIDTH, 1.3 + 2.55 * n_rows + 0.6 * full, results.trials) as figure:
+        grid = figure.add_gridspec(n_rows + full, columns, height_ratios=heights)
+        axes: list[Axes] = []
+        for number, (title, part) in enumerate(panels):
+            first = axes[0] if axes else None
+            axis = figure.add_subplot(grid[divmod(number, columns)], sharex=first, sharey=first)
+            axes.append(axis)
+            curves(axis, part, "epsilon", results.styles)
+            excess_scale(axis, every)
+            axis.set_title(title, fontsize=8)
+            axis.set_xlabel("epsilon")
+            if number % columns:
+                axis.tick_params(labelleft=False)
+            else:
+                axis.set_ylabel(_EXCESS_NAME)
+        free = figure.add_subplot(grid[-1, :] if full else grid[-1, len(panels) % columns :])
+        free.axis("off")
+        share = 1.0 if full else 1.0 - len(panels) % columns / columns
+        legend_of_all(axes, free, share * _WIDTH)
+        caption(
+            figure,
+            f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
+            "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds. "
+            f"The lowest tick is {LOWEST:g} or less. {outside_note(results.trials.values())}",
+        )
+    return Drawing(figure, _joined(tables))
+
+
+def _beyond_panels(
+    results: Results, tables: dict[str, pd.DataFrame]
+) -> list[tuple[str, pd.DataFrame]]:
+    """Return titles and curves: the paper's mixture, the real data, then the other shapes."""
+    panels = {}
+    for name, table in tables.items():
+        trials = results.trials[name]
+        shapes = list(dict.fromkeys(trials["shape"])) if "shape" in trials else [None]
+        for shape in shapes:
+            of_shape = trials if shape is None else trials[trials["shape"] == shape]
+            part = table if shape is None else table[table["shape"] == shape]
+            key = "mixture" if shape == "paper" else shape or _DATA_SETS.get(name, name)
+            substitute = of_shape["source"].map(is_substitute).any()
+            title = f"{key}{' (substitute)' if substitute else ''}\n{sizes(of_shape)}"
+            kept = (part["metric"] == "relative_sse") & (part["method"] != REFERENCE)
+            panels[key] = (title, in_order(excess(part[kept]), results.styles))
+    first = [key for key in ("mixture", *_DATA_SETS.values()) if key in panels]
+    return [panels[key] for key in (*first, *(key for key in panels if key not in first))]
+
+
+def _numbers_of_trials(results: Results) -> str:
+    """Write how many trials the experiments of a figure have."""
+    numbers = sorted({trials["trial"].nunique() for trials in results.trials.values()})
+    if len(numbers) == 1:
+        return counted(next(iter(results.trials.values())))
+    return f"{numbers[0]} to {numbers[-1]} trials"
+
+
+def goal(results: Results) -> Drawing:
+    """Relative SSE on the paper's mixture against epsilon, with medians and worst as a table."""
+    trials = _only_trials(results)
+    table = statistics(trials, ["epsilon"])
+    metrics = metrics_of(trials)[::-1]
+    with canvas(_WIDTH, 5.6 + 0.2 * trials["method"].nunique(), results.trials) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[2.6, 1])
+        axes = top.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+        for axis, metric in zip(axes, metrics, strict=True):
+            part = table[table["metric"] == metric]
+            if metric == "relative_sse":
+                part = part[part["method"] != REFERENCE]
+            curves(axis, excess(part), "epsilon", results.styles, band="range")
+            excess_scale(axis, excess(table[table["method"] != REFERENCE]))
+            axis.set(title=_RELATIVE_SSE_NAMES[metric], xlabel="epsilon")
+            legend_below(axis, _WIDTH / 2.2)
+        axes[0].set_ylabel(_EXCESS_NAME)
+        caption(
+            top,
+            f"Median of {counted_on(trials)}, band: best to worst; "
+            "neighbours by addition or removal where nothing else is said, delta = 1e-6; "
+            f"the lowest tick is {LOWEST:g} or less",
+        )
+        put_table(bottom.subplots(), _medians_and_worst(table, metrics[0]), _WIDTH)
+    return Drawing(figure, table)
+
+
+def many_sizes(results: Results) -> Drawing:
+    """Relative SSE over numbers of clusters and features: medians and worst trials as a table."""
+    trials = _only_trials(results)
+    keys = ["n_clusters", "n_features", "epsilon"]
+    table = statistics(trials, keys)
+    shown = table[table["metric"] == "relative_sse_true"].copy()
+    shown["cell"] = _median_and_worst(shown)
+    wide = shown.pivot(index=keys, columns="label", values="cell").fillna("n/a")
+    wide = wide[list(dict.fromkeys(shown["label"]))].reset_index()
+    wide = wide.rename(columns={"n_clusters": "k", "n_features": "d"})
+    with canvas(_WIDTH, 1.0 + 0.22 * len(wide), results.trials) as figure:
+        put_table(figure.subplots(), wide, _WIDTH)
+        caption(
+            figure,
+            f"SSE relative to Lloyd from the true means, median (worst) of {counted_on(trials)}; "
+            "neighbours by addition or removal, delta = 1e-6",
+        )
+    return Drawing(figure, table)
+
+
+def _median_and_worst(table: pd.DataFrame) -> np.ndarray:
+    """Write the median and the worst trial of each row, ``"n/a"`` where there is none."""
+    written = [f"{m:.3f} ({w:.3f})" for m, w in zip(table["median"], table["max"], strict=True)]
+    return np.where(table["n"] > 0, written, "n/a")
+
+
+def _medians_and_worst(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Write a row a method and a column a value of epsilon: median and worst trial."""
+    part = table[table["metric"] == metric]
+    part = part.assign(cell=_median_and_worst(part))
+    wide = part.pivot(index="label", columns="epsilon", values="cell")
+    wide = wide.loc[list(dict.fromkeys(part["label"]))].fillna("n/a").reset_index()
+    names = {value: f"epsilon = {value:g}" for value in wide.columns[1:]}
+    return wide.rename(columns={**names, "label": f"{_spaced(metric)}: median (worst)"})
+
+
+def _joined(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put the tables of several experiments into one."""
+    named = [table.assign(experiment=name) for name, table in tables.items()]
+    return pd.concat(named, ignore_index=True)

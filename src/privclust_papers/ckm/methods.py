@@ -1,0 +1,289 @@
+r"""Compressive k-means as the paper's experiments need it: at a given SNR, on many devices.
+
+All methods of a trial share one draw of frequencies, those of the largest sketch; a smaller sketch
+takes the first of them. Where an experiment sums up its data once, `share_sums` does it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privclust.core.validation import check_option
+from privclust.decoding import decode
+from privclust.sketches import (
+    FeatureSums,
+    Sketch,
+    draw_frequencies,
+    laplace_noise,
+    release,
+    scrambled,
+    sound_sigma_xi,
+)
+from privclust.synthetic.clusters import draw_mixture
+from privclust_papers.ckm.data import as_array, budget_regime
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.shared.rows import Point
+
+VARIANCE = 4.0
+"""Of the frequencies' law, in units of a cluster's variance; not given in the paper.
+
+It makes the squared norm of the sketch about 0.31 on mixtures with k = d = 10. A public setting:
+the paper's mixtures have unit covariances.
+"""
+NORM2 = 0.35
+r"""The paper's :math:`\delta`, its value of :math:`\|z\|^2` in eq. (7)."""
+
+_SNR_TOLERANCE = 0.1  # part of an SNR that may be lost or won by rounding r to a whole number
+# SNR m / (k d) and m / (k d) from which the paper calls recovery successful
+_SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
+DECODERS = ("clompr", "gaussian", "gaussian_shared")
+_TOO_SMALL, _BETWEEN, _RECOVERABLE = 0.0, 1.0, 2.0
+
+Noised = Callable[[Sketch, np.random.Generator], Sketch]
+
+
+def attained_snr(alpha_r: float, sigma_xi: float, n_samples: int, norm2: float = NORM2) -> float:
+    r"""Return the SNR of eq. (6) for :math:`L n_0` = `n_samples` and :math:`\|z\|^2` = `norm2`.
+
+    Examples
+    --------
+    >>> round(attained_snr(1.0, 0.0, 10_000))
+    5385
+    """
+    return alpha_r * n_samples * norm2 / (1.0 - alpha_r * norm2 + sigma_xi**2)
+
+
+def sigma_xi_for(target: float, alpha_r: float, n_samples: int) -> float | None:
+    r"""Return :math:`\sigma_\xi` with which eq. (6) has an SNR, None where noise cannot raise it.
+
+    Examples
+    --------
+    >>> round(attained_snr(0.1, sigma_xi_for(30.0, 0.1, 10_000), 10_000), 9)
+    30.0
+    """
+    square = alpha_r * n_samples * NORM2 / target - 1.0 + alpha_r * NORM2
+    return math.sqrt(square) if square >= 0.0 else None
+
+
+def measurements_for(target: float, sigma_xi: float, n_samples: int, m: int) -> int | None:
+    """Return the r in 1..m whose SNR of eq. (6) is nearest, None where it is off by over a tenth.
+
+    Examples
+    --------
+    >>> measurements_for(100.0, 0.0, 10_000, 1000)
+    28
+    >>> measurements_for(1.0, 0.0, 10_000, 1000) is None
+    True
+    """
+    alpha_r = target * (1.0 + sigma_xi**2) / (NORM2 * (n_samples + target))
+    r = min(max(round(alpha_r * m), 1), m)
+    is_near = abs(attained_snr(r / m, sigma_xi, n_samples) / target - 1.0) <= _SNR_TOLERANCE
+    return r if is_near else None
+
+
+def trial_frequencies(rng: np.random.Generator, n_features: int, m: int) -> np.ndarray:
+    """Return the frequencies of a trial, shape (n_features, m), from a fresh init stream."""
+    return draw_frequencies(n_features, m, variance=VARIANCE, random_state=rng)
+
+
+def share_sums(
+    point: Point, trial: int, streams: TrialStreams, dataset: None, shard: int, n_shards: int
+) -> dict[str, np.ndarray]:
+    """Sum up the features of a shard of a mixture's rows, in one pass, drawn chunk by chunk.
+
+    The point is that of `privclust_papers.ckm.data.mixture_trial`, with ``n_frequencies``; if
+    wanted with ``n_masked`` and ``n_measurements``, for a second sketch of the first ``n_masked``
+    frequencies where each row takes part in ``n_measurements``. The init stream draws frequencies
+    and then the masks' seed. Returns the integers of `FeatureSums.state`, as ``"full_<name>"`` and
+    ``"masked_<name>"``.
+    """
+    n, k, d = point["n_samples"], point["n_clusters"], point["n_features"]
+    shape = point.get("shape", "paper")
+    mixture = draw_mixture(shape, n, k, d, int(streams.get("data").integers(2**63)))
+    start, stop = shard * n // n_shards, (shard + 1) * n // n_shards
+    rng = streams.get("init")
+    frequencies = trial_frequencies(rng, d, point["n_frequencies"])
+    sums = {"full": FeatureSums(frequencies)}
+    if "n_masked" in point:
+        sums["masked"] = FeatureSums(
+            frequencies[:, : point["n_masked"]],
+            n_measurements=point["n_measurements"],
+            mask_seed=int(rng.integers(2**63)),
+            first_record=start,
+        )
+    for chunk in mixture.chunks(start, stop, dtype=np.float32):
+        for part in sums.values():
+            part.add(chunk)
+    states = {kind: part.state() for kind, part in sums.items()}
+    return {f"{kind}_{name}": v for kind, state in states.items() for name, v in state.items()}
+
+
+@dataclass(frozen=True)
+class Sketching:
+    """How a trial's rows are sketched and decoded, but for noise and masks.
+
+    Attributes
+    ----------
+    data : TrialData
+        Of `privclust_papers.ckm.data`; ``shared``, of `share_sums`, stands in for rows.
+    streams : TrialStreams
+        The init stream draws frequencies, then masks; the noise stream noise, then starts.
+    m_factor : float
+        m / (k d).
+    decoder : {"clompr", "gaussian", "gaussian_shared"}
+    n_init : int or None
+        Most starts of the decoder; None for its own choice.
+    """
+
+    data: TrialData
+    streams: TrialStreams
+    m_factor: float = 10.0
+    decoder: str = "clompr"
+    n_init: int | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Rows, however they are held."""
+        shared = self.data.extra.get("shared")
+        return int(shared["full_n_samples"][0]) if shared else len(as_array(self.data.X))
+
+    @property
+    def n_frequencies(self) -> int:
+        """m, of this sketch."""
+        return round(self.m_factor * self.data.extra["n_clusters"] * self._n_features)
+
+    @property
+    def factor(self) -> float:
+        """m / (k d) with the whole m."""
+        return self.n_frequencies / (self.data.extra["n_clusters"] * self._n_features)
+
+    @property
+    def _n_features(self) -> int:
+        return len(self.data.extra["bounds"][0])
+
+    def centers(self, n_measurements: int | None, noised: Noised) -> np.ndarray:
+        """Return centers from the sketch with noise, NaN where there are no measurements."""
+        check_option("decoder", self.decoder, DECODERS)
+        k, n_drawn = (self.data.extra[name] for name in ("n_clusters", "n_frequencies"))
+        m = self.n_frequencies
+        if m > n_drawn:
+            raise ValueError(f"n_frequencies must be at least {m}, got {n_drawn}")
+        if n_measurements is None:
+            return np.full((k, self._n_features), np.nan)
+        rng, noise = self.streams.get("init"), self.streams.get("noise")
+        frequencies = trial_frequencies(rng, self._n_features, n_drawn)[:, :m]
+        seed = int(rng.integers(2**63))
+        return decode(
+            noised(self._sketch(frequencies, n_measurements, seed), noise),
+            k,
+            bounds=self.data.extra["bounds"],
+            method="clompr" if self.decoder == "clompr" else "gaussian",
+            spread="shared" if self.decoder == "gaussian_shared" else "per_cluster",
+            n_init=self.n_init,
+            random_state=noise,
+        ).centers
+
+    def _sketch(self, frequencies, r: int, seed: int) -> Sketch:
+        """The sketch without noise."""
+        m, shared = frequencies.shape[1], self.data.extra.get("shared")
+        if not shared:
+            sums = FeatureSums(frequencies, n_measurements=r, mask_seed=seed)
+            return Sketch.from_feature_sums(sums.add(as_array(self.data.X)))
+        kind = "full_" if r == m else "masked_"
+        state = {name: shared[kind + name][:m] for name in ("whole", "fraction")}
+        state["n_samples"] = shared[f"{kind}n_samples"]
+        sums = FeatureSums.from_state(state, frequencies, n_measurements=r)
+        return Sketch.from_feature_sums(sums)
+
+
+def kmeans_at_snr(
+    data: TrialData,
+    streams: TrialStreams,
+    *,
+    snr: float | None = None,
+    alpha_r: float | None = 1.0,
+    sigma_xi: float | None = None,
+    m_factor: float = 10.0,
+    **decoding: Any,
+) -> dict[str, np.ndarray]:
+    r"""Compressive k-means on a scrambled sketch of a given SNR, Section 5.
+
+    The SNR is that of eq. (6) with :math:`\|z\|^2` = 0.35, as in the paper. Either
+    :math:`\alpha_r` or :math:`\sigma_\xi` is given, the other follows; without an SNR there are
+    neither noise nor masks. r is a whole number; where that, or the range of either, keeps the SNR
+    off by more than a tenth, centers are NaN. `m_factor` and `decoding` are those of `Sketching`.
+
+    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, of eq. (6) with the whole r;
+    ``regime``: 0 below m = k d, 2 where the paper calls the reconstruction successful, 1 otherwise.
+    """
+    sketching = Sketching(data, streams, m_factor, **decoding)
+    n, m, factor = sketching.n_samples, sketching.n_frequencies, sketching.factor
+    if snr is None:
+        noise, r = 0.0, m
+    elif alpha_r is None:
+        noise, r = sigma_xi, measurements_for(snr, sigma_xi, n, m)
+    else:
+        noise = sigma_xi_for(snr, alpha_r, n)
+        r = None if noise is None else round(alpha_r * m)
+    regime = _TOO_SMALL if factor < 1.0 else _BETWEEN
+    if snr is not None and factor > _SUCCESS_FACTOR and snr * factor >= _SUCCESS_SNR:
+        regime = _RECOVERABLE
+    return {
+        "centers": sketching.centers(r, lambda s, rng: scrambled(s, noise, random_state=rng)),
+        "snr_attained": np.float64(math.nan if r is None else attained_snr(r / m, noise, n)),
+        "regime": np.float64(regime),
+    }
+
+
+def kmeans_on_devices(
+    data: TrialData,
+    streams: TrialStreams,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    n_devices: int = 1,
+    alpha_r: float = 1.0,
+    m_factor: float = 10.0,
+    **decoding: Any,
+) -> dict[str, np.ndarray]:
+    r"""Compressive k-means with the rows on L devices, each of which adds noise of its own.
+
+    Definitions 3 and 4 with :math:`n_0 = n / L` and the :math:`\sigma_\xi` of eq. (7) (see
+    `privclust.sketches.sound_sigma_xi`), for replaced rows; or, with `delta` > 0, normal noise on
+    one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
+
+    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for normal
+    noise); ``regime``, of `privclust_papers.ckm.data.budget_regime`.
+    """
+    if delta > 0.0 and n_devices > 1:
+        raise ValueError(f"n_devices must be 1 with normal noise, got {n_devices}")
+    sketching = Sketching(data, streams, m_factor, **decoding)
+    n, m = sketching.n_samples, sketching.n_frequencies
+    r = round(alpha_r * m)
+
+    def noised(sketch: Sketch, noise: np.random.Generator) -> Sketch:
+        """Noise of all devices at once: its scale on sums does not depend on their rows."""
+        mechanism = "gaussian" if delta > 0.0 else "laplace"
+        first = release(sketch, epsilon, delta, noise=mechanism, random_state=noise)
+        others = n_devices - 1
+        if not others:
+            return first
+        each = laplace_noise(sketch.n_measurements, first.guarantee.relation, float(epsilon))
+        parts = each.release(np.zeros((others, 2 * sketch.n_frequencies)), noise)
+        sums = first.sums + parts.sum(axis=0).view(np.complex128)
+        return replace(first, sums=sums, noise=replace(first.noise, n_parts=n_devices))
+
+    attained = math.nan
+    if not delta:
+        sigma_xi = sound_sigma_xi(r / m, m, max(n // n_devices, 1), epsilon)
+        attained = attained_snr(r / m, sigma_xi, n)
+    return {
+        "centers": sketching.centers(r, noised),
+        "snr_attained": np.float64(attained),
+        "regime": budget_regime(epsilon),
+    }

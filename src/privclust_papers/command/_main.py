@@ -1,0 +1,43 @@
+"""The command ``privclust-papers``: check an archived run, compare two runs."""
+
+from __future__ import annotations
+
+import argparse
+
+from privclust import __version__
+from privclust.command.arguments import Parser
+from privclust.command.running import run
+from privclust_papers.command import _compare_command, _verify_command
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command ``privclust-papers`` and return its exit code.
+
+    Parameters
+    ----------
+    argv : list of str or None
+        Arguments; those of the process where None.
+
+    Returns
+    -------
+    int
+        0; 1 if it failed, with one line on the standard error, if two runs differ, or if a job of
+        an archived run does not give the archived result; 130 or 143 if it was interrupted or
+        terminated.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
+    """
+    return run(parser(), argv)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of both commands; the documentation is made from it as well."""
+    whole = Parser(prog="privclust-papers", description="Runs of the papers, checked and compared.")
+    whole.add_argument("--version", action="version", version=f"privclust {__version__}")
+    commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _verify_command.add_to(commands)
+    _compare_command.add_to(commands)
+    return whole

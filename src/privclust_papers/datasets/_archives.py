@@ -1,0 +1,146 @@
+"""Files of tar archives and of unpacked folders, read one after the other."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from privclust_papers.datasets.registry import damaged
+
+_Place = str | os.PathLike[str]
+_Opener = Callable[[], Any]  # gives a binary file
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of an archive or folder, which is to be read before the next one is asked for.
+
+    Its name is what the pattern matched; `archive` serves messages. Reading it raises a DataError
+    if the archive is damaged.
+    """
+
+    name: str
+    size: int
+    archive: _Place
+    opened: _Opener
+
+    def read(self, whole: Callable[[Any], Any] = lambda file: file.read()) -> Any:
+        """Return what a function makes of the file; its bytes by default."""
+        with _whole(self.archive), self.opened() as file:
+            return whole(file)
+
+    def members(self, pattern: str) -> Iterator[Member]:
+        """Yield the files of the archive that this file is, as `members` does."""
+        where = f"{self.archive}: {self.name}"
+        with _whole(where), self.opened() as file:
+            yield from _matching(where, _of_tar(file), pattern)
+
+
+def members(path: _Place, pattern: str) -> Iterator[Member]:
+    """Yield files of a tar archive, compressed or not, or of an unpacked folder.
+
+    They are those whose names, leading folders aside, match `pattern`, a regular expression.
+    Raises a DataError if the archive is damaged.
+    """
+    with _whole(path):
+        if Path(path).is_dir():
+            yield from _matching(path, _of_folder(Path(path)), pattern)
+            return
+        with open(path, "rb") as file:
+            yield from _matching(path, _of_tar(file), pattern)
+
+
+def read_members(path: _Place, pattern: str) -> dict[str, bytes]:
+    """Return the contents of the files that `members` yields, by name."""
+    return {member.name: member.read() for member in members(path, pattern)}
+
+
+def fill(found: Iterator[Member], places: Mapping[str, np.ndarray]) -> None:
+    """Read files into arrays of their sizes, of type uint8; those without an array are skipped.
+
+    Raises a DataError if one cannot be read.
+    """
+    for member in found:
+        place = places.get(member.name)
+        if place is not None and len(place) == member.size:
+            member.read(partial(_read_into, place))
+
+
+def numbered_lines(
+    path: _Place, name: str, contents: Mapping[str, bytes], n_values: int | None
+) -> dict[int, list[str]]:
+    """Parse a text file of an archive whose lines are a number and `n_values` values.
+
+    They are separated by spaces; with `n_values` None there is one value, which may hold spaces.
+    Raises a DataError, in which `path` is the archive, if the file is missing or a line is
+    something else.
+    """
+    if name not in contents:
+        raise damaged(path, f"has no {name}")
+    table = {}
+    for line in contents[name].decode("utf-8", "replace").splitlines():
+        number, _, rest = line.strip().partition(" ")
+        values = [rest] if n_values is None else rest.split()
+        if not number.isdigit() or not rest or (n_values and len(values) != n_values):
+            raise damaged(
+                path,
+                f"{name} has the line {line[:80]!r}; it may be a number and "
+                f"{n_values or 'one'} value(s), separated by spaces",
+            )
+        table[int(number)] = values
+    return table
+
+
+@contextmanager
+def _whole(archive: _Place) -> Iterator[None]:
+    """Turn what reading a damaged archive raises into a DataError."""
+    try:
+        yield
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
+        raise damaged(archive, f"not a whole tar archive ({error})") from error
+
+
+def _matching(
+    archive: _Place, files: Iterator[tuple[str, int, _Opener]], pattern: str
+) -> Iterator[Member]:
+    """Yield the files whose names match."""
+    wanted = re.compile(rf"(?:^|/)({pattern})\Z")
+    for name, size, opened in files:
+        if match := wanted.search(name):
+            yield Member(match.group(1), size, archive, opened)
+
+
+def _of_folder(folder: Path) -> Iterator[tuple[str, int, _Opener]]:
+    """Yield name, size and opener of each file of a folder."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            yield file.relative_to(folder).as_posix(), file.stat().st_size, partial(file.open, "rb")
+
+
+def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
+    """Yield name, size and opener of each file of an archive."""
+    with tarfile.open(fileobj=stream, mode="r|*") as archive:  # one pass, nothing on the disk
+        for member in archive:
+            if member.isfile():
+                yield member.name, member.size, partial(archive.extractfile, member)
+
+
+def _read_into(place: np.ndarray, file: Any) -> None:
+    """Read a whole file into an array of its size."""
+    left = memoryview(place.data)
+    while left:
+        n_read = file.readinto(left)
+        if not n_read:
+            raise EOFError("a file of it ends too early")
+        left = left[n_read:]

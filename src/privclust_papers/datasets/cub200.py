@@ -1,0 +1,129 @@
+"""CUB-200-2011: the official archive, and the part of it with the first ten classes.
+
+C. Wah, S. Branson, P. Welinder, P. Perona and S. Belongie, "The Caltech-UCSD Birds-200-2011
+Dataset", technical report CNS-TR-2011-001, California Institute of Technology, 2011. 11,788
+photographs of 200 species, each with a box around the bird.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import numpy as np
+
+from privclust.core.hdf5 import encode_text
+from privclust.features.images import empty_files
+from privclust_papers.datasets._archives import fill, members, numbered_lines
+from privclust_papers.datasets._parsing import opened_image
+from privclust_papers.datasets.registry import damaged
+
+N_IMAGES = 11_788
+N_CLASSES = 200
+
+_IMAGES = r"images/[^/]+/[^/]+\.jpg"
+_TABLES = r"(?:images|image_class_labels|train_test_split|bounding_boxes|classes)\.txt"
+_LONG_SIDE = 500  # of the published photographs, in pixels
+_SHORT_SIDE = 256  # of the part's re-encoded photographs, where it was larger
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read the official ``CUB_200_2011.tgz``, another tar archive of it, or its unpacked folder.
+
+    Returns ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and
+    ``files`` as `privclust.features.images` describes; 11,788 images in the order of
+    ``images.txt``.
+
+    Examples
+    --------
+    >>> read("CUB_200_2011.tgz")["y"].max()  # doctest: +SKIP
+    199
+    """
+    arrays = _read(path)
+    n_images = len(arrays["y"])
+    if n_images != N_IMAGES:
+        raise damaged(path, f"holds {n_images} images where the data set has {N_IMAGES}")
+    return arrays
+
+
+def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read a part of the data set: some classes, their photographs made smaller.
+
+    It is a tar archive or folder of the official layout. The photographs were re-encoded with a
+    short side of 256 pixels where it was larger, but the boxes are in pixels of the originals,
+    whose sizes are not in it. Boxes are scaled on the assumption that the long side was 500 pixels,
+    as that of most photographs of this set is: in the part with ten classes all boxes then lie in
+    their images, and many reach an edge exactly.
+
+    Returns arrays as `read` does; classes are numbered from 0 among those that have images. Needs
+    Pillow.
+
+    Examples
+    --------
+    >>> read_part("cub200.tar")["y"].shape  # doctest: +SKIP
+    (543,)
+    """
+    arrays = _read(path)
+    sizes = []
+    for name, (start, end) in zip(arrays["files"], pairwise(arrays["offsets"]), strict=True):
+        content = arrays["images"][start:end].tobytes()
+        with opened_image(f"{path}: {name.decode()}", content) as image:
+            sizes.append(image.size)
+    long_side, short_side = np.max(sizes, axis=1), np.min(sizes, axis=1)
+    scale = np.where(short_side == _SHORT_SIDE, long_side / _LONG_SIDE, 1.0)
+    arrays["boxes"] = arrays["boxes"] * scale[:, None]
+    classes, arrays["y"] = np.unique(arrays["y"], return_inverse=True)
+    arrays["names"] = arrays["names"][classes]
+    return arrays
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read whatever images ``images.txt`` lists, with the numbers of all 200 classes.
+
+    The archive is read twice, so that no more is in memory than the images: for their sizes, then
+    into their places.
+    """
+    texts, sizes = {}, {}
+    for member in members(path, f"{_IMAGES}|{_TABLES}"):
+        if member.name.endswith(".txt"):
+            texts[member.name] = member.read()
+        else:
+            sizes[member.name] = member.size
+    files = numbered_lines(path, "images.txt", texts, 1)
+    tables = {
+        "image_class_labels.txt": numbered_lines(path, "image_class_labels.txt", texts, 1),
+        "train_test_split.txt": numbered_lines(path, "train_test_split.txt", texts, 1),
+        "bounding_boxes.txt": numbered_lines(path, "bounding_boxes.txt", texts, 4),
+    }
+    classes = numbered_lines(path, "classes.txt", texts, 1)
+    if sorted(classes) != list(range(1, N_CLASSES + 1)):
+        raise damaged(path, f"classes.txt may number the classes 1 to {N_CLASSES}")
+    if not files:
+        raise damaged(path, "images.txt lists no image")
+    for number, (file,) in files.items():
+        if f"images/{file}" not in sizes:
+            raise damaged(path, f"has no images/{file}, which images.txt lists")
+        for name, table in tables.items():
+            if number not in table:
+                raise damaged(path, f"{name} has no line for image {number}")
+    labels, splits, boxes = tables.values()
+    try:
+        y = np.array([int(labels[number][0]) for number in files]) - 1
+        train = np.array([int(splits[number][0]) for number in files]) == 1
+        corners = np.array([[float(value) for value in boxes[number]] for number in files])
+    except ValueError as error:
+        raise damaged(path, f"labels, split and boxes may be numbers ({error})") from None
+    if y.min() < 0 or y.max() >= N_CLASSES:
+        raise damaged(path, f"image_class_labels.txt may give 1 to {N_CLASSES}")
+    names = [file for (file,) in files.values()]
+    images = [f"images/{name}" for name in names]
+    arrays, places = empty_files([sizes[image] for image in images])
+    fill(members(path, _IMAGES), dict(zip(images, places, strict=True)))
+    return {
+        **arrays,
+        "boxes": corners,
+        "y": y.astype(np.int64),
+        "train": train,
+        "names": encode_text([classes[number][0] for number in sorted(classes)]),
+        "files": encode_text(names),
+    }

@@ -1,0 +1,485 @@
+"""From a data set's sources to a verified file with a receipt, and from there to arrays.
+
+A data set's folder holds the raw file and ``receipt.json``, which says where the file came from.
+Where a mirror has a folder of files, the raw file is a tar archive of them, packed in one way only.
+A receipt that is there fits the file: it is removed before the file is replaced and written after.
+Where no source has the whole, the receipt names the substitute: a part of the data set, whose file
+the folder then holds under a name of its own, or generated data, and no file.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tarfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from privclust.core.files import atomic_path, write_text
+from privclust.core.packages import require
+from privclust_papers.datasets.network import (
+    CHUNK,
+    download,
+    published_md5,
+    unreachable,
+    why_failed,
+    worth_retrying,
+)
+from privclust_papers.datasets.registry import (
+    DataError,
+    Dataset,
+    Part,
+    Source,
+    Substitute,
+)
+from privclust_papers.settings.dotted import load_object
+
+RECEIPT = "receipt.json"
+MIRROR_VARIABLE = "PRIVCLUST_DATA_MIRROR"
+
+_NOT_PACKED = frozenset({"README.md", "SOURCE.md", "SHA256SUMS"})  # of a mirror's folder
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Where the content of a data set's folder came from.
+
+    Nothing in it depends on the clock, the machine or a local path.
+
+    Attributes
+    ----------
+    dataset : str
+        The data set's name.
+    kind : {"mirror", "url", "substitute"}
+        Kind of source.
+    source : str
+        The source in words; for a substitute what it is and why it is not comparable.
+    location : str
+        Path relative to the mirror directory, address, or dotted path of the generator.
+    file : str or None
+        Name of the raw file; None if the substitute is generated, as the next two.
+    sha256 : str or None
+        The file's checksum.
+    bytes : int or None
+        The file's size.
+    """
+
+    dataset: str
+    kind: str
+    source: str
+    location: str
+    file: str | None = None
+    sha256: str | None = None
+    bytes: int | None = None
+
+    @property
+    def is_substitute(self) -> bool:
+        """Whether a part of the data set or generated data take its place."""
+        return self.kind == "substitute"
+
+
+class _Unavailable(Exception):
+    """A source does not have the file or does not give it; the next one may."""
+
+
+def resolve_mirror(
+    config_value: str | os.PathLike[str] | None,
+    environ: Mapping[str, str],
+    default: str | os.PathLike[str] | None,
+) -> Path | None:
+    """Return the mirror directory: the configured one, else the environment's, else the default.
+
+    Parameters
+    ----------
+    config_value : path-like or None
+        What config/config.yaml says; None or empty if nothing.
+    environ : mapping of str to str
+        Such as `os.environ`; its ``PRIVCLUST_DATA_MIRROR`` counts unless empty.
+    default : path-like or None
+        Taken if it is a directory.
+
+    Returns
+    -------
+    Path or None
+        None if there is no mirror.
+
+    Raises
+    ------
+    DataError
+        If a mirror was named that is not a directory; the message says where it was named.
+
+    Examples
+    --------
+    >>> resolve_mirror(None, {"PRIVCLUST_DATA_MIRROR": "."}, None)
+    PosixPath('.')
+    """
+    named = (
+        ("mirror in the configuration", config_value),
+        (f"the environment variable {MIRROR_VARIABLE}", environ.get(MIRROR_VARIABLE)),
+    )
+    for where, value in named:
+        if value:
+            path = Path(value).expanduser()
+            if not path.is_dir():
+                raise DataError(
+                    f"{where} is {str(value)!r}, which is not a directory",
+                    "name a directory that exists or leave it out",
+                )
+            return path
+    return Path(default) if default and Path(default).is_dir() else None
+
+
+def fetch(
+    dataset: Dataset,
+    directory: str | os.PathLike[str],
+    mirror: str | os.PathLike[str] | None = None,
+    allow_substitutes: bool = True,
+    timeout: tuple[float, float] = (5.0, 20.0),
+    retries: int = 2,
+) -> Receipt:
+    """Put a data set's verified file and a receipt into a folder.
+
+    Sources are tried in order, then the generated substitute. A source that holds only a part is a
+    substitute too, and left out if those are not allowed. A mirror's file that is there but wrong
+    is an error; a source that does not have the file, cannot be reached or gives a wrong one is
+    passed over, and named in the log and in the final message.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to fetch.
+    directory : path-like
+        The data set's folder, made if needed. Gets the source's file and ``receipt.json``.
+    mirror : path-like or None, default=None
+        Directory of local copies, from `resolve_mirror`.
+    allow_substitutes : bool, default=True
+        Whether a declared substitute may take the data set's place.
+    timeout : (float, float), default=(5.0, 20.0)
+        Seconds to wait for a connection (all addresses are tried at once, so this is also how
+        long a machine without a network waits), and between two pieces of an answer.
+    retries : int, default=2
+        How often a download that broke off or met a passing server error is begun again.
+
+    Returns
+    -------
+    Receipt
+        As written to ``receipt.json``.
+
+    Raises
+    ------
+    DataError
+        If a mirror's file is wrong, the folder cannot be written, or there is neither a source
+        nor an allowed substitute.
+
+    Examples
+    --------
+    >>> sets = load_datasets(
+    ...     "config/datasets.yaml", "workflow/schemas/datasets.schema.yaml"
+    ... )  # doctest: +SKIP
+    >>> fetch(sets["hopkins155"], "data/raw/hopkins155").kind  # doctest: +SKIP
+    'url'
+    """
+    if dataset.content_digest is not None:
+        load_object(dataset.content_digest)  # a wrong path is no source's fault
+    fetching = _Fetching(dataset, Path(directory), mirror, timeout, retries)
+    try:
+        receipt = fetching.from_sources(
+            source for source in dataset.sources if source.part is None or allow_substitutes
+        )
+        if receipt is None and dataset.substitute is not None and allow_substitutes:
+            receipt = fetching.from_generator(dataset.substitute)
+    except OSError as error:
+        raise DataError(
+            f"{dataset.name}: writing to {directory} failed ({error.strerror or error})",
+            "make room or choose another folder",
+        ) from error
+    if receipt is None:
+        raise _no_source(dataset, fetching.failures)
+    if receipt.is_substitute:
+        log.warning(
+            "%s: NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE: %s Tried: %s",
+            dataset.name,
+            receipt.source,
+            "; ".join(fetching.failures),
+        )
+    return receipt
+
+
+def load(
+    dataset: Dataset, directory: str | os.PathLike[str]
+) -> tuple[dict[str, np.ndarray], Receipt]:
+    """Return the arrays of a fetched data set, or of its substitute if the receipt says so.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What was fetched.
+    directory : path-like
+        The folder that `fetch` filled.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        In the layout of the data set's reader.
+    receipt : Receipt
+        Where they come from.
+
+    Raises
+    ------
+    DataError
+        If there is no valid receipt, the file is not the one the receipt describes, or its reader
+        cannot read it, although its checksum is right.
+    """
+    receipt = read_receipt(directory)
+    if receipt.dataset != dataset.name:
+        raise DataError(
+            f"{directory}: holds {receipt.dataset}, not {dataset.name}", _fetch_again(directory)
+        )
+    content = _described(dataset, receipt)
+    if content is None:
+        raise DataError(
+            f"{directory}: {receipt.location} is not a substitute that is declared for "
+            f"{dataset.name}",
+            _fetch_again(directory),
+        )
+    if isinstance(content, Substitute):
+        return load_object(content.generator)(**content.parameters), receipt
+    path = Path(directory) / content.file
+    if not path.is_file() or _checksum(path) != receipt.sha256:
+        raise DataError(f"{path}: missing or changed since it was fetched", _fetch_again(directory))
+    try:
+        return load_object(content.reader)(path), receipt
+    except DataError as error:
+        where = "" if str(path) in error.problem else f"{path}: "
+        raise DataError(
+            f"{where}{error.problem}",
+            "its checksum is right, so another copy would be the same: correct in "
+            f"config/datasets.yaml the reader of {dataset.name}, {content.reader}, or the checksum",
+        ) from error
+
+
+def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
+    """Read the receipt that `fetch` left in a folder.
+
+    Raises
+    ------
+    DataError
+        If there is none or it is not one.
+    """
+    path = Path(directory) / RECEIPT
+    try:
+        return Receipt(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no receipt", _fetch_again(directory)) from None
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: not a receipt ({error})", _fetch_again(directory)) from error
+
+
+def _fetch_again(directory: str | os.PathLike[str]) -> str:
+    """Say how a fetched data set is fetched again."""
+    return f"delete the folder {directory} and run again"
+
+
+@dataclass(frozen=True)
+class _Fetching:
+    """A data set on its way into its folder; arguments as of `fetch`."""
+
+    dataset: Dataset
+    directory: Path
+    mirror: str | os.PathLike[str] | None
+    timeout: tuple[float, float]
+    retries: int
+    failures: list[str] = field(default_factory=list)  # why sources were passed over
+
+    def from_sources(self, sources: Iterable[Source]) -> Receipt | None:
+        """Take the file from the first source that gives it."""
+        sources = list(sources)
+        no_route: dict[str, str] | None = None
+        for source in sources:
+            try:
+                if source.kind == "mirror":
+                    return self._from_mirror(source)
+                if no_route is None:
+                    urls = (s.location for s in sources if s.kind == "url")
+                    no_route = unreachable(urls, self.timeout[0])
+                if source.location in no_route:
+                    raise _Unavailable(no_route[source.location])
+                return self._from_url(source)
+            except _Unavailable as error:
+                self.failures.append(f"{source.description} ({source.location}): {error}")
+                log.info("%s: passed over %s", self.dataset.name, self.failures[-1])
+        return None
+
+    def from_generator(self, substitute: Substitute) -> Receipt:
+        """Leave a receipt for generated data, and nothing that could be taken for the data set."""
+        self._clear()
+        name, text = self.dataset.name, substitute.description
+        return _write_receipt(
+            self.directory, Receipt(name, "substitute", text, substitute.generator)
+        )
+
+    def _from_mirror(self, source: Source) -> Receipt:
+        """Copy the file or pack the folder of the mirror; what is there but wrong is an error."""
+        if self.mirror is None:
+            raise _Unavailable("no mirror directory is set")
+        original = Path(self.mirror) / source.location
+        try:
+            if source.is_folder:
+                return self._keep(source, partial(_pack, original))
+            with original.open("rb") as file:
+                return self._keep(source, partial(_copy, file))
+        except FileNotFoundError:
+            raise _Unavailable(f"not in the mirror directory {self.mirror}") from None
+        except (DataError, OSError) as error:
+            is_disk = isinstance(error, OSError)
+            if is_disk and not Path(error.filename or "").is_relative_to(original):
+                raise
+            raise DataError(
+                f"{self.dataset.name}: the mirror's {'folder' if source.is_folder else 'file'} "
+                f"{original} cannot be used: {error.strerror if is_disk else error.problem}",
+                "replace it by a whole copy or remove it",
+            ) from error
+
+    def _from_url(self, source: Source) -> Receipt:
+        """Download the file, beginning again after passing failures."""
+        requests = require("requests", "downloads")
+        name, url = self.dataset.name, source.location
+        attempt = 0
+        while True:
+            log.info("%s: downloading %s", name, url)
+            try:
+                if source.record is not None:
+                    md5 = published_md5(source.record, url.rpartition("/")[2], self.timeout)
+                    source = replace(source, md5=md5, record=None)
+                return self._keep(source, lambda path: download(url, path, self.timeout))
+            except requests.RequestException as error:
+                reason = why_failed(error, self.timeout)
+                if attempt >= self.retries or not worth_retrying(error):
+                    raise _Unavailable(reason) from error
+                log.info("%s: %s; trying again", name, reason)
+                time.sleep(0.5 * 2**attempt)
+                attempt += 1
+            except DataError as error:
+                raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
+
+    def _keep(self, source: Source, obtain: Callable[[Path], object]) -> Receipt:
+        """Obtain the file under a temporary name, verify it, then give it name and receipt."""
+        file = (source.part or self.dataset).file
+        with atomic_path(self.directory / file) as temporary:
+            obtain(temporary)
+            sha256, size = _checksum(temporary), temporary.stat().st_size
+            _verify(self.dataset, source, temporary, sha256)
+            self._clear()
+        kind = source.kind if source.part is None else "substitute"
+        name, text, where = self.dataset.name, source.description, source.location
+        receipt = Receipt(name, kind, text, where, file, sha256, size)
+        _write_receipt(self.directory, receipt)
+        log.info("%s: from %s (%s)", name, text, where)
+        return receipt
+
+    def _clear(self) -> None:
+        """Remove the receipt, then whatever an earlier fetch left."""
+        parts = [source.part.file for source in self.dataset.sources if source.part is not None]
+        for name in (RECEIPT, self.dataset.file, *parts):
+            (self.directory / name).unlink(missing_ok=True)
+
+
+def _copy(file: BinaryIO, path: Path) -> None:
+    """Copy an open file; `shutil.copyfile` would blame it for a full disk."""
+    with path.open("wb") as copy:
+        shutil.copyfileobj(file, copy, CHUNK)
+
+
+def _pack(folder: Path, path: Path) -> None:
+    """Pack a folder's files into a tar archive that their names and contents alone decide."""
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in sorted(files):
+            file = files[name]
+            if not file.is_file() or file.name in _NOT_PACKED or file.name.startswith("."):
+                continue
+            member = tarfile.TarInfo(name)  # no date, no owner
+            member.size = file.stat().st_size
+            with file.open("rb") as content:
+                archive.addfile(member, content)
+
+
+def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
+    """Refuse a file of which neither the checksum nor that of its contents is the expected one."""
+    if source.sha256 is None and source.md5 is not None:
+        name, checksum, expected = "MD5", _checksum(path, "md5"), source.md5
+    else:
+        name, checksum, expected = "SHA-256", sha256, source.sha256
+    if checksum == expected:
+        return
+    if dataset.content_digest is None or source.part is not None:
+        raise DataError(f"its {name} is {checksum}, not {expected}")
+    try:
+        content_sha256 = load_object(dataset.content_digest)(path)
+    except DataError as error:
+        raise DataError(error.problem.removeprefix(f"{path}: ")) from error
+    if content_sha256 != dataset.content_sha256:
+        raise DataError(
+            f"the SHA-256 of its contents is {content_sha256}, not {dataset.content_sha256}: "
+            "it holds other data or only a part"
+        )
+
+
+def _checksum(path: Path, algorithm: str = "sha256") -> str:
+    """Return a file's checksum, in hexadecimal: for damage, not for forgery."""
+    with path.open("rb") as file:
+        digest = partial(hashlib.new, algorithm, usedforsecurity=False)
+        return hashlib.file_digest(file, digest).hexdigest()
+
+
+def _write_receipt(directory: Path, receipt: Receipt) -> Receipt:
+    """Write the receipt as JSON with one key a line, and return it."""
+    text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
+    write_text(directory / RECEIPT, text + "\n")
+    return receipt
+
+
+def _described(dataset: Dataset, receipt: Receipt) -> Dataset | Part | Substitute | None:
+    """Return what a receipt names: the data set, or the substitute if it is a declared one."""
+    if not receipt.is_substitute:
+        return dataset
+    declared: dict[tuple[str, str | None], Part | Substitute] = {
+        (source.location, source.part.file): source.part
+        for source in dataset.sources
+        if source.part is not None
+    }
+    if dataset.substitute is not None:
+        declared[dataset.substitute.generator, None] = dataset.substitute
+    return declared.get((receipt.location, receipt.file))
+
+
+def _no_source(dataset: Dataset, failures: list[str]) -> DataError:
+    """Say in one line what was tried and what to do."""
+    advice = [
+        f"put {f'the files of {dataset.name}' if source.is_folder else dataset.file} into a mirror "
+        f"directory at {source.location} and name the directory by `mirror` in the configuration "
+        f"or by {MIRROR_VARIABLE}"
+        for source in dataset.sources
+        if source.kind == "mirror" and source.part is None
+    ]
+    has_substitute = dataset.substitute is not None or any(s.part for s in dataset.sources)
+    advice += ["try again later"] if any(s.kind == "url" for s in dataset.sources) else []
+    advice += ["allow substitutes (`substitutes: true`)"] if has_substitute else []
+    return DataError(
+        f"{dataset.name} cannot be had; tried: {'; '.join(failures)}",
+        ", or ".join(advice),
+    )

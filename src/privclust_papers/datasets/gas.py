@@ -1,0 +1,79 @@
+"""Gas turbine emissions: year, nine sensors, and two emissions, hour by hour.
+
+H. Kaya, P. Tüfekci and E. Uzun, 2019; UCI Machine Learning Repository, set 551.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+
+import numpy as np
+
+from privclust.core.validation import check_integer
+from privclust_papers.datasets._parsing import rows_of_numbers
+from privclust_papers.datasets.registry import damaged
+
+N_ROWS, N_FEATURES = 36_733, 12
+YEARS = 2011, 2012, 2013, 2014, 2015
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read the repository's archive: a CSV file for each year, ``gt_2011.csv`` to ``gt_2015.csv``.
+
+    Returns ``X``, shape (n, 12), float64: the year, and 11 numbers. The published set has n =
+    36,733.
+
+    Raises
+    ------
+    DataError
+        If the archive is damaged, or lacks a file, or a line is not as described.
+
+    Examples
+    --------
+    >>> read("gas_turbine.zip")["X"].shape  # doctest: +SKIP
+    (36733, 12)
+    """
+    parts = []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {name.rpartition("/")[2]: name for name in archive.namelist()}
+            for year in YEARS:
+                if f"gt_{year}.csv" not in names:
+                    raise damaged(path, f"has no gt_{year}.csv")
+                text = archive.read(names[f"gt_{year}.csv"])
+                parts.append(_rows(f"{path}: gt_{year}.csv", year, text))
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise damaged(path, f"not a whole zip archive ({error})") from error
+    return {"X": np.concatenate(parts)}
+
+
+def generate(seed: int) -> dict[str, np.ndarray]:
+    """Generate rows of the same size: five columns of latent normal numbers, mixed; no sensors.
+
+    Examples
+    --------
+    >>> generate(seed=1)["X"].shape
+    (36733, 12)
+    """
+    check_integer("seed", seed, minimum=0)
+    rng = np.random.default_rng(seed)
+    latent = rng.standard_normal((N_ROWS, 5)) @ rng.standard_normal((5, N_FEATURES))
+    return {"X": latent + 0.3 * rng.standard_normal((N_ROWS, N_FEATURES))}
+
+
+def _rows(where, year, text):
+    """Return the rows of a year's file, the year first."""
+    head, *lines = text.splitlines() or [b""]
+    if head.count(b",") != N_FEATURES - 2:
+        raise damaged(where, f"line 1: has {head.count(b',') + 1} names where 11 may be")
+    X = rows_of_numbers(where, [b"", *lines], b",", _is_row, "11 numbers, separated by commas")
+    if not len(X):
+        raise damaged(where, "holds no row")
+    return np.column_stack([np.full(len(X), float(year)), X])
+
+
+def _is_row(row):
+    """Return whether a line has the numbers of a row."""
+    return len(row) == N_FEATURES - 1 and all(map(np.isfinite, row))

@@ -1,0 +1,309 @@
+"""The Hopkins 155 motion segmentation benchmark: reader, roles of its sequences, flat layout.
+
+R. Tron and R. Vidal, "A Benchmark for the Comparison of 3-D Motion Segmentation Algorithms",
+CVPR 2007. 155 image sequences in which points were tracked on two (120) or three (35) motions.
+A sequence ``<name>`` is the MATLAB file ``<name>/<name>_truth.mat``; the download also holds
+``dancing``, a sequence of five motions that is not part of the benchmark and is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from privclust_papers.datasets._parsing import matlab_variables
+from privclust_papers.datasets.registry import DataError, damaged
+
+N_SEQUENCES = {2: 120, 3: 35}
+"""Number of the benchmark's sequences by number of motions."""
+
+FAMILIES = ("checkerboard", "traffic", "articulated")
+
+_EXCLUDED = frozenset({"dancing"})
+_PAIR = re.compile(r"_g(?:12|13|23)\Z")
+# The benchmark's README.txt says which scenes form which family.
+_FAMILY_PATTERNS = {
+    "checkerboard": re.compile(r"\d\w*|three-cars"),
+    "traffic": re.compile(r"cars\d\w*|truck\d|kanatani[12]"),
+    "articulated": re.compile(r"arm|articulated|head|kanatani3|people\d|two_cranes"),
+}
+_TUNING_STEP = 3
+_VARIABLES = {"x": "trajectories", "s": "labels"}
+
+
+@dataclass(frozen=True, eq=False)
+class Sequence:
+    """One sequence of tracked points.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``"1R2RC"``, or ``"1R2RC_g12"`` for motions 1 and 2 of that scene alone.
+    family : {"checkerboard", "traffic", "articulated"}
+        Kind of scene.
+    n_motions : int
+        Number of motions, 2 or 3.
+    trajectories : ndarray of shape (2 * n_frames, n_points), float64
+        One column per point. Row ``2 f`` is the horizontal and row ``2 f + 1`` the vertical image
+        coordinate in frame ``f``, normalised so that the image spans [-1, 1] in both. (Estimators
+        take samples as rows: give them ``trajectories.T``.)
+    labels : ndarray of shape (n_points,), int64
+        Motion of each point, 0 .. n_motions - 1.
+    split : {"tuning", "report"}
+        Whether the sequence may be used to choose parameters; see `assign_splits`.
+    substitute : bool
+        True if the sequence was generated to stand in for the benchmark.
+    """
+
+    name: str
+    family: str
+    n_motions: int
+    trajectories: np.ndarray
+    labels: np.ndarray
+    split: str
+    substitute: bool = False
+
+    @property
+    def parent(self) -> str:
+        """Scene the sequence was cut from; its own name if it is a whole scene."""
+        return parent_scene(self.name)
+
+
+def parent_scene(name: str) -> str:
+    """Return a sequence's name without the pair of motions that was cut out.
+
+    Examples
+    --------
+    >>> parent_scene("1R2RCT_A_g13"), parent_scene("1R2RCT_A")
+    ('1R2RCT_A', '1R2RCT_A')
+    """
+    return _PAIR.sub("", name)
+
+
+def family_of(name: str) -> str:
+    """Return the family of one of the benchmark's sequences; a DataError if none has the name.
+
+    Names of checkerboard scenes spell their motions and start with an object's number
+    (``three-cars``, toy cars on a table, belongs to them too); traffic and articulated scenes are
+    those that the data set's README.txt lists.
+
+    Examples
+    --------
+    >>> family_of("1R2RCT_A_g13"), family_of("cars2_06"), family_of("kanatani3")
+    ('checkerboard', 'traffic', 'articulated')
+    """
+    for family, pattern in _FAMILY_PATTERNS.items():
+        if pattern.fullmatch(parent_scene(name)):
+            return family
+    raise DataError(f"{name}: no sequence of Hopkins 155 has such a name")
+
+
+def assign_splits(names: Iterable[str]) -> dict[str, str]:
+    """Divide all sequences into those that may be tuned on and those that are only reported.
+
+    Whole scenes are divided, since a scene's pairs repeat its trajectories: of the parent scenes
+    sorted by name (by code point), those at positions 0, 3, 6, ... are for tuning.
+
+    Examples
+    --------
+    >>> assign_splits(["b", "a_g12", "a"])
+    {'b': 'report', 'a_g12': 'tuning', 'a': 'tuning'}
+    """
+    names = list(names)
+    tuning = set(sorted({parent_scene(name) for name in names})[::_TUNING_STEP])
+    return {name: "tuning" if parent_scene(name) in tuning else "report" for name in names}
+
+
+def make_sequences(
+    parts: Iterable[tuple[str, str, np.ndarray, np.ndarray]], substitute: bool = False
+) -> list[Sequence]:
+    """Put sequences in order of their names and give each its roles, which depend on all names.
+
+    Each part is a name, family, trajectories and labels, as in `Sequence`; `substitute` says
+    whether they were generated to stand in for the benchmark.
+    """
+    parts = sorted(parts, key=lambda part: part[0])
+    motions = {name: int(labels.max()) + 1 for name, _, _, labels in parts}
+    splits = assign_splits(motions)
+    return [
+        Sequence(name, family, motions[name], x, labels, splits[name], substitute)
+        for name, family, x, labels in parts
+    ]
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read the benchmark into the flat layout of `pack`; see `read_sequences`."""
+    return pack(read_sequences(path))
+
+
+def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
+    """Read and check the benchmark: its 155 sequences in order of their names, by code point.
+
+    Parameters
+    ----------
+    path : path-like
+        A zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below any
+        leading folders.
+
+    Raises
+    ------
+    DataError
+        If the file is not a whole zip archive, a sequence lacks ``x`` or ``s`` or they do not
+        fit, or the archive does not hold 120 sequences of two and 35 of three motions.
+
+    Examples
+    --------
+    >>> sequences = read_sequences("data/raw/hopkins155/Hopkins155.zip")  # doctest: +SKIP
+    >>> len(sequences), sequences[0].name, sequences[0].trajectories.shape  # doctest: +SKIP
+    (155, '1R2RC', (58, 459))
+    """
+    parts = [
+        (name, family_of(name), *parse_truth(name, content)) for name, content in _truth_files(path)
+    ]
+    n_of = Counter(int(labels.max()) + 1 for _, _, _, labels in parts)
+    if n_of != N_SEQUENCES:
+        counts = ", ".join(f"{n_of[k]} of {k} motions" for k in sorted(n_of))
+        raise damaged(
+            path,
+            f"holds {len(parts)} sequences ({counts}) where the benchmark has 155 "
+            "(120 of 2 motions, 35 of 3 motions)",
+        )
+    return make_sequences(parts)
+
+
+def content_sha256(path: str | os.PathLike[str]) -> str:
+    """Return a checksum of the benchmark that does not depend on how it is packed.
+
+    SHA-256 over the sorted lines ``"<name> <SHA-256 of <name>_truth.mat>\\n"`` of all sequences
+    but ``dancing``, in UTF-8. Takes what `read_sequences` takes.
+    """
+    lines = sorted(
+        f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in _truth_files(path)
+    )
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Read the trajectories and labels of a sequence out of the bytes of ``<name>_truth.mat``.
+
+    The file has variables ``x`` (3 x points x frames) and ``s`` (points x 1); what is returned is
+    as in `Sequence`, labels are the file's 1..K less one. Raises a DataError if the file cannot be
+    read, or ``x`` or ``s`` is missing, misshapen, not finite, or the labels are not 1..K.
+    """
+    x, s = matlab_variables(f"{name}: {name}_truth.mat", io.BytesIO(content), _VARIABLES)
+    s = s.ravel()
+    if x.ndim != 3 or x.shape[0] != 3 or x.dtype.kind not in "fiu":
+        raise damaged(
+            name, f"x has shape {x.shape} and type {x.dtype}, not 3 x points x frames of numbers"
+        )
+    if not np.isfinite(x).all():
+        raise damaged(name, "x holds values that are not finite")
+    if s.size != x.shape[1]:
+        raise damaged(name, f"s has {s.size} labels for {x.shape[1]} points")
+    motions = np.unique(s)
+    if not np.array_equal(motions, np.arange(1, motions.size + 1)):
+        raise damaged(name, f"s holds labels {motions.tolist()}, not all of 1..K")
+    trajectories = x[:2].transpose(2, 0, 1).reshape(-1, x.shape[1])
+    return np.ascontiguousarray(trajectories, dtype=np.float64), s.astype(np.int64) - 1
+
+
+def pack(sequences: SequenceOf[Sequence]) -> dict[str, np.ndarray]:
+    """Lay sequences out as plain arrays, ready to be stored; `unpack` is the way back.
+
+    There are the columns ``name``, ``family`` and ``split`` (ASCII bytes of fixed length),
+    ``n_motions`` (int64) and ``substitute`` (bool), each of shape (n_sequences,); and for the
+    sequence at index ``i`` ``sequences/<i:03d>/trajectories`` (float64, (2 F, P)) and
+    ``sequences/<i:03d>/labels`` (int64, (P,)).
+    """
+    arrays = {
+        "name": np.array([s.name.encode("ascii") for s in sequences]),
+        "family": np.array([s.family.encode("ascii") for s in sequences]),
+        "n_motions": np.array([s.n_motions for s in sequences], dtype=np.int64),
+        "split": np.array([s.split.encode("ascii") for s in sequences]),
+        "substitute": np.array([s.substitute for s in sequences], dtype=bool),
+    }
+    for index, sequence in enumerate(sequences):
+        arrays[f"sequences/{index:03d}/trajectories"] = sequence.trajectories
+        arrays[f"sequences/{index:03d}/labels"] = sequence.labels
+    return arrays
+
+
+def unpack(arrays: Mapping[str, np.ndarray]) -> list[Sequence]:
+    """Rebuild sequences from the layout of `pack`.
+
+    Examples
+    --------
+    >>> one = make_sequences([("arm", "articulated", np.zeros((4, 2)), np.array([0, 1]))])
+    >>> unpack(pack(one))[0].name
+    'arm'
+    """
+    return [
+        Sequence(
+            name=name.decode("ascii"),
+            family=arrays["family"][index].decode("ascii"),
+            n_motions=int(arrays["n_motions"][index]),
+            trajectories=arrays[f"sequences/{index:03d}/trajectories"],
+            labels=arrays[f"sequences/{index:03d}/labels"],
+            split=arrays["split"][index].decode("ascii"),
+            substitute=bool(arrays["substitute"][index]),
+        )
+        for index, name in enumerate(arrays["name"])
+    ]
+
+
+def _truth_files(path: str | os.PathLike[str]) -> list[tuple[str, bytes]]:
+    """Return (name, bytes) of the sequences' files in a directory or zip archive, by name."""
+    path = Path(path)
+    if path.is_dir():
+        members = [p.relative_to(path).as_posix() for p in path.rglob("*_truth.mat")]
+        return _contents(path, members, lambda member: (path / member).read_bytes())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _contents(path, archive.namelist(), archive.read)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file", "fetch the data set first") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise damaged(path, _zip_problem(path, error)) from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _contents(
+    path: Path, members: Iterable[str], read_member: Callable[[str], bytes]
+) -> list[tuple[str, bytes]]:
+    """Read the members ``[<folders>/]<name>/<name>_truth.mat`` of the folder with the most."""
+    trees: dict[str, dict[str, str]] = {}
+    for member in members:
+        match = re.fullmatch(r"(|.*/)([^/]+)/\2_truth\.mat", member)
+        if match and match[2] not in _EXCLUDED:
+            trees.setdefault(match[1], {})[match[2]] = member
+    if not trees:
+        raise damaged(
+            path, "holds no sequence (no <name>/<name>_truth.mat), so it is not Hopkins 155"
+        )
+    tree = trees[max(sorted(trees), key=lambda prefix: len(trees[prefix]))]
+    return [(name, read_member(tree[name])) for name in sorted(tree)]
+
+
+def _zip_problem(path: Path, error: Exception) -> str:
+    """Say what is wrong with a file that should be a zip archive."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start != b"PK\x03\x04":
+        return f"not a zip archive (it starts with {start!r})"
+    try:
+        zipfile.ZipFile(path).close()
+    except zipfile.BadZipFile:
+        return "the archive is truncated (its directory, at the end, is missing)"
+    return f"the archive is damaged ({error})"

@@ -1,0 +1,174 @@
+"""Whether addresses can be reached, quickly; downloads, and what a failed one means."""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from privclust.core.packages import require
+from privclust_papers.datasets.registry import DataError
+
+CHUNK = 1 << 17
+"""Bytes that are read at once."""
+
+_LOG_EVERY = 10_000_000
+
+log = logging.getLogger(__name__)
+
+
+def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
+    """Return the addresses whose server takes no connection within some seconds, with the reasons.
+
+    All are tried at once and given up together. The time limit holds for looking up the name as
+    well, which the time-outs of sockets and of requests do not cover: without a network that
+    alone can take minutes. Where a proxy is set, the proxy is what must answer.
+
+    Examples
+    --------
+    >>> unreachable(["http://127.0.0.1:9"], seconds=1.0)
+    {'http://127.0.0.1:9': '127.0.0.1 refuses the connection'}
+    """
+    urls = list(dict.fromkeys(urls))
+    endpoints = {url: _endpoint(url) for url in urls}
+    outcome: dict[tuple[str, int], str | None] = {}
+
+    def connect(endpoint: tuple[str, int]) -> None:
+        outcome[endpoint] = _connect(endpoint, seconds)
+
+    threads = [
+        threading.Thread(target=connect, args=(endpoint,), daemon=True)
+        for endpoint in set(endpoints.values())
+    ]
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    reasons = {
+        url: outcome.get(endpoint, _no_answer(endpoint[0], seconds))
+        for url, endpoint in endpoints.items()
+    }
+    return {url: reason for url, reason in reasons.items() if reason is not None}
+
+
+def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
+    """Download a file, with a progress bar on a terminal and log lines elsewhere.
+
+    `timeout` is the seconds to wait for a connection, and between two pieces of an answer. Raises a
+    requests.RequestException if it fails; see `why_failed`.
+    """
+    downloader_class = require("pooch", "downloads").HTTPDownloader
+    progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
+    downloader = downloader_class(progressbar=progress, chunk_size=CHUNK, timeout=timeout)
+    downloader(url=url, output_file=str(path), pooch=None)
+
+
+def published_md5(record: str, file: str, timeout: tuple[float, float]) -> str:
+    """Return the MD5 that a Zenodo record, as JSON at an address, publishes of one of its files.
+
+    Raises a requests.RequestException if it cannot be had, a DataError if it has none.
+    """
+    answer = require("requests", "downloads").get(record, timeout=timeout)
+    answer.raise_for_status()
+    try:
+        checksums = {entry["key"]: entry["checksum"] for entry in answer.json()["files"]}
+        kind, _, md5 = checksums[file].partition(":")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        kind = md5 = ""
+    if kind != "md5" or not re.fullmatch("[0-9a-f]{32}", md5):
+        raise DataError(f"{record} publishes no MD5 of {file}")
+    return md5
+
+
+class _LogProgress:
+    """What pooch takes for a progress bar, as a log line every few megabytes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.total = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count at zero."""
+        self._done = 0
+        self._next = _LOG_EVERY
+
+    def update(self, n_bytes: int) -> None:
+        """Count some bytes more."""
+        self._done += n_bytes
+        if self._done >= self._next:
+            self._next += _LOG_EVERY
+            of_total = f" of {self.total / 1e6:.0f}" if self.total else ""
+            log.info("%s: %.0f%s MB", self.url, self._done / 1e6, of_total)
+
+    def close(self) -> None:
+        """Do nothing: a log has no bar to take away."""
+
+
+def why_failed(error: Exception, timeout: tuple[float, float]) -> str:
+    """Say in a few words why a download raised an error; `timeout` is that of `download`."""
+    requests = require("requests", "downloads")
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server answers {error.response.status_code} {error.response.reason}"
+    if isinstance(error, requests.ConnectTimeout):
+        return f"no connection within {timeout[0]:g} s"
+    if isinstance(error, requests.Timeout):
+        return f"the server sent nothing for {timeout[1]:g} s"
+    if isinstance(error, requests.exceptions.SSLError):
+        return "no secure connection (its certificate was not accepted)"
+    if isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError):
+        return "the connection broke off"
+    return f"the download failed ({type(error).__name__})"
+
+
+def worth_retrying(error: Exception) -> bool:
+    """Return whether the same download may succeed when begun again at once.
+
+    True for a connection that broke off and for server errors (status 5xx); a server that says
+    that the file is not there, or that does not answer at all, will not change its mind.
+    """
+    requests = require("requests", "downloads")
+    if isinstance(error, requests.HTTPError):
+        return error.response is not None and error.response.status_code >= 500
+    if isinstance(error, requests.Timeout | requests.exceptions.SSLError):
+        return False
+    return isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError)
+
+
+def _endpoint(url: str) -> tuple[str, int]:
+    """Return host and port of what must take the connection: the server, or a proxy."""
+    utils = require("requests.utils", "downloads")
+    proxy = utils.select_proxy(url, utils.get_environ_proxies(url))
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    parts = urlsplit(proxy or url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _connect(endpoint: tuple[str, int], seconds: float) -> str | None:
+    """Open and close a connection; return why that failed, or None."""
+    host = endpoint[0]
+    try:
+        socket.create_connection(endpoint, timeout=seconds).close()
+    except socket.gaierror:
+        return f"the name {host} cannot be resolved (is there a network?)"
+    except ConnectionRefusedError:
+        return f"{host} refuses the connection"
+    except TimeoutError:
+        return _no_answer(host, seconds)
+    except (OSError, UnicodeError) as error:
+        return f"{host} cannot be reached ({error})"
+    return None
+
+
+def _no_answer(host: str, seconds: float) -> str:
+    """The reason given for silence."""
+    return f"{host} does not answer within {seconds:g} s"

@@ -1,0 +1,198 @@
+"""config/datasets.yaml as frozen dataclasses, checked against its schema."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from privclust_papers.settings.config import load_validated
+
+
+class DataError(Exception):
+    """A data set, or what is said about it, cannot be used; the message is one line.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong and with what; line breaks become spaces.
+    advice : str, optional
+        What to do; it follows the problem after a semicolon.
+
+    Attributes
+    ----------
+    problem : str
+        The message without the advice.
+    """
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        self.problem = " ".join(problem.split())
+        super().__init__(f"{self.problem}; {advice}" if advice else self.problem)
+
+
+def damaged(where: object, problem: str) -> DataError:
+    """Return the error that readers raise: what is wrong with a file, and to replace it.
+
+    `privclust_papers.datasets.fetch` knows more of the file, and advises otherwise.
+    """
+    return DataError(f"{where}: {problem}", "replace the file by a whole copy")
+
+
+@dataclass(frozen=True)
+class Part:
+    """How a part of a data set is kept and read, where it stands in for the whole.
+
+    Attributes
+    ----------
+    file : str
+        Name of the raw file, without a folder; not that of the whole.
+    reader : str
+        Dotted path of a function that returns arrays in the layout of the data set's reader.
+    """
+
+    file: str
+    reader: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place where a data set's file, or a part that may stand in for it, can be had.
+
+    Attributes
+    ----------
+    kind : {"mirror", "url"}
+        A local directory of copies, or an address.
+    location : str
+        Path relative to the mirror directory, or an http(s) address. A path that ends in ``/`` is
+        a folder, whose files are packed into one tar archive.
+    description : str
+        The source in words, for the receipt and for messages.
+    sha256 : str or None
+        Checksum of the file itself, or of the archive of a folder, if known.
+    md5 : str or None
+        The same where only an MD5 was published.
+    record : str or None
+        Address of the Zenodo record, as JSON, that publishes the MD5; it is asked at the download.
+    part : Part or None
+        Not None if the source holds only a part of the data set: it is then a declared substitute,
+        and the description says why results on it are not comparable.
+    """
+
+    kind: str
+    location: str
+    description: str
+    sha256: str | None = None
+    md5: str | None = None
+    record: str | None = None
+    part: Part | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the source is a folder of files in the mirror."""
+        return self.kind == "mirror" and self.location.endswith("/")
+
+
+@dataclass(frozen=True)
+class Substitute:
+    """What is generated in a data set's place where no source can be had.
+
+    Attributes
+    ----------
+    generator : str
+        Dotted path of a function that returns arrays in the reader's layout, all drawn from its
+        ``seed``.
+    parameters : mapping
+        Its keyword arguments.
+    description : str
+        What it is and why results on it are not comparable.
+    """
+
+    generator: str
+    parameters: Mapping[str, Any]
+    description: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One entry of config/datasets.yaml.
+
+    Attributes
+    ----------
+    name : str
+        The entry's key.
+    title, terms, citation : str
+        What it is, what is known of its licence, and what to cite.
+    homepage : str or None
+        Address of a page about it.
+    file : str
+        Name of the raw file, without a folder.
+    reader : str
+        Dotted path of a function ``reader(path) -> dict of str to ndarray``.
+    content_digest : str or None
+        Dotted path of a function ``digest(path) -> str``: a checksum of what the file holds that
+        does not depend on how it is packed.
+    content_sha256 : str or None
+        What that function must return.
+    sources : tuple of Source
+        In the order in which they are tried.
+    substitute : Substitute or None
+        None if nothing may take the data set's place.
+    memory_mb : int or None
+        What jobs that read the whole data set need, in MB; None for as much as others.
+    """
+
+    name: str
+    title: str
+    terms: str
+    citation: str
+    homepage: str | None
+    file: str
+    reader: str
+    content_digest: str | None
+    content_sha256: str | None
+    sources: tuple[Source, ...]
+    substitute: Substitute | None
+    memory_mb: int | None = None
+
+
+def load_datasets(
+    path: str | os.PathLike[str], schema: str | os.PathLike[str]
+) -> dict[str, Dataset]:
+    """Read and check the file that describes the data sets, such as ``config/datasets.yaml``.
+
+    `schema` is its JSON schema, such as ``workflow/schemas/datasets.schema.yaml``. The data sets
+    are by name, in the order of the file.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, is not YAML or breaks the schema. The message names the file
+        and the key, and says what stands there and what may.
+
+    Examples
+    --------
+    >>> sets = load_datasets("config/datasets.yaml", "workflow/schemas/datasets.schema.yaml")
+    ... # doctest: +SKIP
+    >>> sets["hopkins155"].file  # doctest: +SKIP
+    'Hopkins155.zip'
+    """
+    entries = load_validated(path, schema)
+    return {name: _dataset(name, entry) for name, entry in entries.items()}
+
+
+def _dataset(name: str, entry: Mapping[str, Any]) -> Dataset:
+    """Turn one checked entry, whose keys are the fields of `Dataset`, into its dataclass."""
+    optional = dict.fromkeys(
+        ("homepage", "content_digest", "content_sha256", "substitute", "memory_mb")
+    )
+    fields = {"name": name, **optional, **entry}
+    fields["sources"] = tuple(
+        Source(**source | {"part": Part(**source["part"]) if "part" in source else None})
+        for source in entry["sources"]
+    )
+    if substitute := entry.get("substitute"):
+        parameters = MappingProxyType(dict(substitute.get("parameters", {})))
+        fields["substitute"] = Substitute(**substitute | {"parameters": parameters})
+    return Dataset(**fields)

@@ -1,0 +1,290 @@
+"""What the DP-EM paper says of budgets and sensitivities, tried by arithmetic and by search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
+
+from privclust.mixtures import PlanSettings, budget_share, perturbations
+from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.accounting import composed_epsilon
+from privclust.privacy.measurements import Gamma, Wishart, claimed_rho
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.shared.rows import Point
+from privclust_papers.shared.statements import Check, Setting, without_rows
+
+_DRAWS = 20_000  # neighbours tried at random in one search
+_RULE_DELTA = 0.01  # of advanced composition
+_DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
+
+
+def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Draw sizes for which ``statement``, a key of `STATEMENTS`, is tried."""
+    rng = streams.get("data")
+    extra = {
+        "check": STATEMENTS[point["statement"]],
+        "n_features": int(rng.choice([1, 2, 3, 10])),
+        "n_components": int(rng.choice([2, 3, 8])),
+        "n_iter": int(rng.choice([1, 5, 10, 30])),
+        "epsilon": float(10.0 ** rng.uniform(-2.0, 0.0)),
+        "delta": float(10.0 ** rng.uniform(-6.0, -2.0)),
+        "n_effective": float(rng.choice([5.0, 50.0, 500.0])),
+    }
+    return without_rows(extra)
+
+
+def _cdp_budget(mean_noise: str, setting: Setting, rng: np.random.Generator) -> float:
+    """Section 5: the mean losses at its shares, each from its densities, add up to epsilon.
+
+    Pure releases lose what randomised response does, the worst of them; normal noise is integrated.
+    """
+    settings = _settings(setting, mean_noise)
+    share = budget_share(settings, setting["epsilon"], 0.5, "cdp")
+    worst = float(_relative_entropy(*_randomised_response(share)))
+    means = worst
+    if mean_noise == "gaussian":
+        c = math.sqrt(2.0 * math.log(1.25 / settings.mean_delta))  # below eq. (15)
+        means = _mean_loss_of_normal_noise(share / c)
+    k = settings.n_components
+    return settings.n_iter * ((k + 1) * worst + k * means) / setting["epsilon"] - 1.0
+
+
+def _randomised_response(epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """The outcomes' probabilities for both answers."""
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    answer = np.array([truth, 1.0 - truth])
+    return answer, answer[::-1]
+
+
+def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Mean of the privacy loss log(p / q) under p; outcomes along the last axis."""
+    return (p * np.log(p / q)).sum(axis=-1)
+
+
+def _mean_loss_of_normal_noise(shift: float) -> float:
+    """The same by quadrature for normal noise, a value moved by `shift` standard deviations."""
+    x = np.linspace(-12.0, 12.0, 4001)
+    p, q = norm.logpdf(x), norm.logpdf(x - shift)
+    return float(np.trapezoid(np.exp(p) * (p - q), x))
+
+
+def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
+    """Eq. (31): what epsilon its shares really come to at delta_1.
+
+    Exactly, by the worst of all releases of that pure privacy: repeated randomised response, whose
+    loss is eps' for each true answer and -eps' for each false one.
+    """
+    settings = _settings(setting, "laplace")
+    share = budget_share(settings, setting["epsilon"], setting["delta"], "advanced")
+    n = settings.n_iter * (2 * settings.n_components + 1)
+    n_true = np.arange(n + 1)
+    probabilities = binom.pmf(n_true, n, _randomised_response(share)[0][0])
+    losses = share * (2.0 * n_true - n)
+
+    def spare(epsilon: float) -> float:
+        failure = (probabilities * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum()
+        return setting["delta"] - float(failure)
+
+    exact = 0.0 if spare(0.0) >= 0.0 else brentq(spare, 0.0, n * share)
+    return exact / setting["epsilon"] - 1.0
+
+
+def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
+    """Appendix C: the K means of an iteration move by at most 2 / N_k together, in l2."""
+    k, d = setting["n_components"], setting["n_features"]
+    rows, weights = _neighbours(rng, d, k)
+    change = weights[0][..., None] * rows[0][:, None] - weights[1][..., None] * rows[1][:, None]
+    return float(np.sqrt((change**2).sum(axis=(1, 2))).max()) / 2.0 - 1.0
+
+
+def _mean_loss(setting: Setting, rng: np.random.Generator) -> float:
+    """Footnote 6: the mean loss of eps'-DP is at most eps'^2 / 2, searched over two outcomes.
+
+    More outcomes lose no more: the loss is convex, and extreme where all ratios are exp(+-eps').
+    """
+    epsilon = setting["epsilon"]
+    p = np.append(rng.random(_DRAWS), _randomised_response(epsilon)[0])
+    far = np.minimum(p * math.exp(epsilon), 1.0 - (1.0 - p) * math.exp(-epsilon))
+    near = np.maximum(p * math.exp(-epsilon), 1.0 - (1.0 - p) * math.exp(epsilon))
+    pairs = [np.stack([ends, 1.0 - ends], axis=-1) for ends in (far, near)]
+    truth = np.stack([p, 1.0 - p], axis=-1)
+    return (
+        float(max(_relative_entropy(truth, pair).max() for pair in pairs)) / (epsilon**2 / 2.0)
+        - 1.0
+    )
+
+
+def _largest_change(
+    statistic: Callable[..., np.ndarray], bound: Callable[[Setting], float]
+) -> Check:
+    """Search neighbours for the largest change of one component's statistic."""
+
+    def excess(setting: Setting, rng: np.random.Generator) -> float:
+        rows, weights = _neighbours(rng, setting["n_features"], setting["n_components"])
+        changes = statistic(setting, rows, weights, rng)
+        return float(changes.max()) / bound(setting) - 1.0
+
+    return excess
+
+
+def _neighbours(
+    rng: np.random.Generator, d: int, k: int
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Draw pairs of rows in the unit ball and of responsibilities, extreme ones among them."""
+
+    def rows() -> np.ndarray:
+        signs = rng.choice([-1.0, 1.0], size=(_DRAWS, d)) / math.sqrt(d)
+        axes = np.eye(d)[rng.integers(d, size=_DRAWS)] * rng.choice([-1.0, 1.0], size=(_DRAWS, 1))
+        free = rng.normal(size=(_DRAWS, d))
+        free /= np.linalg.norm(free, axis=1, keepdims=True)
+        free *= rng.random((_DRAWS, 1))
+        kind = rng.integers(4, size=_DRAWS)[:, None]
+        return np.select([kind == 0, kind == 1, kind == 2], [signs, axes, 0.0 * free], free)
+
+    def weights() -> np.ndarray:
+        hard = np.eye(k)[rng.integers(k, size=_DRAWS)]
+        soft = rng.dirichlet(np.full(k, 0.5), size=_DRAWS)
+        return np.where(rng.random((_DRAWS, 1)) < 0.5, hard, soft)
+
+    return (rows(), rows()), (weights(), weights())
+
+
+def _weights_change(setting, rows, weights, rng) -> np.ndarray:
+    """l1 change of all mixing weights at N rows, eq. (13)."""
+    return np.abs(weights[0] - weights[1]).sum(axis=1) / setting["n_effective"]
+
+
+def _means_change(norm: int, prior: float) -> Callable[..., np.ndarray]:
+    """Change of one mean at a given N_k, eqs. (14), (20), (22), with kappa_0 in (23), (24)."""
+
+    def change(setting, rows, weights, rng) -> np.ndarray:
+        moved = weights[0][:, :1] * rows[0] - weights[1][:, :1] * rows[1]
+        return np.linalg.norm(moved, ord=norm, axis=1) / (setting["n_effective"] + prior)
+
+    return change
+
+
+def _trace_change(setting, rows, weights, rng) -> np.ndarray:
+    """Change of the trace of one covariance at given N_k and mean, eqs. (16), (26), (27)."""
+    squared = [(r**2).sum(axis=1) * w[:, 0] for r, w in zip(rows, weights, strict=True)]
+    return (squared[0] - squared[1]) / setting["n_effective"]
+
+
+def _map_trace_change(setting, rows, weights, rng) -> np.ndarray:
+    """Change of the trace in eq. (28), whose means are those of each data set.
+
+    The other rows' sum runs along an axis, up to the length that N_k - 1 rows in the ball allow.
+    """
+    n, d = setting["n_effective"], setting["n_features"]
+    others = np.zeros(d)
+    others[0] = rng.uniform(-1.0, 1.0) * (n - 1.0)
+    traces = []
+    for r, w in zip(rows, weights, strict=True):
+        mean = (others + w[:, :1] * r) / n
+        pull = n - n / (1.0 + n)  # N_k mu'mu leaves, kappa_0 N_k / (N_k + kappa_0) mu'mu returns
+        second = (r**2).sum(axis=1) * w[:, 0]
+        traces.append((second - pull * (mean**2).sum(axis=1)) / (n + 2.0 * (d + 2.0)))
+    return traces[0] - traces[1]
+
+
+def _map_trace_bound(setting: Setting) -> float:
+    """Eq. (29): 1 / (N_k + c), c = nu_0 + d + 2 with nu_0 = d + 2."""
+    return 1.0 / (setting["n_effective"] + 2.0 * (setting["n_features"] + 2.0))
+
+
+def _gamma_excluded(setting: Setting, rng: np.random.Generator) -> float:
+    """Part of Gamma outputs that a neighbour cannot give; pure privacy allows none.
+
+    A cluster of N_k rows at 0, against one of them at norm 1.
+    """
+    size = 1.0 / (setting["n_features"] * setting["n_effective"])
+    bound = Sensitivity(size, "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)")
+    outputs = Gamma(bound, setting["epsilon"]).release(np.zeros(_DRAWS), rng)
+    return float((outputs < bound.value).mean())
+
+
+def _wishart_excluded(setting: Setting, rng: np.random.Generator) -> float:
+    """The same of Wishart outputs."""
+    d, size = setting["n_features"], 1.0 / setting["n_effective"]
+    bound = Sensitivity(size, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
+    outputs = Wishart(bound, setting["epsilon"]).release(np.zeros((_DRAWS // 10, d, d)), rng)
+    neighbour = np.zeros((d, d))
+    neighbour[0, 0] = bound.value
+    return float((np.linalg.eigvalsh(outputs - neighbour)[:, 0] < 0.0).mean())
+
+
+def _mean_bound(norm: int, prior: float) -> Callable[[Setting], float]:
+    """What the paper bounds `_means_change` by: 2 sqrt(d) or 2 over the rows' number."""
+
+    def bound(setting: Setting) -> float:
+        largest = 2.0 * math.sqrt(setting["n_features"]) if norm == 1 else 2.0
+        return largest / (setting["n_effective"] + prior)
+
+    return bound
+
+
+STATEMENTS: dict[str, Check] = {
+    "budget_cdp_laplace": partial(_cdp_budget, "laplace"),
+    "budget_cdp_gaussian": partial(_cdp_budget, "gaussian"),
+    "budget_advanced": _advanced_budget,
+    "failure_jointly": _failure_jointly,
+    "mean_loss": _mean_loss,
+    "weights": _largest_change(_weights_change, lambda s: 2.0 / s["n_effective"]),
+    "means_l1": _largest_change(_means_change(1, 0.0), _mean_bound(1, 0.0)),
+    "means_l2": _largest_change(_means_change(2, 0.0), _mean_bound(2, 0.0)),
+    "means_l1_map": _largest_change(_means_change(1, 1.0), _mean_bound(1, 1.0)),
+    "means_l2_map": _largest_change(_means_change(2, 1.0), _mean_bound(2, 1.0)),
+    "trace": _largest_change(_trace_change, lambda s: 1.0 / s["n_effective"]),
+    "trace_map": _largest_change(_map_trace_change, _map_trace_bound),
+    "gamma_private": _gamma_excluded,
+    "wishart_private": _wishart_excluded,
+}
+
+
+def budget_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Return no data: what a budget buys depends on the rule and the sizes alone.
+
+    The point has ``epsilon``, and the sizes ``n_components``, ``n_features``, ``n_iter``.
+    """
+    return without_rows(point)
+
+
+def compose_budget(
+    data: TrialData, streams: TrialStreams, *, accounting: str, mean_noise: str
+) -> dict[str, np.ndarray]:
+    """Return what a rule's noise costs, with Gamma and Wishart noise repaired.
+
+    The rule, `accounting` ("cdp" or "advanced") and `mean_noise`, is that of
+    `privclust.mixtures.PrivateGaussianMixture`. Returns ``claimed_rho`` by the paper's count of
+    releases, ``rho`` by their joint sensitivity, and ``epsilon_<delta>`` at delta = 1e-4 and 1e-6,
+    the least of addition, zCDP and PLD.
+    """
+    sound = _settings({**data.extra, "variant": "sound"}, mean_noise)
+    share = budget_share(sound, data.extra["epsilon"], _RULE_DELTA, accounting)
+    # the joint release is not the paper's, so it is counted as it is
+    counted = sound if mean_noise == "joint" else replace(sound, variant="paper")
+    plan = perturbations(sound, share).values()
+    losses = [noise.claimed for noise in plan]
+    costs = {"claimed_rho": claimed_rho(perturbations(counted, share).values())}
+    costs["rho"] = claimed_rho(plan)
+    costs |= {f"epsilon_{name}": composed_epsilon(losses, delta) for name, delta in _DELTAS.items()}
+    return {name: np.float64(cost) for name, cost in costs.items()}
+
+
+def _settings(setting: Setting, mean_noise: str) -> PlanSettings:
+    """Return the noise plan's settings for a trial's sizes."""
+    return PlanSettings(
+        n_features=int(setting["n_features"]),
+        n_components=int(setting["n_components"]),
+        n_iter=int(setting["n_iter"]),
+        covariance_type=setting.get("covariance_type", "spherical"),
+        mean_noise=mean_noise,
+        variant=setting.get("variant", "paper" if mean_noise != "joint" else "sound"),
+        mean_delta=setting.get("mean_delta", 1e-3),
+    )

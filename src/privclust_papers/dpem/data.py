@@ -1,0 +1,154 @@
+"""Trials of private mixtures: generated Gaussians, a map, check-ins and life sciences.
+
+Rows lie in the unit ball. A trial's extra has ``test`` (rows held out) and ``n_starts`` where
+densities are scored, ``start`` (means) where all methods begin at one, ``true_means`` where there
+are any, and ``pictured`` where a figure may show the rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.core.validation import signature_of
+from privclust.privacy.bounds import uniform_in_ball
+from privclust.synthetic.planar import (
+    GEOMETRIES,
+    MAP_CENTER,
+    MAP_RADIUS,
+    map_points,
+    three_gaussians,
+    to_unit_ball,
+)
+from privclust_papers.datasets import gowalla, lifesci
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
+from privclust_papers.settings.dotted import construct
+from privclust_papers.shared.rows import (
+    TEST_PART,
+    Dataset,
+    Point,
+    centers_of,
+    random_split,
+    random_subset,
+)
+
+GENERATED = "generated as the paper describes"
+
+
+def gaussians_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Three isotropic Gaussians in the plane and a test set of 10 % of their number (Section 6).
+
+    The point has ``n_samples`` N, ``n_starts``, ``geometry``.
+    """
+    n, geometry = point["n_samples"], point["geometry"]
+    rng = streams.get("data")
+    X, labels = three_gaussians(n, rng, geometry=geometry)
+    test, _ = three_gaussians(max(n // TEST_PART, 1), rng, geometry=geometry)
+    truth = GEOMETRIES[geometry]
+    extra = {"test": test, "n_starts": point["n_starts"], "true_means": np.array(truth.means)}
+    return TrialData(X, labels, GENERATED, extra=extra)
+
+
+def map_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """People of three categories on a map, one far away in a category of their own (Figure 1).
+
+    Scaled to the unit ball by a public box about Germany. The start, one mean in the far north-west
+    and two in the south, is knowledge of the map, not of the people. The point has ``n_copies``: 1
+    gives 104 people, 50 gives 5,200.
+    """
+    points, labels, far = map_points(point["n_copies"], streams.get("data"))
+    X = to_unit_ball(points, MAP_CENTER, MAP_RADIUS)
+    start = to_unit_ball(_MAP_START, MAP_CENTER, MAP_RADIUS)
+    extra = {
+        "far": X[far],
+        "start": start,
+        "n_starts": 1,
+        "pictured": trial == 0,
+        "true_means": np.stack([X[labels == k].mean(axis=0) for k in range(3)]),
+    }
+    return TrialData(X, labels, "substitute: a generated map", extra=extra)
+
+
+_MAP_START = np.array([[8.3, 48.5], [7.0, 51.5], [9.7, 48.5]])
+
+
+def gowalla_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
+    """A random subset of the check-in points, scaled by the public bound of the globe.
+
+    The point has ``n_samples``, of which 12,563 is 1 % of the paper's points, and ``n_clusters``.
+    """
+    points = random_subset(dataset["points"], point["n_samples"], streams)
+    X = to_unit_ball(points, (0.0, 0.0), gowalla.RADIUS)
+    start = uniform_in_ball(point["n_clusters"], 2, streams.get("init"))
+    return TrialData(X, None, dataset["source"], extra={"start": start, "pictured": trial == 0})
+
+
+def lifesci_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
+    """A random split of the principal components into 90 % and 10 %, norm at most 1.
+
+    Scaled by the largest norm that the published ranges of the components allow. The point has
+    ``n_starts``.
+    """
+    bound = np.linalg.norm(np.maximum(np.abs(lifesci.LOWER), np.abs(lifesci.UPPER)))
+    X, test = random_split(dataset["X"] / bound, streams)
+    extra = {"test": test, "n_starts": point["n_starts"]}
+    return TrialData(X, None, dataset["source"], extra=extra)
+
+
+def fit_mixture(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Fit a mixture from each start; methods get the same starts and noise of their own.
+
+    A method that takes no start is fitted as many times, and differs by its noise alone.
+
+    A start has equal weights, means uniform in the unit ball (or the data's own start) and
+    spherical covariances, as `privclust.mixtures.PrivateGaussianMixture` describes it. Returns
+    ``weights``, ``means``, ``covariances``, with the starts along the first axis, and, where the
+    method tells, ``floors`` (starts, 3): rates of floored weights, means and covariances.
+    """
+    rng, noise = streams.get("init"), random_state_for(estimator, streams.get("noise"))
+    k, d = params.get("n_components", data.extra.get("n_clusters", 1)), data.X.shape[1]
+    offered = _spherical_start(params.get("covariance_type", "full"), k, d)
+    offered |= {"n_components": k, "norm_bound": 1.0, "random_state": noise}
+    outputs = defaultdict(list)
+    for _ in range(int(data.extra["n_starts"])):
+        means = data.extra.get("start")
+        if means is None:
+            means = uniform_in_ball(k, d, rng)
+        model = construct(estimator, params, means_init=means, **offered).fit(data.X)
+        for name in ("weights", "means", "covariances"):
+            outputs[name].append(getattr(model, f"{name}_"))
+        if hasattr(model, "floor_rates_"):
+            rates = model.floor_rates_
+            outputs["floors"].append([rates.weights, rates.means, rates.covariances])
+    return {name: np.stack(values) for name, values in outputs.items()}
+
+
+def _spherical_start(covariance_type: str, k: int, d: int) -> dict[str, np.ndarray]:
+    """The start of the private mixture, for one that is not."""
+    variance = k ** (-2.0 / d) / (d + 2.0)
+    shape = {"spherical": 1.0, "full": np.eye(d)}[covariance_type]
+    covariances = np.stack([variance * shape] * k)
+    return {"weights_init": np.full(k, 1.0 / k), "covariances_init": covariances}
+
+
+def fit_centers(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Return ``centers`` (n_clusters, n_features), found from the start that all methods share."""
+    start = data.extra["start"]
+    offered = {
+        "n_components": len(start),
+        "means_init": start,
+        "n_clusters": len(start),
+        "init": start,
+        "norm_bound": 1.0,
+        "random_state": random_state_for(estimator, streams.get("noise")),
+    }
+    if "n_components" in signature_of(estimator).parameters:
+        del offered["init"]  # of a mixture the name of a way to start
+    return {"centers": centers_of(construct(estimator, params, **offered).fit(data.X))}

@@ -1,0 +1,217 @@
+"""Trials of private subspace clustering: generated subspaces, and faces.
+
+Fits find in a trial's extra ``n_clusters``, ``dimension``, ``n_sweeps`` of Gibbs samplers,
+``delta`` and ``truth``, the subspaces (k, d, q); they return ``bases``, an array of that shape.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from privclust.core.validation import signature_of
+from privclust.privacy.measurements import gaussian_share
+from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
+from privclust.synthetic.subspaces import subspace_mixture
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
+from privclust_papers.settings.config import ConfigError
+from privclust_papers.settings.dotted import construct
+
+GENERATED = "generated as the paper describes"
+STARTS = ("ssc", "lrr")
+"""Labels that `share_labels` finds and that a Gibbs sampler may start from."""
+PRIVATE_STARTS = {"sulq": SuLQKPlanes, "moments": MomentSubspaceClustering}
+"""What a fit may spend a part of its budget on, to start from it."""
+_RECORDS = ("sweep", "statistic", "aligned_statistic", "subspaces")
+_N_RECORDS = 100  # of a chain, as in Figure 3
+_FIRST_RECORDS = 30  # sweeps that are all recorded
+
+
+def mixture_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
+) -> TrialData:
+    """Points near random subspaces (Section 5). The truth is the subspaces they were drawn from.
+
+    The point has ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``, ``noise`` and
+    ``n_sweeps``.
+    """
+    sizes = (point[name] for name in ("n_samples", "n_clusters", "n_features", "dimension"))
+    X, labels, truth = subspace_mixture(*sizes, streams.get("data"), point["noise"])
+    return TrialData(X, labels, GENERATED, extra=_extra(point, truth))
+
+
+def yale_trial(
+    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
+) -> TrialData:
+    """Images of random people (Section 5), prepared as the paper does, with labels.
+
+    People are drawn from those of whom no image is missing. The images of each are projected onto
+    the affine subspace of their largest principal components, which uses the labels and is not
+    private; then a Gaussian matrix maps all into fewer dimensions, and rows are scaled to norm 1,
+    or with ``rows: largest`` by the largest norm of all, and get normal noise of ``noise``.
+    The paper names no true subspaces: the truth here is, of each person, the linear subspace that
+    the prepared rows are nearest to.
+
+    The point has ``n_samples``, spread evenly over ``n_clusters`` people; ``dimension`` of the
+    affine and the linear subspaces, ``n_features`` and ``n_sweeps``; and may have ``rows``
+    (``unit`` or ``largest``) and ``noise``, a standard deviation, 0 unless given.
+    """
+    rng = streams.get("data")
+    n_people, q = point["n_clusters"], point["dimension"]
+    counts = np.bincount(dataset["labels"])
+    complete = np.flatnonzero(counts == counts.max())
+    n_each, left = divmod(point["n_samples"], n_people)
+    if left or not q < n_each <= counts.max():
+        raise ConfigError(
+            f"n_samples: got {point['n_samples']}; it may be {n_people} times a number from "
+            f"{q + 1} to {counts.max()}"
+        )
+    people = rng.choice(complete, size=n_people, replace=False)
+    faces = []
+    for person in people:
+        images = dataset["images"][dataset["labels"] == person]
+        drawn = images[rng.permutation(len(images))[:n_each]].astype(np.float64)
+        faces.append(_affine(drawn, q))
+    n_pixels = dataset["images"].shape[1]
+    X = np.concatenate(faces) @ rng.normal(size=(n_pixels, point["n_features"]))
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    X /= {"unit": norms, "largest": norms.max()}[point.get("rows", "unit")]
+    X += point.get("noise", 0.0) * rng.standard_normal(X.shape)
+    persons = X.reshape(n_people, n_each, -1)
+    truth = np.linalg.svd(persons, full_matrices=False)[2][:, :q].transpose(0, 2, 1).copy()
+    labels = np.repeat(np.arange(n_people), n_each)
+    return TrialData(X, labels, dataset["source"], extra=_extra(point, truth))
+
+
+def _affine(images: np.ndarray, dimension: int) -> np.ndarray:
+    """Project images onto their mean and principal components."""
+    mean = images.mean(axis=0)
+    components = np.linalg.svd(images - mean, full_matrices=False)[2][:dimension]
+    return mean + (images - mean) @ components.T @ components
+
+
+def _extra(point: Mapping[str, Any], truth: np.ndarray) -> dict[str, Any]:
+    """Return what methods and metrics need beside the rows; delta is 1/(n ln n), as in Figure 2."""
+    n, settings = point["n_samples"], ("n_clusters", "dimension", "n_sweeps")
+    extra = {name: point[name] for name in settings}
+    return extra | {"delta": 1.0 / (n * math.log(n)), "truth": truth}
+
+
+def share_labels(
+    point: Mapping[str, Any],
+    trial: int,
+    streams: TrialStreams,
+    dataset: Mapping[str, Any] | None,
+    shard: int,
+    n_shards: int,
+) -> dict[str, np.ndarray]:
+    """Find the labels by SSC, LRR and TSC of an instance's rows, once for all methods.
+
+    They do not depend on epsilon. Gibbs samplers start from some, and the clusterings without
+    privacy are made of them. Returns ``ssc``, ``lrr`` and ``tsc``, shape (n,), int64.
+    """
+    from privclust_papers.dpsc.solvers import SOLVERS, solver
+
+    if n_shards != 1:
+        raise ConfigError(f"shards: got {n_shards}; it may be 1: labels are no sums")
+    trial_data = mixture_trial if dataset is None else yale_trial
+    data, rng = trial_data(point, trial, streams, dataset), streams.get("init")
+    labels = {}
+    with warnings.catch_warnings():
+        # a column of SSC that has not quite converged is part of the method
+        warnings.filterwarnings("ignore", message=".*did not reach tol")
+        for name in SOLVERS:
+            model = solver(name, data.extra["n_clusters"], rng)
+            labels[name] = np.asarray(model.fit(data.X).labels_, dtype=np.int64)
+    return labels
+
+
+def fit_subspaces(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Cluster a trial's rows by any method, which gets what its class accepts.
+
+    Private methods draw rows in to the unit ball, each by itself. Of the parameters ``base`` may be
+    the name of a solver (`privclust_papers.dpsc.solvers.SOLVERS`); ``init: ssc`` or ``lrr`` names
+    shared labels to start from, found without privacy; ``init: sulq`` or ``moments`` is a private
+    start (`PRIVATE_STARTS`), for which ``share`` of epsilon, a half unless given, is
+    spent; a method with a delta spends a half of delta on it as well. Returns further, of a sampler
+    that keeps samples, ``kept`` (n_kept, k, d, q), float32; of a method with a budget its
+    ``epsilon``.
+    """
+    model = fitted(estimator, params, data, streams)
+    outputs = {"bases": model.subspaces_}
+    if len(getattr(model, "kept_subspaces_", ())):
+        outputs["kept"] = model.kept_subspaces_.astype(np.float32)
+    if "epsilon" in params:
+        outputs["epsilon"] = np.float64(params["epsilon"])
+    return outputs
+
+
+def fit_chain(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Run a Gibbs sampler and return what it recorded: at first sweeps and about a hundred later.
+
+    That is ``sweep``, ``statistic`` and ``aligned_statistic`` (n_records,), and ``subspaces``
+    (n_records, k, d, q).
+    """
+    every = max(data.extra["n_sweeps"] // _N_RECORDS, 1)
+    recorded = {"record_every": every, "record_first": _FIRST_RECORDS}
+    model = fitted(estimator, {**params, **recorded}, data, streams)
+    records = model.diagnostics_
+    return {name: records[name] for name in _RECORDS}
+
+
+def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+    """Construct a method with what its class accepts of the trial; see `fit_subspaces`."""
+    from privclust_papers.dpsc.solvers import solver
+
+    noise, params = streams.get("noise"), dict(params)
+    offered = {name: data.extra[name] for name in ("n_clusters", "dimension", "delta", "n_sweeps")}
+    offered["subspace_dimension"] = offered["dimension"]
+    if isinstance(params.get("base"), str):
+        seed = int(noise.integers(2**31))
+        params["base"] = solver(params["base"], data.extra["n_clusters"], seed)
+    init = params.get("init")
+    if isinstance(init, str) and init in STARTS:
+        params["init"] = data.extra["shared"][init]
+    elif isinstance(init, str) and init in PRIVATE_STARTS:
+        epsilon, share = params["epsilon"], params.pop("share", 0.5)
+        params["epsilon"], of_start = (1.0 - share) * epsilon, share * epsilon
+        if "delta" in signature_of(estimator).parameters:  # both have normal noise, and one delta
+            params["epsilon"], of_start = (
+                epsilon_of_share(epsilon, offered["delta"], part) for part in (1.0 - share, share)
+            )
+        start = {"epsilon": of_start, "random_state": int(noise.integers(2**31))}
+        params["init"] = construct(PRIVATE_STARTS[init], start, norm_bound=1.0, **offered)
+    random_state = random_state_for(estimator, noise)
+    return construct(estimator, params, norm_bound=1.0, random_state=random_state, **offered)
+
+
+def epsilon_of_share(epsilon: float, delta: float, share: float) -> float:
+    """Return the epsilon of a part of what normal noise may tell at (epsilon, delta).
+
+    Parts are of the squared ratio of sensitivity and deviation, and add up.
+
+    Examples
+    --------
+    >>> round(epsilon_of_share(1.0, 1e-5, 0.5), 3)
+    0.684
+    """
+    target = math.sqrt(share) * gaussian_share(epsilon, delta)
+    return float(brentq(lambda e: gaussian_share(e, delta) - target, 1e-3 * epsilon, epsilon))
+
+
+def fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
+    """Fit a method without warnings of what is known without a fit."""
+    with warnings.catch_warnings():
+        # noise takes most rows out of the ball, starts without privacy leave no guarantee, and most
+        # of Figure 2 lies outside the condition of Theorem 3.1
+        warnings.simplefilter("ignore", UserWarning)
+        return method_for(estimator, params, data, streams).fit(data.X)

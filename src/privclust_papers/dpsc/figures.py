@@ -1,0 +1,435 @@
+"""The figures of "Differentially Private Subspace Clustering" (NIPS 2015)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from privclust.core.figures import PALETTE
+from privclust_papers.dpsc.metrics import distance_of_random
+from privclust_papers.dpsc.panels import (
+    by_epsilon,
+    chain_lines,
+    circle_panel,
+    epsilon_colors,
+)
+from privclust_papers.report.drawing.panels import (
+    BAND,
+    caption,
+    counted,
+    legend_below,
+    limits,
+    mean_curves,
+    rows_of,
+    statistics,
+)
+from privclust_papers.report.drawing.style import Drawing, Results, canvas
+
+_WIDTH = 10.5
+_LETTER = 0.065  # inches of a letter in a legend
+_PRINTED = (
+    "sa_ssc",
+    "sa_tsc",
+    "sa_lrr",
+    "exp_ssc",
+    "exp_lrr",
+    "sulq_10",
+    "sulq_50",
+    "sulq_10_classical",
+    "sulq_50_classical",
+    "sulq_10_mod",
+    "sulq_50_mod",
+    "kplanes_ssc",
+)
+_SOUND_METHODS = (
+    "sa_ssc_sound",
+    "sulq_10",
+    "sulq_50",
+    "gibbs_random",
+    "gibbs_sulq",
+    "moments",
+    "kplanes_ssc",
+    "kplanes",
+)
+_STARTS = (
+    "exp_ssc",
+    "gibbs_random",
+    "gibbs_annealed",
+    "gibbs_sulq",
+    "gibbs_sulq_tenth",
+    "sulq_10",
+    "sulq_restarts",
+    "moments",
+    "gibbs_moments",
+    "gibbs_moments_tenth",
+    "sulq_moments",
+    "kplanes_ssc",
+)
+_AS_PRINTED = ("sa_ssc", "exp_ssc")  # at usual budgets, beside what is private
+_DATA_SETS = {
+    "dpsc_d5": "generated, σ = 0.01",
+    "dpsc_d10": "generated, σ = 0.1",
+    "dpsc_yale": "Extended Yale B",
+    "dpsc_starts": "generated, σ = 0.1",
+    "dpsc_starts_yale": "Extended Yale B",
+}
+_AXES = {"cost": "k-means cost, eq. (3)", "distance": "Wasserstein distance, eq. (2)"}
+_METRICS = (*_AXES, *(f"{metric}_last" for metric in _AXES), *(f"relative_{m}" for m in _AXES))
+_STATISTIC = "test statistic"  # between 0 and 1, which is the paper's axis too
+_QUARTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
+_GREY = {"color": "#bbbbbb", "linewidth": 1.2}
+_DOTTED = {"color": "#000000", "linestyle": ":", "linewidth": 1.0}
+_SHOWN_POINTS = 16  # of Figure 1
+_SHAPES = {"lines": "rows about two lines", "circle": "evenly spaced rows"}
+_ROWS = {"unit": "rows of norm 1", "largest": "largest norm 1"}
+_LEAST_DISTANCE = 1e-9  # drawn; rounding lies below
+_SCALE_TICKS = (1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
+_CHAIN_WIDTH = 0.9  # points
+_CONVERGED = 1.1  # of the potential scale reduction, below which chains count as mixed
+
+
+def fig1(results: Results) -> Drawing:
+    """Figure 1: points on a circle, the best two lines, and one more point that turns them."""
+    ((experiment, trials),) = results.trials.items()
+    trial, arrays = next(
+        (trial, arrays)
+        for trial, arrays in rows_of(results, experiment, trials["method"].iloc[0])
+        if trial["n_points"] == _SHOWN_POINTS
+    )
+    with canvas(_WIDTH, 3.9, results.trials) as figure:
+        first, second, moved = figure.subplots(1, 3)
+        for number, axis in enumerate((first, second)):
+            lines, added = arrays["lines"], arrays["added"][number]
+            circle_panel(axis, arrays["points"], added, lines[number], lines[:number])
+        first.set_title("A  one point more: the best two lines")
+        second.set_title(f"B  the same point elsewhere: {trial['distance']:.3f} away")
+        places = np.arange(len(trials))
+        moved.plot(places, trials["distance"], "o", color=PALETTE[1])
+        moved.axhline(2.0, **_GREY)
+        moved.set_xticks(places, [str(n) for n in trials["n_points"]])
+        moved.set(ylim=(0.0, 2.1), xlabel="evenly spaced points")
+        moved.set_ylabel("Wasserstein distance of the optima")
+        moved.set_title("C  what one point moves (grey: the diameter)")
+    return Drawing(figure, trials[["n_points", "distance", "gap"]])
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: cost and Wasserstein distance against epsilon, as printed."""
+    text = (
+        "Of Gibbs samples (exp.) the mean over the last 100. Dashed: as printed, without a "
+        "guarantee (exp.: starts taken from the data). Vertical: ε = 2D/√m, from which on Theorem "
+        "3.1 speaks of Algorithm 1 (s.a.)."
+    )
+    return _utility(results, _PRINTED, text)
+
+
+def beyond(results: Results) -> Drawing:
+    """What has a guarantee, at one (epsilon, delta), as it is released."""
+    text = (
+        "What is released: of Gibbs samples the last. Every solid curve is (ε, 1/(n ln n))-DP, of "
+        "Gibbs samplers in the limit of many sweeps. Dotted: without privacy."
+    )
+    return _utility(results, _SOUND_METHODS, text, released=True)
+
+
+def starts(results: Results) -> Drawing:
+    """One Gibbs sample from starts that privacy allows, beside SuLQ and the paper's start."""
+    text = (
+        "Of Gibbs samples the last. Solid: (ε, 1/(n ln n))-DP in all, of Gibbs samplers in the "
+        "limit of many sweeps. Dashed: the paper's start, taken from the data. Dotted: without "
+        "privacy."
+    )
+    return _utility(results, _STARTS, text, released=True)
+
+
+def _utility(
+    results: Results, methods: Sequence[str], text: str, released: bool = False
+) -> Drawing:
+    """Draw both metrics on all data sets."""
+    table = statistics(results.trials, ["epsilon"], _METRICS, _QUARTILES)
+    tables = {name: results.trials[name] for name in _DATA_SETS if name in results.trials}
+    with canvas(_WIDTH, 7.6, results.trials) as figure:
+        axes = figure.subplots(2, len(tables), squeeze=False, sharex="col")
+        for panels, (name, trials) in zip(axes.T, tables.items(), strict=True):
+            sizes = _sizes(trials)
+            title = f"{_DATA_SETS[name]}\n{_sizes_text(*sizes)}"
+            if not released:
+                title += f"\n2D/√m = {_rounded(_condition(*sizes))}"
+            for axis, metric in zip(panels, _AXES, strict=True):
+                shown = metric + ("_last" if released else "")
+                part = table[(table["experiment"] == name) & (table["metric"] == shown)]
+                mean_curves(axis, part, "epsilon", [*methods, *results.own], results.styles)
+                axis.set_ylim(bottom=0.0)
+                if not released:
+                    axis.axvline(_condition(*sizes), **_GREY, zorder=0)
+            panels[0].set_title(title)
+            random = distance_of_random(*sizes[1:])
+            panels[1].axhline(random, **_GREY, zorder=0)
+            panels[1].set(ylim=(0.0, 1.08 * random), xlim=limits(trials["epsilon"]))
+            panels[1].set_xlabel("privacy budget, ε")
+        for axis, label in zip(axes[:, 0], _AXES.values(), strict=True):
+            axis.set_ylabel(label)
+        longest = max(map(len, axes[0, 0].get_legend_handles_labels()[1]))
+        ncols = int(_WIDTH // (0.9 + _LETTER * longest))
+        legend_below(figure, axes[0, 0], ncols=ncols, handlelength=4.0)
+        mean = f"Mean of {counted(*tables.values())}{BAND}"
+        caption(figure, f"{mean}. {text} Grey line: random subspaces.")
+    return Drawing(figure, table)
+
+
+def _sizes(trials: pd.DataFrame) -> tuple[int, int, int, int]:
+    """Return n, k, d, q of an experiment."""
+    row = trials.iloc[0]
+    return tuple(int(row[n]) for n in ("n_samples", "n_clusters", "n_features", "dimension"))
+
+
+def _sizes_text(n: int, k: int, d: int, q: int) -> str:
+    """Write the sizes of a data set."""
+    return f"n = {n}, d = {d}, k = {k}, q = {q}"
+
+
+def _rounded(value: float) -> str:
+    """Write a number with three digits or all before the point."""
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+
+
+def _condition(n: int, k: int, d: int, q: int) -> float:
+    """Return the least epsilon of Theorem 3.1: 2 D / sqrt(m), D = k d q and m = n // (2 q k)."""
+    return 2.0 * k * d * q / math.sqrt(n // (2 * q * k))
+
+
+def fig3(results: Results) -> Drawing:
+    """Figure 3: statistic, cost and distance along the sweeps; chains from different starts."""
+    ((experiment, trials),) = results.trials.items()
+    colors = epsilon_colors(trials["epsilon"].unique())
+    others = [method for method in results.styles if method != "gibbs_random"]
+    with canvas(_WIDTH, 7.4, results.trials) as figure:
+        axes = figure.subplots(2, 3)
+        panels = (
+            ("exp_ssc", "statistic", "A  as printed: start by SSC", _STATISTIC),
+            ("exp_ssc", "cost_path", "B  start by SSC", _AXES["cost"]),
+            ("exp_ssc", "distance_path", "C  start by SSC", _AXES["distance"]),
+            ("exp_ssc", "aligned", "D  the same of projections UU'", _STATISTIC),
+            ("gibbs_random", "distance_path", "E  random start", _AXES["distance"]),
+        )
+        *along_sweeps, scale = axes.flat
+        for axis, (method, quantity, title, label) in zip(along_sweeps, panels, strict=True):
+            chains = rows_of(results, experiment, method)
+            chain_lines(axis, chains, quantity, colors, linewidth=_CHAIN_WIDTH)
+            axis.set_ylim(bottom=0.0, top=1.05 if label == _STATISTIC else None)
+            axis.set(xscale="log", title=title, ylabel=label)
+        n, k, d, q = _sizes(trials)
+        axes[1, 0].axhline(math.sqrt(q / d), **_DOTTED)
+        axes[0, 0].legend(loc="upper right")
+        by_epsilon(scale, trials, "rhat", others)
+        scale.axhline(_CONVERGED, **_DOTTED)
+        scale.set(yscale="log", ylim=(0.9, max(3.0, 1.3 * trials["rhat"].max())))
+        scale.yaxis.set_major_locator(FixedLocator(_SCALE_TICKS))
+        scale.yaxis.set_major_formatter("{x:g}")
+        scale.yaxis.set_minor_locator(NullLocator())
+        scale.set_title("F  against a chain with a random start")
+        scale.set_ylabel("potential scale reduction of the cost")
+        scale.legend(loc="upper left", fontsize=7.5)
+        caption(
+            figure,
+            f"A line is a chain: {counted(trials)}, {_sizes_text(n, k, d, q)}. A and D: over all "
+            "sweeps so far, from the first on; D is 1 where nothing moves and comes to √(q/d), "
+            "dotted, where subspaces move freely. F: second halves of two chains on the same rows, "
+            "dotted: 1.1.",
+        )
+    metrics = ["final_statistic", "final_aligned", "rhat", "separation"]
+    table = trials.groupby(["method", "label", "epsilon"], sort=False)[metrics]
+    table = table.agg(["mean", "min", "max"])
+    table.columns = [f"{metric}_{statistic}" for metric, statistic in table.columns]
+    return Drawing(figure, table.reset_index())
+
+
+def scaling(results: Results) -> Drawing:
+    """Distance against the ambient dimension, and against the number of rows, all else the same."""
+    tables = []
+    with canvas(_WIDTH, 8.0, results.trials) as figure:
+        upper, lower = figure.subfigures(2, 1)
+        for part, name, panels, x in (
+            (upper, "dpsc_scaling", "epsilon", "n_features"),
+            (lower, "dpsc_rows", "n_features", "n_samples"),
+        ):
+            trials = results.trials.get(name)
+            if trials is not None:
+                tables.append(_scaling_panels(part, name, trials, panels, x, results))
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+_SCALING_AXES = {"epsilon": "ε", "n_features": "ambient dimension d", "n_samples": "rows n"}
+
+
+def _scaling_panels(figure, name, trials, panel_key, x, results):
+    """Draw a panel for each value of one size against another; return the means."""
+    keys = ["epsilon", "n_features", "n_samples"]
+    table = statistics({name: trials}, keys, ["relative_distance"]).drop(columns="metric")
+    values = sorted(trials[panel_key].unique())
+    axes = figure.subplots(1, len(values), squeeze=False, sharey=True)[0]
+    for axis, value in zip(axes, values, strict=True):
+        part = table[table[panel_key] == value]
+        mean_curves(axis, part, x, list(results.styles), results.styles)
+        axis.axhline(1.0, **_GREY, zorder=0)
+        axis.set_xticks(sorted(trials[x].unique()))
+        axis.xaxis.set_major_formatter("{x:,g}")
+        axis.minorticks_off()
+        title = _SCALING_AXES[panel_key].split()[-1]
+        axis.set(title=f"{title} = {value:g}", xlabel=_SCALING_AXES[x])
+    axes[0].set_ylabel("distance, random subspaces = 1")
+    axes[0].set_ylim(bottom=0.0)
+    legend_below(figure, axes[0], ncols=4, handlelength=4.0)
+    n, k, _, q = _sizes(trials)
+    fixed = f"n = {n}" if x == "n_features" else f"ε = {trials['epsilon'].iloc[0]:g}"
+    caption(
+        figure,
+        f"Mean of {counted(trials)}{BAND}; {fixed}, k = {k}, q = {q}, "
+        f"σ = {trials['noise'].iloc[0]:g}. Dashed: starts taken from the data.",
+    )
+    return table
+
+
+def frontier(results: Results) -> Drawing:
+    """Distance of private methods at usual budgets, beside what the paper prints."""
+    trials = results.trials["dpsc_frontier"]
+    metrics = ["distance", "relative_distance", "stated", "last_round"]
+    sizes = ["n_samples", "n_features"]
+    table = statistics({"dpsc_frontier": trials}, [*sizes, "epsilon"], metrics)
+    table = table[table["n"] > 0]
+    shown = table[table["metric"] == "distance"]
+    low, high = limits(trials["epsilon"])
+    with canvas(_WIDTH, 5.4, results.trials) as figure:
+        parts = [part for _, part in trials.groupby(sizes, sort=False)]
+        axes = figure.subplots(1, len(parts), squeeze=False)[0]
+        for axis, part in zip(axes, parts, strict=True):
+            n, k, d, q = _sizes(part)
+            here = shown[(shown["n_samples"] == n) & (shown["n_features"] == d)]
+            mean_curves(axis, here, "epsilon", [*results.styles, *results.own], results.styles)
+            printed = _printed_at(results, n, d, low, high)
+            mean_curves(axis, printed, "epsilon", _AS_PRINTED, results.styles)
+            axis.axhline(distance_of_random(k, d, q), **_GREY, zorder=0)
+            axis.set(yscale="log", xlim=(low, high), xlabel="privacy budget, ε")
+            axis.set_ylim(0.6 * here["mean"].min(), 1.3 * distance_of_random(k, d, q))
+            noise = part["noise"].iloc[0]
+            axis.set_title(f"generated, σ = {noise:g}\n{_sizes_text(n, k, d, q)}")
+        axes[0].set_ylabel(_AXES["distance"])
+        legend_below(figure, *axes, ncols=3, handlelength=4.0)
+        caption(
+            figure,
+            f"Mean of {counted(trials)}{BAND}. Solid: (ε, 1/(n ln n))-DP, of Gibbs samplers in the "
+            "limit of many sweeps. Dashed: as printed, without a guarantee, from the trials of "
+            "Figure 2. Dotted: what no unbiased decoder of the sketch can do better in square "
+            "mean; with more than 1,000 moments (d = 20) by noise alone. Grey line: random "
+            "subspaces.",
+        )
+    return Drawing(figure, table)
+
+
+def _printed_at(results, n, d, low, high):
+    """Return the means of printed methods on one data set, at budgets between two."""
+    for name in ("dpsc_d5", "dpsc_d10"):
+        trials = results.trials.get(name)
+        if trials is not None and (n, d) == (_sizes(trials)[0], _sizes(trials)[2]):
+            table = statistics({name: trials}, ["epsilon"], ["distance"])
+            return table[table["epsilon"].between(low, high)]
+    return pd.DataFrame(columns=["method", "epsilon"])
+
+
+def faces(results: Results) -> Drawing:
+    """Distance and cost on the faces, by how their rows are prepared."""
+    (trials,) = results.trials.values()
+    keys = ["rows", "noise"]
+    metrics = {"distance": _AXES["distance"], "relative_cost": "cost, k-plane without privacy = 1"}
+    table = statistics(results.trials, [*keys, "epsilon"], list(metrics))
+    forms = [tuple(form) for form in trials[keys].drop_duplicates().to_numpy()]
+    with canvas(_WIDTH, 4.2, results.trials) as figure:
+        axes = figure.subplots(1, len(metrics))
+        for axis, (metric, label) in zip(axes, metrics.items(), strict=True):
+            shown = table[table["metric"] == metric]
+            by_method = shown.groupby("method", sort=False)
+            for i, (method, part) in enumerate(by_method):
+                style = results.styles[method]
+                beside = 0.15 * (i - (by_method.ngroups - 1) / 2)  # equal values hide none
+                places = [
+                    forms.index(form) + beside
+                    for form in zip(part["rows"], part["noise"], strict=True)
+                ]
+                look = {"color": style.color, "marker": style.marker or "_", "linestyle": "none"}
+                axis.plot(places, part["mean"], label=part["label"].iloc[0], **look)
+            names = [f"{_ROWS[rows]}\nσ = {noise:g}" for rows, noise in forms]
+            axis.set_xticks(range(len(forms)), names)
+            axis.set(ylabel=label, xlim=(-0.5, len(forms) - 0.5))
+        axes[0].axhline(distance_of_random(*_sizes(trials)[1:]), **_GREY, zorder=0)
+        axes[0].set_ylim(bottom=0.0)
+        axes[1].set_yscale("log")
+        legend_below(figure, axes[0], ncols=4)
+        caption(
+            figure,
+            f"Mean of {counted(trials)} at ε = {trials['epsilon'].iloc[0]:g}; "
+            f"{_sizes_text(*_sizes(trials))}. Grey line: random subspaces.",
+        )
+    return Drawing(figure, table)
+
+
+def threshold(results: Results) -> Drawing:
+    """How often TSC's components are the subspaces, and how far theirs are, by the rows."""
+    (trials,) = results.trials.values()
+    keys = ["n_features", "noise", "decay"]
+    table = statistics(results.trials, [*keys, "n_samples"], ["mismatch", "distance"])
+    apart = trials["n_features"].max()
+    shown = table[(table["metric"] == "distance") & (table["n_features"] == apart)]
+    forms = shown[["noise", "decay"]].drop_duplicates().to_numpy()
+    with canvas(_WIDTH, 3.9, results.trials) as figure:
+        axes = figure.subplots(1, len(forms), squeeze=False, sharey=True)[0]
+        for axis, (noise, decay) in zip(axes, forms, strict=True):
+            part = shown[(shown["noise"] == noise) & (shown["decay"] == decay)]
+            mean_curves(axis, part, "n_samples", list(results.styles), results.styles)
+            axis.set_xticks(sorted(part["n_samples"].unique()))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.minorticks_off()
+            law = " · log 300 / log n" if decay else ""
+            axis.set(title=f"σ = {noise:g}{law}", xlabel="rows n")
+        axes[0].set_ylabel(_AXES["distance"])
+        axes[0].set_ylim(bottom=0.0)
+        legend_below(figure, axes[0], ncols=2, handlelength=4.0)
+        missed = table[table["metric"] == "mismatch"].groupby("n_features")["mean"].mean()
+        wrong = ", ".join(f"{share:.1%} at d = {d:g}" for d, share in missed.items())
+        caption(
+            figure,
+            f"Mean of {counted(trials)}{BAND}; d = {apart:g}, k = 3, q = 3. Noise N(0, σ²/d) on "
+            f"each coordinate. Graphs whose components are not the subspaces: {wrong}.",
+        )
+    return Drawing(figure, table)
+
+
+def chain(results: Results) -> Drawing:
+    """Total variation distance of exact small chains from their target."""
+    ((experiment, trials),) = results.trials.items()
+    labels = dict(zip(trials["method"], trials["label"], strict=True))
+    shapes = list(trials["shape"].unique())
+    colors = epsilon_colors(trials["epsilon"].unique())
+    with canvas(_WIDTH, 4.4, results.trials) as figure:
+        axes = figure.subplots(1, len(shapes), squeeze=False, sharey=True)[0]
+        for axis, shape in zip(axes, shapes, strict=True):
+            for method, style in results.styles.items():
+                rows = rows_of(results, experiment, method)
+                chains = (row for row in rows if row[0]["shape"] == shape)
+                remark = f", {labels.get(method)}"
+                chain_lines(axis, chains, "total_variation", colors, remark, linestyle=style.dash)
+            axis.set(xscale="log", yscale="log", ylim=(_LEAST_DISTANCE, 1.5))
+            axis.set_title(_SHAPES.get(shape, shape))
+        axes[0].set_ylabel("total variation distance from eq. (10)")
+        legend_below(figure, axes[0], ncols=4)
+        caption(
+            figure,
+            f"Computed by quadrature, not sampled: {int(trials['n_samples'].iloc[0])} rows in the "
+            "plane, two lines. A chain that is g from the target on all data is "
+            "(ε, (1 + e^ε) g)-DP. Dashed: the start is the best two lines, in random order.",
+        )
+    groups = trials.groupby(["method", "label", "shape", "epsilon"], sort=False)
+    return Drawing(figure, groups["final_distance"].agg(["mean", "max"]).reset_index())

@@ -1,0 +1,70 @@
+"""How near private unions of subspaces come to the truth, and what a release lets be told of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.metrics.subspaces import wasserstein_distance
+from privclust.sketches import MomentSketch
+from privclust.subspaces.moments import least_error
+from privclust_papers.dpsc.data import fitted
+from privclust_papers.dpsc.metrics import budget_range, distance_of_random
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
+
+
+def fit_frontier(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Cluster a trial's rows, as `fit_subspaces` does.
+
+    Returns ``bases`` (k, d, q); of a method with a budget its ``epsilon``; of one that states its
+    error ``stated``, the expected distance of all subspaces together, and ``last_round``, 1 where
+    it made one.
+    """
+    model = fitted(estimator, params, data, streams)
+    outputs = {"bases": model.subspaces_}
+    if "epsilon" in params:
+        outputs["epsilon"] = np.float64(params["epsilon"])
+    if hasattr(model, "errors_"):
+        outputs["stated"] = np.float64(np.linalg.norm(model.errors_))
+        outputs["last_round"] = np.float64(model.has_last_round_)
+    return outputs
+
+
+def release_bound(
+    data: TrialData, streams: TrialStreams, *, epsilon: float
+) -> dict[str, np.ndarray]:
+    """``bound``: of the distance of what is decoded from a sketch, see `least_error`."""
+    exact = MomentSketch.of(data.X)
+    sketch = exact.release(epsilon, data.extra["delta"], random_state=streams.get("noise"))
+    bound = least_error(
+        sketch, data.X, data.y, data.extra["truth"], random_state=streams.get("init")
+    )
+    return {"bound": np.float64(bound), "epsilon": np.float64(epsilon)}
+
+
+def evaluate_frontier(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """``distance``: eq. (2), to the truth, of what is released; of a bound, the bound.
+
+    ``relative_distance``: in parts of that of random subspaces; ``over_bound``: in parts of the
+    bound, where that is the reference. ``budget``: as in `evaluate_subspaces`. ``stated``,
+    ``last_round``: as the method has them, NaN where it has none.
+    """
+    truth = data.extra["truth"]
+    if "bound" in outputs:
+        distance = float(outputs["bound"])
+    else:
+        distance = wasserstein_distance(outputs["bases"], truth)
+    bound = data.extra.get("reference", {}).get("bound", math.nan)
+    return {
+        "distance": distance,
+        "over_bound": distance / float(bound),
+        "budget": budget_range(outputs.get("epsilon")),
+        "relative_distance": distance / distance_of_random(*truth.shape),
+        "stated": float(outputs.get("stated", math.nan)),
+        "last_round": float(outputs.get("last_round", math.nan)),
+    }

@@ -1,0 +1,144 @@
+"""Metrics of private subspace clusterings and of Gibbs chains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
+from privclust_papers.pipeline.runner import TrialData
+
+_CUSTOMARY_RANGE = 1.0, 10.0  # epsilons that are a usual budget or a loose one
+
+
+def evaluate_subspaces(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Cost, eq. (3), on the rows as they are, and Wasserstein distance to the truth, eq. (2).
+
+    ``cost`` and ``distance``: means over the samples that a sampler keeps, as the paper reports
+    them; ``cost_last`` and ``distance_last``: of what is released. ``relative_cost``: cost in parts
+    of the reference's, k-plane without privacy from SSC's clusters. ``relative_distance``: distance
+    in parts of what random subspaces have, in quadrature mean, and ``closeness``, 1 less that.
+    ``budget``: 0 for epsilon < 1, 1 for 1 to 10, 2 above; NaN without one.
+    """
+    truth = data.extra["truth"]
+    sets = outputs["kept"] if "kept" in outputs else outputs["bases"][None]
+    cost = float(np.mean([subspace_cost(data.X, bases) for bases in sets]))
+    distance = float(np.mean([wasserstein_distance(bases, truth) for bases in sets]))
+    relative = distance / distance_of_random(*truth.shape)
+    return {
+        "cost": cost,
+        "distance": distance,
+        "cost_last": subspace_cost(data.X, outputs["bases"]),
+        "distance_last": wasserstein_distance(outputs["bases"], truth),
+        "relative_cost": cost / subspace_cost(data.X, data.extra["reference"]["bases"]),
+        "relative_distance": relative,
+        "closeness": 1.0 - relative,
+        "budget": budget_range(outputs.get("epsilon")),
+    }
+
+
+def distance_of_random(n_clusters: int, n_features: int, dimension: int) -> float:
+    r"""Return the root of the mean squared distance of uniform subspaces in a fixed matching.
+
+    :math:`\sqrt{2 k q (1 - q/d)}`, since the mean of :math:`\operatorname{tr} P P'` over uniform
+    subspaces is :math:`q^2/d`.
+
+    Examples
+    --------
+    >>> round(distance_of_random(3, 5, 3), 2)
+    2.68
+    """
+    return math.sqrt(2.0 * n_clusters * dimension * (1.0 - dimension / n_features))
+
+
+def budget_range(epsilon) -> float:
+    """Return in which range an epsilon lies."""
+    if epsilon is None:
+        return math.nan
+    low, high = _CUSTOMARY_RANGE
+    return float(epsilon >= low) + float(epsilon > high)
+
+
+def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
+    """Figure 3's curves, and how far a chain's second half is from that of the reference's.
+
+    Arrays over the records: ``sweep``, ``statistic``, ``aligned``, ``cost_path`` and
+    ``distance_path`` (to the truth). Numbers: ``final_statistic``, ``final_aligned``; ``rhat``, the
+    split potential scale reduction of the cost of both chains; ``separation``, the mean distance of
+    a sample of one chain to one of the other in parts of that within a chain: 1 where both have
+    come to one distribution. Of the reference itself `rhat` is that of its own halves, and
+    `separation` NaN.
+    """
+    bases, other = outputs["subspaces"], data.extra["reference"]["subspaces"]
+    sweep = outputs["sweep"]
+    late = 2 * sweep > sweep[-1]
+    cost, other_cost = (
+        np.array([subspace_cost(data.X, sample) for sample in chain]) for chain in (bases, other)
+    )
+    distance = [wasserstein_distance(sample, data.extra["truth"]) for sample in bases]
+    is_reference = np.array_equal(bases, other)
+    halves = _halves(cost[late])
+    if not is_reference:
+        halves += _halves(other_cost[late])
+    return {
+        "final_statistic": outputs["statistic"][-1],
+        "final_aligned": outputs["aligned_statistic"][-1],
+        "rhat": potential_scale_reduction(np.stack(halves)),
+        "separation": math.nan if is_reference else _separation(bases[late], other[late]),
+        "sweep": sweep,
+        "statistic": outputs["statistic"],
+        "aligned": outputs["aligned_statistic"],
+        "cost_path": cost,
+        "distance_path": np.array(distance),
+    }
+
+
+def potential_scale_reduction(chains: np.ndarray) -> float:
+    r"""Return the potential scale reduction :math:`\hat R` of several sequences of one quantity.
+
+    With W the mean of the variances within and B / n the variance of the means,
+    :math:`\hat R = \sqrt{((n - 1) W / n + B / n) / W}`; 1 where nothing varies.
+
+    Parameters
+    ----------
+    chains : ndarray of shape (n_chains, n_draws)
+        At least two of each.
+
+    References
+    ----------
+    A. Gelman and D. Rubin, "Inference from iterative simulation using multiple sequences",
+    Statistical Science 7(4), 1992.
+
+    Examples
+    --------
+    >>> round(potential_scale_reduction(np.array([[0.0, 1.0, 2.0], [5.0, 6.0, 7.0]])), 3)
+    3.629
+    """
+    n = chains.shape[1]
+    within = chains.var(axis=1, ddof=1).mean()
+    between = chains.mean(axis=1).var(ddof=1)
+    total = (n - 1) / n * within + between
+    if total == 0.0:
+        return 1.0
+    return math.sqrt(total / within) if within > 0.0 else math.inf
+
+
+def _halves(values: np.ndarray) -> list[np.ndarray]:
+    """Return the halves of a sequence, of one length."""
+    half = len(values) // 2
+    return [values[-2 * half : -half], values[-half:]]
+
+
+def _separation(bases: np.ndarray, other: np.ndarray) -> float:
+    """Return the mean distance between samples of two chains in parts of that within them."""
+    # samples half a chain apart, so that those of one chain are as good as independent if it mixes
+    shift = max(len(bases) // 2, 1)
+    within = [
+        wasserstein_distance(a, b)
+        for chain in (bases, other)
+        for a, b in zip(chain[:-shift], chain[shift:], strict=True)
+    ]
+    between = [wasserstein_distance(a, b) for a, b in zip(bases, other, strict=True)]
+    return float(np.mean(between) / np.mean(within))

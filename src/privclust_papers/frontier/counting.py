@@ -1,0 +1,106 @@
+"""Trials of ``n_clusters="auto"``: how often the number is wrong, and whether that is said.
+
+Each trial's extra has ``n_clusters``, the box ``bounds``, ``epsilon`` and ``delta``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from privclust_papers.frontier.uncertainty import line_of_sizes
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
+from privclust_papers.report.drawing.panels import statistics
+from privclust_papers.report.drawing.style import Drawing, Results, canvas
+from privclust_papers.settings.dotted import construct
+from privclust_papers.shared.rows import Point
+
+_DELTA = 1e-6
+_NARROWEST, _WIDEST, _APART = 0.7, 1.3, 5.0  # clusters' standard deviations, centers' distances
+_EVEN = 20.0  # of the Dirichlet law of weights
+_CENTERS, _BOX = 10.0, 14.0  # half sides of the boxes of centers and rows
+_METRICS = "wrong", "wrong_unsaid", "hidden"
+_TITLES = "wrong", "wrong, and noise not named", "noise is said to hide as many"
+_AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
+
+
+def apart_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Round normal clusters of unequal weight and spread, none nearer than 5 to another.
+
+    The point has ``n_samples``, ``n_clusters``, ``n_features`` and ``epsilon``. Centers are uniform
+    in a box; one that is too near to those before is drawn again.
+    """
+    rng = streams.get("data")
+    n, k, d = (point[name] for name in ("n_samples", "n_clusters", "n_features"))
+    centers = np.empty((0, d))
+    while len(centers) < k:
+        center = rng.uniform(-_CENTERS, _CENTERS, d)
+        if np.all(np.linalg.norm(centers - center, axis=1) >= _APART):
+            centers = np.vstack([centers, center])
+    weights = rng.dirichlet(np.full(k, _EVEN))
+    spreads = rng.uniform(_NARROWEST, _WIDEST, k)
+    labels = rng.choice(k, n, p=weights)
+    X = centers[labels] + spreads[labels][:, None] * rng.standard_normal((n, d))
+    how = {"n_clusters": k, "bounds": (-_BOX, _BOX), "epsilon": point["epsilon"], "delta": _DELTA}
+    return TrialData(X, None, "generated", extra=how)
+
+
+def fit_auto(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Return the number that was chosen, and the most that noise is said to let one tell."""
+    rng = streams.get("noise")
+    offered = {name: data.extra[name] for name in ("bounds", "epsilon", "delta")}
+    offered |= {"n_clusters": "auto", "random_state": random_state_for(estimator, rng)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = construct(estimator, params, **offered).fit(data.X)
+    count = model.cluster_count_
+    most = math.inf if not count.hidden() else max(count.most_told, count.n_clusters)
+    return {"n_clusters": np.array(model.n_clusters_), "most_told": np.array(float(most))}
+
+
+def evaluate_count(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
+    """Return whether the number is wrong, and whether noise was said to hide the true one."""
+    true = data.extra["n_clusters"]
+    is_wrong = bool(outputs["n_clusters"] != true)
+    is_hidden = bool(outputs["most_told"] < true)
+    return {
+        "wrong": float(is_wrong),
+        "wrong_unsaid": float(is_wrong and not is_hidden),
+        "hidden": float(is_hidden),
+        "chosen": float(outputs["n_clusters"]),
+    }
+
+
+def count_errors(results: Results) -> Drawing:
+    """How often the number is wrong, and noise named, over epsilon."""
+    table = statistics(results.trials, _AXES, [*_METRICS, "chosen"])
+    with canvas(8.2, 3.8, results.trials) as figure:
+        panels = figure.subplots(1, len(_TITLES), sharex=True, sharey=True)
+        for panel, metric, title in zip(panels, _METRICS, _TITLES, strict=True):
+            _panel(panel, table[table["metric"] == metric], title)
+        panels[0].set_ylabel("part of fits")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    return Drawing(figure, table.drop(columns="experiment"))
+
+
+def _panel(axis: Axes, table, title: str) -> None:
+    """Draw a metric: a line for each size of data."""
+    lines = table.groupby(_AXES[:-1], sort=True)
+    for i, (sizes, rows) in enumerate(lines):
+        rows = rows.sort_values("epsilon")
+        place = rows["epsilon"] * 1.03 ** (i - 0.5 * len(lines))
+        axis.plot(place, rows["mean"], **line_of_sizes(i, *sizes))
+    axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(-0.03, 1.03))
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.title.set_fontsize(9)

@@ -1,0 +1,64 @@
+"""The frontier's table: printed scores and ours, side by side."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from privclust_papers.frontier.printed import PRIVATE, SCORES, best_private
+from privclust_papers.report.comparison import half_width
+from privclust_papers.report.drawing.panels import statistics
+from privclust_papers.report.drawing.style import Drawing, Results, canvas
+
+_MARKERS = dict(zip(PRIVATE, "sD^v<>", strict=True))
+_COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#999999", "#999999", "#BBBBBB")
+_COLOUR_OF = dict(zip(PRIVATE, _COLOURS, strict=True))
+
+
+_FEWEST_WITH_INTERVAL = 5  # trials, whose spread says little below
+
+
+def scores(results: Results) -> Drawing:
+    """Each set in a line: scores in parts of what no privacy costs, printed and ours."""
+    trials = pd.concat(results.trials.values(), ignore_index=True)
+    trials = trials.assign(set=trials["set"].fillna("letter") if "set" in trials else "letter")
+    table = statistics({results.target: trials}, ["set"], ["score"])
+    table["half_width"] = half_width(table["se"], table["n"])
+    table = table.drop(columns=["experiment", "metric"])
+    for place, name in enumerate(("Lloyd, printed", *PRIVATE)):
+        table[name] = [SCORES[row][place] for row in table["set"]]
+    order = [name for name in SCORES if name in set(table["set"])]
+    with canvas(7.6, 0.29 * len(order) + 1.5, results.trials) as figure:
+        axis = figure.subplots()
+        for y, name in enumerate(order[::-1]):
+            _line(axis, y, table[table["set"] == name], results)
+        axis.set_yticks(range(len(order)), order[::-1])
+        axis.set(xscale="log", xlabel="score, in parts of Lloyd's without privacy as printed")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.axvline(1.0, color="black", linewidth=0.7)
+        axis.grid(axis="x", linewidth=0.3)
+        handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+        figure.legend(handles.values(), handles, loc="outside upper center", ncols=4)
+    table["best_printed"] = [best_private(name) for name in table["set"]]
+    return Drawing(figure, table.sort_values("set", key=lambda column: column.map(order.index)))
+
+
+def _line(axis: Axes, y: float, rows: pd.DataFrame, results: Results) -> None:
+    """Draw a set's scores."""
+    unit = rows["Lloyd, printed"].iloc[0]
+    for name in PRIVATE:
+        look = {
+            "color": _COLOUR_OF[name],
+            "marker": _MARKERS[name],
+            "linestyle": "",
+            "markersize": 5,
+        }
+        axis.plot(rows[name].iloc[0] / unit, y, label=f"{name}, printed", **look)
+    for row in rows.itertuples():
+        style = results.styles[row.method]
+        error = row.half_width / unit if row.n >= _FEWEST_WITH_INTERVAL else None
+        look = {"color": style.color, "marker": style.marker or "|", "markersize": 6}
+        axis.errorbar(row.mean / unit, y, xerr=error, linestyle="", label=row.label, **look)

@@ -1,0 +1,174 @@
+"""Trials of standard errors: how often they hold what the population's centers are.
+
+Each trial's extra has ``n_clusters``, the box ``bounds``, ``epsilon`` and ``delta``, and ``truth``,
+a function that returns of the population ``centers`` (k, d), the k-means centers, ``weights`` (k,)
+and ``mean_inertia``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
+from privclust_papers.report.comparison import half_width
+from privclust_papers.report.drawing.panels import statistics
+from privclust_papers.report.drawing.style import Drawing, Results, canvas
+from privclust_papers.settings.dotted import construct
+from privclust_papers.shared.rows import Point
+
+_DELTA = 1e-6
+_APART, _NARROWEST, _WIDEST = 3.0, 0.7, 1.3  # centers, and clusters: standard deviations
+_EVEN = 20.0  # of the Dirichlet law of weights
+_BOX = 6.0 * _APART
+_POPULATION, _FEW, _STARTS = 500_000, 20_000, 30
+_NORMAL_95 = 1.959964
+_FEWEST_WITH_INTERVAL = 5  # trials
+_MARKERS = "osD^v<>PX*hd"
+_METRICS = "missed_centers", "missed_weights", "missed_inertia", "missed_unreliable", "unreliable"
+_TITLES = "centers", "weights", "mean squared distance", "centers said to be unreliable"
+_AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
+
+
+def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Normal clusters of unequal weight and spread, some of which overlap.
+
+    The point has ``n_samples``, ``n_clusters``, ``n_features`` and ``epsilon``. What is true of the
+    population is taken from 500,000 more rows, once it is asked for: fits need it not.
+    """
+    rng = streams.get("data")
+    n, k, d = (point[name] for name in ("n_samples", "n_clusters", "n_features"))
+    means = rng.normal(0.0, _APART, (k, d))
+    weights = rng.dirichlet(np.full(k, _EVEN))
+    spreads = rng.uniform(_NARROWEST, _WIDEST, k)
+
+    def drawn(size):
+        labels = rng.choice(k, size, p=weights)
+        return means[labels] + spreads[labels][:, None] * rng.standard_normal((size, d))
+
+    X = drawn(n)
+
+    @functools.cache
+    def truth():
+        return _truth(drawn(_POPULATION), means, rng)
+
+    how = {"n_clusters": k, "bounds": (-_BOX, _BOX), "epsilon": point["epsilon"], "delta": _DELTA}
+    return TrialData(X, None, "generated", extra={**how, "truth": truth})
+
+
+def _truth(population, means, rng):
+    """Return what is true of a population; its k-means centers are the best of several starts."""
+    few, k = population[:_FEW], len(means)
+    starts = [means, *(plus_plus(few, k, rng) for _ in range(_STARTS))]
+    best = min((lloyd(few, start, 100, 1e-6) for start in starts), key=lambda run: run[1])[0]
+    centers, inertia, _ = lloyd(population, best, 300, 1e-7)
+    return {
+        "centers": centers,
+        "weights": nearest_center_statistics(population, centers)[0] / _POPULATION,
+        "mean_inertia": inertia / _POPULATION,
+    }
+
+
+def fit_with_errors(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Return centers, weights and mean inertia of a private fit, with their standard errors."""
+    rng = streams.get("noise")
+    names = "n_clusters", "bounds", "epsilon", "delta"
+    offered = {name: data.extra[name] for name in names}
+    offered["random_state"] = random_state_for(estimator, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = construct(estimator, params, **offered).fit(data.X)
+    errors = model.standard_errors(random_state=rng)
+    return {
+        "centers": model.cluster_centers_,
+        "weights": model.weights_,
+        "mean_inertia": np.array(model.mean_inertia_),
+        "center_errors": errors.centers,
+        "weight_errors": errors.weights,
+        "inertia_error": np.array(errors.mean_inertia),
+        "is_reliable": errors.is_reliable & model.is_clear_,
+    }
+
+
+def evaluate_errors(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
+    """Return which parts of the 95 % intervals miss what is true of the population.
+
+    ``missed_centers`` (of coordinates), ``missed_weights`` and ``missed_inertia`` are of clusters
+    that are clear and reliable, the last where all are; ``missed_unreliable`` is of coordinates of
+    the others, ``unreliable`` their part of all.
+    """
+    truth = data.extra["truth"]()
+    own, true = linear_sum_assignment(cdist(outputs["centers"], truth["centers"]))
+    is_reliable = outputs["is_reliable"][own]
+    away = np.abs(outputs["centers"][own] - truth["centers"][true])
+    of_centers = away > _NORMAL_95 * outputs["center_errors"][own]
+    away = np.abs(outputs["weights"][own] - truth["weights"][true])
+    of_weights = away > _NORMAL_95 * outputs["weight_errors"][own]
+    of_inertia = float(
+        abs(outputs["mean_inertia"] - truth["mean_inertia"]) > _NORMAL_95 * outputs["inertia_error"]
+    )
+    is_known = bool(is_reliable.all() and np.isfinite(outputs["inertia_error"]))
+    return {
+        "missed_centers": _part(of_centers[is_reliable]),
+        "missed_weights": _part(of_weights[is_reliable]),
+        "missed_inertia": of_inertia if is_known else math.nan,
+        "missed_unreliable": _part(of_centers[~is_reliable]),
+        "unreliable": float(1.0 - is_reliable.mean()),
+    }
+
+
+def _part(missed):
+    """Return the mean; NaN of nothing."""
+    return float(missed.mean()) if missed.size else math.nan
+
+
+def coverage(results: Results) -> Drawing:
+    """How often 95 % intervals hold, for each kind of number, over epsilon."""
+    table = statistics(results.trials, _AXES, _METRICS)
+    with canvas(9.0, 3.6, results.trials) as figure:
+        panels = figure.subplots(1, len(_TITLES), sharex=True, sharey=True)
+        for panel, metric, title in zip(panels, _METRICS, _TITLES, strict=False):
+            _panel(panel, table[table["metric"] == metric], title)
+        panels[0].set_ylabel("95 % intervals that hold")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    return Drawing(figure, table.drop(columns="experiment"))
+
+
+def line_of_sizes(i: int, k: int, d: int, n: int) -> dict[str, Any]:
+    """Return how the i-th line is drawn, and its name: k clusters in d features, n rows."""
+    look = {"marker": _MARKERS[i % len(_MARKERS)], "color": f"C{i % 10}"}
+    look |= {"markersize": 4, "linewidth": 0.8, "linestyle": "-" if i < 10 else "--"}
+    return look | {"label": f"k = {k}, d = {d}, n = {n:,}"}
+
+
+def _panel(axis: Axes, table: pd.DataFrame, title: str) -> None:
+    """Draw a kind of number: a line for each size of data."""
+    axis.axhspan(0.90, 0.98, color="0.9", linewidth=0)
+    axis.axhline(0.95, color="0.6", linewidth=0.7)
+    for i, (sizes, rows) in enumerate(table.groupby(_AXES[:-1], sort=True)):
+        rows = rows.sort_values("epsilon").dropna(subset="mean")
+        if rows.empty:
+            continue
+        is_told = rows["n"].min() >= _FEWEST_WITH_INTERVAL
+        error = half_width(rows["se"], rows["n"]) if is_told else None
+        place = rows["epsilon"] * 1.03 ** (i - 3)
+        axis.errorbar(place, 1.0 - rows["mean"], yerr=error, capsize=0, **line_of_sizes(i, *sizes))
+    axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(0.0, 1.03))
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.title.set_fontsize(9)

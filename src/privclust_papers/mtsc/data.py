@@ -1,0 +1,123 @@
+"""Trials of subspace segmentation: generated subspaces and filmed motions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust.core.spectral import estimate_n_clusters, spectral_clustering
+from privclust.synthetic.subspaces import random_subspaces
+from privclust_papers.datasets.hopkins155 import Sequence, unpack
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
+from privclust_papers.settings.config import ConfigError
+from privclust_papers.settings.dotted import construct
+from privclust_papers.shared.rows import Dataset, Point
+
+SCENE = "scene"  # of the facts: sequences of one are cut from the same film
+_MOST_CLUSTERS = 20  # that are looked for where their number is not given
+GENERATED = "generated as the paper describes"
+
+
+def random_subspace_trial(
+    point: Point, trial: int, streams: TrialStreams, dataset: None
+) -> TrialData:
+    """Draw the data of Section 5, simulated data: K random subspaces, n Gaussian points in each.
+
+    The point has ``ambient_dimension`` D, ``dimension`` d, ``n_subspaces`` K, ``n_per_subspace`` n.
+    """
+    return TrialData(*random_subspaces(**_shape(point), rng=streams.get("data")), GENERATED)
+
+
+def gaussian_map_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+    """Draw the same data by another reading: maps with Gaussian entries, points of any norm."""
+    maps = {"orthonormal": False, "unit_norm": False}
+    return TrialData(*random_subspaces(**_shape(point), **maps, rng=streams.get("data")), GENERATED)
+
+
+def _shape(point: Point) -> dict[str, int]:
+    """Return the sizes of generated data."""
+    sizes = ("n_per_subspace", "dimension", "n_subspaces", "ambient_dimension")
+    return {name: point[name] for name in sizes}
+
+
+def motion_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
+    """Return a motion sequence: a sample is the trajectory of one tracked point.
+
+    The trial is the sequence's place among all, those of two motions first, each sorted by name.
+    """
+    return _sequence_trial(_ordered(dataset), trial, dataset["source"])
+
+
+def tuning_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
+    """Return a motion sequence as `motion_trial` does, of the tuning split alone."""
+    tuning = [sequence for sequence in _ordered(dataset) if sequence.split == "tuning"]
+    return _sequence_trial(tuning, trial, dataset["source"])
+
+
+def _ordered(dataset: Dataset) -> list[Sequence]:
+    """All sequences, those of two motions first, each sorted by name."""
+    return sorted(unpack(dataset), key=lambda sequence: (sequence.n_motions, sequence.name))
+
+
+def _sequence_trial(sequences: list[Sequence], trial: int, source: str) -> TrialData:
+    """Return a sequence as samples, with the facts that tables are split by."""
+    if trial >= len(sequences):
+        raise ConfigError(
+            f"trials: got {trial}; it may be 0 to {len(sequences) - 1}, one a sequence of {source}"
+        )
+    sequence = sequences[trial]
+    split_by = ("n_motions", "family", "split")
+    facts = {"sequence": sequence.name, SCENE: sequence.parent}
+    facts |= {name: getattr(sequence, name) for name in split_by}
+    return TrialData(sequence.trajectories.T, sequence.labels, source, facts)
+
+
+def fit_segmentation(
+    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
+) -> dict[str, np.ndarray]:
+    """Segment the samples of a trial with the true number of clusters.
+
+    Returns ``labels``; and, where the estimator has them, ``coefficients`` (Z, single precision),
+    ``labels_unit_columns``, of the affinity (3) whose columns of Z had norm 1 before, and
+    ``n_estimated``, the number of clusters by the eigengap of (3); of a descent of (16) where it
+    ended (`descent_end`).
+    """
+    random_state = random_state_for(estimator, streams.get("init"))
+    offered = {"n_clusters": data.n_clusters, "random_state": random_state}
+    model = construct(estimator, params, **offered).fit(data.X)
+    outputs = {"labels": np.asarray(model.labels_, dtype=np.int32)}
+    if hasattr(model, "coefficients_"):
+        Z = np.asarray(model.coefficients_)
+        rng = np.random.default_rng(streams.get("init").integers(2**63))
+        labels = spectral_clustering(unit_column_affinity(Z), data.n_clusters, rng)
+        outputs["labels_unit_columns"] = labels.astype(np.int32)
+        magnitudes = np.abs(Z)
+        most = min(_MOST_CLUSTERS, len(Z) // 2)
+        outputs["n_estimated"] = np.int64(estimate_n_clusters(magnitudes + magnitudes.T, most))
+        outputs["coefficients"] = Z.astype(np.float32)
+    return outputs | descent_end(model)
+
+
+def descent_end(model: Any) -> dict[str, np.ndarray]:
+    """Return where a fit's descent of (16) ended; nothing for other methods.
+
+    ``objective`` is (16) per coefficient, ``n_iter`` and ``converged`` are the estimator's, and
+    ``best_run`` is the place of the run that was kept: the starts in their order, then restarts.
+    """
+    if not hasattr(model, "objective_history_"):
+        return {}
+    return {
+        "objective": np.float64(model.objective_history_[-1] / model.coefficients_.size),
+        "n_iter": np.int64(model.n_iter_),
+        "converged": np.bool_(model.converged_),
+        "best_run": np.int64(np.argmin(model.restart_objectives_)),
+    }
+
+
+def unit_column_affinity(Z: np.ndarray) -> np.ndarray:
+    """Return the affinity (3) of Z with columns of Euclidean norm 1; zero columns stay."""
+    lengths = np.linalg.norm(Z, axis=0)
+    magnitudes = np.abs(Z) / np.where(lengths > 0.0, lengths, 1.0)
+    return magnitudes + magnitudes.T

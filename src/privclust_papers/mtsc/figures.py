@@ -1,0 +1,349 @@
+"""The figures and tables of "Multi-Task Learning for Subspace Segmentation" (ICML 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+
+from privclust.core.figures import COLOURS
+from privclust_papers.report.comparison import (
+    SCENE,
+    compare,
+    compare_margins,
+    half_width,
+    interval,
+    select,
+)
+from privclust_papers.report.drawing.style import (
+    Drawing,
+    MethodStyle,
+    Results,
+    canvas,
+)
+
+_TOP_METHOD = "mtsc"  # the method whose curve lies above the others
+_SWEEPS = (
+    ("n_per_subspace", (15, 20, 25, 30), {"dimension": 13, "n_subspaces": 4}),
+    ("dimension", (9, 10, 11, 12, 13), {"n_per_subspace": 16, "n_subspaces": 4}),
+    ("n_subspaces", (3, 4, 5, 6), {"dimension": 11, "n_per_subspace": 16}),
+)
+_AXIS_NAMES = {
+    "n_per_subspace": ("n", "points per subspace, n"),
+    "dimension": ("d", "subspace dimension, d"),
+    "n_subspaces": ("K", "number of subspaces, K"),
+}
+_METRICS = (
+    ("l2_error", "l2 error (eq. 19)", (None, None, None)),
+    ("l1_error", "the same, l1 norms", (0.5, 0.6, 0.6)),
+    ("segmentation_error", "segmentation error", (0.08, 0.08, 0.08)),
+)  # and where the paper's axes end, (a)-(c) beside the reading that reaches so far
+_END = "end of the paper's axis"
+_SMALLEST_SHOWN = 1e-2
+_AFFINITIES = (
+    (0.12, "segmentation_error", "eq. (3)", "vermillion"),
+    (-0.12, "segmentation_error_unit_columns", "columns of Z of norm 1 before", "blue"),
+)
+_MARGINS = {
+    "printed_margin": "printed_more",
+    "margin": "more_than_mtsc",
+    "low": "more_low",
+    "high": "more_high",
+}  # by how much a mean lies above MTSC's: names in the tables
+_OF_BLOCKS = {
+    "active_rows": "active rows of a block / its points",
+    "off_block_energy": "energy off the blocks / all",
+    "connectivity": "connectivity within a motion",
+}
+_OF_DESCENTS = {
+    "objective": "objective (16) per coefficient",
+    "n_iter": "iterations",
+    "converged": "part of fits that converged",
+    "best_run": "part of fits kept from SSC's start",
+}
+
+
+def fig1(results: Results) -> Drawing:
+    """Figure 1: errors as n, d and K vary, with 95 % bands; l2 errors by both readings."""
+    (summary,) = results.summaries.values()
+    tables = []
+    with canvas(9.5, 8.2, results.trials) as figure:
+        axes = figure.subplots(3, 3, sharey="row")
+        for row, (metric, metric_name, ends) in enumerate(_METRICS):
+            for column, (axis, values, fixed) in enumerate(_SWEEPS):
+                panel = "abcabcdef"[3 * row + column]
+                part = summary[(summary["metric"] == metric) & summary[axis].isin(values)]
+                for name, value in fixed.items():
+                    part = part[part[name] == value]
+                part = part.sort_values(axis, kind="stable").assign(panel=panel)
+                tables.append(part)
+                _curves(axes[row, column], part, axis, results.styles)
+                held = ", ".join(f"{_AXIS_NAMES[name][0]}={fixed[name]}" for name in fixed)
+                axes[row, column].set_title(f"({panel})  {held}")
+                axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row == 2 else "")
+                if ends[column]:
+                    look = {"color": "0.4", "lw": 0.8, "ls": ":"}
+                    axes[row, column].axhline(ends[column], **look, label=_END)
+            axes[row, 0].set_ylabel(metric_name)
+            axes[row, 0].set_ylim(bottom=0.0)
+        handles, names = axes[1, 0].get_legend_handles_labels()
+        title = f"mean of {int(summary['n'].max())} trials, band: 95 %"
+        place = {"loc": "outside upper center", "ncols": len(names)}
+        figure.legend(handles, names, title=title, **place)
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: magnitudes of the estimated Z, MTSC beside SSC, points sorted by motion."""
+    experiment = next(iter(results.trials))  # the other one holds all sequences
+    trials = results.trials[experiment]
+    labels = _labels(results, trials)
+    tables = []
+    with canvas(9.2, 4.4, results.trials) as figure:
+        axes = figure.subplots(1, len(labels), squeeze=False)[0]
+        for axis, label in zip(axes, labels, strict=True):
+            row = trials[trials["label"] == label].iloc[0]
+            arrays = results.arrays[experiment, row["method"]]
+            magnitudes = arrays["array/00000/sorted_magnitudes"]
+            sizes = arrays["array/00000/motion_sizes"]
+            image = _heat_map(axis, magnitudes, sizes)
+            axis.set_title(
+                f"{label}: l2 error {100 * row['l2_error']:.2f} %, "
+                f"segmentation error {100 * row['segmentation_error']:.2f} %"
+            )
+            tables.append(_entries(label, magnitudes))
+        axes[0].set_ylabel("coefficient of point")
+        bar = figure.colorbar(image, ax=axes, shrink=0.85)
+        bar.set_label("|z| / largest |z| (square-root scale)")
+        axes[0].set_xlabel(
+            f"represented point ({row['sequence']}: {len(magnitudes)} points sorted by motion)"
+        )
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def printed_table(results: Results) -> Drawing:
+    """Tables 1 to 3: the printed numbers beside ours, with 95 % intervals of ours."""
+    printed = results.printed[results.printed["target"] == results.target]
+    head = printed[printed["method"] == printed["method"].iloc[0]]
+    unprinted = [head.assign(method=method, value="nan") for method in results.own]
+    printed = pd.concat([printed, *unprinted], ignore_index=True)
+    table = compare(printed, dict(results.trials))
+    is_printed = table["printed"].notna()
+    for column, blank in (("agrees", np.nan), ("value", ""), ("trials", "")):
+        table[column] = table[column].astype(object).where(is_printed, blank)
+    held_out = {name: t[t["split"] == "report"] for name, t in results.trials.items()}
+    report = compare(printed, held_out)
+    table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
+    margins = compare_margins(printed, results.trials, _TOP_METHOD)
+    table = table.join(margins[list(_MARGINS)].rename(columns=_MARGINS))
+    panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
+    order = _labels(results, table)
+    with canvas(3.1 * len(panels) + 0.6, 2.9, results.trials) as figure:
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axis, (statistic, condition) in zip(axes, panels, strict=True):
+            part = table[(table["statistic"] == statistic) & (table["select"] == condition)]
+            _dots(axis, part, order)
+            motions, count = condition.partition("=")[2], int(part["n"].max())
+            axis.set_title(f"{statistic}, {motions} motions ({count} sequences)")
+            axis.set_xlabel(f"{table['metric'].iloc[0].replace('_', ' ')} x 100")
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
+    return Drawing(figure, table)
+
+
+def blocks(results: Results) -> Drawing:
+    """What Figure 2 shows of one sequence, as means over all, and how far each is from SSC's."""
+    return _over_sequences(results, _OF_BLOCKS)
+
+
+def descents(results: Results) -> Drawing:
+    """Where the descents of (16) ended, as means over all sequences."""
+    return _over_sequences(results, _OF_DESCENTS)
+
+
+def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
+    """Draw means of metrics over sequences of two and of three motions, a panel a metric."""
+    (trials,) = results.trials.values()
+    trials = trials.dropna(subset=list(metrics))
+    order = _labels(results, trials)
+    places = np.arange(len(order))[::-1]
+    tables = []
+    with canvas(2.9 * len(metrics) + 0.6, 0.28 * len(order) + 1.5, results.trials) as figure:
+        axes = figure.subplots(1, len(metrics), sharey=True)
+        for axis, (metric, name) in zip(axes, metrics.items(), strict=True):
+            for shift, n_motions, color in ((0.12, 2, "blue"), (-0.12, 3, "vermillion")):
+                part = trials[trials["n_motions"] == n_motions]
+                means = _means(part, metric, 1.0).loc[order]
+                facts = {"metric": metric, "n_motions": n_motions}
+                tables.append(_beside_ssc(means, part, metric).reset_index().assign(**facts))
+                label = f"{n_motions} motions ({part['trial'].nunique()} sequences)"
+                look = {"color": COLOURS[color], "label": label}
+                _interval(axis, means, "mean", places + shift, **look)
+            axis.set_yticks(places, order)
+            axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
+            axis.set_xlabel(f"{name}\n(mean, 95 %)")
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def settings(results: Results) -> Drawing:
+    """Settings of a method beside one another: means with 95 % intervals over trials."""
+    (trials,) = results.trials.values()
+    if "n_motions" in trials:
+        panels = [("segmentation_error", "n_motions=2"), ("segmentation_error", "n_motions=3")]
+    else:
+        panels = [("l2_error", ""), ("segmentation_error", "")]
+    labels = list(dict.fromkeys(trials["label"]))
+    tables = []
+    with canvas(7.6, 0.3 * len(labels) + 1.1, results.trials) as figure:
+        axes = figure.subplots(1, len(panels), sharey=True)
+        for axis, (metric, condition) in zip(axes, panels, strict=True):
+            part = _means(select(trials, condition), metric).loc[labels]
+            tables.append(part.reset_index().assign(metric=metric, select=condition))
+            places = np.arange(len(labels))[::-1]
+            _interval(axis, part, "mean", places, color=COLOURS["blue"])
+            axis.set_yticks(places, labels)
+            axis.set_xlim(left=0.0)
+            what = condition.replace("n_motions=", "motions: ") or "all points"
+            axis.set_title(f"{what} ({part['n'].iloc[0]} trials)")
+            axis.set_xlabel(f"mean {metric.replace('_', ' ')} x 100, 95 %")
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def unit_columns(results: Results) -> Drawing:
+    """Mean segmentation errors of all methods by (3) as it is and by columns of norm 1."""
+    (trials,) = results.trials.values()
+    tables = []
+    with canvas(7.6, 3.1, results.trials) as figure:
+        axes = figure.subplots(1, 2, sharey=True)
+        for axis, n_motions in zip(axes, (2, 3), strict=True):
+            part = trials[trials["n_motions"] == n_motions]
+            order = _labels(results, part)
+            places = np.arange(len(order))[::-1]
+            for shift, metric, name, color in _AFFINITIES:
+                for split in ("all", "tuning", "report"):
+                    chosen = part if split == "all" else part[part["split"] == split]
+                    if chosen.empty:  # as of few sequences
+                        continue
+                    means = _means(chosen, metric).loc[order]
+                    facts = {"metric": metric, "n_motions": n_motions, "split": split}
+                    tables.append(means.reset_index().assign(**facts))
+                    if split == "all":
+                        look = {"color": COLOURS[color], "label": name}
+                        _interval(axis, means, "mean", places + shift, **look)
+            axis.set_yticks(places, order)
+            axis.set_xlim(left=0.0)
+            axis.set_title(f"{n_motions} motions ({part['trial'].nunique()} sequences)")
+            axis.set_xlabel("mean segmentation error x 100, 95 %")
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
+    return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def properties(results: Results) -> Drawing:
+    """Measured deviations behind the claims of Sections 2 to 4, per property and method."""
+    (summary,) = results.summaries.values()
+    summary = summary[summary["n"] > 0]
+    table = summary.pivot_table("max", "property", "label", aggfunc="max", dropna=False)
+    table = table.reindex(columns=_labels(results, summary))
+    with canvas(8.6, 0.42 * len(table) + 1.4, {}) as figure:
+        axis = figure.subplots()
+        axis.grid(False)
+        deviations = table.to_numpy(dtype=float)
+        logs = np.log10(np.clip(deviations, 1e-16, None))
+        image = axis.imshow(logs, cmap="cividis", vmin=-16, vmax=1, aspect="auto")
+        axis.set_xticks(range(len(table.columns)), list(table.columns))
+        axis.set_yticks(range(len(table)), [name.replace("_", " ") for name in table.index])
+        for (row, column), value in np.ndenumerate(deviations):
+            text = "n/a" if np.isnan(value) else f"{value:.1e}"
+            color = "white" if logs[row, column] < -6 else "black"
+            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+        figure.colorbar(image, ax=axis, label="log10 of the largest deviation")
+    return Drawing(figure, summary)
+
+
+def _beside_ssc(means: pd.DataFrame, trials: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Add each label's mean difference from SSC on the same sequences, by scene."""
+    wide = trials.pivot_table(index="trial", columns="label", values=metric)
+    if "SSC" not in wide:
+        return means
+    scenes = trials.drop_duplicates("trial").set_index("trial").get(SCENE)
+    rows = {}
+    for label in wide.columns.difference(["SSC"]):
+        more = (wide[label] - wide["SSC"]).dropna()
+        low, high = interval(more, "mean", scenes if scenes is None else scenes.loc[more.index])
+        rows[label] = (more.mean(), low, high, int((more < 0.0).sum()))
+    columns = ["from_ssc", "from_ssc_low", "from_ssc_high", "n_below_ssc"]
+    return means.join(pd.DataFrame.from_dict(rows, orient="index", columns=columns))
+
+
+def _means(trials: pd.DataFrame, metric: str, unit: float = 100.0) -> pd.DataFrame:
+    """Return each label's mean with its interval, in per cent unless another unit is given."""
+    rows = []
+    for label, part in trials.groupby("label", sort=False):
+        values = unit * part[metric].to_numpy()
+        low, high = interval(values, "mean", part.get(SCENE))
+        rows.append((label, len(values), values.mean(), low, high))
+    return pd.DataFrame(rows, columns=["label", "n", "mean", "low", "high"]).set_index("label")
+
+
+def _labels(results: Results, table: pd.DataFrame) -> list[str]:
+    """Return the labels of a table's methods in the order of legends."""
+    labels = dict(zip(table["method"], table["label"], strict=True))
+    return [labels[method] for method in results.styles if method in labels]
+
+
+def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodStyle]) -> None:
+    """Draw one panel: a line and a 95 % band per method."""
+    for method, style in styles.items():
+        line = part[part["method"] == method]
+        position, mean, band = line[x], line["mean"], half_width(line["se"], line["n"])
+        axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
+        label, zorder = line["label"].iloc[0], 3 if method == _TOP_METHOD else 2
+        axis.plot(position, mean, **style.line, label=label, zorder=zorder)
+    axis.set_xticks(sorted(part[x].unique()))
+
+
+def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
+    """Draw a matrix of magnitudes with the borders between motions."""
+    scaled = magnitudes / max(magnitudes.max(), np.finfo(float).tiny)
+    look = {"cmap": "magma_r", "norm": PowerNorm(0.5, 0, 1), "interpolation": "nearest"}
+    image = axis.imshow(scaled, rasterized=True, **look)
+    for border in np.cumsum(sizes)[:-1] - 0.5:
+        axis.axhline(border, color=COLOURS["blue"], lw=0.8)
+        axis.axvline(border, color=COLOURS["blue"], lw=0.8)
+    axis.grid(False)
+    axis.set_xlabel("represented point")
+    return image
+
+
+def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
+    """List the entries of a matrix that are at least 1e-2 of its largest."""
+    rows, columns = np.nonzero(magnitudes >= _SMALLEST_SHOWN * magnitudes.max())
+    entries = {"row": rows, "column": columns, "magnitude": magnitudes[rows, columns]}
+    return pd.DataFrame({"label": label, **entries})
+
+
+def _interval(axis: Axes, part: pd.DataFrame, center: str, places: np.ndarray, **look: str) -> None:
+    """Draw a column as points with the intervals from low to high."""
+    spread = [part[center] - part["low"], part["high"] - part[center]]
+    spread = np.clip(spread, 0.0, None)
+    axis.errorbar(part[center], places, xerr=spread, fmt="o", capsize=2.5, **look)
+
+
+def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
+    """Draw printed and own numbers of one statistic, a row per method."""
+    part = part.set_index("label").loc[order]
+    places = np.arange(len(order))[::-1]
+    look = {"color": COLOURS["vermillion"], "label": "ours, all sequences (95 %)"}
+    _interval(axis, part, "ours", places + 0.12, **look)
+    look = {"markersize": 11, "color": COLOURS["green"], "label": "ours, without the tuning split"}
+    axis.plot(part["ours_report_split"], places + 0.12, "|", markeredgewidth=1.6, **look)
+    axis.plot(part["printed"], places - 0.12, "D", color=COLOURS["blue"], label="printed")
+    axis.set_yticks(places, order)
+    axis.set_ylim(-0.6, len(order) - 0.4)
+    axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))

@@ -1,0 +1,308 @@
+"""An experiment: its grid, its trials, and how they are cut into blocks.
+
+An experiment is a set of fits that one or more targets draw from. Its *tasks* are all pairs of a
+grid point and a trial. Tasks that differ in swept axes only form an *instance*: they share their
+data, which are made once for all of them. A *block* is a run of instances that one job does with
+one *batch* of methods: with one method, or where fits are short with all methods that depend on the
+same source files. Results depend neither on the size of a block nor on batches.
+
+This module is read each time the workflow is planned, so it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from privclust.core.canonical import canonical_json
+from privclust_papers.pipeline.sources import source_files
+from privclust_papers.settings.config import ConfigError
+
+MEMORY_MB = 1500  # of a job at its first attempt, unless the experiment says more
+_FIT_KEYS = ("paper", "experiment", "data", "share", "fit", "seed", "swept")
+_SHARE_KEYS = ("paper", "experiment", "data", "share", "seed", "swept")
+# An experiment has these keys as the config does, or their default.
+_SETTINGS = {"data", "fit", "evaluate", "dataset", "block", "reference"}
+_SETTINGS |= {"share", "shards", "memory_mb", "together"}
+
+# A grid point without its swept axes, a trial, and the values of the swept axes one after another.
+Instance = tuple[dict[str, Any], int, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method in an experiment: a class or a function, and its parameters."""
+
+    name: str  # in file names and tables
+    label: str  # in figures
+    # dotted path of the class, which the experiment's `fit` constructs and fits, or of a function
+    # ``function(data, streams, **params)``, which returns what a fit does
+    estimator: str
+    params: dict[str, Any]  # keyword arguments of the class or function
+    # dotted paths and keyword arguments of the transformers that prepare the samples, in order
+    transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
+    code: tuple[str, ...] = ()  # dotted paths of what else it depends on
+
+    def dotted_paths(self) -> list[str]:
+        """Return the dotted paths of the objects that the method consists of."""
+        return [self.estimator, *(path for path, _ in self.transforms), *self.code]
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that decides what the method does, as JSON values."""
+        return {
+            "name": self.name,
+            "estimator": self.estimator,
+            "params": self.params,
+            "transforms": [list(transform) for transform in self.transforms],
+        }
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment at one effort."""
+
+    paper: str
+    name: str
+    # dotted paths of the functions that make up a trial; no `fit` where all methods are functions
+    data: str
+    fit: str | None
+    evaluate: str
+    dataset: str | None  # the prepared data set that `data` reads
+    methods: dict[str, Method]
+    points: tuple[dict[str, Any], ...]  # of the grid
+    trials: tuple[int, ...]  # of each point
+    block: int  # tasks in one job, rounded up to whole instances
+    groups: tuple[tuple[str, ...], ...]  # facts by which the summary is split, besides the point
+    seed: int  # the base seed
+    # axes that are settings of the methods: data and starts are the same along them
+    swept: tuple[str, ...] = ()
+    share: str | None = None  # dotted path; computes what all methods read of an instance's data
+    shards: int = 1  # jobs that `share` is split into for each block
+    reference: str | None = None  # method whose outputs the evaluation of every method is given
+    memory_mb: int = MEMORY_MB
+    together: bool = False  # one job fits all methods that depend on the same source files
+    grid: tuple[dict[str, Any], ...] = ()  # the points as the config has them
+
+    @cached_property
+    def batches(self) -> dict[str, tuple[str, ...]]:
+        """The methods that one job fits, by the name of the first of them.
+
+        Those of a batch depend on the same source files: an edit refits what it would refit if
+        each method had a job of its own.
+        """
+        if not self.together:
+            return {name: (name,) for name in self.methods}
+        batches: dict[tuple[str, ...], list[str]] = {}
+        for name, method in self.methods.items():
+            batches.setdefault(tuple(source_files(method.dotted_paths())), []).append(name)
+        return {names[0]: tuple(names) for names in batches.values()}
+
+    @cached_property
+    def blocks(self) -> list[list[Instance]]:
+        """The instances of each block.
+
+        In order: shared points as the grid has them, of each its trials, of each its swept values.
+        A block ends with the instance that fills it.
+        """
+        sweeps: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+        for point in self.points:
+            shared = {axis: value for axis, value in point.items() if axis not in self.swept}
+            _, sweep = sweeps.setdefault(canonical_json(shared), (shared, []))
+            sweep.append({axis: point[axis] for axis in self.swept})
+        blocks: list[list[Instance]] = []
+        n_tasks = self.block
+        for (shared, sweep), trial in itertools.product(sweeps.values(), self.trials):
+            if n_tasks >= self.block:
+                blocks.append([])
+                n_tasks = 0
+            blocks[-1].append((shared, trial, sweep))
+            n_tasks += len(sweep)
+        return blocks
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of jobs a batch takes."""
+        return len(self.blocks)
+
+    def fit_spec(self, batch: str, block: int) -> dict[str, Any]:
+        """Return all that decides a batch's fits of one block, as JSON values."""
+        return block_spec(self.evaluate_spec(), batch, block)
+
+    def share_spec(self, block: int, shard: int) -> dict[str, Any]:
+        """Return all that decides one shard of what a block's methods share, as JSON values."""
+        spec = {**self.evaluate_spec(), "instances": self.blocks[block]}
+        return shard_spec(spec, shard, self.shards)
+
+    def evaluate_spec(self) -> dict[str, Any]:
+        """Return all that decides the metrics of all methods, as JSON values."""
+        return {
+            "paper": self.paper,
+            "experiment": self.name,
+            "data": self.data,
+            "share": self.share,
+            "fit": self.fit,
+            "evaluate": self.evaluate,
+            "reference": self.reference,
+            "seed": self.seed,
+            "swept": list(self.swept),
+            "methods": {name: method.spec() for name, method in self.methods.items()},
+            "batches": {name: list(methods) for name, methods in self.batches.items()},
+            "blocks": self.blocks,
+        }
+
+    def summary_spec(self) -> dict[str, Any]:
+        """Return all that decides the summary, as JSON values."""
+        return {
+            "paper": self.paper,
+            "experiment": self.name,
+            "labels": {name: method.label for name, method in self.methods.items()},
+            "groups": [list(group) for group in self.groups],
+        }
+
+
+def block_spec(spec: Mapping[str, Any], batch: str, block: int) -> dict[str, Any]:
+    """Return all that decides a batch's fits of one block, out of `Experiment.evaluate_spec`."""
+    shared = {key: spec[key] for key in _FIT_KEYS}
+    methods = [spec["methods"][name] for name in spec["batches"][batch]]
+    return shared | {"methods": methods, "instances": spec["blocks"][block]}
+
+
+def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, Any]:
+    """Return all that decides one shard of a block's, out of the `block_spec` of any batch.
+
+    The swept values are no part of it: another epsilon leaves the shards as they are.
+    """
+    instances = [[point, trial] for point, trial, _ in spec["instances"]]
+    shared = {key: spec[key] for key in _SHARE_KEYS}
+    return shared | {"instances": instances, "shard": shard, "n_shards": n_shards}
+
+
+def expand_grid(grid: list[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return the points of a union of product grids, each once, in the order given.
+
+    In each, a list stands for an axis and anything else for a fixed value.
+
+    Examples
+    --------
+    >>> expand_grid([{"d": 13, "n": [15, 20]}, {"d": [12, 13], "n": 15}])
+    ({'d': 13, 'n': 15}, {'d': 13, 'n': 20}, {'d': 12, 'n': 15})
+    """
+    points: dict[str, dict[str, Any]] = {}
+    for part in grid:
+        names = sorted(part)
+        axes = [part[name] if isinstance(part[name], list) else [part[name]] for name in names]
+        for values in itertools.product(*axes):
+            point = dict(zip(names, values, strict=True))
+            points.setdefault(canonical_json(point), point)
+    return tuple(points.values())
+
+
+def expand_trials(trials: int | Mapping[str, int]) -> tuple[int, ...]:
+    """Return trial numbers from a count or from ``{start, stop, step}``.
+
+    Examples
+    --------
+    >>> expand_trials(3)
+    (0, 1, 2)
+    >>> expand_trials({"stop": 30, "step": 10})
+    (0, 10, 20)
+    """
+    if isinstance(trials, int):
+        return tuple(range(trials))
+    return tuple(range(trials.get("start", 0), trials["stop"], trials.get("step", 1)))
+
+
+def experiments_of(
+    document: Mapping[str, Any], effort: str, seed: int, where: str
+) -> dict[str, Experiment]:
+    """Return the experiments of a paper's config that have settings for an effort.
+
+    `document` fits workflow/schemas/paper.schema.yaml; `where` names its file in a ConfigError: an
+    experiment has a method that the file does not define, no task, classes among its methods and no
+    `fit`, sweeps along an axis that its grid lacks, a reference that is none of its methods, or
+    shards of nothing.
+    """
+    experiments = {}
+    for name, entry in document["experiments"].items():
+        if effort not in entry["effort"]:
+            continue
+        settings = {**entry, **entry["effort"][effort]}
+        methods = {
+            method: _method(document["methods"], name, method, use or {}, where)
+            for method, use in settings["methods"].items()
+        }
+        classes = [method for method in methods if "class" in document["methods"][method]]
+        if classes and "fit" not in settings:
+            raise ConfigError(
+                f"{where}: experiments.{name}.fit: missing; it fits methods that are classes, such "
+                f"as {classes[0]}"
+            )
+        grid = settings.get("grid", [])
+        plain = {key: value for key, value in settings.items() if key in _SETTINGS}
+        experiments[name] = Experiment(
+            paper=document["paper"],
+            name=name,
+            methods=methods,
+            points=expand_grid(grid or [{}]),
+            trials=expand_trials(settings["trials"]),
+            groups=tuple(tuple(group) for group in settings.get("groups", [])),
+            seed=seed,
+            swept=tuple(settings.get("swept", ())),
+            grid=tuple(grid),
+            **{"fit": None, "dataset": None, **plain},
+        )
+        _check(experiments[name], f"{where}: experiments.{name}")
+    return experiments
+
+
+def class_or_function(method: Mapping[str, Any]) -> str:
+    """Return the dotted path of what a method of a paper's config is."""
+    return method["class"] if "class" in method else method["function"]
+
+
+def _check(experiment: Experiment, where: str) -> None:
+    """Refuse what no schema can: keys that do not fit one another."""
+    if not experiment.points or not experiment.trials:
+        raise ConfigError(
+            f"{where}: got {len(experiment.points)} grid points and {len(experiment.trials)} "
+            "trials; there may be at least 1 of each"
+        )
+    for axis in experiment.swept:
+        if any(axis not in point for point in experiment.points):
+            raise ConfigError(
+                f"{where}.swept: got {axis!r}; it may be one of "
+                f"{', '.join(sorted(set.intersection(*map(set, experiment.points)))) or 'none'}"
+            )
+    if experiment.reference not in (None, *experiment.methods):
+        raise ConfigError(
+            f"{where}.reference: got {experiment.reference!r}; "
+            f"it may be one of {', '.join(experiment.methods)}"
+        )
+    if experiment.shards > 1 and experiment.share is None:
+        raise ConfigError(
+            f"{where}: shards: got {experiment.shards}; it may be 1 where there is no 'share'"
+        )
+
+
+def _method(
+    defined: Mapping[str, Any], experiment: str, name: str, use: Mapping[str, Any], where: str
+) -> Method:
+    """Join what a method is with how an experiment uses it."""
+    if name not in defined:
+        raise ConfigError(
+            f"{where}: experiments.{experiment}.methods: got {name!r}; "
+            f"it may be one of {', '.join(sorted(defined))} (defined under methods)"
+        )
+    return Method(
+        name=name,
+        label=defined[name]["label"],
+        estimator=class_or_function(defined[name]),
+        params=dict(use.get("params", {})),
+        transforms=tuple(
+            (step["class"], dict(step.get("params", {}))) for step in use.get("transforms", [])
+        ),
+        code=tuple(use.get("code", ())),
+    )

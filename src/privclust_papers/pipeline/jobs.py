@@ -1,0 +1,449 @@
+"""What each rule's jobs read, what decides them, and what they need.
+
+The rules ask for their inputs and parameters here: Snakemake calls a method with the wildcards of
+the job. A *spec* is the JSON of all that decides a job's outputs besides its inputs, *code* the
+source files that do; a job is done again when one of them changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from privclust.core.canonical import canonical_json
+from privclust_papers.datasets.registry import Dataset
+from privclust_papers.pipeline import layout
+from privclust_papers.pipeline.experiment import MEMORY_MB, Experiment
+from privclust_papers.pipeline.plan import CLAIMS, PRINTED, Plan
+from privclust_papers.pipeline.project_files import CITATION, project_digest
+from privclust_papers.pipeline.sources import source_files, sources_of_function
+from privclust_papers.settings.config import load_yaml
+
+Wildcards = Any
+"""A job's own part of its file names: an attribute for each name in braces (see `layout`)."""
+
+_MINUTES = 30
+_NUMBER = r"\d{4}"
+_PAGE_FILES = ("index.html.j2", "target.html.j2", "style.css", "page.js")
+
+
+class Jobs:
+    """Answers on the jobs of a run.
+
+    Parameters
+    ----------
+    plan : Plan
+        What the run consists of.
+    changed : mapping of str to str
+        The settings in which it differs from its config file.
+    config : mapping or None
+        All settings; None for those of config/config.yaml.
+    """
+
+    def __init__(
+        self, plan: Plan, changed: Mapping[str, str], config: Mapping[str, Any] | None = None
+    ) -> None:
+        self.plan, self.changed, self.config = plan, changed, config
+        self.results = layout.RESULTS.format(effort=plan.effort)
+        self.verdicts = layout.VERDICTS.format(effort=plan.effort)
+        self.page = layout.PAGE.format(effort=plan.effort)
+
+    def wildcard_constraints(self) -> dict[str, str]:
+        """Return what each wildcard may be, as regular expressions."""
+        plan = self.plan
+        names = {
+            "effort": [plan.effort],
+            "dataset": plan.datasets,
+            "features": plan.features,
+            "own": plan.own_data,
+            "paper": plan.papers,
+            "experiment": plan.experiments,
+            "batch": {batch for e in plan.experiments.values() for batch in e.batches},
+            "target": plan.targets,
+        }
+        patterns = {key: "|".join(sorted(values)) or "none" for key, values in names.items()}
+        return {**patterns, "block": _NUMBER, "shard": _NUMBER}
+
+    # What jobs need.
+
+    def memory(self, wildcards: Wildcards, attempt: int) -> int:
+        """Return the memory of a job in MB: twice as much at each new attempt."""
+        experiment = self.plan.experiments.get(getattr(wildcards, "experiment", None))
+        features = self.plan.features.get(getattr(wildcards, "features", None))
+        name = features.dataset if features else getattr(wildcards, "dataset", None)
+        reads = experiment or self.plan.datasets.get(name)
+        return ((reads and reads.memory_mb) or MEMORY_MB) * 2 ** (attempt - 1)
+
+    def runtime(self, wildcards: Wildcards, attempt: int) -> int:
+        """Return the time of a job in minutes: twice as much at each new attempt."""
+        return _MINUTES * 2 ** (attempt - 1)
+
+    # Data.
+
+    def fetch_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides where a data set is fetched from, without absolute paths.
+
+        Which files the mirror has is part of it, so that a substitute gives way to the data once
+        they are there.
+        """
+        dataset, mirror = self.plan.datasets[wildcards.dataset], self.plan.mirror
+        in_mirror = [
+            source.location
+            for source in dataset.sources
+            if source.kind == "mirror"
+            and mirror is not None
+            and (mirror / source.location).exists()
+        ]
+        spec = {
+            "dataset": dataset.name,
+            "file": dataset.file,
+            "content_sha256": dataset.content_sha256,
+            "sources": [
+                [s.kind, s.location, s.sha256, s.md5, s.part and asdict(s.part)]
+                for s in dataset.sources
+            ],
+            "in_mirror": in_mirror,
+            "substitutes": self.plan.substitutes,
+        }
+        return canonical_json(spec)
+
+    def fetch_code(self, wildcards: Wildcards) -> list[str]:
+        """Return the code that fetches and verifies a data set."""
+        digest = self.plan.datasets[wildcards.dataset].content_digest
+        return source_files(["privclust_papers.datasets.fetch", *([digest] if digest else [])])
+
+    def prepare_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides the content of a prepared data set."""
+        dataset = self.plan.datasets[wildcards.dataset]
+        substitute = dataset.substitute
+        spec = {
+            "dataset": dataset.name,
+            "reader": dataset.reader,
+            "parts": [[s.location, s.part.file, s.part.reader] for s in dataset.sources if s.part],
+            "substitute": None
+            if substitute is None
+            else {"generator": substitute.generator, "parameters": dict(substitute.parameters)},
+        }
+        return canonical_json(spec)
+
+    def prepare_code(self, wildcards: Wildcards) -> list[str]:
+        """Return the code that prepares a data set."""
+        dataset = self.plan.datasets[wildcards.dataset]
+        substitute = [dataset.substitute.generator] if dataset.substitute else []
+        parts = [source.part.reader for source in dataset.sources if source.part]
+        return source_files([dataset.reader, *parts, *substitute])
+
+    def images(self, wildcards: Wildcards) -> str:
+        """Return what features are taken from: a prepared set of images, or a user's own file."""
+        entry = self.plan.features[wildcards.features]
+        return layout.PREPARED.format(dataset=entry.dataset) if entry.dataset else entry.file
+
+    def weights(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the folder of the network's weights, where they are fetched."""
+        name = self.plan.features[wildcards.features].weights
+        return layout.RAW.format(dataset=name) if name else []
+
+    def features_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides a feature set."""
+        return canonical_json(self.plan.features[wildcards.features].spec())
+
+    def own_file(self, wildcards: Wildcards) -> str:
+        """Return the file of a data set of the user's own."""
+        return self.plan.own_data[wildcards.own].file
+
+    def own_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides a data set of the user's own."""
+        return canonical_json(self.plan.own_data[wildcards.own].spec())
+
+    def data_file(self, name: str) -> str:
+        """Return the file that an experiment whose ``dataset`` is `name` reads."""
+        return self._data_stages(name)[-1]
+
+    def _data_stages(self, name: str) -> list[str]:
+        """Return what is made on the way to a data file, and it, in the order of their making."""
+        if name in self.plan.own_data:
+            return [layout.OWN.format(own=name)]
+        features = self.plan.features.get(name)
+        source = name if features is None else features.dataset
+        patterns = (layout.RAW, layout.PREPARED) if source else ()
+        stages = [pattern.format(dataset=source) for pattern in patterns]
+        if features and features.weights:
+            stages.append(layout.RAW.format(dataset=features.weights))
+        return stages if features is None else [*stages, layout.FEATURES.format(features=name)]
+
+    # Experiments.
+
+    def dataset(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the prepared data set or the features that an experiment reads, if any."""
+        name = self._experiment(wildcards).dataset
+        return self.data_file(name) if name else []
+
+    def share_code(self, wildcards: Wildcards) -> list[str]:
+        """Return the code that decides what methods share: the data and the sharing alone."""
+        experiment = self._experiment(wildcards)
+        return source_files([experiment.share, experiment.data])
+
+    def share_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides one shard of what a block's methods share."""
+        numbers = int(wildcards.block), int(wildcards.shard)
+        return canonical_json(self._experiment(wildcards).share_spec(*numbers))
+
+    def shards(self, wildcards: Wildcards) -> list[str]:
+        """Return the shards that a block's fits read, if its methods share anything."""
+        return self._shards(wildcards.experiment, int(wildcards.block))
+
+    def fit_code(self, wildcards: Wildcards) -> list[str]:
+        """Return the code that decides a batch's fits: data, fitting, the methods themselves."""
+        experiment = self._experiment(wildcards)
+        methods = (experiment.methods[name] for name in experiment.batches[wildcards.batch])
+        paths = [path for method in methods for path in method.dotted_paths()]
+        fit = [experiment.fit] if experiment.fit else []
+        return source_files([experiment.data, *fit, *paths])
+
+    def fit_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides a batch's fits of one block."""
+        experiment = self._experiment(wildcards)
+        return canonical_json(experiment.fit_spec(wildcards.batch, int(wildcards.block)))
+
+    def fit_methods(self, wildcards: Wildcards) -> str:
+        """Return the names of a batch's methods, for messages."""
+        return ", ".join(self._experiment(wildcards).batches[wildcards.batch])
+
+    def fits(self, wildcards: Wildcards) -> list[str]:
+        """Return the fits of an experiment: block by block, of each all batches by name."""
+        return self._fits(wildcards.experiment, layout.FIT)
+
+    def fit_costs(self, wildcards: Wildcards) -> list[str]:
+        """Return what the fits of an experiment cost, in the order of `fits`."""
+        return self._fits(wildcards.experiment, layout.FIT_COST)
+
+    def evaluate_code(self, wildcards: Wildcards) -> list[str]:
+        """Return the code that decides metrics: data and evaluation, not the method."""
+        experiment = self._experiment(wildcards)
+        return source_files([experiment.data, experiment.evaluate])
+
+    def evaluate_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides an experiment's metrics."""
+        return canonical_json(self._experiment(wildcards).evaluate_spec())
+
+    def summary_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides an experiment's summary."""
+        return canonical_json(self._experiment(wildcards).summary_spec())
+
+    def _experiment(self, wildcards: Wildcards) -> Experiment:
+        """Return the experiment that a job belongs to."""
+        return self.plan.experiments[wildcards.experiment]
+
+    def _file(self, pattern: str, name: str, **numbered: str) -> str:
+        """Return a file of an experiment."""
+        paper = self.plan.experiments[name].paper
+        return pattern.format(effort=self.plan.effort, paper=paper, experiment=name, **numbered)
+
+    def _shards(self, name: str, block: int) -> list[str]:
+        """Return the shards of a block."""
+        experiment = self.plan.experiments[name]
+        return [
+            self._file(layout.SHARD, name, block=f"{block:04d}", shard=f"{number:04d}")
+            for number in range(experiment.shards if experiment.share else 0)
+        ]
+
+    def _fits(self, name: str, pattern: str) -> list[str]:
+        """Return one file of each fit of an experiment."""
+        experiment = self.plan.experiments[name]
+        return [
+            self._file(pattern, name, batch=batch, block=f"{number:04d}")
+            for number in range(experiment.n_blocks)
+            for batch in sorted(experiment.batches)
+        ]
+
+    # Targets.
+
+    def drawn_from(self, pattern: str) -> Callable[[Wildcards], list[str]]:
+        """Return an input function: one file of each experiment that a target draws from."""
+
+        def files(wildcards: Wildcards) -> list[str]:
+            return [self._file(pattern, name) for name in self._target(wildcards).experiments]
+
+        return files
+
+    def draw_code(self, wildcards: Wildcards) -> list[str]:
+        """Return the code that decides a drawing, other than the module of its function."""
+        return sources_of_function(self._target(wildcards).draw)[0]
+
+    def draw_definition(self, wildcards: Wildcards) -> str:
+        """Return a digest of what the drawing's function uses of its module, which has others."""
+        return sources_of_function(self._target(wildcards).draw)[1]
+
+    def draw_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides a drawing besides its tables."""
+        return canonical_json(self._target(wildcards).spec())
+
+    def printed_values(self, wildcards: Wildcards) -> list[str]:
+        """Return the table of printed numbers of a target's paper, where there is one."""
+        paper = self._target(wildcards).paper
+        return [file for name, file in self.plan.beside(PRINTED).items() if name == paper]
+
+    def drawings(self, targets: Iterable[str]) -> list[str]:
+        """Return the files of some targets."""
+        return [
+            pattern.format(effort=self.plan.effort, target=target)
+            for target in targets
+            for pattern in layout.DRAWING
+        ]
+
+    def named_rules(self) -> dict[str, list[str]]:
+        """Return the targets that each rule makes that is named after a target or a paper."""
+        targets = self.plan.targets
+        papers = {
+            paper: [name for name, target in targets.items() if target.paper == paper]
+            for paper in sorted(self.plan.papers)
+        }
+        return {name: [name] for name in sorted(targets)} | papers
+
+    def _target(self, wildcards: Wildcards) -> Any:
+        """Return the target that a job draws."""
+        return self.plan.targets[wildcards.target]
+
+    # The whole run.
+
+    def of_experiments(self, *patterns: str) -> Callable[[Wildcards], list[str]]:
+        """Return an input function: some files of all experiments."""
+
+        def files(wildcards: Wildcards) -> list[str]:
+            names = self.plan.experiments
+            return [self._file(pattern, name) for name in names for pattern in patterns]
+
+        return files
+
+    def of_targets(self, pattern: str) -> Callable[[Wildcards], list[str]]:
+        """Return an input function: one file of each target."""
+
+        def files(wildcards: Wildcards) -> list[str]:
+            names = sorted(self.plan.targets)
+            return [pattern.format(effort=self.plan.effort, target=name) for name in names]
+
+        return files
+
+    def verdicts_spec(self, wildcards: Wildcards) -> str:
+        """Return whose claims are judged by whose trials, in the order of the files."""
+        spec = {
+            "experiments": list(self.plan.experiments),
+            "papers": list(self.plan.beside(CLAIMS)),
+            "own_claims": self.plan.own_claims,
+            "own_targets": [name for name, target in self.plan.targets.items() if target.ours],
+            "quantities": self.plan.quantities,
+        }
+        return canonical_json(spec)
+
+    def page_code(self, wildcards: Wildcards) -> list[str]:
+        """Return the code that decides the page, with its template, style and script."""
+        parts = [f"src/privclust_papers/report/page/{name}" for name in _PAGE_FILES]
+        return source_files(["privclust_papers.report.page"]) + parts
+
+    def page_spec(self, wildcards: Wildcards) -> str:
+        """Return what the page says besides tables and figures: see `report.page.render`."""
+        plan = self.plan
+        spec = {
+            "effort": plan.effort,
+            "papers": [
+                {"name": name, **about, "results": _page_of_results(name)}
+                for name, about in plan.papers.items()
+            ],
+            "citation": _citation(),
+            "targets": [asdict(target) for target in plan.targets.values()],
+            "experiments": {name: _settings_of(e) for name, e in plan.experiments.items()},
+            "datasets": {name: _words_on(dataset) for name, dataset in plan.datasets.items()},
+            "features": {
+                name: asdict(entry) | {"network": getattr(entry, "network", None)}
+                for name, entry in plan.features.items()
+            },
+            "changed": self.changed,
+        }
+        return canonical_json(spec)
+
+    def archive_spec(self, wildcards: Wildcards) -> str:
+        """Return what decides the workflow's own part of the archive."""
+        return f"{project_digest(config=self.config)} {bool((self.config or {}).get('artefacts'))}"
+
+    # What is missing on the way.
+
+    def gaps(self, wildcards: Wildcards) -> list[str]:
+        """Return the files of the run that are missing where one that comes after is there.
+
+        Snakemake takes a last file for up to date when an earlier one is missing. So it would after
+        a job that failed, with new settings, and whose old output it had removed: a rule that names
+        what is asked for names the gaps too.
+        """
+        return self._gaps(self.plan.experiments, self.plan.targets, self.verdicts, self.page)
+
+    def gaps_behind(self, targets: list[str]) -> Callable[[Wildcards], list[str]]:
+        """Return an input function: as `gaps`, on the way to some targets."""
+        experiments = {name for target in targets for name in self.plan.targets[target].experiments}
+        return lambda wildcards: self._gaps(experiments, targets)
+
+    def _gaps(self, experiments: Iterable[str], targets: Iterable[str], *last: str) -> list[str]:
+        """Return what is missing on the way to targets, and from them to the last files."""
+        gaps: set[str] = set()
+        for name in experiments:
+            drawn = self.drawings(t for t in targets if name in self.plan.targets[t].experiments)
+            is_later_there = False
+            for stage in reversed([*self._stages(name), drawn, *([file] for file in last)]):
+                missing = [file for file in stage if not os.path.exists(file)]
+                if is_later_there:
+                    gaps.update(missing)
+                is_later_there = is_later_there or len(missing) < len(stage)
+        return sorted(gaps)
+
+    def _stages(self, name: str) -> list[list[str]]:
+        """Return the files of an experiment, stage by stage in the order of their making."""
+        experiment = self.plan.experiments[name]
+        data = self._data_stages(experiment.dataset) if experiment.dataset else []
+        numbers = range(experiment.n_blocks)
+        return [
+            *([file] for file in data),
+            [file for number in numbers for file in self._shards(name, number)],
+            self._fits(name, layout.FIT) + self._fits(name, layout.FIT_COST),
+            [self._file(pattern, name) for pattern in (layout.METRICS, layout.COSTS)],
+            [self._file(pattern, name) for pattern in (layout.TRIALS, layout.SUMMARY)],
+        ]
+
+
+def _citation() -> Any:
+    """Return the content of CITATION.cff as JSON values; None where the project has none."""
+    if not os.path.exists(CITATION):
+        return None
+    return json.loads(json.dumps(load_yaml(CITATION), default=str))  # YAML has dates
+
+
+def _page_of_results(paper: str) -> str:
+    """Return the page that says what came out of a paper, or of the audit; empty without one."""
+    pages = f"docs/results/{paper}.md", f"docs/{paper}.md"
+    return next((page for page in pages if os.path.exists(page)), "")
+
+
+def _settings_of(experiment: Experiment) -> dict[str, Any]:
+    """Return what the page says of an experiment's settings, as JSON values."""
+    return {
+        "paper": experiment.paper,
+        "dataset": experiment.dataset,
+        "grid": list(experiment.grid),
+        "n_points": len(experiment.points),
+        "trials": list(experiment.trials),
+        "seed": experiment.seed,
+        "swept": list(experiment.swept),
+        "methods": [m.spec() | {"label": m.label} for m in experiment.methods.values()],
+    }
+
+
+def _words_on(dataset: Dataset) -> dict[str, Any]:
+    """Return what the page says of a data set and of what may stand in for it."""
+    parts = [source.description for source in dataset.sources if source.part]
+    substitutes = [dataset.substitute.description] if dataset.substitute else []
+    return {
+        "title": dataset.title,
+        "citation": dataset.citation,
+        "substitutes": list(dict.fromkeys([*parts, *substitutes])),
+    }

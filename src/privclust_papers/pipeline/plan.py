@@ -1,0 +1,321 @@
+"""The whole plan of a run, read from the config files: data, features, experiments and targets.
+
+The workflow reads it each time it starts, in every job too, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from privclust_papers.datasets.fetch import resolve_mirror
+from privclust_papers.datasets.registry import DataError, Dataset, load_datasets
+from privclust_papers.pipeline.experiment import Experiment, experiments_of
+from privclust_papers.pipeline.feature_sets import (
+    FeatureEntry,
+    GivenFeatures,
+    load_feature_sets,
+    other_networks,
+)
+from privclust_papers.pipeline.sources import source_files
+from privclust_papers.pipeline.user_config import (
+    OwnData,
+    join_own_methods,
+    load_own_data,
+    paper_of_own_data,
+)
+from privclust_papers.settings.config import (
+    ConfigError,
+    load_validated,
+    load_yaml,
+    validate,
+)
+
+DEFAULT_MIRROR = "../shared/data"
+_STYLE = ("colour", "marker", "promise", "line")  # of a method's curves
+PAPER, CLAIMS, PRINTED = "paper.yaml", "claims.yaml", "printed.csv"  # in a paper's folder
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure or table: a rule that can be named on the command line."""
+
+    name: str
+    paper: str
+    kind: str  # "figure" or "table"
+    title: str
+    where: str  # in the paper
+    ours: bool  # whether the paper has no such figure or table: it is evidence of our own
+    experiments: tuple[str, ...]  # what it draws from
+    draw: str  # dotted path of the drawing function
+    own: tuple[str, ...] = ()  # methods of the user's own in it
+    styles: tuple[tuple[str, dict[str, Any]], ...] = ()  # of its methods' curves; see `styles_in`
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that decides the drawing besides its tables, as JSON values."""
+        return {
+            "target": self.name,
+            "paper": self.paper,
+            "draw": self.draw,
+            "experiments": list(self.experiments),
+            "own": list(self.own),
+            "styles": [list(entry) for entry in self.styles],
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run consists of; of data sets and features, what some experiment needs."""
+
+    effort: str
+    mirror: Path | None  # where data is looked for before any address
+    substitutes: bool
+    datasets: dict[str, Dataset]
+    features: dict[str, FeatureEntry | GivenFeatures]
+    papers: dict[str, dict[str, str]]  # title, citation and config file of each
+    experiments: dict[str, Experiment]
+    targets: dict[str, Target]
+    own_data: dict[str, OwnData] = field(default_factory=dict)  # of the user
+    own_claims: list[dict[str, Any]] = field(default_factory=list)  # on methods of the user
+    quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
+    elsewhere: tuple[str, ...] = ()  # targets that only the other effort has
+    notices: tuple[str, ...] = ()  # what the user's files ask for and this effort has not
+
+    def beside(self, name: str) -> dict[str, str]:
+        """Return the files of a name in the papers' folders, by paper; a paper may have none."""
+        files = {paper: Path(a["file"]).with_name(name) for paper, a in self.papers.items()}
+        return {paper: str(file) for paper, file in files.items() if file.is_file()}
+
+
+def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config with texts that the command line gave read as YAML, such as ``false``."""
+    import yaml
+
+    return {
+        key: yaml.safe_load(value) if isinstance(value, str) and value else value
+        for key, value in config.items()
+    }
+
+
+def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
+    """Return the settings that a run has and its config file has not, as the command line has them.
+
+    Of a path that begins at the machine's root only the last part stands. ``substitutes: false``
+    and ``artefacts`` are left out: they change no result, only whether there is one, or what an
+    archive holds.
+    """
+    import yaml
+
+    def shortened(value: Any) -> Any:
+        if isinstance(value, list):
+            return [shortened(item) for item in value]
+        is_far = isinstance(value, str) and Path(value).is_absolute()
+        return f"/path/to/{Path(value).name}" if is_far else value
+
+    file = load_yaml(path)
+    changed = {key: value for key, value in config.items() if value != file.get(key)}
+    if changed.get("substitutes") is False:
+        del changed["substitutes"]
+    changed.pop("artefacts", None)
+    return {
+        key: yaml.safe_dump(shortened(value), default_flow_style=True, width=10_000).splitlines()[0]
+        for key, value in changed.items()
+    }
+
+
+def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str]) -> Plan:
+    """Read and check all config files.
+
+    `config` is the content of config/config.yaml with what the command line changed, `schemas` the
+    folder of the schemas, `environ` the environment, for PRIVCLUST_DATA_MIRROR. A ConfigError says
+    in one line the file, the key, what it got and what it may be.
+    """
+    folder = Path(schemas)
+    validate(dict(config), load_yaml(folder / "config.schema.yaml"), "config")
+    try:
+        mirror = resolve_mirror(config["mirror"], environ, DEFAULT_MIRROR)
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
+    files = [str(Path(paper, PAPER)) for paper in config["papers"]]
+    documents = [(path, load_validated(path, folder / "paper.schema.yaml")) for path in files]
+    own_data, template = load_own_data(config["my_data"], folder)
+    own_paper = paper_of_own_data(own_data, template, folder)
+    if own_paper:
+        documents.append((template, own_paper))
+    own_claims = join_own_methods([d for _, d in documents], config["my_methods"], folder)
+    papers, experiments, targets = {}, {}, {}
+    elsewhere: dict[str, Target] = {}
+    for path, document in documents:
+        paper = document["paper"]
+        _check_dotted_paths(document, path)
+        papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
+        of_paper = experiments_of(document, config["effort"], config["seed"], path)
+        _add(experiments, of_paper, f"{path}: experiments")
+        drawn = _targets_of(document, path)
+        drawable = {name: t for name, t in drawn.items() if {*t.experiments} <= {*of_paper}}
+        _add(targets, drawable, f"{path}: targets")
+        elsewhere |= {name: target for name, target in drawn.items() if name not in drawable}
+    features = load_feature_sets(
+        config["features"],
+        folder / "features.schema.yaml",
+        datasets,
+        config["datasets"],
+        config["features_model"],
+    )
+    used = _data_used(experiments, datasets, features, own_data, config)
+    extracted = {name: features[name] for name in sorted(used & features.keys())}
+    of_images = {entry.dataset for entry in extracted.values() if entry.dataset}
+    of_networks = {entry.weights for entry in extracted.values() if entry.weights}
+    read = used - features.keys() - own_data.keys() | of_images | of_networks
+    return Plan(
+        effort=config["effort"],
+        mirror=mirror,
+        substitutes=config["substitutes"],
+        datasets={name: datasets[name] for name in sorted(read)},
+        features=extracted,
+        own_data=own_data,
+        own_claims=own_claims,
+        papers=papers,
+        quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
+        experiments=experiments,
+        targets={name: _titled(t, experiments, features) for name, t in targets.items()},
+        elsewhere=tuple(sorted(elsewhere)),
+        notices=_notices(elsewhere, own_paper, config),
+    )
+
+
+def _titled(
+    target: Target,
+    experiments: Mapping[str, Experiment],
+    features: Mapping[str, FeatureEntry | GivenFeatures],
+) -> Target:
+    """Let a target's title say which networks stand in for the paper's."""
+    read = dict.fromkeys(experiments[name].dataset for name in target.experiments)
+    notice = other_networks(features[name] for name in read if name in features)
+    return replace(target, title=f"{target.title}; {notice}") if notice else target
+
+
+def only_at_paper_effort(target: str) -> str:
+    """Say of a target that quick effort has not how it is made."""
+    return (
+        f"{target} is made at effort=paper only, as it takes long; to make it: snakemake --cores 2 "
+        f"{target} --config effort=paper"
+    )
+
+
+def _notices(
+    elsewhere: Mapping[str, Target], own_paper: Mapping[str, Any] | None, config: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Say which entries of the user's own this run leaves out, since its effort has no such panel.
+
+    The entries are right, and serve another effort.
+    """
+    of_methods = [
+        f"{config['my_methods']}: methods.{method}.targets.{name}: left out of this run: "
+        f"{only_at_paper_effort(name)}"
+        for name, target in sorted(elsewhere.items())
+        for method in target.own
+    ]
+    of_data = [
+        f"{config['my_data']}: a panel is left out of this run: {only_at_paper_effort(name)}"
+        for name in sorted(elsewhere.keys() & (own_paper or {}).get("targets", {}).keys())
+    ]
+    return (*of_methods, *of_data)
+
+
+def _data_used(
+    experiments: Mapping[str, Experiment],
+    datasets: Mapping[str, Dataset],
+    features: Mapping[str, FeatureEntry | GivenFeatures],
+    own_data: Mapping[str, OwnData],
+    config: Mapping[str, Any],
+) -> set[str]:
+    """Return the data sets and features that experiments read, all of which must be defined."""
+    for name in own_data:
+        if name in datasets or name in features:
+            raise ConfigError(
+                f"{config['my_data']}: data: got the name {name!r}; it may be any that stands in "
+                f"neither {config['datasets']} nor {config['features']}"
+            )
+    used = {e.name: e.dataset for e in experiments.values() if e.dataset}
+    defined = sorted({*datasets, *features, *own_data})
+    for name, dataset in used.items():
+        if dataset not in defined:
+            raise ConfigError(
+                f"experiments.{name}.dataset: got {dataset!r}; it may be one of "
+                f"{', '.join(defined)} (defined in {config['datasets']} and {config['features']})"
+            )
+    return set(used.values())
+
+
+def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
+    """Return the targets of one paper, whose experiments must be its own."""
+    targets = {}
+    for name, entry in document["targets"].items():
+        for experiment in entry["experiments"]:
+            if experiment not in document["experiments"]:
+                raise ConfigError(
+                    f"{path}: targets.{name}.experiments: got {experiment!r}; it may be one of "
+                    f"{', '.join(document['experiments'])}"
+                )
+        lists = {key: tuple(entry.get(key, ())) for key in ("experiments", "own")}
+        styles = styles_in(document, entry["experiments"])
+        head = {"ours": False, "name": name, "paper": document["paper"], "styles": styles}
+        targets[name] = Target(**{**head, **entry, **lists})
+    return targets
+
+
+def styles_in(
+    document: Mapping[str, Any], experiments: Sequence[str]
+) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return what a paper's file says of the curves of the methods of some experiments.
+
+    A method comes in the order of the paper's ``methods``. What an experiment says of it goes
+    before what stands there; of several experiments the first decides.
+    """
+    uses: dict[str, Mapping[str, Any]] = {}
+    for experiment in experiments:
+        uses = document["experiments"][experiment]["methods"] | uses
+    return tuple(
+        (name, {key: said[key] for key in _STYLE if key in said})
+        for name, method in document["methods"].items()
+        if name in uses
+        for said in [method | (uses[name] or {})]
+    )
+
+
+def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
+    """Refuse dotted paths that lead nowhere, before any job starts."""
+    named = {
+        f"methods.{name}.{kind}": method[kind]
+        for name, method in document["methods"].items()
+        for kind in ("class", "function")
+        if kind in method
+    }
+    named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
+    named |= {f"open_fits.{fit}": fit for fit in document.get("open_fits", ())}
+    if "open_audit" in document:
+        named["open_audit.case"] = document["open_audit"]["case"]
+    for name, entry in document["experiments"].items():
+        steps = ("data", "share", "fit", "evaluate")
+        named |= {f"experiments.{name}.{k}": entry[k] for k in steps if k in entry}
+        for method, use in entry["methods"].items():
+            for number, step in enumerate(use.get("transforms", [])):
+                key = f"experiments.{name}.methods.{method}.transforms[{number}].class"
+                named[key] = step["class"]
+    for key, dotted in named.items():
+        try:
+            source_files([dotted])
+        except ValueError as error:
+            raise ConfigError(f"{path}: {key}: {error}") from None
+
+
+def _add(joined: dict[str, Any], added: Mapping[str, Any], where: str) -> None:
+    """Join two mappings, where a name may stand only once: names become file names."""
+    for name in added:
+        if name in joined:
+            raise ConfigError(f"{where}: the name {name!r} stands in another paper's file already")
+    joined.update(added)

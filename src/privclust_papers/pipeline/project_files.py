@@ -1,0 +1,142 @@
+"""The files that make up the workflow, a checksum of them all, and the commit they are of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from privclust_papers.settings.config import ConfigError, load_yaml
+
+WORKFLOW = "workflow/Snakefile"
+CONFIG = "config/config.yaml"
+CITATION = "CITATION.cff"
+PACKAGES = ("privclust", "privclust_audit", "privclust_papers")
+PINS = ("environment.yml", "pyproject.toml", "requirements.lock")
+_TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *PINS)
+# What the project itself may hold: whatever else lies there is somebody's own.
+_SOURCES = (
+    CITATION,
+    "config/README.md",
+    "docs/*.md",
+    "docs/results/*.md",
+    "hatch_build.py",
+    *(f"src/{package}/**/*.py" for package in PACKAGES),
+    "src/privclust/**/*.pyi",
+    *(f"src/{package}/py.typed" for package in PACKAGES),
+    *(f"src/privclust_papers/report/page/*.{suffix}" for suffix in ("css", "j2", "js")),
+    "src/privclust/report/*.j2",
+    "workflow/profiles/*/*.sh",
+    "workflow/profiles/*/config.yaml",
+    "workflow/report/*.rst",
+    "workflow/rules/*.smk",
+    "workflow/schemas/*.schema.yaml",
+    "workflow/scripts/*.py",
+    "workflow/scripts/privclust-papers",
+)
+_SETTINGS = ("datasets", "features", "my_methods", "my_data")  # that are paths of config files
+_OF_A_PAPER = ("paper.yaml", "claims.yaml", "printed.csv")
+
+
+def project_files(
+    folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return the files that make up the workflow: rules, scripts, configuration, package, pins.
+
+    They are declared, not collected: of the configuration those that `config` names (None for the
+    content of config/config.yaml), of the rest those that the project has. A file of another name
+    that lies among them, such as one with credentials, is none of them. Paths are sorted and
+    relative to `folder`. Those of the top folder are named whether they are there or not, as an
+    archive without one of them would not do.
+
+    Examples
+    --------
+    >>> project_files("there/is/no/project")[:2]
+    ['LICENSE', 'README.md']
+    """
+    top = Path(folder)
+    sources = (path.relative_to(top) for pattern in _SOURCES for path in top.glob(pattern))
+    names = {*(path.as_posix() for path in sources), CONFIG, *config_files(top, config)}
+    present = {name for name in names if (top / name).is_file() and not _is_hidden(name)}
+    return sorted({*_TOP_FILES, *present})
+
+
+def config_files(
+    folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
+) -> Iterable[str]:
+    """Return the files that settings name, and the template that one of these names, there or not.
+
+    Arguments are as of `project_files`.
+    """
+    top = Path(folder)
+    settings = config if config is not None else _content(top / CONFIG)
+    for paper in settings.get("papers") or ():
+        yield from (os.path.normpath(Path(paper, name)) for name in _OF_A_PAPER)
+    yield from (os.path.normpath(settings[key]) for key in _SETTINGS if settings.get(key))
+    if settings.get("my_data") and (panels := _content(top / settings["my_data"]).get("panels")):
+        yield os.path.normpath(panels)
+
+
+def own_data_files(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> Iterable[str]:
+    """Return the files of a user's own data and features that settings name, within the folder."""
+    entries = _content(Path(folder, config.get("my_data") or "")).get("data")
+    features = _content(Path(folder, config.get("features") or ""))
+    both = [mapping for mapping in (entries, features) if isinstance(mapping, Mapping)]
+    for entry in (entry for mapping in both for entry in mapping.values()):
+        name = os.path.normpath(str(entry.get("file", "."))) if isinstance(entry, Mapping) else "."
+        if not os.path.isabs(name) and name.partition(os.sep)[0] not in (".", ".."):
+            yield name
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    """The keys of a config file; none where it is not there or is not one, as planning says."""
+    try:
+        content = load_yaml(path)
+    except ConfigError:
+        return {}
+    return content if isinstance(content, Mapping) else {}
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file or a folder on the way to it is one of the system's or an editor's."""
+    parts = (part for part in Path(name).parts if part != "..")
+    return any(part.startswith(".") or part == "__pycache__" for part in parts)
+
+
+def project_digest(
+    folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
+) -> str:
+    """Return the SHA-256 of all `project_files` that are there; an archive changes with it."""
+    sha = hashlib.sha256()
+    for name in project_files(folder, config):
+        path = Path(folder, name)
+        if path.is_file():
+            sha.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return sha.hexdigest()
+
+
+def commit_of(folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None) -> str:
+    """Return the git commit that all `project_files` are of.
+
+    Where some differ from it, the text says so after the commit. It is empty where the project's
+    folder is no git checkout, or there is no git.
+    """
+    try:
+        top = _git(folder, "rev-parse", "--show-toplevel").strip()
+        if Path(top).resolve() != Path(folder).resolve():
+            return ""
+        commit = _git(folder, "rev-parse", "HEAD").strip()
+        files = project_files(folder, config)
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", *files)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"{commit}, with files changed since" if changed.strip() else commit
+
+
+def _git(folder: str | os.PathLike[str], *arguments: str) -> str:
+    """Ask git of a folder."""
+    command = ["git", "-C", os.fspath(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

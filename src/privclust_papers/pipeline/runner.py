@@ -1,0 +1,382 @@
+"""Running the tasks of a block, what they share, and their evaluation.
+
+A paper's file names its functions by dotted paths. They get and return the following; their own
+docstrings say what is special, above all which keys they read and fill.
+
+``data(point, trial, streams, dataset)`` returns a `TrialData`. `point` is a mapping: the grid point
+without its swept axes. `trial` counts from 0; `streams` (`TrialStreams`) has differed by it
+already, so that few functions read it. `dataset` holds the arrays of the prepared data set and its
+``"source"``, None where the experiment reads none.
+
+``share(point, trial, streams, dataset, shard, n_shards)`` returns a dict of arrays that are added
+up over the shards, entry by entry; fits find the sums as ``data.extra["shared"]``.
+
+``fit(estimator, params, data, streams)`` gets a class, the keywords that the paper's file and the
+swept axes give it, and what `data` returned. It fits the class and returns a dict of str to
+ndarray. A method that is no class is a ``function(data, streams, **params)`` that returns the same;
+no `fit` is called for it.
+
+``evaluate(data, outputs)`` gets what a fit returned and the data without ``"shared"``; where the
+experiment has a reference method, ``data.extra["reference"]`` is what that returned for the same
+task. It returns a dict of metrics: numbers, NaN where one has no meaning, which are averaged over
+trials; and arrays, which are kept for figures.
+
+A figure's function gets a `privclust_papers.report.drawing.style.Results` and returns a `Drawing`.
+
+`data` and `share` may draw from the streams ``"data"`` and ``"init"`` alone, `fit` and methods also
+from ``"noise"``. The data of an instance (a grid point without its swept axes, and a trial) are
+made once for all its tasks. Every fit starts by importing this, so it imports little.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from privclust.core.canonical import canonical_json
+from privclust.core.validation import signature_of
+from privclust_papers.pipeline import seeds
+from privclust_papers.settings.config import ConfigError
+from privclust_papers.settings.dotted import load_object
+
+log = logging.getLogger("privclust")
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+Arrays = Mapping[str, np.ndarray]
+# A grid point without its swept axes, a trial, and the values of the swept axes one after another.
+Instance = tuple[Mapping[str, Any], int, Sequence[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """The data of one trial."""
+
+    # The samples, which no fit may change: methods and swept values share them. Where no method of
+    # the experiment has transforms, it may be whatever `fit` and `evaluate` understand, such as an
+    # object that draws the same rows in chunks at each pass.
+    X: Any
+    y: np.ndarray | None  # the true clusters, 0-based, where there are any
+    source: str  # begins with "substitute" where it stands in for other data
+    facts: dict[str, str | int] = field(default_factory=dict)  # what the summary may be split by
+    # What else a fit or its evaluation needs, such as samples held out. A fit finds under "shared"
+    # what the experiment's `share` computed, an evaluation under "reference" the reference method's
+    # outputs of the same task; both are dicts of arrays.
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_clusters(self) -> int:
+        """The true number of clusters."""
+        return int(self.y.max()) + 1
+
+
+class TrialStreams:
+    """The random streams of one trial; see `privclust_papers.pipeline.seeds`.
+
+    `spec` has ``seed``, ``paper``, ``experiment``, ``swept`` and, where there is one, ``method``.
+    Without one there is no ``"noise"``: what methods share may not depend on a method. Swept axes
+    of `point` count for ``"noise"`` only.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], point: Mapping[str, Any], trial: int) -> None:
+        self._experiment = (spec["seed"], spec["paper"], spec["experiment"])
+        self._point, self._trial = point, trial
+        self._shared = {key: point[key] for key in point if key not in spec["swept"]}
+        self._method = spec["method"]["name"] if "method" in spec else None
+
+    def get(self, stream: str) -> np.random.Generator:
+        """Return a fresh generator at the start of a stream; noise needs a method."""
+        if stream == "noise" and self._method is None:
+            shared = ", ".join(name for name in seeds.STREAMS if name != "noise")
+            raise ValueError(f"stream: got 'noise'; without a method it may be one of {shared}")
+        if stream == "noise":
+            key = (*self._experiment, self._point, self._trial, stream, self._method)
+        else:
+            key = (*self._experiment, self._shared, self._trial, stream)
+        return seeds.generator(*key)
+
+
+def progress(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
+    """Iterate over items and say how far it is: a bar on a terminal, else a line now and then."""
+    if sys.stderr.isatty():
+        from tqdm import tqdm
+
+        yield from tqdm(items, total=total, desc=what, leave=False)
+        return
+    last = time.monotonic()
+    for done, item in enumerate(items):
+        yield item
+        if time.monotonic() - last > _SECONDS_BETWEEN_LINES or done + 1 == total:
+            log.info("%s: %d of %d", what, done + 1, total)
+            last = time.monotonic()
+
+
+def prepared(X: Any, transforms: Iterable[tuple[str, Mapping[str, Any]]]) -> Any:
+    """Apply a method's transformers, named by dotted paths with their parameters, in order."""
+    for path, params in transforms:
+        X = load_object(path)(**params).fit_transform(X)
+    return X
+
+
+def run_shard(spec: Mapping[str, Any], dataset: Arrays | None) -> dict[str, np.ndarray]:
+    """Compute one shard of what the methods share of each instance of a block.
+
+    `spec` is from `Experiment.share_spec`. Its ``share`` names a function ``share(point, trial,
+    streams, dataset, shard, n_shards)`` that returns a dict of arrays whose sums over the shards,
+    entry by entry, are the shared statistics. The result has, for the i-th instance, each array as
+    ``"<i>/<name>"``.
+    """
+    share = load_object(spec["share"])
+    shard, n_shards = spec["shard"], spec["n_shards"]
+    name = f"{spec['experiment']} shard {shard} of {n_shards}"
+    results = (
+        share(point, trial, TrialStreams(spec, point, trial), dataset, shard, n_shards)
+        for point, trial in spec["instances"]
+    )
+    return _numbered(progress(results, len(spec["instances"]), name))
+
+
+def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
+    """Add shards up, entry by entry, in the order given.
+
+    Sums of integers are exact as long as they fit their type, so that they do not depend on how
+    many shards there were; sums of floating-point numbers do, in their last digits.
+
+    It is a ValueError if shards differ in the names, shapes or types of their arrays.
+
+    Examples
+    --------
+    >>> merge_shards([{"count": np.array([1, 2])}, {"count": np.array([3, 4])}])
+    {'count': array([4, 6])}
+    """
+    merged: dict[str, np.ndarray] = {}
+    for number, arrays in enumerate(shards):
+        shape = {name: (array.shape, array.dtype.str) for name, array in arrays.items()}
+        if number == 0:
+            first, merged = shape, dict(arrays)
+            continue
+        if shape != first:
+            raise ValueError(f"shard {number}: got arrays {shape}; it may have those of 0, {first}")
+        for name in merged:
+            merged[name] = merged[name] + arrays[name]
+    return merged
+
+
+def run_block(
+    spec: Mapping[str, Any],
+    dataset: Arrays | None,
+    shared: Arrays | None = None,
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Fit a batch of methods on the tasks of one block.
+
+    A method is fitted once for all values of the swept axes that its class or function does not
+    accept, or that its own `params` fix. `spec` is from `Experiment.fit_spec`, `shared` from
+    `merge_shards`. The result has, for the i-th task, each array that a method's fit returned as
+    ``"<method>/<i>/<name>"``, and what the fits of each method took of the processor, without data.
+    """
+    statistics = _by_number(shared or {})
+    cpu_seconds = {method["name"]: 0.0 for method in spec["methods"]}
+    done = itertools.chain.from_iterable(
+        _fit_instance(spec, instance, dataset, statistics[number], cpu_seconds)
+        for number, instance in enumerate(spec["instances"])
+    )
+    n_tasks = len(spec["methods"]) * sum(len(sweep) for *_, sweep in spec["instances"])
+    results: dict[str, list[Arrays]] = {name: [] for name in cpu_seconds}
+    what = f"{len(results)} methods" if len(results) > 1 else next(iter(results))
+    for name, result in progress(done, n_tasks, f"{spec['experiment']} {what}"):
+        results[name].append(result)
+    return _joined({name: _numbered(parts) for name, parts in results.items()}), cpu_seconds
+
+
+def _fit_instance(
+    spec: Mapping[str, Any],
+    instance: Instance,
+    dataset: Arrays | None,
+    shared: Arrays,
+    cpu_seconds: dict[str, float],
+) -> Iterator[tuple[str, Arrays]]:
+    """Fit each task of an instance; a generator, so that its data are gone before the next's."""
+    data = _instance_data(spec, *instance[:2], dataset)
+    if shared:
+        data = replace(data, extra={**data.extra, "shared": shared})
+    for method in spec["methods"]:
+        yield from _fit_method(spec, method, instance, data, cpu_seconds)
+
+
+def _fit_method(
+    spec: Mapping[str, Any],
+    method: Mapping[str, Any],
+    instance: Instance,
+    data: TrialData,
+    cpu_seconds: dict[str, float],
+) -> Iterator[tuple[str, Arrays]]:
+    """Fit one method on each task of an instance, and add up the time that this takes."""
+    point, trial, sweep = instance
+    fit = load_object(spec["fit"]) if spec["fit"] else None
+    estimator = load_object(method["estimator"])
+    free = signature_of(estimator).parameters.keys() - method["params"]
+    results: dict[str, Arrays] = {}
+    start = time.process_time()
+    data = replace(data, X=prepared(data.X, method["transforms"]))
+    for swept in sweep:
+        accepted = {axis: value for axis, value in swept.items() if axis in free}
+        key = canonical_json(accepted)
+        if key not in results:
+            streams = TrialStreams({**spec, "method": method}, {**point, **accepted}, trial)
+            params = {**method["params"], **accepted}
+            results[key] = run_method(fit, estimator, params, data, streams)
+        cpu_seconds[method["name"]] += time.process_time() - start
+        yield method["name"], results[key]
+        start = time.process_time()
+
+
+def run_method(
+    fit: Callable[..., Arrays] | None,
+    estimator: Callable[..., Any],
+    params: Mapping[str, Any],
+    data: TrialData,
+    streams: TrialStreams,
+) -> Arrays:
+    """Fit a class, or call a function, which needs no `fit`; what a class lacks is named."""
+    if not isinstance(estimator, type):
+        return estimator(data, streams, **params)
+    try:
+        return fit(estimator, params, data, streams)
+    except AttributeError as error:
+        if not isinstance(error.obj, estimator):
+            raise
+        name = f"{estimator.__module__}.{estimator.__qualname__}"
+        raise ConfigError(f"{name} has no {error.name!r} after it was fitted") from error
+
+
+def random_state_for(estimator: type, rng: np.random.Generator) -> np.random.Generator | int:
+    """Return what a class takes for `random_state`: ours and what derives from them a generator.
+
+    Any other gets a whole number, which all libraries understand.
+    """
+    ours = __name__.partition(".")[0]
+    if any(base.__module__.partition(".")[0] == ours for base in estimator.__mro__):
+        return rng
+    return int(rng.integers(2**31))
+
+
+def _instance_data(
+    spec: Mapping[str, Any],
+    point: Mapping[str, Any],
+    trial: int,
+    dataset: Arrays | None,
+) -> TrialData:
+    """Make the data of an instance."""
+    return load_object(spec["data"])(point, trial, TrialStreams(spec, point, trial), dataset)
+
+
+def evaluate_fits(
+    spec: Mapping[str, Any],
+    read_block: Callable[[int], Mapping[str, Arrays]],
+    dataset: Arrays | None,
+) -> dict[str, np.ndarray]:
+    """Compute the metrics of all methods of an experiment from their fits.
+
+    `spec` is from `Experiment.evaluate_spec`. `read_block` returns the arrays of each method, by
+    name, for the number of a block; one block is held at a time. The result has of each method
+    columns with one entry per task, ``"<method>/point/<name>"``, ``"<method>/trial"``,
+    ``"<method>/fact/<name>"`` and ``"<method>/value/<name>"``, and metrics that are arrays as
+    ``"<method>/array/<task>/<name>"``.
+    """
+    metrics = {method: _Metrics() for method in spec["methods"]}
+    blocks = range(len(spec["blocks"]))
+    for number in progress(blocks, len(blocks), f"{spec['experiment']} evaluated"):
+        _evaluate_block(spec, number, read_block(number), dataset, metrics)
+    return _joined({method: rows.columns() for method, rows in metrics.items()})
+
+
+class _Metrics:
+    """The metrics of one method, task by task."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def add(
+        self, point: Mapping[str, Any], trial: int, data: TrialData, values: Mapping[str, Any]
+    ) -> None:
+        """Append one task: numbers to its row, arrays under its number."""
+        row = {f"point/{key}": value for key, value in point.items()}
+        row |= {"trial": trial, "fact/source": data.source}
+        row |= {f"fact/{key}": value for key, value in data.facts.items()}
+        for key, value in values.items():
+            if np.ndim(value):
+                self._arrays[f"array/{len(self._rows):05d}/{key}"] = np.asarray(value)
+            else:
+                row[f"value/{key}"] = float(value)
+        self._rows.append(row)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return the rows as columns, and the arrays."""
+        columns = {key: np.asarray([row[key] for row in self._rows]) for key in self._rows[0]}
+        return columns | self._arrays
+
+
+def _evaluate_block(
+    spec: Mapping[str, Any],
+    number: int,
+    fitted: Mapping[str, Arrays],
+    dataset: Arrays | None,
+    metrics: Mapping[str, _Metrics],
+) -> None:
+    """Evaluate a block of every method; a function, so that it is gone before the next is read."""
+    outputs = {method: _by_number(arrays) for method, arrays in fitted.items()}
+    first = 0
+    for point, trial, sweep in spec["blocks"][number]:
+        places = range(first, first + len(sweep))
+        tasks = {name: [results[i] for i in places] for name, results in outputs.items()}
+        _evaluate_instance(spec, (point, trial, sweep), tasks, dataset, metrics)
+        first += len(sweep)
+
+
+def _evaluate_instance(
+    spec: Mapping[str, Any],
+    instance: Instance,
+    outputs: Mapping[str, Sequence[Arrays]],
+    dataset: Arrays | None,
+    metrics: Mapping[str, _Metrics],
+) -> None:
+    """Evaluate an instance's tasks, by method and place, on data that are made once."""
+    point, trial, sweep = instance
+    evaluate = load_object(spec["evaluate"])
+    data = _instance_data(spec, point, trial, dataset)
+    for place, swept in enumerate(sweep):
+        seen = data
+        if spec["reference"]:
+            reference = outputs[spec["reference"]][place]
+            seen = replace(data, extra={**data.extra, "reference": reference})
+        for method, rows in metrics.items():
+            values = evaluate(seen, outputs[method][place])
+            rows.add({**point, **swept}, trial, data, values)
+
+
+def _numbered(results: Iterable[Arrays]) -> dict[str, np.ndarray]:
+    """Join results into one mapping, each name with its result's number before it."""
+    return _joined({f"{number:05d}": result for number, result in enumerate(results)})
+
+
+def _joined(results: Mapping[str, Arrays]) -> dict[str, np.ndarray]:
+    """Join mappings into one, each name with its mapping's before it."""
+    return {f"{key}/{name}": a for key, result in results.items() for name, a in result.items()}
+
+
+def _by_number(arrays: Arrays) -> Mapping[int, dict[str, np.ndarray]]:
+    """Undo `_numbered`; a result without arrays is empty."""
+    results: defaultdict[int, dict[str, np.ndarray]] = defaultdict(dict)
+    for name, array in arrays.items():
+        number, _, rest = name.partition("/")
+        results[int(number)][rest] = array
+    return results

@@ -1,0 +1,223 @@
+"""A user's own methods and data, joined to the papers before anything is planned.
+
+config/my_methods.yaml puts a class into the experiments behind any target, and a class that claims
+to be private into the audit. config/my_data.yaml makes a paper of its own out of a template: for
+each data set one copy of each of its experiments and targets.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from privclust_papers.pipeline.words import OWN_CLAIM
+from privclust_papers.settings.config import (
+    ConfigError,
+    load_validated,
+    load_yaml,
+    validate,
+)
+from privclust_papers.settings.dotted import load_object
+
+_LARGEST_BOUND = 1e100
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A data set of a user's own: an entry of config/my_data.yaml."""
+
+    name: str
+    file: str
+    low: float | tuple[float, ...]  # with high: a box that is known without looking at the data
+    high: float | tuple[float, ...]
+    n_clusters: int
+    columns: tuple[str, ...] | None  # of a table with named columns; None for all
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that decides the prepared rows besides the file's content, as JSON values."""
+        return asdict(self)
+
+
+def load_own_data(path: str, schemas: Path) -> tuple[dict[str, OwnData], str]:
+    """Read the data sets of config/my_data.yaml, and the path of the template for their panels."""
+    document = load_validated(path, schemas / "my_data.schema.yaml")
+    datasets = {}
+    for name, entry in document["data"].items():
+        where = f"{path}: data.{name}"
+        if not Path(entry["file"]).is_file():
+            raise ConfigError(f"{where}.file: got {entry['file']!r}; there is no such file")
+        low, high = entry["bounds"]
+        _check_box(low, high, f"{where}.bounds")
+        low, high = (tuple(end) if isinstance(end, list) else end for end in (low, high))
+        columns = tuple(entry.get("columns") or ()) or None
+        datasets[name] = OwnData(name, entry["file"], low, high, entry["n_clusters"], columns)
+    return datasets, document["panels"]
+
+
+def _check_box(low, high, where: str) -> None:
+    """Refuse bounds that are no box."""
+    corners = [corner if isinstance(corner, list) else [corner] for corner in (low, high)]
+    if isinstance(low, list) != isinstance(high, list) or len(corners[0]) != len(corners[1]):
+        raise ConfigError(
+            f"{where}: got {[low, high]}; it may be two numbers, or two lists of the same length"
+        )
+    for least, most in zip(*corners, strict=True):
+        # a comparison with NaN is false
+        if not -_LARGEST_BOUND <= least < most <= _LARGEST_BOUND:
+            raise ConfigError(
+                f"{where}: got {least} and {most}; the first may be a finite number below the "
+                "second"
+            )
+
+
+def paper_of_own_data(
+    data: Mapping[str, OwnData], template: str, schemas: Path
+) -> dict[str, Any] | None:
+    """Return the paper that has a copy of the template's experiments for each data set, if any.
+
+    The template is a config of a paper. Names of experiments and targets get the data set's in
+    front; each grid gets its number of clusters.
+    """
+    if not data:
+        return None
+    document = load_validated(template, schemas / "paper.schema.yaml")
+    experiments, targets = {}, {}
+    for name, dataset in data.items():
+        for key, entry in document["experiments"].items():
+            experiment = copy.deepcopy(entry) | {"dataset": name}
+            for settings in experiment["effort"].values():
+                grids = settings.get("grid", [{}])
+                settings["grid"] = [{**part, "n_clusters": dataset.n_clusters} for part in grids]
+            experiments[f"{name}_{key}"] = experiment
+        for key, entry in document["targets"].items():
+            targets[f"{name}_{key}"] = {
+                **entry,
+                "title": f"{entry['title']}: {name}",
+                "experiments": [f"{name}_{experiment}" for experiment in entry["experiments"]],
+            }
+    return {**document, "experiments": experiments, "targets": targets}
+
+
+def join_own_methods(
+    documents: Sequence[dict[str, Any]], path: str, schemas: Path
+) -> list[dict[str, Any]]:
+    """Put the methods of config/my_methods.yaml into the papers' experiments, in place.
+
+    Return the file's claims, each with the ``paper`` of its target. A ConfigError names the file,
+    the key and the method: a class that cannot be imported or has not what a fit calls, a target
+    that there is not or that takes no other methods, a name that is taken.
+    """
+    config = load_validated(path, schemas / "my_methods.schema.yaml")
+    for name, method in config["methods"].items():
+        where = f"{path}: methods.{name}"
+        estimator = _own_class(method["class"], f"{where}.class")
+        for target in method["targets"]:
+            document = _paper_of(target, documents, f"{where}.targets")
+            _add_method(document, name, method, where)
+            entry = document["targets"][target]
+            document["targets"][target] = {**entry, "own": [*entry.get("own", ()), name]}
+            for experiment in entry["experiments"]:
+                entry = document["experiments"][experiment]
+                fit = document["open_fits"][entry["fit"]]
+                _check_fits(estimator, fit, f"{where}.targets.{target}", method["class"])
+                use = {"params": method["targets"][target].get("params", {})}
+                if entry["methods"].get(name, use) != use:
+                    raise ConfigError(
+                        f"{where}.targets.{target}: another target of the same fits "
+                        f"({experiment}) gives it other parameters; take another name there"
+                    )
+                entry["methods"] = {**entry["methods"], name: use}
+        if "audit" in method:
+            _add_to_audit(documents, name, method, where)
+    if config["claims"]:
+        validate(config["claims"], load_yaml(schemas / "claims.schema.yaml"), f"{path}: claims")
+    papers = {target: d["paper"] for d in documents for target in d["targets"]}
+    for claim in config["claims"]:
+        if claim["target"] not in papers:
+            raise ConfigError(
+                f"{path}: claims.{claim['id']}.target: got {claim['target']!r}; it may be one of "
+                f"{', '.join(sorted(papers))}"
+            )
+    return [{"of": "ours", **claim, "paper": papers[claim["target"]]} for claim in config["claims"]]
+
+
+def _own_class(dotted: str, where: str) -> Any:
+    """Import a class; its own errors are the user's to see."""
+    try:
+        loaded = load_object(dotted)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"{where}: {dotted}: cannot be imported ({type(error).__name__}: {reason})"
+        ) from error
+    if not isinstance(loaded, type):
+        raise ConfigError(f"{where}: got {dotted}, which is no class; it may be one")
+    return loaded
+
+
+def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
+    """Return the paper that has a target open to other methods."""
+    is_open = {}
+    for document in documents:
+        for name, entry in document["targets"].items():
+            fits = {document["experiments"][e].get("fit") for e in entry["experiments"]}
+            is_open[name] = fits <= document.get("open_fits", {}).keys()
+            if name == target and is_open[name]:
+                return document
+    problem = f"{target} compares no methods" if target in is_open else f"got {target!r}"
+    possible = ", ".join(sorted(name for name, free in is_open.items() if free))
+    raise ConfigError(f"{where}: {problem}; it may be one of {possible}")
+
+
+def _add_method(document: dict[str, Any], name: str, method: Mapping[str, Any], where: str) -> None:
+    """Define a method in a paper, which must have no other of its name."""
+    entry = {"label": f"{method['label']} {OWN_CLAIM}", "class": method["class"]}
+    for other, present in document["methods"].items():
+        if other == name and present != entry:
+            raise ConfigError(f"{where}: {document['paper']} has a method of that name")
+        if other != name and present["label"] in (method["label"], entry["label"]):
+            raise ConfigError(
+                f"{where}.label: got {method['label']!r}, which is the label of {other} in "
+                f"{document['paper']}; take another"
+            )
+    document["methods"] = {**document["methods"], name: entry}
+
+
+def _check_fits(estimator: type, fit: Mapping[str, str], where: str, dotted: str) -> None:
+    """Refuse a class that cannot be fitted before any job starts."""
+    needed = fit["calls"]
+    if not callable(getattr(estimator, needed, None)):
+        raise ConfigError(
+            f"{where}: {dotted} has no method {needed!r}; a class there has {needed}, and then "
+            f"{fit['reads']}"
+        )
+
+
+def _add_to_audit(
+    documents: Sequence[dict[str, Any]], name: str, method: Mapping[str, Any], where: str
+) -> None:
+    """Add an attack on a whole fit to the audit, where the run has one."""
+    for document in (document for document in documents if "open_audit" in document):
+        claim, audit, experiments = method["audit"], document["open_audit"], document["experiments"]
+        if audit["experiment"] not in experiments:
+            raise ConfigError(
+                f"{document['paper']}: open_audit.experiment: got {audit['experiment']!r}; it may "
+                f"be one of {', '.join(experiments)}"
+            )
+        try:
+            load_object(claim["pair"])
+        except ConfigError as error:
+            raise ConfigError(f"{where}.audit.pair: {error}") from error
+        if name in document["methods"]:
+            raise ConfigError(f"{where}: the audit has a case of that name; take another")
+        case = {"label": f"{method['label']} {OWN_CLAIM}", "class": audit["case"]}
+        document["methods"] = {**document["methods"], name: case}
+        params = {**claim, "estimator": method["class"]}
+        use = {"params": params, "code": [method["class"], claim["pair"]]}
+        entry = experiments[audit["experiment"]]
+        entry["methods"] = {**entry["methods"], name: use}

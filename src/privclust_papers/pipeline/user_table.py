@@ -1,0 +1,78 @@
+"""Rows of a user's own: any table of numbers, in a box that is declared beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from privclust.records.streams import chunks
+from privclust_papers.datasets.registry import DataError
+
+_TABLES = (".csv", ".parquet", ".pq")
+SOURCE = "own: {}"
+
+
+def read_rows(path: str, columns: tuple[str, ...] | None = None) -> np.ndarray:
+    """Read a file of numbers, a row a record, by the reader that its suffix asks for.
+
+    It may be ``.csv`` (compressed too), ``.npy``, ``.parquet`` or ``.h5``; columns, None for all,
+    may be of a file with names. A DataError says in one line what is wrong with it where.
+    """
+    try:
+        source = path if columns is None else _columns_of(path, columns)
+        rows = np.concatenate([np.asarray(part, dtype=np.float64) for part in chunks(source)])
+    except (ImportError, OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise DataError(text if path in text else f"{path}: {text}") from error
+    if not len(rows):
+        raise DataError(f"{path}: no rows; it may be a table of at least 1")
+    return rows
+
+
+def _columns_of(path: str, columns: tuple[str, ...]) -> np.ndarray:
+    """Read some columns of a table with names."""
+    import pandas as pd
+
+    suffixes = Path(path).suffixes
+    is_parquet = suffixes[-1:] in ([".parquet"], [".pq"])
+    if not is_parquet and ".csv" not in suffixes:
+        raise ValueError(
+            f"{path}: columns have names in {', '.join(_TABLES)} files alone; leave 'columns' out"
+        )
+    table = pd.read_parquet(path) if is_parquet else pd.read_csv(path)
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise ValueError(
+            f"{path}: got column {missing[0]!r}; it may be one of {', '.join(map(str, table))}"
+        )
+    chosen = table[list(columns)]
+    for name, kind in chosen.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(kind):
+            raise ValueError(f"{path}: column {name!r} holds no numbers; leave it out of 'columns'")
+    return chosen.to_numpy(dtype=np.float64)
+
+
+def prepared(
+    name: str,
+    path: str,
+    columns: Sequence[str] | None,
+    low: float | Sequence[float],
+    high: float | Sequence[float],
+) -> dict[str, np.ndarray]:
+    """Return the rows of an entry of config/my_data.yaml with the corners of their box.
+
+    That is ``X`` (n_samples, n_features), ``low`` and ``high`` (n_features,). A DataError says
+    what is wrong with the file, or that bounds have another number of features.
+    """
+    X = read_rows(path, None if columns is None else tuple(columns))
+    box = {}
+    for key, corner in (("low", low), ("high", high)):
+        bound = np.asarray(corner, dtype=np.float64)
+        if bound.ndim and len(bound) != X.shape[1]:
+            raise DataError(
+                f"{path}: has {X.shape[1]} columns, but bounds of {name} have {len(bound)}"
+            )
+        box[key] = np.broadcast_to(bound, X.shape[1]).copy()
+    return {"X": X, **box}

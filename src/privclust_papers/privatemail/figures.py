@@ -1,0 +1,484 @@
+"""The figures and tables of "PrivateMail" (2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from privclust.core.figures import PALETTE
+from privclust_papers.pipeline.words import is_substitute
+from privclust_papers.privatemail.panels import (
+    SWEEPS,
+    along_iterates,
+    ceiling,
+    chance,
+    class_colors,
+    cloud,
+    defaults,
+    frame,
+    levels,
+    named_below,
+    one_axis,
+    recall_scale,
+    scaled,
+    weaker,
+    without_infinite_guarantees,
+)
+from privclust_papers.report.drawing.panels import (
+    BAND,
+    caption,
+    cell,
+    counted,
+    mean_curves,
+    put_table,
+    rows_of,
+    statistics,
+)
+from privclust_papers.report.drawing.style import (
+    Drawing,
+    MethodStyle,
+    Results,
+    canvas,
+)
+
+_WIDTH = 10.5
+_DATA_SETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "cars196": "Cars196"}
+_AS_PUBLISHED = ("mail", "code", "dsne", "pca", "pca_gaussian", "projection")
+_WITHOUT_PRIVACY = ("smlq", "smlq_code", "tsne", "features", "pixels")
+_GUARANTEED = (
+    "mail_unlabelled",
+    "code_unlabelled",
+    "sound",
+    "sound_embedding",
+    "dsne_sound",
+    "pca_sound",
+    "projection_sound",
+    "label_response",
+)
+_SHOWN_ITERATES = (1, 2, 3)
+_CLOUDS = {
+    "iterates": "as printed",
+    "iterates_code": "as released",
+    "iterates_random": "as printed, class-free features",
+}
+_CONVERGED = (5, 7)  # iterates, between which the paper's recall stays as it is
+_MOST_EPSILONS = 5  # of Figure 7
+_LINEAR_OBJECTIVE = 1e-3  # in parts of the start's: what is nearer to 0 is drawn linearly
+_KERNELS = {"search": "eq. (11)", "search_printed": "eq. (2)"}
+_BOUNDS = {
+    "M": ("constant", "mean"),
+    "bound": ("bound", "mean"),
+    "largest change": ("change", "max"),
+    "bound/change: mean": ("ratio", "mean"),
+    "least": ("ratio", "min"),
+    "with √M: mean": ("root_ratio", "mean"),
+    "least with √M": ("root_ratio", "min"),
+}
+_LEAKS = {
+    "as printed": {
+        "mail": ("Algorithm 1", "o", "-"),
+        "mail_bare": ("no dummies", "s", "--"),
+        "mail_unlabelled": ("no dummies, no label", "^", ":"),
+    },
+    "as released": {
+        "code": ("no dummies", "s", "--"),
+        "code_unlabelled": ("no dummies, no label", "^", ":"),
+    },
+}
+_FEATURES = {"real": PALETTE[1], "class-free": PALETTE[0]}
+_NEAR_CHANCE = 0.1  # of recall: within it the second scale shows lines apart
+_WIDTHS = {"sigma": "σ, eq. (2)", "sigma^2": "σ²", "2 sigma^2": "2σ², eq. (11)"}
+_NORMS = {"unit": "of norm 1", "raw": "as they are"}
+_PRINTED = {
+    "sigma": "σ",
+    "alpha": "α",
+    "n_components": "k",
+    "init_scale": "σq",
+    "n_iter": "T",
+    "epsilon": "ε",
+    "delta": "δ",
+}
+_DATA_SIZES = {
+    "n_public_images": "public images",
+    "n_public_classes": "public classes",
+    "n_images": "gallery",
+    "n_classes": "gallery classes",
+    "n_queries": "queries",
+}
+
+
+def _data_set(experiment: str) -> str:
+    """Return the name of the data set that ends an experiment's name."""
+    return _DATA_SETS[experiment.rsplit("_", 1)[-1]]
+
+
+def _mean_of(results: Results) -> str:
+    """Write over how many trials the curves are means."""
+    return f"Mean of {counted(*results.trials.values())}{BAND}"
+
+
+def fig2(results: Results) -> Drawing:
+    """Figure 2: gallery images by class at three iterates of SMLQ, and without class features."""
+    (experiment,) = results.trials
+    parts = []
+    with canvas(_WIDTH * 0.8, 8.6, results.trials) as figure:
+        axes = figure.subplots(len(_CLOUDS), len(_SHOWN_ITERATES), squeeze=False)
+        for panels, (method, name) in zip(axes, _CLOUDS.items(), strict=True):
+            trial, arrays = next(rows_of(results, experiment, method))
+            classes = arrays["shown_labels"]
+            for axis, iterate, shown in zip(panels, _SHOWN_ITERATES, arrays["shown"], strict=True):
+                rows = scaled(shown)
+                cloud(axis, rows, class_colors(classes))
+                frame(axis, rows)
+                recall = trial[f"recall_8_{iterate}"]
+                axis.set_title(f"iterate {iterate}: Recall@8 {recall:.3f}")
+                part = pd.DataFrame({"class": classes, "x": rows[:, 0], "y": rows[:, 1]})
+                head = {"method": method, "iterate": iterate, "recall_8": recall}
+                parts.append(part.assign(**head)[[*head, "class", "x", "y"]])
+            panels[0].set_ylabel(name)
+        n_classes = int(trial["n_classes"])
+        caption(
+            figure,
+            f"{len(classes)} images of the gallery's {int(trial['n_images'])}, coloured by their "
+            f"{n_classes} classes; {_data_set(experiment)}. Each panel to the scale of its own "
+            "spread, far points left out. Class-free features know nothing of the image, so that "
+            "what order there is comes from the labels.",
+        )
+    return Drawing(figure, pd.concat(parts, ignore_index=True))
+
+
+def fig3(results: Results) -> Drawing:
+    """Figure 3: Recall@8 against iterations of SMLQ; below, the objective of Theorem 1."""
+    table = along_iterates(results)
+    with canvas(_WIDTH, 6.6, results.trials) as figure:
+        axes = figure.subplots(2, len(results.trials), squeeze=False, sharex=True)
+        for panels, name in zip(axes.T, results.trials, strict=True):
+            part = table[table["experiment"] == name]
+            recall, objective = (part[part["metric"] == m] for m in ("recall_8", "objective"))
+            for axis, curves in zip(panels, (recall, objective), strict=True):
+                mean_curves(axis, curves, "iterate", list(results.styles), results.styles)
+                axis.axvspan(*_CONVERGED, color="#000000", alpha=0.05, linewidth=0, zorder=0)
+                axis.set_xscale("linear")
+                axis.xaxis.get_major_locator().set_params(integer=True)
+            top, bottom = panels
+            start = recall.loc[recall["iterate"] == 0, "mean"].mean()
+            chance(top, start, "starts, which are random")
+            recall_scale(top, recall["mean"].max())
+            if objective["mean"].min() > 0:
+                bottom.set_yscale("log")
+            else:
+                bottom.set_yscale("symlog", linthresh=_LINEAR_OBJECTIVE)
+            top.set_title(_data_set(name))
+            bottom.set_xlabel("iterates of eq. (4)")
+        axes[0, 0].set_ylabel("Recall@8")
+        axes[1, 0].set_ylabel("objective v, in parts of its start's size")
+        named_below(figure, axes[0, 0], _WIDTH)
+        caption(
+            figure,
+            f"{_mean_of(results)}. Shaded: iterates 5 to 7, by which the paper's recall has "
+            "converged. All methods know every gallery image's label, but for SMLQ without labels.",
+        )
+    return Drawing(figure, table)
+
+
+def fig5(results: Results) -> Drawing:
+    """Figure 5: Recall@8 against k, alpha and sigma, one at a time about Table 2."""
+    parts, n_rows = [], len(_by_data_set(results))
+    with canvas(_WIDTH, 1.6 + 2.5 * n_rows, results.trials) as figure:
+        axes = figure.subplots(n_rows, len(SWEEPS), squeeze=False, sharey="row", sharex="col")
+        for panels, (name, trials) in zip(axes, _by_data_set(results).items(), strict=True):
+            for axis, varied in zip(panels, SWEEPS, strict=True):
+                part = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
+                mean_curves(axis, part, varied, list(results.styles), results.styles)
+                axis.set_xscale("log" if varied == "sigma" else "linear")
+                if varied == "n_components":
+                    axis.set_xscale("log", base=2)
+                    axis.set_xticks(sorted(part[varied].unique()))
+                    axis.xaxis.set_major_formatter("{x:g}")
+                    axis.minorticks_off()
+                chance(axis, trials["chance_8"].mean())
+                parts.append(part.rename(columns={varied: "value"}).assign(axis=varied))
+            recall_scale(panels[0], max(part["mean"].max() for part in parts[-len(SWEEPS) :]))
+            fixed = (f"{_PRINTED[key]} = {value:g}" for key, value in defaults(trials).items())
+            panels[0].set_title(f"{_data_set(name)}: {', '.join(fixed)}")
+            panels[0].set_ylabel("Recall@8")
+        for axis, label in zip(axes[-1], SWEEPS.values(), strict=True):
+            axis.set_xlabel(label)
+        named_below(figure, axes[0, 0], _WIDTH)
+        epsilon = next(iter(results.trials.values()))["epsilon"].iloc[0]
+        caption(
+            figure,
+            f"{_mean_of(results)}; the two other settings as in Table 2, ε = {epsilon:g}. Dashed: "
+            "the query's label is used after the noise, without a guarantee. Dotted: no noise. Up "
+            "to σ = 1 SMLQ is alone: where σ is smaller yet, Theorem 2 bounds nothing.",
+        )
+    table = pd.concat(parts, ignore_index=True)
+    order = ["experiment", "method", "label", "axis", "value", "metric", "n", "mean", "std", "se"]
+    return Drawing(figure, table[order])
+
+
+def _by_data_set(results: Results) -> dict[str, pd.DataFrame]:
+    """Return the trials on each data set under the name of its first experiment."""
+    names: dict[str, list[str]] = {}
+    for name in results.trials:
+        names.setdefault(_data_set(name), []).append(name)
+    return {
+        first: pd.concat([results.trials[name] for name in (first, *others)], ignore_index=True)
+        for first, *others in names.values()
+    }
+
+
+def readings(results: Results) -> Drawing:
+    """Recall@8 against sigma under each reading: norm of features, kernel width, labels."""
+    ((name, trials),) = results.trials.items()
+    metrics = ["recall_8", "best_8", "gap_7", "chance_8", "density"]
+    table = statistics({name: trials}, ["reading", "sigma"], metrics)
+    recalls = table[(table["metric"] == "recall_8") & table["mean"].notna()]
+    widths = [width for width in _WIDTHS if trials["reading"].str.endswith(f", {width}").any()]
+    with canvas(_WIDTH, 6.6, results.trials) as figure:
+        axes = figure.subplots(len(_NORMS), len(widths), squeeze=False, sharex=True, sharey=True)
+        for panels, (norm, title) in zip(axes, _NORMS.items(), strict=True):
+            for axis, width in zip(panels, widths, strict=True):
+                part = recalls[recalls["reading"] == f"{norm}, {width}"]
+                mean_curves(axis, part, "sigma", list(results.styles), results.styles)
+                axis.set_xscale("log")
+                chance(axis, trials["chance_8"].mean())
+                axis.set_title(f"features {title}, width {_WIDTHS[width]}")
+            panels[0].set_ylabel("Recall@8")
+        recall_scale(axes[0, 0], recalls["mean"].max())
+        for axis in axes[-1]:
+            axis.set_xlabel("σ")
+        named_below(figure, axes[0, 0], _WIDTH)
+        caption(
+            figure,
+            f"{_mean_of(results)}; CIFAR-100, {int(trials['n_images'].iloc[0])} gallery and "
+            f"{int(trials['n_public_images'].iloc[0])} public images, five iterates. Shuffled: "
+            "features dealt to other images, so that recall is the labels'. PrivateMail: Algorithm "
+            "1 at ε = 10, where Theorem 2 bounds anything.",
+        )
+    return Drawing(figure, table)
+
+
+def fig6(results: Results) -> Drawing:
+    """Figure 6: Recall@8 against epsilon; below, without the label after the noise."""
+    tables = {name: t for name, t in results.trials.items() if "features" in set(t["method"])}
+    metrics = ["recall_8", "chance_8", "ceiling_8", "guaranteed_epsilon"]
+    table = statistics(without_infinite_guarantees(tables), ["epsilon"], metrics)
+    with canvas(_WIDTH, 14.0, tables) as figure:
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.1, 1.0])
+        styles = _lines_as_measured(results.styles, tables)
+        published = _recall_row(top, tables, table, styles, _AS_PUBLISHED, _WITHOUT_PRIVACY)
+        guarded = _recall_row(bottom, tables, table, styles, (*_GUARANTEED, *results.own))
+        drawn = (*_AS_PUBLISHED, *_WITHOUT_PRIVACY, *_GUARANTEED, *results.own)
+        for axis, below, name in zip(published, guarded, tables, strict=True):
+            is_shown = table["method"].isin(drawn) & (table["experiment"] == name)
+            highest = table.loc[is_shown & (table["metric"] == "recall_8"), "mean"].max()
+            for panel in (axis, below):
+                recall_scale(panel, highest)
+            axis.set_title(_data_set(name))
+        caption(
+            top,
+            f"As published. {_mean_of(results)}. Solid: (ε, δ)-private for the query, features and "
+            "label; dashed: not, or by a weaker guarantee; dotted: without privacy. Shaded: above "
+            "what any (ε, δ)-private query to which 9 images come back can have; to the printed "
+            "form 9 of each class do. Second row: the same near chance, at a scale of its own.",
+        )
+        caption(
+            bottom,
+            "Without the query's label after the noise, and what has a guarantee; lines as above.",
+        )
+    return Drawing(figure, table)
+
+
+def _lines_as_measured(
+    styles: Mapping[str, MethodStyle], tables: dict[str, pd.DataFrame]
+) -> dict[str, MethodStyle]:
+    """Dash the curves whose own guarantee is weaker than the budget."""
+    weak = weaker(pd.concat(tables.values()))
+    return {name: replace(s, dash="--") if name in weak else s for name, s in styles.items()}
+
+
+def _recall_row(
+    figure: FigureBase,
+    tables: dict[str, pd.DataFrame],
+    table: pd.DataFrame,
+    styles: Mapping[str, MethodStyle],
+    methods: Sequence[str],
+    lines: Sequence[str] = (),
+) -> Sequence[Axes]:
+    """Draw Recall@8 against epsilon on each data set, and near chance once more; return the first.
+
+    Its ceiling and chance are beside it.
+    """
+    axes = figure.subplots(2, len(tables), squeeze=False)
+    for panels, (name, trials) in zip(axes.T, tables.items(), strict=True):
+        part = table[table["experiment"] == name]
+        recall = part[part["metric"] == "recall_8"]
+        level = part.loc[part["metric"] == "chance_8", "mean"].mean()
+        for axis in panels:
+            ceiling(axis, trials)
+            levels(axis, recall, lines, styles)
+            mean_curves(axis, recall, "epsilon", methods, styles)
+            chance(axis, level)
+        means = recall.loc[recall["method"].isin([*methods, *lines]), "mean"]
+        near = [level, *means[(means - level).abs() < _NEAR_CHANCE]]
+        panels[1].set_ylim(min(near) - 0.01, max(near) + 0.01)
+        panels[1].set_xlabel("privacy budget, ε")
+    for axis, label in zip(axes[:, 0], ("Recall@8", "Recall@8, near chance"), strict=True):
+        axis.set_ylabel(label)
+    named_below(figure, axes[0, 0], _WIDTH)
+    return axes[0]
+
+
+def fig7(results: Results) -> Drawing:
+    """Figure 7: what one query releases, before and after alignment, at several epsilon."""
+    ((experiment, trials),) = results.trials.items()
+    rows = list(rows_of(results, experiment, "align"))
+    first = {trial["epsilon"]: (trial, arrays) for trial, arrays in reversed(rows)}
+    epsilons = sorted(first)
+    places = np.linspace(0, len(epsilons) - 1, min(_MOST_EPSILONS, len(epsilons)))
+    shown = [epsilons[place] for place in np.unique(places.round().astype(int))]
+    parts = []
+    with canvas(_WIDTH, 5.4, results.trials) as figure:
+        axes = figure.subplots(2, len(shown), squeeze=False)
+        for panels, epsilon in zip(axes.T, shown, strict=True):
+            trial, arrays = first[epsilon]
+            parts.append(_released(panels, arrays).assign(epsilon=epsilon))
+            panels[0].set_title(f"ε = {epsilon:g}")
+            panels[1].set_title(f"residual {trial['residual']:.3f}")
+        axes[0, 0].set_ylabel("released")
+        axes[1, 0].set_ylabel("aligned")
+        alpha, n_public = trial["alpha"], int(trial["n_public_images"])
+        caption(
+            figure,
+            f"{n_public} public images among which one query (cross) is hidden, coloured by class; "
+            f"{trials['label'].iloc[0]}, α = {alpha:g}. Grey: where the server "
+            "has them. Above: each to the scale of its own spread. Below: in the server's "
+            "coordinates; residual: what is left after alignment in parts of the server's spread, "
+            "mean over queries, 1 where nothing is left in common.",
+        )
+    return Drawing(figure, pd.concat(parts, ignore_index=True))
+
+
+def _released(axes: Sequence[Axes], arrays: dict[str, np.ndarray]) -> pd.DataFrame:
+    """Draw public images and the query before and after alignment; return the points."""
+    anchors, colors = arrays["anchors"], class_colors(arrays["labels"])
+    grey = scaled(anchors)
+    released, aligned = scaled(arrays["released"]), scaled(arrays["aligned"], by=anchors)
+    points = pd.DataFrame({"class": [*map(str, arrays["labels"]), "query"]})
+    for axis, name, rows in zip(axes, ("released", "aligned"), (released, aligned), strict=True):
+        cloud(axis, grey, "#cccccc")
+        cloud(axis, rows[:-1], colors)
+        axis.plot(*rows[-1], "x", color="#000000", markersize=7)
+        frame(axis, np.concatenate([grey, rows]))
+        points[f"{name}_x"], points[f"{name}_y"] = rows.T
+    return points
+
+
+def tab2(results: Results) -> Drawing:
+    """Table 2's settings, and what each run here used."""
+    printed = results.printed
+    if not printed.empty:
+        printed = printed[printed["target"] == results.target]
+    rows = []
+    for name, trials in results.trials.items():
+        used = trials[trials["method"] == "mail"]
+        head = {"data set": _data_set(name)}
+        if not printed.empty:
+            values = printed[printed["experiment"] == name].set_index("metric")["value"]
+            blank = dict.fromkeys([*_DATA_SIZES.values(), "data"], "")
+            settings = {sign: cell(float(values[key])) for key, sign in _PRINTED.items()}
+            rows.append(head | {"settings": "printed"} | settings | blank)
+        settings = {sign: _range(used[key]) for key, sign in (_PRINTED | _DATA_SIZES).items()}
+        source = used["source"].iloc[0]  # a substitute's name stands below the table
+        settings["data"] = "substitute" if is_substitute(source) else source
+        rows.append(head | {"settings": "here"} | settings)
+    table = pd.DataFrame(rows)
+    with canvas(_WIDTH, 1.0 + 0.26 * len(table), results.trials) as figure:
+        put_table(figure.subplots(), table, _WIDTH)
+        count = counted(*results.trials.values())
+        caption(figure, f"Settings of PrivateMail as printed in Table 2 and here: {count}")
+    return Drawing(figure, table)
+
+
+def _range(values: pd.Series) -> str:
+    """Write a setting, or the least and the largest where there are several."""
+    low, high = values.min(), values.max()
+    return cell(low) if low == high else f"{cell(low)} to {cell(high)}"
+
+
+def leak(results: Results) -> Drawing:
+    """Recall@8 of PrivateMail by what it is made of: features, and the label after the noise."""
+    control = next(name for name in results.trials if name.endswith("_control"))
+    metrics = ["recall_8", "chance_8", "ceiling_8"]
+    table = statistics(results.trials, ["epsilon"], metrics)
+    table = table[table["method"].isin([name for part in _LEAKS.values() for name in part])]
+    recalls = table[table["metric"] == "recall_8"]
+    with canvas(_WIDTH, 8.6, results.trials) as figure:
+        axes = figure.subplots(2, len(_LEAKS), sharey="row")
+        for panels, (title, methods) in zip(axes.T, _LEAKS.items(), strict=True):
+            kept = table[table["method"].isin(methods)]
+            level = kept.loc[kept["metric"] == "chance_8", "mean"].mean()
+            for axis in panels:
+                ceiling(axis, results.trials[control])
+                for experiment in results.trials:
+                    _leaking(axis, recalls, experiment, methods, is_control=experiment == control)
+                chance(axis, level)
+            panels[0].set_title(title)
+            panels[1].set_xlabel("privacy budget, ε")
+        recall_scale(axes[0, 0], recalls["mean"].max())
+        near = recalls.loc[(recalls["mean"] - level).abs() < _NEAR_CHANCE, "mean"]
+        axes[1, 0].set_ylim(min([level, *near]) - 0.01, max([level, *near]) + 0.01)
+        for axis, label in zip(axes[:, 0], ("Recall@8", "Recall@8, near chance"), strict=True):
+            axis.set_ylabel(f"{label}, CIFAR-100")
+        named_below(figure, axes[0, 0], _WIDTH)
+        caption(
+            figure,
+            f"{_mean_of(results)}. Class-free features know nothing of the image. Dashed: iterates "
+            "after the noise use the query's label where it is private. Shaded: above what any "
+            "(ε, δ)-private query that gets 9 images back can have; among dummies, as printed, it "
+            "gets 9 of each class. Below: the same near chance, at a scale of its own.",
+        )
+    return Drawing(figure, table)
+
+
+def _leaking(
+    axis: Axes,
+    recalls: pd.DataFrame,
+    experiment: str,
+    methods: Mapping[str, tuple[str, str, str]],
+    is_control: bool,
+) -> None:
+    """Draw recalls on the features of one experiment."""
+    features = "class-free" if is_control else "real"
+    names = {name: f"{features} features, {text}" for name, (text, *_) in methods.items()}
+    curves = recalls[recalls["experiment"] == experiment]
+    curves = curves.assign(label=curves["method"].map(names))
+    styles = {
+        name: MethodStyle(_FEATURES[features], marker, dash)
+        for name, (_, marker, dash) in methods.items()
+    }
+    mean_curves(axis, curves, "epsilon", list(methods), styles)
+
+
+def sensitivity(results: Results) -> Drawing:
+    """Theorem 2's bound beside the largest change found, with M and with its square root."""
+    (trials,) = results.trials.values()
+    keys = ["method", "label", "n", "alpha", "sigma", "n_classes", "relation"]
+    table = trials.groupby(keys, sort=False).agg(**_BOUNDS).reset_index()
+    shown = table.drop(columns=["method", "label"]).rename(columns={"n_classes": "classes"})
+    shown.insert(0, "kernel", table["method"].map(_KERNELS).fillna(table["label"]))
+    with canvas(_WIDTH, 1.1 + 0.26 * len(shown), results.trials) as figure:
+        put_table(figure.subplots(), shown, _WIDTH)
+        caption(
+            figure,
+            f"Bound of Theorem 2, M √(n + 1) ‖Q‖ / 2, and the largest change of the first iterate "
+            f"that a search found: over {counted(trials)}, each with a start of its own. A ratio "
+            "below 1 breaks the bound.",
+        )
+    return Drawing(figure, table)

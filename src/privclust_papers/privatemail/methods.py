@@ -1,0 +1,206 @@
+"""Ways to look up a gallery's images in it, as the experiments need them, composed of estimators.
+
+A class is an estimator that has ``search(task)`` too, which returns what a
+`privclust_papers.privatemail.data.RetrievalTask` records of the answers, and where there is a
+guarantee what it is. A function does all by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from privclust.core.validation import as_generator
+from privclust.embedding import (
+    SMLQ,
+    DPdSNE,
+    PrivateMail,
+    PrivatePCA,
+    PrivateRandomProjection,
+    RetrievalServer,
+    unit_rows,
+)
+from privclust.features import pca_features
+from privclust.privacy import Neighbours, Sensitivity
+from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
+from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.privatemail.data import RetrievalTask, claimed, task_of
+
+_BATCH = 256  # queries whose embeddings are held at once: 4 MB with 1,000 public images
+
+
+def search_features(
+    data: TrialData, streams: TrialStreams, *, features="deep", n_components: int | None = None
+) -> dict[str, np.ndarray]:
+    """Nearest neighbours of the features themselves, of norm 1, without privacy.
+
+    Or of their principal components, where a number of these is asked for.
+    """
+    task = task_of(data, features, streams)
+    rows = unit_rows(task.X_gallery)
+    if n_components is not None:
+        rows = pca_features(rows, n_components)
+    return task.ranks(rows, rows, task.spaced()) | claimed()
+
+
+def search_tsne(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
+    """Nearest neighbours in a t-SNE embedding of gallery and public images, without privacy."""
+    task = task_of(data, "deep", streams)
+    rows = task.tsne[len(task.y_public) :]
+    return task.ranks(rows, rows, task.spaced()) | claimed()
+
+
+def search_released_components(
+    data: TrialData, streams: TrialStreams, *, epsilon: float
+) -> dict[str, np.ndarray]:
+    """The query's coordinates along principal components of public images, with noise."""
+    task, settings = task_of(data, "deep", streams), data.extra["settings"]
+    delta = settings["delta"]
+    directions = np.linalg.svd(unit_rows(task.X_public), full_matrices=False)[2]
+    rows = unit_rows(task.X_gallery).astype(np.float64)
+    coordinates = rows @ directions[: settings["n_components"]].T
+    bound = Sensitivity(2.0, "l2", Neighbours.REPLACE_ONE, "two vectors of norm at most 1")
+    scale = analytic_gaussian_sigma(bound, epsilon, delta)
+    noised = Gaussian(bound, scale).release(coordinates, streams.get("noise"))
+    ranks = task.ranks(noised, coordinates, task.spaced())
+    return ranks | {"guaranteed": np.array(epsilon)} | claimed(epsilon, delta)
+
+
+def respond_with_label(
+    data: TrialData, streams: TrialStreams, *, epsilon: float, n_sent: int = 8
+) -> dict[str, np.ndarray]:
+    r"""The query's label by randomised response: a random set of k classes, one image of each.
+
+    A set with the true class has :math:`e^\epsilon` times the probability of one without, so that
+    the label, with whatever goes with it, is epsilon-private; for classes that client and server
+    both know. The hit rate :math:`k e^\epsilon / (k e^\epsilon + C - k)` is within a few per cent
+    of the ceiling of `privclust.metrics.retrieval.recall_ceiling`. Features do nothing here, delta
+    is not spent, and k images (`n_sent`) come back.
+    """
+    y = data.y
+    odds = n_sent * math.exp(epsilon)
+    hit = odds / (odds + max(int(y.max()) + 1 - n_sent, 0))
+    is_hit = streams.get("noise").random(len(y)) < hit
+    return {
+        "ranks": np.where(is_hit, n_sent - 1, len(y)).astype(np.int32),
+        "queries": np.arange(len(y), dtype=np.int32),
+        "guaranteed": np.array(epsilon),
+    } | claimed(epsilon, data.extra["settings"]["delta"])
+
+
+class _SharedSMLQ(SMLQ):
+    """SMLQ that takes the Laplacian over from the fit before, if its features are the same."""
+
+    _last: ClassVar[dict] = {}
+
+    def _laplacian(self, X):
+        digest = hashlib.blake2b(np.ascontiguousarray(X).data).digest()
+        key = (digest, X.shape, X.dtype.str, self._width(), self.variant)
+        if key not in self._last:
+            self._last.clear()  # one at a time: 300 MB for CIFAR-100
+            self._last[key] = super()._laplacian(X)
+        return self._last[key]
+
+
+class GalleryServer(RetrievalServer):
+    """The server of a task; on the same images the kernel of their features is made once."""
+
+    _embedding = _SharedSMLQ
+
+    def __init__(self, model, task):
+        super().__init__(model, task.X_public, task.y_public, task.X_gallery, task.y_gallery)
+
+
+class EmbeddingSearch(SMLQ):
+    """Gallery images look each other up in the server's own embedding, which knows all labels."""
+
+    def search(self, task):
+        """Answer all queries."""
+        settings = self.get_params()
+        del settings["init"], settings["random_state"]
+        seed = int(as_generator(self.random_state).integers(2**31))
+        server = GalleryServer(PrivateMail(start_seed=seed, **settings), task)
+        return task.ranks(server.gallery_, server.gallery_, task.spaced())
+
+
+class PrivateMailSearch(PrivateMail):
+    """One query at a time among public images, aligned with the server's embedding."""
+
+    def search(self, task):
+        """Answer the queries."""
+        self.fit(task.X_public, task.y_public)
+        server = GalleryServer(self, task)
+        queries = task.spaced(task.n_queries)
+        batches = np.split(queries, range(_BATCH, len(queries), _BATCH))
+        located = np.concatenate([server.locate(sent_for(self, task, b)) for b in batches])
+        return task.ranks(located, server.gallery_, queries) | _guaranteed(self.guarantee_)
+
+
+def sent_for(model: PrivateMail, task: RetrievalTask, queries: np.ndarray) -> np.ndarray:
+    """Return what is released for some gallery images: public rows and the query's own, the last.
+
+    Among dummies the client keeps the answer to its own row alone.
+    """
+    labels = task.client_labels(queries)
+    if not model.obfuscate:
+        return model.release(task.X_gallery[queries], labels)
+    places = np.abs(labels[:, None] - model.classes_).argmin(axis=1)  # of the nearest class drawn
+    rows = model.release(task.X_gallery[queries], model.classes_[places])
+    n_public = len(task.y_public)
+    own = rows[np.arange(len(rows)), n_public + places]
+    return np.concatenate([rows[:, :n_public], own[:, None]], axis=1)
+
+
+class DSNESearch(DPdSNE):
+    """Each query is placed among public images in the t-SNE embedding of all.
+
+    The paper's variant places one query at a time.
+    """
+
+    def search(self, task):
+        """Answer the queries; all, or with the paper's variant `n_placed`."""
+        n_public = len(task.y_public)
+        self.set_params(perplexity=min(30.0, (n_public - 1) / 3.0))
+        self.fit(unit_rows(task.X_public), task.tsne[:n_public])
+        queries = task.spaced(task.n_placed if self.variant == "paper" else None)
+        rows = unit_rows(task.X_gallery[queries])
+        if self.variant == "paper":
+            placed = np.concatenate([self.transform(row[None]) for row in rows])
+            guarantee = self.guarantee_of(1)
+        else:
+            placed, guarantee = self.transform(rows), self.guarantee_
+        return task.ranks(placed, task.tsne[n_public:], queries) | _guaranteed(guarantee)
+
+
+class PCASearch(PrivatePCA):
+    """Components of all gallery images are released, as published, but not their coordinates.
+
+    Images are looked up by their coordinates along them, which nothing protects.
+    """
+
+    def search(self, task):
+        """Answer all queries."""
+        coordinates = self.fit_transform(unit_rows(task.X_gallery).astype(np.float64))
+        ranks = task.ranks(coordinates, coordinates, task.spaced())
+        return ranks | {"guaranteed": np.array(math.inf)}
+
+
+class ProjectionSearch(PrivateRandomProjection):
+    """Each query is projected at random and released with noise; the gallery has none."""
+
+    def search(self, task):
+        """Answer all queries."""
+        rows = unit_rows(task.X_gallery).astype(np.float64)
+        self.fit(unit_rows(task.X_public))
+        gallery = rows @ self.components_.T
+        ranks = task.ranks(self.transform(rows), gallery, task.spaced())
+        return ranks | _guaranteed(self.guarantee_)
+
+
+def _guaranteed(guarantee):
+    """Return the epsilon that a guarantee states; infinite for none."""
+    epsilon = math.inf if guarantee.definition == "none" else guarantee.epsilon
+    return {"guaranteed": np.array(float(epsilon))}

@@ -1,0 +1,152 @@
+"""Parts of the image retrieval figures: curves, levels, bounds and embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from privclust.metrics.retrieval import recall_ceiling
+from privclust_papers.privatemail.metrics import N_RETURNED
+from privclust_papers.report.drawing.panels import (
+    legend_below,
+    limits,
+    rows_of,
+    statistics,
+)
+from privclust_papers.report.drawing.style import MethodStyle, Results
+
+FEW_CLASSES = 20  # up to which each has a colour of its own
+_MOST_SHOWN = 0.995  # of a cloud's coordinates lie within the frame, at each end
+_MARGIN = 0.08  # about them
+_LETTER = 0.06  # inches of a letter in a legend
+_LEGEND_SIZE = 7.5
+_CEILING = "#000000"
+_CEILING_POINTS = 200
+SWEEPS = {"n_components": "embedding's dimension, k", "alpha": "α", "sigma": "σ"}
+
+
+def levels(
+    axis: Axes, table: pd.DataFrame, methods: Sequence[str], styles: Mapping[str, MethodStyle]
+) -> None:
+    """Draw methods that do not depend on a panel's axis as horizontal lines at their means."""
+    for method in methods:
+        rows = table[table["method"] == method]
+        if not rows.empty:
+            look = {"color": styles[method].color, "linestyle": styles[method].dash}
+            label = rows["label"].iloc[0]
+            axis.axhline(rows["mean"].mean(), **look, linewidth=1.3, label=label)
+
+
+def ceiling(axis: Axes, trials: pd.DataFrame) -> None:
+    """Draw the most that a private method can have along epsilon, shaded above.
+
+    Delta and the number of classes are the same in all trials.
+    """
+    delta, n_classes = float(trials["delta"].iloc[0]), int(trials["n_classes"].iloc[0])
+    epsilons = np.geomspace(*limits(trials["epsilon"]), _CEILING_POINTS)
+    level = [recall_ceiling(epsilon, delta, N_RETURNED, n_classes) for epsilon in epsilons]
+    axis.fill_between(epsilons, level, 1.0, color=_CEILING, alpha=0.06, linewidth=0, zorder=0)
+    label = "most that an (ε, δ)-private query can have"
+    axis.plot(epsilons, level, color=_CEILING, linewidth=1.0, label=label)
+    axis.set_xlim(epsilons[0], epsilons[-1])
+
+
+def chance(axis: Axes, level: float, label: str = "chance: a random order") -> None:
+    """Draw what a random order of the gallery has."""
+    axis.axhline(level, color="#999999", linewidth=1.2, zorder=1, label=label)
+
+
+def recall_scale(axis: Axes, highest: float) -> None:
+    """Give a panel of recall its axis, from 0 to a little above the highest value."""
+    axis.set_ylim(0.0, min(1.02, 1.1 * highest + 0.02))
+
+
+def named_below(figure: FigureBase, axis: Axes, width: float) -> None:
+    """Name a panel's curves below all, in as many columns as a width in inches has."""
+    longest = max(map(len, axis.get_legend_handles_labels()[1]))
+    ncols = max(int(width // (0.75 + _LETTER * longest)), 1)
+    legend_below(figure, axis, ncols=ncols, fontsize=_LEGEND_SIZE, handlelength=3.4)
+
+
+def class_colors(labels: np.ndarray) -> np.ndarray:
+    """Return a colour (n, 4) for each row by its class: one each for few, else a circle of hues."""
+    n_classes = int(labels.max()) + 1
+    if n_classes <= FEW_CLASSES:
+        return mpl.colormaps["tab20"](labels)
+    return mpl.colormaps["hsv"](labels / n_classes)
+
+
+def scaled(rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
+    """Return the first two coordinates of a cloud about its mean, its spread 1, or by another's.
+
+    A cloud without spread stays at 0, and one coordinate is drawn against 0.
+    """
+    by = rows if by is None else by
+    center = by[:, :2].mean(axis=0)
+    spread = np.sqrt(((by[:, :2] - center) ** 2).sum(axis=1).mean())
+    plane = (rows[:, :2] - center) / (spread if spread > 0 else 1.0)
+    return np.column_stack([plane, np.zeros(len(plane))])[:, :2]
+
+
+def cloud(axis: Axes, rows: np.ndarray, colors: object, size: float = 5.0) -> None:
+    """Draw points of a plane without ticks, whose units mean nothing."""
+    axis.scatter(*rows.T, c=colors, s=size, linewidths=0, rasterized=True)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.grid(False)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(True)
+    for spine in axis.spines.values():
+        spine.set_color("#bbbbbb")
+
+
+def frame(axis: Axes, rows: np.ndarray) -> None:
+    """Set a panel's limits to nearly all of a cloud, which a few far points would make small."""
+    low, high = np.quantile(rows, [1.0 - _MOST_SHOWN, _MOST_SHOWN], axis=0)
+    room = _MARGIN * np.maximum(high - low, 1e-9)
+    axis.set_xlim(low[0] - room[0], high[0] + room[0])
+    axis.set_ylim(low[1] - room[1], high[1] + room[1])
+
+
+def along_iterates(results: Results) -> pd.DataFrame:
+    """Return mean and standard error of recall and objective at each iterate."""
+    tables = {}
+    for experiment, trials in results.trials.items():
+        parts = []
+        for method in dict.fromkeys(trials["method"]):
+            for trial, arrays in rows_of(results, experiment, method):
+                columns = {"recall_8": arrays["recall"], "objective": arrays["objective"]}
+                part = pd.DataFrame({"method": method, "label": trial["label"], **columns})
+                parts.append(part.rename_axis("iterate").reset_index())
+        tables[experiment] = pd.concat(parts, ignore_index=True)
+    return statistics(tables, ["iterate"], ["recall_8", "objective"])
+
+
+def defaults(trials: pd.DataFrame) -> dict[str, float]:
+    """Return the setting of each axis that most points have, where the others are varied."""
+    points = trials[list(SWEEPS)].drop_duplicates()
+    return {name: points[name].mode().iloc[0] for name in SWEEPS}
+
+
+def one_axis(trials: pd.DataFrame, varied: str) -> pd.DataFrame:
+    """Return the trials at which all axes but one have their defaults."""
+    others = {name: value for name, value in defaults(trials).items() if name != varied}
+    is_kept = np.all([np.isclose(trials[name], value) for name, value in others.items()], axis=0)
+    return trials[is_kept]
+
+
+def without_infinite_guarantees(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Write guarantees that are infinite, hence none, as missing, so that they have a mean."""
+    infinite = {"guaranteed_epsilon": {np.inf: np.nan}}
+    return {name: trials.replace(infinite) for name, trials in tables.items()}
+
+
+def weaker(trials: pd.DataFrame) -> set[str]:
+    """Return the methods whose own guarantee is weaker than the budget that they are run at."""
+    is_weaker = trials["guaranteed_epsilon"] > trials["epsilon"] * (1.0 + 1e-9)
+    return set(trials.loc[is_weaker, "method"])

@@ -1,0 +1,178 @@
+"""A run packed into one file that others can check: a Workflow Run RO-Crate.
+
+The crate is a zip file with a description in JSON-LD, ``ro-crate-metadata.json``, after the profile
+Provenance Run Crate 0.5 (https://w3id.org/ro/wfrun/provenance/0.5): which jobs ran when, from what
+they made what, with which parameters, software and data. It holds the workflow, its configuration
+and all tables and figures. Data sets and HDF5 artefacts are named with their checksums and stay
+out: data sets have licences of their own, artefacts may hold rows of them, and the workflow makes
+an artefact again byte for byte. Those that no data set of others is behind go in where the config
+says so (``artefacts``). Of a user's own data, and of artefacts made from them, there are no
+checksums either: whoever guesses the data could test the guess by them.
+
+``jobs.json`` has what each job was, took and cost, with Snakemake's own records: from it results
+are restored (`privclust_papers.report.restoration`) and jobs are drawn to be done again
+(`privclust_papers.report.verification`).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import tomllib
+import zipfile
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from privclust.core.files import atomic_path
+from privclust_papers.datasets.fetch import RECEIPT, Receipt, read_receipt
+from privclust_papers.pipeline import layout
+from privclust_papers.pipeline.plan import Plan
+from privclust_papers.pipeline.project_files import CONFIG, project_files
+from privclust_papers.report.run_records import (
+    Job,
+    is_code,
+    made_from,
+    own_data,
+    read_content,
+)
+from privclust_papers.settings.config import ConfigError
+
+METADATA = "ro-crate-metadata.json"
+CHECKSUMS = "SHA256SUMS"
+JOBS = "jobs.json"
+VERSIONS = "versions.txt"
+
+
+def write_archive(
+    path: str | os.PathLike[str], plan: Plan, config: Mapping[str, Any], jobs: Iterable[Job]
+) -> None:
+    """Pack a finished run of the project in the working folder.
+
+    The same results and the same records give the same bytes on one machine: entries are sorted
+    and have one fixed time, and the description has no clock but the jobs' own. On other machines
+    ``versions.txt`` and the compressed bytes may differ.
+
+    `config` is the content of config/config.yaml with what the command line changed. It is what
+    stands in the crate, without the mirror, which is a path of the machine; with ``artefacts``
+    true, HDF5 artefacts go in that no data set of others is behind. `jobs` is from `read_jobs`. The
+    zip file is written at once or not at all.
+
+    Raises
+    ------
+    FileError
+        If an output of a job is missing or is not what the job wrote.
+    ConfigError
+        If something that belongs in the crate lies outside the project's folder, or names it.
+    """
+    from privclust_papers.report.crate import describe  # heavy, and not needed to plan a run
+
+    jobs = list(jobs)
+    members = _members(config, jobs)
+    receipts = {name: read_receipt(layout.RAW.format(dataset=name)) for name in plan.datasets}
+    if config.get("artefacts"):
+        members |= _artefacts(jobs, members, receipts)
+    substitutes = [name for name, receipt in receipts.items() if receipt.is_substitute]
+    members[JOBS] = _jobs_text(plan, jobs, members, substitutes).encode()
+    project = tomllib.loads(members["pyproject.toml"].decode())["project"]
+    members[METADATA] = describe(plan, config, jobs, project, members).encode()
+    _refuse_machine_paths(members)
+    sums = (f"{hashlib.sha256(members[name]).hexdigest()}  {name}\n" for name in sorted(members))
+    members[CHECKSUMS] = "".join(sums).encode()
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
+        for name in sorted(members):
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16
+            file.writestr(entry, members[name], zipfile.ZIP_DEFLATED)
+
+
+def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]:
+    """Return what the crate holds besides its description: content by path."""
+    import yaml
+
+    # what an installed package holds is said by its version
+    read = {n for job in jobs for n in job.inputs if "site-packages" not in Path(n).parts}
+    files = project_files(config=config)
+    outside = sorted(n for n in {*read, *files} if Path(n).is_absolute() or n.startswith(".."))
+    if outside:
+        raise ConfigError(
+            f"{outside[0]}: the run read this file, which lies outside the project's folder; copy "
+            "it into the folder, so that an archive can name it"
+        )
+    code = {name for name in read if name.endswith(".py")}
+    outputs = {name for job in jobs for name in job.outputs}
+    results = {n for n in outputs if n.startswith("results/") and not n.endswith(".h5")}
+    members = {name: read_content(name) for name in {*files, *code, *results}}
+    settings = yaml.safe_dump(dict(config) | {"mirror": None}, sort_keys=False)
+    members[CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()
+    members[VERSIONS] = _installed().encode()
+    return members
+
+
+def _artefacts(
+    jobs: list[Job], members: Mapping[str, bytes], receipts: Mapping[str, Receipt]
+) -> dict[str, bytes]:
+    """Return the HDF5 artefacts behind which there are no data of others, nor the user's own.
+
+    What a generator made in place of a data set has a receipt in place of a file: that goes in too.
+    """
+    folders = {layout.RAW.format(dataset=name): receipt for name, receipt in receipts.items()}
+    of_others = {folder for folder, receipt in folders.items() if receipt.file is not None}
+    kept_back = made_from(jobs, of_others) | own_data(jobs, members)
+    outputs = {name for job in jobs for name in job.outputs} - kept_back
+    names = [name for name in outputs if name.endswith(".h5")]
+    names += [f"{folder}/{RECEIPT}" for folder in folders.keys() - of_others]
+    return {name: read_content(name) for name in names}
+
+
+def _jobs_text(
+    plan: Plan, jobs: list[Job], members: Mapping[str, bytes], substitutes: list[str]
+) -> str:
+    """Return what the jobs were, as JSON, a line for each.
+
+    Snakemake's records have checksums of inputs: of a user's own data there is none, and no path of
+    the machine.
+    """
+    own = own_data(jobs, members)
+    lines = []
+    for job in jobs:
+        is_far = any(Path(name).is_absolute() for name in job.inputs)
+        is_own = not own.isdisjoint(job.outputs)
+        entry = {
+            "rule": job.rule,
+            "inputs": [name for name in job.inputs if not is_code(name)],
+            "outputs": job.outputs,
+            "start": job.start,
+            "end": job.end,
+            "cpu_s": job.cpu_s,
+            "record": {} if is_far or is_own else job.record,
+        }
+        lines.append(json.dumps(entry, sort_keys=True))
+    head = json.dumps({"effort": plan.effort, "substitutes": substitutes})
+    return head[:-1] + ', "jobs": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+@functools.cache
+def _installed() -> str:
+    """Return the versions of Python and of all packages of this environment, one a line."""
+    abouts = [distribution.metadata for distribution in metadata.distributions()]
+    pairs = {(about["Name"].lower(), about["Version"]) for about in abouts}
+    head = f"# Python {platform.python_version()}, {platform.system()} {platform.machine()}\n"
+    return head + "".join(f"{name}=={version}\n" for name, version in sorted(pairs))
+
+
+def _refuse_machine_paths(members: Mapping[str, bytes]) -> None:
+    """Refuse to publish where on this machine the project lies."""
+    folder = os.fsencode(Path.cwd())
+    pattern = re.compile(rb"(?<![\w./:-])" + re.escape(folder) + rb"(?![\w.-])")
+    for name, content in sorted(members.items()):
+        if len(folder) > 1 and pattern.search(content):
+            raise ConfigError(
+                f"{name}: holds {os.fsdecode(folder)}, a path of this machine, which does not "
+                "belong in an archive; make it relative"
+            )

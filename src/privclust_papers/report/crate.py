@@ -1,0 +1,417 @@
+"""The description of an archived run: JSON-LD after the profile Provenance Run Crate 0.5.
+
+The profile (https://w3id.org/ro/wfrun/provenance/0.5) builds on RO-Crate 1.1: a graph of entities,
+each a file, a data set, a parameter, a piece of software or an action that made one from another.
+What is in the crate is named by its path, what is not by its path after a ``#``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from rocrate.model.contextentity import ContextEntity
+from rocrate.rocrate import ROCrate
+
+from privclust.core import hdf5
+from privclust_papers.datasets.fetch import read_receipt
+from privclust_papers.datasets.registry import Dataset
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.plan import Plan
+from privclust_papers.pipeline.project_files import WORKFLOW
+from privclust_papers.report.run_records import (
+    Job,
+    is_code,
+    own_data,
+    read_content,
+)
+
+# The kind of artefact that a rule writes.
+_KINDS = {
+    "prepare": "dataset",
+    "features": "features",
+    "share": "shared",
+    "fit": "fit",
+    "evaluate": "metrics",
+}
+_FORMATS = {
+    ".csv": "text/csv",
+    ".h5": "application/x-hdf5",
+    ".html": "text/html",
+    ".md": "text/markdown",
+    ".png": "image/png",
+    ".py": "text/x-python",
+    ".svg": "image/svg+xml",
+    ".tsv": "text/tab-separated-values",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
+_TYPES = {bool: "Boolean", int: "Integer", str: "Text"}
+_PARAMETERS = ("effort", "seed", "substitutes")
+_RUN_TERMS = "https://w3id.org/ro/terms/workflow-run/context"
+_PROFILES = {
+    "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
+    "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
+    "https://w3id.org/ro/wfrun/provenance/0.5": ("Provenance Run Crate", "0.5"),
+    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
+}
+_LEFT_OUT = (
+    "Data sets, and HDF5 artefacts that are not in the crate, are named with their checksums; the "
+    "workflow in it makes them again."
+)
+_OWN = (
+    " Data of the user's own, and artefacts made from them, are named without checksum and size. "
+    "Tables, figures and the page hold exact scores of these data: they are not private."
+)
+
+
+def describe(
+    plan: Plan,
+    config: Mapping[str, Any],
+    jobs: list[Job],
+    project: Mapping[str, Any],
+    members: Mapping[str, bytes],
+) -> str:
+    """Return the text of ``ro-crate-metadata.json``: JSON-LD, with entities and keys sorted.
+
+    `project` is the table ``project`` of pyproject.toml, `members` has each file in the crate by
+    its path; see `privclust_papers.report.archive.write_archive` for the rest, and errors.
+    """
+    run = _Run(plan, config, jobs, project, members)
+    _describe(run)
+    graph = run.crate.metadata.generate()
+    graph["@graph"].sort(key=lambda entity: entity["@id"])
+    return json.dumps(graph, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+@dataclass(eq=False)
+class _Run:
+    """What is described, see `describe`, and the description as it grows."""
+
+    plan: Plan
+    config: Mapping[str, Any]
+    jobs: list[Job]
+    project: Mapping[str, Any]
+    members: Mapping[str, bytes]
+    crate: ROCrate = field(default_factory=lambda: ROCrate(version="1.1"))
+    versions: set[tuple[str, str]] = field(default_factory=set)  # of packages, by the artefacts
+    substitutes: list[str] = field(default_factory=list)  # data sets that others stand in for
+
+    def __post_init__(self) -> None:
+        self.crate.metadata.extra_contexts.append(_RUN_TERMS)
+        self.makers = {output: job for job in self.jobs for output in job.outputs}
+        self.own = own_data(self.jobs, self.members)
+
+    def add(self, entity: str, kind: Any, **properties: Any) -> dict[str, str]:
+        """Describe what is no file of the crate, and return a reference to it."""
+        values = {k: _alone(value) for k, value in properties.items() if value not in (None, [])}
+        self.crate.add(ContextEntity(self.crate, entity, {"@type": kind, **values}))
+        return {"@id": entity}
+
+    def refer(self, path: str) -> dict[str, str]:
+        """Refer to a file: by its path in the crate, or as to something outside."""
+        return {"@id": quote(path) if path in self.members else f"#{quote(path)}"}
+
+
+def _alone(value: Any) -> Any:
+    """Take the only entry out of a list, as RO-Crate recommends."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _describe(run: _Run) -> None:
+    """Write the description: root, workflow, software, parameters, data, files, jobs."""
+    licence = run.project["license"]
+    licence_entity = run.add(
+        f"https://spdx.org/licenses/{licence}", "CreativeWork", name=licence, identifier=licence
+    )
+    author = run.add("#authors", "Organization", name=run.project["authors"][0]["name"])
+    engine = run.add(
+        "#software/snakemake",
+        "SoftwareApplication",
+        name="Snakemake",
+        softwareVersion=metadata.version("snakemake"),
+        url="https://snakemake.readthedocs.io",
+    )
+    parameters = _add_parameters(run)
+    datasets = [_add_dataset(run, dataset) for dataset in run.plan.datasets.values()]
+    outputs = _add_outputs(run)
+    workflow = _add_files(run)
+    _add_kept_outside(run)
+    steps, tools, actions, controls = _add_jobs(run)
+    main = run.add(
+        "#run",
+        "CreateAction",
+        name=f"Run at {run.plan.effort} effort",
+        description="From the start of the first job that the results needed to the end of the "
+        "last; jobs may be of several calls of Snakemake.",
+        instrument={"@id": WORKFLOW},
+        object=[*parameters, *datasets, *map(run.refer, _configs(run))],
+        result=[run.refer(name) for name in sorted(run.makers) if name in run.members],
+        startTime=_iso(min(job.start for job in run.jobs)),
+        endTime=_iso(max(job.end for job in run.jobs)),
+    )
+    organised = run.add(
+        "#engine",
+        "OrganizeAction",
+        name="Run of Snakemake",
+        instrument=engine,
+        result=main,
+        object=controls,
+    )
+    inputs = [{"@id": f"#input/{name}"} for name in (*_PARAMETERS, *run.plan.datasets)]
+    workflow["license"], workflow["creator"] = licence_entity, author
+    workflow["hasPart"], workflow["step"] = tools, steps
+    workflow["input"], workflow["output"] = inputs, outputs
+    workflow["softwareRequirements"] = _add_software(run)
+    _describe_root(run, licence_entity, author, [main, organised, *actions])
+
+
+def _describe_root(run: _Run, licence: Any, author: Any, actions: list[Any]) -> None:
+    """Say what the crate is, and of what substitutes its numbers come."""
+    root = run.crate.root_dataset
+    substitutes = (
+        f" Substitutes stood in for {', '.join(run.substitutes)}: numbers obtained from them are "
+        "not comparable with those of the papers."
+        if run.substitutes
+        else ""
+    )
+    titles = "; ".join(paper["title"] for paper in run.plan.papers.values())
+    root["name"] = f"{run.project['name']} {run.project['version']}, {run.plan.effort} effort"
+    own = _OWN if run.own else ""
+    root["description"] = f"Reproduction of: {titles}. {_LEFT_OUT}{own}{substitutes}"
+    root["datePublished"] = _iso(max(job.end for job in run.jobs))
+    root["license"], root["author"] = licence, author
+    root["mentions"] = actions
+    root["conformsTo"] = [
+        run.add(address, "CreativeWork", name=name, version=version)
+        for address, (name, version) in _PROFILES.items()
+    ]
+
+
+def _add_parameters(run: _Run) -> list[dict[str, str]]:
+    """Describe what a run can be told, and what this one was."""
+    values = []
+    for name in _PARAMETERS:
+        value = run.config[name]
+        formal, actual = {"@id": f"#input/{name}"}, {"@id": f"#parameter/{name}"}
+        run.add(
+            formal["@id"],
+            "FormalParameter",
+            name=name,
+            additionalType=_TYPES[type(value)],
+            workExample=actual,
+        )
+        # as text: a JSON false is not shown by all readers
+        run.add(
+            actual["@id"],
+            "PropertyValue",
+            name=name,
+            value=json.dumps(value).strip('"'),
+            exampleOfWork=formal,
+        )
+        values.append(actual)
+    return values
+
+
+def _add_dataset(run: _Run, dataset: Dataset) -> dict[str, str]:
+    """Describe a data set, or what stands in for it: from where, on what terms, which bytes."""
+    folder = f"data/raw/{dataset.name}"
+    receipt = read_receipt(folder)
+    formal, entity = {"@id": f"#input/{dataset.name}"}, run.refer(folder)
+    run.add(
+        formal["@id"],
+        "FormalParameter",
+        name=dataset.name,
+        additionalType="Dataset",
+        workExample=entity,
+    )
+    flag = run.add(
+        f"#{folder}/substitute",
+        "PropertyValue",
+        name="substitute",
+        value=json.dumps(receipt.is_substitute),
+    )
+    if receipt.is_substitute:
+        run.substitutes.append(dataset.name)
+        name = f"substitute for {dataset.name}"
+        description = f"Not {dataset.title}, but a substitute: {receipt.source}"
+    else:
+        name, description = dataset.name, f"{dataset.title}, from: {receipt.source}"
+    return run.add(
+        entity["@id"],
+        "Dataset",
+        name=name,
+        description=description,
+        identifier=receipt.location,
+        alternateName=receipt.file,
+        sha256=receipt.sha256,
+        contentSize=receipt.bytes and str(receipt.bytes),
+        conditionsOfAccess=dataset.terms,
+        citation=dataset.citation,
+        url=dataset.homepage,
+        additionalProperty=flag,
+        exampleOfWork=formal,
+    )
+
+
+def _slots(plan: Plan) -> dict[str, tuple[str, list[str]]]:
+    """Return what the workflow makes: each target, the verdicts, the page; in words, and files."""
+    folder = f"results/{plan.effort}"
+    return {
+        **{
+            name: (
+                f"{target.title} ({target.where})",
+                [f"{folder}/targets/{name}/{name}.{suffix}" for suffix in ("csv", "png", "svg")],
+            )
+            for name, target in plan.targets.items()
+        },
+        "verdicts": ("What the run says of each claim", [f"{folder}/verdicts.csv"]),
+        "page": ("All targets and verdicts on one page", [f"{folder}/index.html"]),
+    }
+
+
+def _add_outputs(run: _Run) -> list[dict[str, str]]:
+    """Describe the slots of the workflow's results."""
+    return [
+        run.add(
+            f"#output/{name}",
+            "FormalParameter",
+            name=name,
+            description=description,
+            additionalType="File",
+            workExample=[run.refer(file) for file in files],
+        )
+        for name, (description, files) in _slots(run.plan).items()
+    ]
+
+
+def _add_files(run: _Run) -> Any:
+    """Describe each file in the crate, and return the entity of the workflow."""
+    slots = {file: name for name, (_, files) in _slots(run.plan).items() for file in files}
+    engine = metadata.version("snakemake")
+    workflow = run.crate.add_workflow(
+        dest_path=WORKFLOW, main=True, lang="snakemake", lang_version=engine
+    )
+    workflow["name"], workflow["version"] = run.project["name"], run.project["version"]
+    workflow.properties()["@type"].append("HowTo")
+    for name, content in sorted(run.members.items()):
+        entity = workflow if name == WORKFLOW else run.crate.add_file(dest_path=name)
+        entity["sha256"], entity["contentSize"] = _sha256(content), str(len(content))
+        entity["encodingFormat"] = _FORMATS.get(Path(name).suffix, "text/plain")
+        if name in slots:
+            entity["exampleOfWork"] = {"@id": f"#output/{slots[name]}"}
+        if name == "README.md":
+            entity["about"] = {"@id": "./"}
+        if name.endswith(".py"):
+            entity.properties()["@type"] = ["File", "SoftwareSourceCode"]
+            entity["name"], entity["version"] = name, run.project["version"]
+    return workflow
+
+
+def _add_kept_outside(run: _Run) -> None:
+    """Describe artefacts, and what is not in the crate: a user's own data by name alone.
+
+    A checksum or a size, of the data or of what is made from them without chance, would let anybody
+    test a guess of the data.
+    """
+    inputs = {name for job in run.jobs for name in job.inputs if not is_code(name)}
+    for name in sorted({*run.makers, *inputs}):
+        is_artefact = name in run.makers and name.endswith(".h5")
+        kind = _KINDS.get(run.makers[name].rule) if is_artefact else None
+        if Path(name).is_dir() or (name in run.members and not kind):
+            continue  # described with what is known of the data set, or of the file
+        content, is_own = read_content(name), name in run.own
+        artefact = artefacts.read(name, kind) if kind else None
+        run.versions |= set(artefact.versions.items()) if artefact else set()
+        if name in run.members:
+            file = run.crate.get(quote(name))
+            file["identifier"] = artefact.digest
+            file["description"] = f"An artefact. {_origin(artefact)}".strip()
+            continue
+        run.add(
+            run.refer(name)["@id"],
+            "File",
+            name=name,
+            description=f"Not in the crate. {_origin(artefact)}".strip(),
+            sha256=None if is_own else _sha256(content),
+            contentSize=None if is_own else str(len(content)),
+            encodingFormat=_FORMATS.get(Path(name).suffix),
+            identifier=artefact.digest if artefact and not is_own else None,
+        )
+
+
+def _origin(artefact: hdf5.Contents | None) -> str:
+    """Say of which data an artefact is, where it holds data."""
+    source = artefact.parameters.get("source") if artefact else None
+    return f"Made from {source}." if source else ""
+
+
+def _add_jobs(run: _Run) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """Describe each rule as a step and each job as an action; return references to both."""
+    rules = sorted({job.rule for job in run.jobs})
+    tools = {rule: {"@id": f"workflow/scripts/{rule}.py"} for rule in rules}
+    steps = {
+        rule: run.add(f"#step/{rule}", "HowToStep", name=rule, workExample=tools[rule])
+        for rule in rules
+    }
+    actions, controls = [], []
+    for job in run.jobs:
+        action = run.add(
+            f"#job/{job.outputs[0]}",
+            "CreateAction",
+            name=f"{job.rule}: {job.outputs[0]}",
+            description=f"Parameters: {job.spec}" if job.spec else None,
+            instrument=tools[job.rule],
+            object=[run.refer(name) for name in job.inputs if not is_code(name)],
+            result=[run.refer(name) for name in job.outputs],
+            startTime=_iso(job.start),
+            endTime=_iso(job.end),
+        )
+        actions.append(action)
+        controls.append(
+            run.add(
+                f"#control/{job.outputs[0]}",
+                "ControlAction",
+                name=f"Snakemake starts {job.rule}",
+                instrument=steps[job.rule],
+                object=action,
+            )
+        )
+    return list(steps.values()), list(tools.values()), actions, controls
+
+
+def _add_software(run: _Run) -> list[dict[str, str]]:
+    """Describe Python and the packages that computed the artefacts, in the versions they name."""
+    versions = {("python", platform.python_version()), *run.versions}
+    return [
+        run.add(
+            f"#software/{name}-{version}",
+            "SoftwareApplication",
+            name=name,
+            softwareVersion=version,
+        )
+        for name, version in sorted(versions)
+    ]
+
+
+def _configs(run: _Run) -> list[str]:
+    """Return the configuration in the crate."""
+    return sorted(name for name in run.members if name.startswith("config/"))
+
+
+def _iso(seconds: float) -> str:
+    """Return a time in UTC as ISO 8601 to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _sha256(content: bytes) -> str:
+    """Return the checksum that the crate gives of a file."""
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,169 @@
+"""What the figures of several papers share: captions, counts, legends, curves and tables."""
+
+from __future__ import annotations
+
+import numbers
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from privclust_papers.pipeline.words import ROWS, ROWS_OUTSIDE
+from privclust_papers.report.comparison import half_width
+from privclust_papers.report.drawing.style import BELOW, MethodStyle, Results
+
+_TABLE_SIZE = 8.0
+_TRIALS_FOR_A_BAND = 5
+BAND = f" (band, from {_TRIALS_FOR_A_BAND} trials on: 95 % by Student's t)"
+
+
+def caption(figure: FigureBase, text: str) -> None:
+    """Say above a figure what it shows, as wide as the figure is."""
+    letters = int(15.0 * figure.bbox.width / figure.figure.dpi)
+    lines = "\n".join(textwrap.wrap(text, letters))
+    figure.suptitle(lines, x=0.01, horizontalalignment="left", fontsize=9)
+
+
+def counted(*tables: pd.DataFrame) -> str:
+    """Write how many trials there are: "12 trials", or "1 trial or 3 trials" if tables differ."""
+    numbers = {trials["trial"].nunique() for trials in tables}
+    return " or ".join(sorted("1 trial" if n == 1 else f"{n} trials" for n in numbers))
+
+
+def outside_note(trials: Iterable[pd.DataFrame]) -> str:
+    """Say how many rows lay outside the box that was declared for them; nothing where none did."""
+    notes = {
+        f"{outside:,} of {rows:,} rows lie outside the declared box, and are drawn in to it."
+        for table in trials
+        if ROWS_OUTSIDE in table
+        for outside, rows in table[[ROWS_OUTSIDE, ROWS]].drop_duplicates().to_numpy()
+        if outside
+    }
+    return " ".join(sorted(notes))
+
+
+def tell_hidden_curves(axis: Axes) -> None:
+    """Say in the labels of curves that lie off a panel as a whole that they do."""
+    low, high = axis.get_ylim()
+    for line in axis.get_lines():
+        values = np.asarray(line.get_ydata(), dtype=float)
+        values = values[np.isfinite(values)]
+        for is_off, where in ((values < low, "below"), (values > high, "above")):
+            if len(values) and is_off.all():
+                line.set_label(f"{line.get_label()} ({where} the panel)")
+
+
+def legend_below(figure: FigureBase, axis: Axes, *others: Axes, ncols: int, **look: float) -> None:
+    """Name curves of some panels, each once, below all panels.
+
+    A note on sources is put into the legend.
+    """
+    named: dict[str, Any] = {}
+    for panel in (axis, *others):
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    place = {"loc": "outside lower center", "ncols": ncols}
+    figure.legend(named.values(), named, **place, **look).set_gid(BELOW)
+
+
+def limits(epsilons: pd.Series) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis of epsilon, with some room."""
+    return 0.8 * epsilons.min(), 1.25 * epsilons.max()
+
+
+def rows_of(
+    results: Results, experiment: str, method: str
+) -> Iterator[tuple[pd.Series, dict[str, np.ndarray]]]:
+    """Yield each trial of a method with the arrays that it recorded, by their names."""
+    trials = results.trials[experiment]
+    of_method = trials[trials["method"] == method].reset_index(drop=True)
+    for row, trial in of_method.iterrows():
+        yield trial, arrays_of(results, experiment, method, row)
+
+
+def arrays_of(results: Results, experiment: str, method: str, row: int) -> dict[str, np.ndarray]:
+    """Return the arrays of one trial by their names, by its row among a method's."""
+    prefix = f"array/{row:05d}/"
+    arrays = results.arrays[experiment, method]
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def statistics(
+    tables: Mapping[str, pd.DataFrame],
+    axes: Sequence[str],
+    metrics: Sequence[str],
+    quantiles: Mapping[str, float] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Sum metrics up over each experiment's trials: one row a method, point and metric.
+
+    Columns: experiment, method, label, the axes, metric, n, mean, std, se = std / sqrt(n), and the
+    named quantiles.
+    """
+    parts = []
+    for name, trials in tables.items():
+        keys = ["method", "label", *axes]
+        long = trials[[*keys, *metrics]].melt(keys, list(metrics), "metric", "value")
+        groups = long.groupby([*keys, "metric"], sort=False)["value"]
+        table = groups.agg(["count", "mean", "std"]).rename(columns={"count": "n"})
+        table["se"] = table["std"] / np.sqrt(table["n"])
+        for column, share in quantiles.items():
+            table[column] = groups.quantile(share)
+        table = table.reset_index()
+        table.insert(0, "experiment", name)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
+
+
+def put_table(axis: Axes, table: pd.DataFrame, width: float) -> None:
+    """Write a table into a panel, in letters small enough for a width in inches."""
+    axis.axis("off")
+    if table.empty:
+        axis.text(0.5, 0.5, "no results", ha="center", va="center")
+        return
+    names = [str(name).replace("_", " ") for name in table.columns]
+    cells = [[cell(value) for value in row] for row in table.itertuples(index=False)]
+    longest = [max(map(len, column)) + 2 for column in zip(names, *cells, strict=True)]
+    drawn = axis.table(cells, colLabels=names, loc="center", cellLoc="right", edges="horizontal")
+    drawn.auto_set_font_size(False)
+    drawn.set_fontsize(min(_TABLE_SIZE, 118.0 * width / sum(longest)))
+    drawn.auto_set_column_width(range(len(names)))
+
+
+def cell(value: object) -> str:
+    """Write a table's cell; numbers with four digits."""
+    if isinstance(value, numbers.Integral):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return str(value)
+    if np.isnan(value):
+        return "n/a"
+    return f"{value:,.0f}" if 1000.0 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
+def mean_curves(
+    axis: Axes,
+    table: pd.DataFrame,
+    x: str,
+    methods: Sequence[str],
+    styles: Mapping[str, MethodStyle],
+) -> None:
+    """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
+
+    The band (by Student's t from columns ``mean``, ``se``, ``n``) is left out below five
+    trials, whose spread says little of it.
+    """
+    for method in methods:
+        curve = table[table["method"] == method].sort_values(x)
+        if curve.empty:
+            continue
+        style, mean, label = styles[method], curve["mean"], curve["label"].iloc[0]
+        if curve["n"].min() >= _TRIALS_FOR_A_BAND:
+            low, high = (mean + side * half_width(curve["se"], curve["n"]) for side in (-1.0, 1.0))
+            axis.fill_between(curve[x], low, high, color=style.color, alpha=0.15, linewidth=0)
+        axis.plot(curve[x], mean, **style.line, label=label)
+    axis.set_xscale("log")

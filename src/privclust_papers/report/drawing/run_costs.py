@@ -1,0 +1,58 @@
+"""Where the CPU time of a run goes, and how its time falls with the number of cores."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from privclust.core.figures import PALETTE
+from privclust_papers.report.costs import LIMITS
+from privclust_papers.report.drawing.style import Drawing, canvas
+
+
+def draw_costs(
+    table: pd.DataFrame, model: pd.DataFrame, runs: pd.DataFrame, effort: str
+) -> Drawing:
+    """Draw what each rule and each paper took, and predicted beside measured times.
+
+    The tables are those of `privclust_papers.report.costs`: `cost_table`, `predict` (the drawing's
+    table) and `compare_runs`, of which runs that did all jobs are drawn; `LIMITS` has the limit on
+    2 cores of the effort.
+    """
+    with canvas(9.0, 3.4, {}) as figure:
+        by_rule, by_paper, by_cores = figure.subplots(1, 3)
+        _bars(by_rule, table[table.level == "rule"], "CPU time by rule")
+        _bars(by_paper, table[table.level == "paper"], "CPU time by paper")
+        by_paper.legend(loc="lower right", fontsize=8)
+        _times(by_cores, model, runs[runs.complete.astype(bool)], LIMITS[effort])
+    return Drawing(figure, model)
+
+
+def _bars(axes: Axes, rows: pd.DataFrame, title: str) -> None:
+    """Draw stacked bars of work and overhead, the largest on top."""
+    rows = rows.sort_values("cpu_s")
+    axes.barh(rows.name, rows.work_cpu_s, color=PALETTE[1], label="work")
+    left = rows.work_cpu_s
+    axes.barh(rows.name, rows.overhead_cpu_s, left=left, color=PALETTE[0], label="overhead")
+    axes.set(title=title, xlabel="CPU seconds")
+    axes.grid(False, axis="y")
+
+
+def _times(axes: Axes, model: pd.DataFrame, complete: pd.DataFrame, limit_s: float) -> None:
+    """Draw predicted times between their bounds, and what runs took."""
+    low, high = model.lower_s / 60, model.upper_s / 60
+    axes.fill_between(model.cores, low, high, color=PALETTE[4], alpha=0.3, label="bounds")
+    axes.plot(model.cores, model.predicted_s / 60, marker="o", color=PALETTE[1], label="predicted")
+    if len(complete):
+        measured = complete.measured_s / 60
+        axes.plot(complete.cores, measured, "X", color=PALETTE[0], markersize=8, label="measured")
+    axes.plot([2], [limit_s / 60], "_", color=PALETTE[6], markersize=16, label="limit")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xticks(model.cores, [str(n) for n in model.cores])
+    axes.set(title="Time on some cores", xlabel="cores", ylabel="minutes")
+    axes.legend(fontsize=8)

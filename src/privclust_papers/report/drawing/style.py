@@ -1,0 +1,144 @@
+"""How figures look, and how they are written: same tables, same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from privclust.core.figures import COLOURS, AnyPath, house_style, new_figure, save_figure
+from privclust_papers.pipeline.artefacts import write_table
+from privclust_papers.pipeline.words import is_substitute
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+BELOW = "below"  # marks a legend outside below all panels, which a note on sources is put into
+_NOTE = "#b00000"
+# For methods of a user's own, beside any of the papers': Tol's muted colours.
+_OWN_LOOKS = (("#882255", "*"), ("#332288", "p"), ("#999933", "h"), ("#44AA99", "8"))
+_LINES = {"solid": "-", "dashed": "--", "dashdot": "-.", "dotted": ":"}
+_PROMISES = {"private": "solid", "weaker": "dashed", "none": "dotted"}
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """Colour, marker and dash of a method."""
+
+    color: str
+    marker: str
+    dash: object
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """A curve's keywords for Matplotlib."""
+        return {"color": self.color, "marker": self.marker or None, "linestyle": self.dash}
+
+
+_OTHER = MethodStyle("#56B4E9", "X", ":")  # of which its paper says nothing
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a drawing function gets.
+
+    Attributes
+    ----------
+    target : str
+    trials, summaries : mapping of str to DataFrame
+        The tables of each experiment that the target draws from.
+    arrays : mapping of (experiment, method) to mapping of str to ndarray
+        Metrics that are arrays, as ``"array/<task>/<name>"``.
+    printed : DataFrame
+        The numbers the paper prints; empty where it prints none.
+    costs : mapping of str to DataFrame
+        CPU seconds that the fits of each method of an experiment took. They differ from run to run.
+    own : sequence of str
+        Methods of a user's own among those of the trials.
+    styles : mapping of str to MethodStyle
+        How each method of the trials is drawn, in the order of legends.
+    """
+
+    target: str
+    trials: Mapping[str, pd.DataFrame]
+    summaries: Mapping[str, pd.DataFrame]
+    arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
+    printed: pd.DataFrame
+    costs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    own: Sequence[str] = ()
+    styles: Mapping[str, MethodStyle] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and the numbers behind it."""
+
+    figure: Figure
+    table: pd.DataFrame
+
+
+def styles_of(
+    methods: Iterable[tuple[str, Mapping[str, Any]]], own: Iterable[str] = ()
+) -> dict[str, MethodStyle]:
+    """Give each method its colour, marker and dash, in that order, a user's own last.
+
+    `methods` come from `privclust_papers.pipeline.plan.styles_in`: names, and what the paper's file
+    says of each. A user's own get styles that no method of a paper has.
+
+    Examples
+    --------
+    >>> styles_of([("em", {"colour": "black", "promise": "none"})], ["mine"])["em"]
+    MethodStyle(color='#000000', marker='', dash=':')
+    """
+    looks = (MethodStyle(*look, "-") for look in cycle(_OWN_LOOKS))
+    return {name: _style_of(entry) for name, entry in methods} | dict(zip(own, looks, strict=False))
+
+
+def _style_of(entry: Mapping[str, Any]) -> MethodStyle:
+    """Return a style from what a paper's file says."""
+    if not entry:
+        return _OTHER
+    line = entry.get("line", _PROMISES[entry.get("promise", "private")])
+    dash = _LINES[line] if isinstance(line, str) else (0, tuple(line))
+    return MethodStyle(COLOURS[entry.get("colour", "black")], entry.get("marker", ""), dash)
+
+
+@contextmanager
+def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> Iterator[Figure]:
+    """Give an empty figure of a size in inches, and note the sources of its trials when done."""
+    with house_style():
+        figure = new_figure(width, height)
+        yield figure
+        note_sources(figure, tables)
+
+
+def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write below a figure, or above its legend there, which substitutes stand in for data."""
+    sources = sorted({source for table in tables.values() for source in table["source"]})
+    substitutes = list(filter(is_substitute, sources))
+    if not substitutes:
+        return
+    text = "Not comparable with the paper: " + "; ".join(substitutes)
+    below = [legend for legend in figure.legends if legend.get_gid() == BELOW]
+    if below:  # layouts keep room for a legend or for a label of the figure, not for both
+        below[0].set_title(text, prop={"size": 8})
+        below[0].get_title().set_color(_NOTE)
+    else:
+        figure.supxlabel(text, fontsize=8, color=_NOTE)
+
+
+def note_of(figure: Figure) -> str:
+    """Return what `note_sources` wrote."""
+    titles = [legend.get_title().get_text() for legend in figure.legends]
+    return figure.get_supxlabel() or next((title for title in titles if title), "")
+
+
+def save(drawing: Drawing, svg: AnyPath, png: AnyPath, table: AnyPath) -> None:
+    """Write a drawing as SVG and PNG, and its numbers as CSV, each whole or not at all."""
+    save_figure(drawing.figure, svg, "svg")
+    save_figure(drawing.figure, png, "png")
+    write_table(table, drawing.table.to_csv(index=False, float_format="%.6g"))

@@ -1,0 +1,238 @@
+"""What the parts of the page say, as plain values for its template."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from privclust_papers.pipeline.words import (
+    CANNOT_TELL,
+    CONSISTENT,
+    VIOLATED,
+    is_substitute,
+)
+from privclust_papers.report.verdicts import (
+    NOT_COMPARABLE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    REPRODUCED,
+    TOO_FEW,
+    VACUOUS,
+    VERDICTS,
+    WHOSE,
+)
+
+PREVIEW_ROWS = 40
+_VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
+_CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
+_OUTCOMES = {CONSISTENT: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
+_URGENT = (NOT_REPRODUCED, PARTLY, TOO_FEW, VACUOUS, NOT_COMPARABLE, REPRODUCED, NOT_RUN)
+_FOLDED = (REPRODUCED, NOT_RUN)  # where there are more claims of one than a reader wants to pass
+_UNFOLDED = 4
+_ALT_CLAIMS = 3  # of which an alternative text tells
+_NUMBER = re.compile(  # as `verdicts.judge` words what a printed number is judged by
+    r"ours is (?P<ours>\S+) \(95 % interval (?P<interval>.*?)\) from (?P<trials>.*) trials"
+)
+_OTHERS = re.compile(r"in which (?P<others>.*) numbers printed for other methods lie too")
+
+
+def counts(verdicts: pd.DataFrame) -> dict[str, int]:
+    """Count the claims by verdict."""
+    return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
+
+
+def whose(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
+    """Count the claims of each claimant (`verdicts.WHOSE`) by verdict; the paper's are first."""
+    return [
+        {"of": of, "about": about, "counts": counts(verdicts[verdicts["of"] == of])}
+        for of, about in WHOSE.items()
+    ]
+
+
+def is_number(verdicts: pd.DataFrame) -> pd.Series:
+    """Say which rows judge a printed number: their ids go on after a slash, which claims lack."""
+    return verdicts["id"].str.contains("/", regex=False)
+
+
+def claims(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the claims with the rank of their verdict, those that failed first."""
+    rows = verdicts.to_dict("records")
+    ranked = [row | {"rank": VERDICTS.index(row["verdict"])} for row in rows]
+    return sorted(ranked, key=lambda row: _URGENT.index(row["verdict"]))
+
+
+def folded(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Return the claims, by verdict, that need no look and are too many to pass by."""
+    groups = [(name, [row for row in rows if row["verdict"] == name]) for name in _FOLDED]
+    return [(name, members) for name, members in groups if len(members) > _UNFOLDED]
+
+
+def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return printed numbers beside ours, taken apart as `verdicts.judge` joins them."""
+    entries = []
+    for row in claims(verdicts):
+        name, _, printed = row["claim"].rpartition(": ")
+        ours = _NUMBER.fullmatch(row["decided_by"])
+        parts = ours.groupdict() if ours else dict.fromkeys(_NUMBER.groupindex, "")
+        others = _OTHERS.search(row["tolerance"])
+        parts |= {"name": name, "printed": printed, "others": others["others"] if others else ""}
+        entries.append(row | parts | {"trials": parts["trials"].replace("the paper's ", "")})
+    return entries
+
+
+def alternative_text(target: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
+    """Describe a drawing for those who do not see it: title, place, the first claims on it."""
+    rows = verdicts[~is_number(verdicts)].to_dict("records")
+    sentences = [f"{target['title']} ({target['where']})"]
+    sentences += [f"{row['claim']}: {row['verdict']}" for row in rows[:_ALT_CLAIMS]]
+    if more := max(len(rows) - _ALT_CLAIMS, 0):
+        sentences.append(f"{more} more claims stand beside it")
+    if n_numbers := int(is_number(verdicts).sum()):
+        sentences.append(f"{n_numbers} printed numbers stand beside ours")
+    return ". ".join(sentences) + "."
+
+
+def preview(table: pd.DataFrame) -> dict[str, Any]:
+    """Return the head of a table with its numbers shortened.
+
+    Columns that vary between runs are left out, and those alike in all rows are told once.
+    """
+    varying = [name for name in _VARYING_COLUMNS if name in table]
+    fixed = table.drop(columns=varying)
+    same = {name: fixed[name].iloc[0] for name in fixed if fixed[name].nunique() == 1}
+    if len(table) < 2 or len(same) == fixed.shape[1]:
+        same = {}
+    fixed = fixed.drop(columns=list(same))
+    numeric = [all(map(_is_numeric, fixed[name])) for name in fixed]
+    return {
+        "columns": list(zip(fixed.columns, numeric, strict=True)),
+        "rows": [
+            [(_short(text), text, right) for text, right in zip(row, numeric, strict=True)]
+            for row in fixed.head(PREVIEW_ROWS).itertuples(index=False)
+        ],
+        "n_rows": len(table),
+        "left_out": varying,
+        "same": [(name, _short(text)) for name, text in same.items()],
+    }
+
+
+def cases(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the cases of an audit; none for other tables."""
+    if not set(table) >= _CASE_COLUMNS:
+        return []
+    rows = []
+    for row in table.to_dict("records"):
+        outcome = next((o for o in _OUTCOMES if row["verdict"].startswith(o)), CANNOT_TELL)
+        bound = {"epsilon_at_least": _short(row["epsilon_at_least"])}
+        rows.append(row | bound | {"outcome": outcome, "class": _OUTCOMES[outcome]})
+    return rows
+
+
+def data(
+    spec: Mapping[str, Any], experiments: Iterable[str], sources: Mapping[str, list[str]]
+) -> list[dict[str, Any]]:
+    """Return what the experiments' data are, each once, and what stood in for the paper's."""
+    entries: dict[tuple[str, str], dict[str, Any]] = {}
+    for name in experiments:
+        dataset = spec["experiments"][name]["dataset"]
+        features = spec["features"].get(dataset, {})
+        about = spec["datasets"].get(features.get("dataset") or dataset, {})
+        for source in sources[name]:
+            entry = {
+                "source": source,
+                "features": features,
+                "about": about,
+                "substituted": is_substitute(source),
+            }
+            entries.setdefault((dataset or "", source), entry)
+    return list(entries.values())
+
+
+def settings(spec: Mapping[str, Any], experiments: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the parameters of the experiments, methods as calls of their classes."""
+    entries = ((name, spec["experiments"][name]) for name in experiments)
+    return [
+        {
+            **entry,
+            "name": name,
+            "trials": _trials(entry["trials"]),
+            "grid": [_axes(part) for part in entry["grid"] if part],
+            "calls": [_calls(method) for method in entry["methods"]],
+        }
+        for name, entry in entries
+    ]
+
+
+def words(spec: Mapping[str, Any], target: Mapping[str, Any]) -> str:
+    """Return what a target is found by besides what its row shows: paper, methods and data."""
+    paper = next(paper for paper in spec["papers"] if paper["name"] == target["paper"])
+    found = [paper["name"], paper["title"], target["kind"], *target["experiments"]]
+    for name in target["experiments"]:
+        entry = spec["experiments"][name]
+        found += [word for method in entry["methods"] for word in (method["name"], method["label"])]
+        about = spec["datasets"].get(entry["dataset"])
+        found += [entry["dataset"] or "", about["title"] if about else ""]
+    return " ".join(dict.fromkeys(filter(None, found)))
+
+
+def shared(spec: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
+    """Return the other targets that rest on some of the same fits."""
+    return [
+        other["name"]
+        for other in spec["targets"]
+        if other["name"] != target["name"] and {*target["experiments"]} & {*other["experiments"]}
+    ]
+
+
+def command(changed: Mapping[str, str], *rules: str) -> str:
+    """Return the command that makes a target, all of a paper, or all, as the run made it."""
+    words = ["snakemake --cores 2", *rules]
+    if changed:
+        words += ["--config", *(shlex.quote(f"{key}={value}") for key, value in changed.items())]
+    return " ".join(words)
+
+
+def _calls(method: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a method as calls of its classes: transformers first."""
+    steps = [*method["transforms"], (method["estimator"], method["params"])]
+    calls = [
+        f"{path}({', '.join(f'{key}={value!r}' for key, value in params.items())})"
+        for path, params in steps
+    ]
+    return {"label": method["label"], "calls": calls}
+
+
+def _axes(part: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Write one product grid: each axis with its values."""
+    values = {name: axis if isinstance(axis, list) else [axis] for name, axis in part.items()}
+    return [(name, ", ".join(map(str, axis))) for name, axis in values.items()]
+
+
+def _trials(trials: list[int]) -> str:
+    """Write trial numbers: how many, and which where they are not the first ones."""
+    if trials == list(range(len(trials))):
+        return str(len(trials))
+    shown = trials if len(trials) <= 4 else [*trials[:2], "…", trials[-1]]
+    return f"{len(trials)} (number {', '.join(map(str, shown))})"
+
+
+def _is_numeric(text: str) -> bool:
+    """Say whether a cell may stand in a column of numbers; empty ones may."""
+    try:
+        float(text or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def _short(text: str) -> str:
+    """Write a number with 4 digits where it has more; leave other texts as they are."""
+    if len(text) < 7 or not _is_numeric(text) or not math.isfinite(float(text)):
+        return text
+    return text if text.isdecimal() else f"{float(text):.4g}"

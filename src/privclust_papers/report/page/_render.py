@@ -1,0 +1,153 @@
+"""The page as HTML, from a template, a style sheet and a script of this package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+from privclust_papers.report.page import _parts
+from privclust_papers.report.page._citation import bibtex
+from privclust_papers.report.page._fit_costs import NAME as COSTS
+from privclust_papers.report.verdicts import MEANINGS, PAPERS
+
+AUDIT = "audit"  # the paper whose section is the audit
+_SVG = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', re.DOTALL)
+
+
+def render(
+    spec: Mapping[str, Any],
+    verdicts: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    sizes: Mapping[str, tuple[int, int]],
+    sources: Mapping[str, list[str]],
+) -> str:
+    """Return the page as HTML that works from a file, without network.
+
+    It holds no clock, no path and no cost, so the same results give the same bytes.
+
+    Parameters
+    ----------
+    spec : mapping
+        From `privclust_papers.pipeline.jobs.Jobs.page_spec`.
+    verdicts : DataFrame
+        From `privclust_papers.report.verdicts.judge`, empty cells as empty text.
+    tables : mapping of str to DataFrame
+        The numbers behind each target, as the texts that stand in its CSV file.
+    sizes : mapping of str to (int, int)
+        Width and height of each target's drawing, in pixels; see `svg_size`.
+    sources : mapping of str to list of str
+        What the data of each experiment is; ``substitute...`` where it stands in for the paper's.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
+
+    environment = Environment(
+        loader=PackageLoader("privclust_papers.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["slug"] = lambda text: text.replace(" ", "-")
+    environment.filters["breakable"] = lambda text: escape(text).replace("_", Markup("_<wbr>"))
+    targets = _targets(spec, verdicts, tables, sizes, sources)
+    inlined = {
+        name: Markup(files(__package__).joinpath(file).read_text(encoding="utf-8"))
+        for name, file in (("style", "style.css"), ("script", "page.js"))
+    }
+    return environment.get_template("index.html.j2").render(
+        effort=spec["effort"],
+        papers=_papers(spec, targets, verdicts),
+        targets=targets,
+        claims=_parts.claims(verdicts),
+        cases=[case for target in targets for case in target["cases"]],
+        verdicts={name: Markup(meaning) for name, meaning in MEANINGS.items()},
+        whose=_parts.whose(verdicts),
+        audit=AUDIT,
+        names=[target["name"] for target in targets],
+        costs=COSTS,
+        citation=spec["citation"],
+        bibtex=bibtex(spec["citation"]) if spec["citation"] else "",
+        costs_command=_parts.command(spec["changed"], "costs"),
+        paper_command=_parts.command(spec["changed"] | {"effort": "paper"}),
+        **inlined,
+    )
+
+
+def svg_size(text: str) -> tuple[int, int]:
+    """Return the width and height of a drawing in CSS pixels, from the head of its SVG file.
+
+    Sizes may be in points alone, as Matplotlib writes them; else it is a ValueError.
+
+    Examples
+    --------
+    >>> svg_size('<svg width="684pt" height="417.6pt" viewBox="0 0 684 417.6">')
+    (912, 557)
+    """
+    match = _SVG.search(text)
+    if not match:
+        raise ValueError(f"SVG: got {text[:60]!r}; it may have a width and a height in pt")
+    width, height = (round(float(points) * 96 / 72) for points in match.groups())
+    return width, height
+
+
+def _targets(
+    spec: Mapping[str, Any],
+    verdicts: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    sizes: Mapping[str, tuple[int, int]],
+    sources: Mapping[str, list[str]],
+) -> list[dict[str, Any]]:
+    """Collect all that the page says of each target."""
+    results = {paper["name"]: paper["results"] for paper in spec["papers"]}
+    targets = []
+    for target in spec["targets"]:
+        name = target["name"]
+        rows = verdicts[verdicts["target"] == name]
+        width, height = sizes[name]
+        targets.append(
+            {
+                **target,
+                "width": width,
+                "height": height,
+                "alt": _parts.alternative_text(target, rows),
+                "counts": _parts.counts(rows),
+                "results": results[target["paper"]],
+                "words": _parts.words(spec, target),
+                "claims": (claims := _parts.claims(rows[~_parts.is_number(rows)])),
+                "folded": _parts.folded(claims),
+                "numbers": _parts.numbers(rows[_parts.is_number(rows)]),
+                "cases": _parts.cases(tables[name]),
+                "preview": _parts.preview(tables[name]),
+                "data": _parts.data(spec, target["experiments"], sources),
+                "settings": _parts.settings(spec, target["experiments"]),
+                "shared": _parts.shared(spec, target),
+                "command": _parts.command(spec["changed"], name),
+            }
+        )
+    return targets
+
+
+def _papers(
+    spec: Mapping[str, Any], targets: Iterable[Mapping[str, Any]], verdicts: pd.DataFrame
+) -> list[dict[str, Any]]:
+    """Collect what the page says of each paper."""
+    papers = []
+    for about in spec["papers"]:
+        name = about["name"]
+        of_paper = [target for target in targets if target["paper"] == name]
+        rows = verdicts[verdicts["paper"] == name]
+        of_itself = rows[rows["of"] == PAPERS]
+        parts = {
+            "targets": of_paper,
+            "n_ours": sum(target["ours"] for target in of_paper),
+            "whose": _parts.whose(rows),
+            "counts": _parts.counts(of_itself),
+            "command": _parts.command(spec["changed"], name),
+        }
+        papers.append(about | parts)
+    return papers

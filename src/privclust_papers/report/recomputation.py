@@ -1,0 +1,260 @@
+"""Drawn jobs done again, by the project's own workflow, in a folder that is thrown away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privclust.core.printable import excerpt, printable
+from privclust_papers.datasets.fetch import RECEIPT, read_receipt, resolve_mirror
+from privclust_papers.pipeline.plan import DEFAULT_MIRROR
+from privclust_papers.pipeline.project_files import (
+    CONFIG,
+    WORKFLOW,
+    config_files,
+    own_data_files,
+)
+from privclust_papers.report.crate_file import FETCHED, Crate, file_sha256
+from privclust_papers.report.crate_members import CrateError, safe_name
+from privclust_papers.report.restoration import date_outputs, place
+from privclust_papers.report.run_records import Job
+from privclust_papers.report.verification import (
+    MISSING,
+    Draw,
+    Finding,
+    Verification,
+    compare_outputs,
+)
+from privclust_papers.settings.config import ConfigError, load_yaml, validate
+
+_FOLDERS = ("config", "workflow", "src")
+_LINES_BEFORE, _MOST_LINES = 4, 24  # of Snakemake's, where something could not be made
+# Compiled code that another process is writing just now, under a name that is soon gone.
+_HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
+
+
+def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+    """Return the settings of a crate's run, if the project in a folder has the same code.
+
+    Nothing of a crate is run: its code is that of the project here, file by file, and its settings
+    name no file but those that are the same here; or it is a CrateError that says what differs.
+    """
+    if not Path(folder, WORKFLOW).is_file():
+        raise CrateError(
+            f"{WORKFLOW}: is not here; run this in the project's folder, at the crate's version"
+        )
+    if changed := crate.changed_code(folder):
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise CrateError(
+            f"{crate.path}: is of another version of the code ({excerpt(crate.title)}): "
+            f"{excerpt(changed[0])}{more} "
+            "differ from what is here; check out that version, or make a run of this one"
+        )
+    config = crate.settings
+    schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))  # the same as theirs
+    try:
+        validate(config, schema, CONFIG)
+    except ConfigError as error:
+        reason = excerpt(" ".join(str(error).split()))
+        raise CrateError(f"{crate.path}: its {CONFIG} cannot be used ({reason})") from None
+    for name in config_files(folder, config):
+        here = file_sha256(Path(folder, name)) if safe_name(name) else "outside"
+        if here != crate.sums.get(name, ""):
+            raise CrateError(
+                f"{crate.path}: its {CONFIG} names {excerpt(repr(name))}, which is not the same in "
+                "the crate and here"
+            )
+    if absent := [n for n in own_data_files(folder, config) if not Path(folder, n).is_file()]:
+        raise CrateError(
+            f"{crate.path}: is of data that are not here ({excerpt(absent[0])}); put them where "
+            "the settings of the run name them"
+        )
+    if config["effort"] != crate.effort:
+        raise CrateError(f"{crate.path}: is said to be of two efforts")
+    return config
+
+
+def published_as(crate: Crate, folder: str | os.PathLike[str] = ".") -> str:
+    """Return the DOI that the project's config gives of a crate of these very bytes, or nothing."""
+    published = load_yaml(Path(folder, CONFIG)).get("published") or {}
+    return published.get("doi") or "" if published.get("sha256") == crate.sha256 else ""
+
+
+def recompute(
+    crate: Crate,
+    draw: Draw,
+    config: Mapping[str, Any],
+    *,
+    seed: int,
+    minutes: float,
+    tolerances: Mapping[str, float],
+    cores: int = 1,
+    folder: str | os.PathLike[str] = ".",
+) -> Verification:
+    """Do drawn jobs again in a copy of the project, and hold what they made against the crate.
+
+    The copy has the project's code, which `check_project` has found to be the crate's, the crate's
+    settings, and of its results those that the jobs read. What a job made has the date of the
+    crate's run when the next ones begin, so that nothing between two drawn jobs is done again.
+    """
+    verification = Verification(crate, draw, seed, minutes, tolerances)
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(
+        prefix="privclust-verify-", ignore_cleanup_errors=True
+    ) as name:
+        scratch = Path(name)
+        mirror = _copy_project(crate, config, Path(folder), scratch)
+        again = set(draw.jobs)
+        read = {crate.makers[n] for job in again for n in job.inputs if n in crate.makers}
+        place(crate, sorted(read - again, key=lambda job: job.end), scratch)
+        outputs = sorted(output for job in again for output in job.outputs)
+        if early := [output for output in outputs if (scratch / output).exists()]:
+            # such as by another spelling, where a file system takes two for one
+            raise CrateError(f"{crate.path}: would be given {early[0]}, which is to be made again")
+        failures = []
+        for jobs in generations(crate, again):
+            failures.append(_run_jobs(jobs, scratch, cores))
+            for job in jobs:
+                date_outputs(job, scratch)
+        said = "\n".join(filter(None, failures))
+        for path, word in ((name, "SCRATCH"), (mirror, "MIRROR"), (sys.executable, "python")):
+            said = said.replace(path, word) if path else said
+        verification.messages = "\n".join(map(printable, said.replace("`", "'").splitlines()))
+        verification.redone = [
+            job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
+        ]
+        found = compare_outputs(crate, draw.jobs, scratch, tolerances)
+        verification.findings = without_other_data(crate, found, scratch)
+    verification.elapsed_s = time.monotonic() - start
+    return verification
+
+
+def without_other_data(
+    crate: Crate, findings: Sequence[Finding], folder: str | os.PathLike[str]
+) -> list[Finding]:
+    """Return findings, none of which is on a data set that was not the run's.
+
+    Such as a substitute where the run had the data, the data where it had a substitute, or another
+    substitute: what was made from it is not what the run made.
+    """
+    places = (path.parent for path in Path(folder).glob(f"{FETCHED}*/{RECEIPT}"))
+    receipts = {place.name: read_receipt(place) for place in places}
+    others = {
+        name
+        for name, receipt in receipts.items()
+        if receipt.is_substitute != (name in crate.substitutes)
+        or (receipt.is_substitute and receipt.sha256 != crate.substitutes[name])
+    }
+    rests_on: dict[str, set[str]] = {f"{FETCHED}{name}": {name} for name in others}
+    for job in sorted(crate.jobs, key=lambda job: job.end):
+        names = set().union(*(rests_on.get(name, ()) for name in job.inputs))
+        for output in job.outputs:
+            rests_on.setdefault(output, names)
+    return [
+        replace(
+            finding, outcome=MISSING, detail=f"as {', '.join(sorted(names))} is other data here"
+        )
+        if (names := rests_on.get(finding.name, set()))
+        else finding
+        for finding in findings
+    ]
+
+
+def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
+    """Group jobs so that none but those of a group lie between two of them, and all before later.
+
+    Snakemake does again, with two jobs that it is asked for, whatever lies between them.
+    """
+    before: dict[Job, int] = {}  # how often the way to each leaves the jobs, at most
+    for job in sorted(crate.jobs, key=lambda job: job.end):
+        makers = [crate.makers[name] for name in job.inputs if name in crate.makers]
+        leaves = job not in jobs
+        before[job] = max((before.get(m, 0) + (leaves and m in jobs) for m in makers), default=0)
+    groups: dict[int, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(before[job], []).append(job)
+    return [sorted(groups[n], key=lambda job: job.end) for n in sorted(groups)]
+
+
+def _run_jobs(jobs: Sequence[Job], scratch: Path, cores: int) -> str:
+    """Let Snakemake do jobs whose inputs are there; return what it said if something failed."""
+    made = {output for job in jobs for output in job.outputs}
+    ready = [
+        job for job in jobs if all(name in made or (scratch / name).exists() for name in job.inputs)
+    ]
+    if not ready:
+        return ""
+    code, output = _run_snakemake([n for job in ready for n in job.outputs], scratch, cores)
+    return _reason(output) if code else ""
+
+
+def _run_snakemake(targets: Sequence[str], scratch: Path, cores: int) -> tuple[int, str]:
+    """Make files by the workflow in a folder; return Snakemake's exit code and what it said."""
+    command = [
+        *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
+        # not by parameters, which have the place of a data set: what there is of it is the run's
+        *("--rerun-triggers", "code", "input", "mtime", "software-env"),
+        *("--nocolor", "--show-failed-logs", "--", *targets),
+    ]
+    paths = (f"{scratch}/src", str(scratch), os.environ.get("PYTHONPATH", ""))
+    with subprocess.Popen(
+        command,
+        cwd=scratch,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:  # jobs would outlive a Snakemake that is killed alone
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, output
+
+
+def _reason(output: str) -> str:
+    """Return what Snakemake said where a job failed, from the job's own last lines on."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    failed = next((i for i, line in enumerate(lines) if line.startswith("Error in ")), len(lines))
+    first = max(min(failed, len(lines) - 1) - _LINES_BEFORE, 0)
+    return "\n".join(lines[first : first + _MOST_LINES])
+
+
+def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
+    """Copy the project's code, with the settings of the run; return the mirror, if any."""
+    for part in _FOLDERS:  # with the caches of compiled kernels
+        shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
+    for name in (*crate.code, *config_files(folder, config)):  # of the user's own, elsewhere
+        if (folder / name).is_file() and not (scratch / name).exists():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / name, scratch / name)
+    for name in own_data_files(folder, config):
+        if (folder / name).is_file() and not (scratch / name).exists():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / name).symlink_to((folder / name).resolve())
+    here = load_yaml(folder / CONFIG)
+    mirror = resolve_mirror(here.get("mirror"), os.environ, folder / DEFAULT_MIRROR)
+    place_of_data = str(folder.resolve() / mirror) if mirror else ""
+    # nothing of a crate is run, no image either
+    settings = dict(config) | {"mirror": place_of_data or None, "container": here.get("container")}
+    if not crate.substitutes:  # then none may come in here either
+        settings["substitutes"] = False
+    (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    for name in ("Snakefile", "environment.yml", "CITATION.cff"):
+        if (folder / name).is_file():
+            shutil.copy2(folder / name, scratch / name)
+    return place_of_data

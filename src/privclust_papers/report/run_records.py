@@ -1,0 +1,166 @@
+"""What a run left: which jobs made which files, as Snakemake's records tell, and the files."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privclust.core.hdf5 import FileError
+from privclust_papers.report.costs import read_cost
+
+# Of Snakemake's record, what tells whether a job has to be done again; the rest is of the machine.
+_KEPT = (
+    *("rule", "input", "log", "params", "code", "shellcmd", "record_format_version"),
+    *("software_stack_hash", "starttime", "endtime", "input_checksums"),
+)
+_LONGEST_NAME = 254
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that Snakemake ran, as its records tell."""
+
+    rule: str  # whose script is ``workflow/scripts/<rule>.py``
+    inputs: tuple[str, ...]  # files and folders, as the rule names them, sorted
+    outputs: tuple[str, ...]
+    start: float  # in seconds since 1970 (UTC)
+    end: float  # when its last output was there
+    spec: str  # the parameters that decided its outputs, as JSON; empty if there are none
+    cpu_s: float | None = None  # what it took of the processor, where its log says so
+    # what Snakemake has to know of it, to tell whether it must be done again
+    record: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
+    """Read which jobs made a result, and what they needed, back to the data, by rule and outputs.
+
+    `records` is the folder with Snakemake's record of each output, ``.snakemake/metadata``,
+    `result` the file that all of the run led to, such as ``results/quick/index.html``. It is a
+    FileError if there is no record of how that was made, or a record cannot be read.
+    """
+    grouped: dict[tuple[str, ...], list[Job]] = {}
+    for path in sorted(Path(records).rglob("*")):
+        if path.is_file():
+            log, job = _read_record(path, Path(records))
+            # a job has one log file, and no two jobs share one
+            grouped.setdefault((job.rule, *log), []).append(job)
+    jobs = [_join(parts) for parts in grouped.values()]
+    makers = {output: job for job in jobs for output in job.outputs}
+    if result not in makers:
+        raise FileError(
+            f"{result}: Snakemake has no record in {records} of the job that made it; an archive "
+            "needs them, so make it again, without --drop-metadata"
+        )
+    needed, pending = set(), [makers[result]]
+    while pending:
+        job = pending.pop()
+        if job not in needed:
+            needed.add(job)
+            pending.extend(makers[name] for name in job.inputs if name in makers)
+    return sorted(needed, key=lambda job: (job.rule, job.outputs))
+
+
+def made_from(jobs: Iterable[Job], sources: Iterable[str]) -> set[str]:
+    """Return some files and all that jobs made from them.
+
+    Examples
+    --------
+    >>> fit = Job("fit", ("rows",), ("fit",), 0.0, 1.0, "")
+    >>> jobs = [fit, Job("sum", ("fit",), ("sum",), 1.0, 2.0, "")]
+    >>> sorted(made_from(jobs, ["rows"]))
+    ['fit', 'rows', 'sum']
+    """
+    jobs, names, size = list(jobs), set(sources), -1
+    while len(names) > size:
+        size = len(names)
+        names.update(out for job in jobs if names.intersection(job.inputs) for out in job.outputs)
+    return names
+
+
+def own_data(jobs: Iterable[Job], members: Collection[str]) -> set[str]:
+    """Return a user's own data, and all made from them.
+
+    They are files outside an archive, which has `members`, that no job made.
+    """
+    jobs = list(jobs)
+    makers = {output for job in jobs for output in job.outputs}
+    read = {name for job in jobs for name in job.inputs if not is_code(name)}
+    return made_from(jobs, read - makers - set(members))
+
+
+def is_code(name: str) -> bool:
+    """Whether an input is there so that an edit reruns the job.
+
+    Examples
+    --------
+    >>> is_code("workflow/scripts/fit.py"), is_code("data/prepared/s1.h5")
+    (True, False)
+    """
+    return name.endswith(".py") or name.startswith("src/")
+
+
+def write_record(records: str | os.PathLike[str], output: str, record: Mapping[str, Any]) -> None:
+    """Write Snakemake's record of an output, as `read_jobs` reads it."""
+    text = base64.urlsafe_b64encode(output.encode()).decode()
+    parts = [text[i : i + _LONGEST_NAME] for i in range(0, len(text), _LONGEST_NAME)]
+    path = Path(records, *(f"@{part}" for part in parts[:-1]), parts[-1])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**record, "incomplete": False}), encoding="utf-8")
+
+
+def read_content(name: str) -> bytes:
+    """Read a file that an archive needs; it is a FileError if that cannot be done."""
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise FileError(
+            f"{name}: the archive needs it, but it cannot be read ({error.strerror}); run the "
+            "workflow again"
+        ) from None
+
+
+def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
+    """Read the record of one output: the log files of its job, and what it says of the job."""
+    # the name is the output's in Base64, cut into folders where it is too long
+    name = "".join(part.removeprefix("@") for part in path.relative_to(folder).parts)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        # parameters stand there as Python code, without their names
+        texts = [text for text in record["params"] if text.startswith("'{")]
+        job = Job(
+            rule=record["rule"],
+            inputs=tuple(record["input"]),
+            outputs=(base64.urlsafe_b64decode(name).decode(),),
+            start=float(record["starttime"]),
+            end=float(record["endtime"]),
+            spec=ast.literal_eval(texts[0]) if texts else "",
+            record={key: record[key] for key in _KEPT if key in record},
+        )
+        return tuple(record["log"]), job
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(
+            f"{path}: not a record of a job as Snakemake 9 writes it "
+            f"({type(error).__name__}: {error}); make the results again"
+        ) from None
+
+
+def _join(parts: list[Job]) -> Job:
+    """Join what is said of one job with each of its outputs."""
+    logs = [Path(log) for log in parts[0].record.get("log", ())]
+    cost = read_cost(logs[0]) if logs and logs[0].is_file() else None
+    return Job(
+        rule=parts[0].rule,
+        inputs=tuple(sorted({name for part in parts for name in part.inputs})),
+        outputs=tuple(sorted(name for part in parts for name in part.outputs)),
+        start=min(part.start for part in parts),
+        end=max(part.end for part in parts),
+        spec=parts[0].spec,
+        cpu_s=cost["cpu_s"] if cost else None,
+        record=parts[0].record,
+    )

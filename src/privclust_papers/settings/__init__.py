@@ -1,0 +1,1 @@
+"""Config files, and the objects that they name by dotted paths."""

@@ -1,0 +1,1 @@
+"""What the papers share: rows of tables, statements, trials of a user's methods."""

@@ -1,0 +1,36 @@
+"""What trials are made from, parts of rows that they draw, and centers that fits find in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.config import ConfigError
+
+Point = Mapping[str, Any]  # of a grid, by axis
+Dataset = Mapping[str, Any]  # prepared arrays by name, and their "source"
+
+TEST_PART = 10
+"""One row in so many is for testing."""
+
+
+def random_subset(rows: np.ndarray, n_samples: int, streams: TrialStreams) -> np.ndarray:
+    """Return `n_samples` of the rows, drawn without replacement by the data stream."""
+    if n_samples > len(rows):
+        raise ConfigError(f"n_samples: got {n_samples}; it may be at most {len(rows)}")
+    return rows[streams.get("data").choice(len(rows), size=n_samples, replace=False)]
+
+
+def random_split(rows: np.ndarray, streams: TrialStreams) -> tuple[np.ndarray, np.ndarray]:
+    """Return nine tenths of the rows and the last tenth, in an order of the data stream."""
+    order = streams.get("data").permutation(len(rows))
+    n_test = len(rows) // TEST_PART
+    return rows[order[n_test:]], rows[order[:n_test]]
+
+
+def centers_of(model: Any) -> np.ndarray:
+    """Return the centers of a fitted clustering, or the means of a mixture."""
+    return np.asarray(model.means_ if hasattr(model, "means_") else model.cluster_centers_)

@@ -1,0 +1,157 @@
+"""How often the auditor convicts mechanisms that are exactly as private as claimed.
+
+Each mechanism is tight, so that no claim is easier to violate by chance. The stated rate is 5 %. A
+test asks whether the number of convictions is compatible with a rate of at most 5 %, and would
+fail by chance with probability at most ALPHA if the rate were exactly that.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privclust.privacy.measurements import analytic_gaussian_sigma
+from privclust.privacy.sensitivity import Sensitivity
+from privclust_audit.black_box import (
+    _audit,
+    _events,
+    audit_mechanism,
+    likelihood_ratio,
+)
+
+ALPHA = 1e-4
+STATED = 0.05
+N_AUDITS = 300
+N_TRIALS = 2000
+EPSILON, DELTA = 1.0, 0.01
+SIGMA = analytic_gaussian_sigma(Sensitivity(1.0, "l2", "add-remove", "by hand"), EPSILON, DELTA)
+SCORES = {0: np.zeros(5), 1: np.array([1.0, -1.0, -1.0, -1.0, -1.0])}
+
+
+def batched(many):
+    """A mechanism from its form that makes n outputs."""
+
+    def mechanism(data, rng):
+        return many(data, rng, 1)[0]
+
+    mechanism.many = many
+    return mechanism
+
+
+def densities(many):
+    """A likelihood ratio from a log-density of many outputs."""
+
+    def log_density(output, data):
+        return many(np.asarray(output)[None], data)[0]
+
+    log_density.many = many
+    return likelihood_ratio(log_density)
+
+
+def weights(data):
+    """Of the exponential mechanism with parameter 1 and scores of sensitivity 1."""
+    exponents = np.exp(SCORES[data] / 2)
+    return exponents / exponents.sum()
+
+
+def randomised_response(data, rng, n):
+    truth = rng.random(n) < np.exp(EPSILON) / (1 + np.exp(EPSILON))
+    return np.where(truth, data, 1 - data)
+
+
+# Among few candidates its loss is less than its parameter, the weights' sums being unequal.
+SELECTION_LOSS = np.abs(np.log(weights(0) / weights(1))).max()
+LAPLACE = batched(lambda data, rng, n: data + rng.laplace(scale=1 / EPSILON, size=n))
+TIGHT = {
+    "laplace": (LAPLACE, EPSILON, 0.0, densities(lambda y, data: -EPSILON * np.abs(y - data))),
+    "gaussian": (
+        batched(lambda data, rng, n: data + rng.normal(scale=SIGMA, size=n)),
+        EPSILON,
+        DELTA,
+        densities(lambda y, data: -(((y - data) / SIGMA) ** 2) / 2),
+    ),
+    "randomised response": (
+        batched(randomised_response),
+        EPSILON,
+        0.0,
+        densities(lambda y, data: np.where(y == data, EPSILON, 0.0)),
+    ),
+    "exponential": (
+        batched(lambda data, rng, n: rng.choice(5, p=weights(data), size=n)),
+        SELECTION_LOSS,
+        0.0,
+        densities(lambda y, data: np.log(weights(data))[y]),
+    ),
+}
+LIMIT = int(stats.binom.isf(ALPHA, N_AUDITS, STATED))
+
+
+def convictions(mechanism, epsilon, delta, statistic, n_audits, n_trials, seed):
+    """How many of so many audits say "violated"."""
+    rng = np.random.default_rng(seed)
+    results = (
+        audit_mechanism(mechanism, 0, 1, epsilon, delta, n_trials, statistic, rng)
+        for _ in range(n_audits)
+    )
+    return sum(result.verdict == "violated" for result in results)
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_sound_mechanisms_are_rarely_convicted(name):
+    mechanism, epsilon, delta, statistic = TIGHT[name]
+    assert convictions(mechanism, epsilon, delta, statistic, N_AUDITS, N_TRIALS, 0) <= LIMIT
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "exponential"])
+def test_sound_mechanisms_are_rarely_convicted_by_learned_statistics(name):
+    """Of the two answers of randomised response there is nothing to learn but which is which."""
+    mechanism, epsilon, delta, _ = TIGHT[name]
+    limit = int(stats.binom.isf(ALPHA, 60, STATED))
+    assert convictions(mechanism, epsilon, delta, None, 60, N_TRIALS, 1) <= limit
+
+
+def noise_columns(k):
+    """A statistic that reads one column of pure noise."""
+
+    def statistic(output):
+        return output[k]
+
+    statistic.many = lambda outputs: outputs[:, k]
+    return statistic
+
+
+def test_choosing_on_the_draws_that_certify_would_convict_far_too_often(monkeypatch):
+    """The same test, of an auditor that does not hold runs out; a claim of epsilon = 0 is tight."""
+    mechanism = batched(lambda data, rng, n: rng.normal(size=(n, 20)))
+    statistics = [noise_columns(k) for k in range(20)]
+
+    def count(seed):
+        rng = np.random.default_rng(seed)
+        results = (
+            audit_mechanism(mechanism, 0, 1, 0.0, 0.0, 400, statistics, rng) for _ in range(30)
+        )
+        return sum(result.verdict == "violated" for result in results)
+
+    limit = stats.binom.isf(ALPHA, 30, STATED)
+    assert count(2) <= limit
+    honest = _audit._chosen_and_certified
+
+    def dishonest(statistics, choosing, certifying, *claim):
+        return honest(statistics, certifying, certifying, *claim)
+
+    monkeypatch.setattr(_audit, "_chosen_and_certified", dishonest)
+    assert count(2) > limit
+
+
+def test_rounding_errors_of_scores_convict_nobody(monkeypatch):
+    """For outputs below 0 the ratio is 1, and in floating point 1 with rounding errors.
+
+    Of those there are none where the output is ``1 + noise``, whose low-order bits were lost: the
+    event "not exactly 1" has an infinite loss. Without rounding of the scores it is found.
+    """
+    mechanism, epsilon, delta, _ = TIGHT["laplace"]
+    statistic = densities(lambda y, data: -np.abs(y - data))
+    limit = stats.binom.isf(ALPHA, 20, STATED)
+    assert convictions(mechanism, epsilon, delta, statistic, 20, 40_000, 3) <= limit
+    monkeypatch.setattr(_events.Rounding, "__call__", lambda self, scores: scores - self.centre)
+    assert convictions(mechanism, epsilon, delta, statistic, 20, 40_000, 3) > limit

@@ -1,0 +1,362 @@
+"""From a sketch to clusters, with all that a sketch can be."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from privclust.command import main
+from privclust.decoding import Moments, decode
+from privclust.decoding._moments import estimate_moments
+from privclust.decoding._sketch_decoding import decode_density, decoding_summary, mean_features
+from privclust.privacy.bounds import checked_box
+from privclust.sketches import Sketch, draw_frequencies, release
+
+CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])
+BOX = (-12.0, 12.0)
+METHODS = [
+    {"method": "gaussian"},
+    {"method": "gaussian", "spread": "shared"},
+    {"method": "clompr", "n_init": 10},  # one start often ends in a wrong place
+]
+
+
+def three_groups(n=3000, seed=0, d=2):
+    rng = np.random.default_rng(seed)
+    return CENTERS[rng.integers(3, size=n), :d] + rng.standard_normal((n, d))
+
+
+def sketch_of(X, m=150, variance=4.0, seed=0):
+    return Sketch.of(X, draw_frequencies(X.shape[1], m, variance=variance, random_state=seed))
+
+
+def error(found, truth=CENTERS):
+    """Largest distance of a true center to the nearest that was found."""
+    return cdist(truth, found.centers).min(axis=1).max()
+
+
+def checked(found, k, box=None):
+    """What holds for whatever was decoded."""
+    assert found.weights.shape == found.variances.shape == (k,)
+    assert np.isfinite(found.centers).all()
+    assert (found.weights >= 0).all()
+    assert found.weights.sum() == pytest.approx(1.0, abs=1e-9)
+    assert (found.variances >= 0).all()
+    assert 0 <= found.residual < math.inf
+    assert 0 <= found.expected_residual < math.inf
+    if box is not None:
+        assert ((found.centers >= box[0]) & (found.centers <= box[1])).all()
+    return found
+
+
+# --- good sketches ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize("bounds", [None, BOX, (np.array([-9.0, -4.0]), np.array([9.0, 12.0]))])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_groups_are_found(options, bounds, noisy):
+    """Sampling moves centers by 0.03 each; noise on the sums is less than that of sampling."""
+    sketch = sketch_of(three_groups(), variance=9.0)
+    if noisy:
+        sketch = release(sketch, 10.0, 1e-5, random_state=0)
+    found = checked(decode(sketch, 3, bounds=bounds, random_state=0, **options), 3, bounds)
+    assert error(found) < (0.2 if options["method"] == "gaussian" else 0.5)
+    np.testing.assert_allclose(found.weights, 1 / 3, atol=0.05)
+    if options["method"] == "gaussian":
+        assert found.residual < found.expected_residual
+
+
+@pytest.mark.parametrize("options", METHODS)
+def test_same_seed_same_bytes(options, tmp_path):
+    """Also from the sketch's file."""
+    sketch = sketch_of(three_groups(500), m=40)
+    sketch.save(tmp_path / "s.h5")
+    with pytest.warns(UserWarning, match="identifiable"):
+        found = [
+            decode(s, 14, random_state=3, **options)
+            for s in (sketch, sketch, Sketch.load(tmp_path / "s.h5"))
+        ]
+    for name in ("centers", "weights", "variances"):
+        first, *others = (getattr(result, name).tobytes() for result in found)
+        assert others == [first, first]
+
+
+@pytest.mark.parametrize("options", METHODS[:2])
+@pytest.mark.parametrize(("a", "b"), [(2.0**-20, 0.0), (1e5, -3e6), (1.0, 50.0)])
+def test_moves_and_scales_with_the_data(options, a, b):
+    """Equal up to where the optimiser stops, on the same records; the box moves as well."""
+    X = three_groups()
+    omega = draw_frequencies(2, 150, variance=9.0, random_state=0)
+    box = np.full(2, BOX[0]), np.full(2, BOX[1])
+    plain = decode(Sketch.of(X, omega), 3, bounds=box, random_state=0, **options)
+    moved = decode(
+        Sketch.of(a * X + b, omega / a),
+        3,
+        bounds=(a * box[0] + b, a * box[1] + b),
+        random_state=0,
+        **options,
+    )
+    assert error(replace(moved, centers=(moved.centers - b) / a), plain.centers) < 0.01
+
+
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize("k", [1, 2])
+def test_one_dimension(options, k):
+    X = np.concatenate([np.full((200, 1), -3.0), np.full((200, 1), 3.0)])[: 400 * k // 2]
+    X = X + 0.5 * np.random.default_rng(0).standard_normal(X.shape)
+    found = checked(decode(sketch_of(X, m=40, variance=9.0), k, random_state=0, **options), k)
+    assert error(found, np.array([[-3.0], [3.0]])[:k]) < 0.3
+
+
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize("n", [1, 50])
+def test_rows_that_are_all_equal(options, n):
+    sketch = sketch_of(np.full((n, 2), 0.7))
+    found = checked(decode(sketch, 1, bounds=(-5, 5), random_state=0, **options), 1)
+    np.testing.assert_allclose(found.centers, 0.7, atol=1e-2)
+
+
+@pytest.mark.parametrize("options", METHODS)
+def test_known_moments_help_where_frequencies_are_too_high_to_tell_them(options):
+    X = CENTERS[np.arange(600) % 3] + 0.2 * np.random.default_rng(0).standard_normal((600, 2))
+    sketch = sketch_of(X, variance=0.2)
+    known = Moments(X.mean(axis=0), X.var(axis=0))
+    found = checked(decode(sketch, 3, moments=known, random_state=0, **options), 3)
+    if options["method"] == "gaussian":
+        assert error(found) < 0.1
+
+
+def test_more_starts_never_fit_worse():
+    sketch = sketch_of(three_groups(300), m=60, variance=1.0)
+    residuals = [
+        decode(sketch, 6, method="clompr", n_init=n, bounds=BOX, random_state=0).residual
+        for n in (1, 2, 4)
+    ]
+    assert residuals == sorted(residuals, reverse=True)
+
+
+@pytest.mark.parametrize("aside", [2.0, 30.0])
+def test_the_density_alone_is_that_of_whole_decoding(aside):
+    """Also where a poor fit makes it look again from the box, for clusters far aside."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0.0, 1.0, (900, 2)), rng.normal(aside, 1.0, (100, 2))])
+    sketch = Sketch.of(X, draw_frequencies(2, 80, variance=2.0, random_state=0))
+    private = release(sketch, 5.0, 1e-6, noise="gaussian", random_state=0)
+    moments, box = Moments(np.zeros(2), np.ones(2)), checked_box((-40.0, 40.0), 2)
+    whole = decode(private, 2, bounds=(-40, 40), moments=moments, random_state=3).density
+    alone = decode_density(private, 2, moments, box, np.random.default_rng(3), covariances=True)
+    if aside < 10.0:  # else `decode` draws points for centers between the two searches
+        for name in ("weights", "centers", "spreads"):
+            np.testing.assert_array_equal(getattr(alone, name), getattr(whole, name))
+    assert np.abs(alone.centers - aside).max(axis=1).min() < 1.0
+
+
+def test_cl_ompr_has_as_many_starts_as_the_gaussian_decoder():
+    sketch = sketch_of(three_groups(300), m=60, variance=1.0)
+    options = {"method": "clompr", "bounds": BOX, "random_state": 0}
+    given, default = decode(sketch, 6, n_init=5, **options), decode(sketch, 6, **options)
+    np.testing.assert_array_equal(given.centers, default.centers)
+
+
+# --- moments ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("box", [None, checked_box((-20, 40), 3)])
+@pytest.mark.parametrize("sigma", [0.0, 20.0])
+def test_moments_of_a_gaussian(box, sigma):
+    """n = 20000: 20 draws, all within 25 % in variance and 0.3 deviations in the mean."""
+    mean, deviations = np.array([3.0, -2.0, 10.0]), np.array([3.0, 2.0, 4.0])
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = mean + deviations * rng.standard_normal((20000, 3))
+        sketch = sketch_of(X, m=300, variance=9.0, seed=seed)
+        noise = sigma * (rng.standard_normal(300) + 1j * rng.standard_normal(300))
+        z = (sketch.sums + noise) / len(X)
+        found = estimate_moments(z, sketch.frequencies, (sigma / len(X)) ** 2, box, rng)
+        assert (np.abs(found.mean - mean) < 0.3 * deviations).all()
+        np.testing.assert_allclose(found.variances, deviations**2, rtol=0.25)
+
+
+def test_loud_noise_does_not_make_the_data_narrow():
+    """Noise of 0.39 on each of a pilot's features, five clusters in the plane, 30 draws.
+
+    The variance comes out within a factor of 20 each time, which the decoder's range of spreads
+    covers: a narrow atom, with features of modulus 1 everywhere, is off by factors of thousands.
+    """
+    box = checked_box((-23.0, 23.0), 2)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-8, 8, (5, 2))[rng.integers(0, 5, 5000)] + rng.standard_normal((5000, 2))
+        directions = rng.standard_normal((2, 72))
+        omega = directions / np.linalg.norm(directions, axis=0) * np.logspace(-0.7, 2.3, 72) / 23.0
+        z = np.exp(1j * (X @ omega)).mean(axis=0)
+        z += 0.39 * (rng.standard_normal(72) + 1j * rng.standard_normal(72))
+        found = estimate_moments(z, omega, 0.39**2, box, rng)
+        assert 0.05 < found.variance / X.var(axis=0).mean() < 20.0
+
+
+@pytest.mark.parametrize("variance", [1e-12, 1e6, 1e12, 1e60])
+@pytest.mark.parametrize("method", ["gaussian", "clompr"])
+def test_frequencies_of_another_scale_than_the_box(variance, method):
+    """They tell little or nothing, but centers come out, in the box."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
+    sketch = sketch_of(X, m=50, variance=variance, seed=0)
+    found = decode(sketch, 2, bounds=(-1.0, 1.0), method=method, random_state=0)
+    assert np.isfinite(found.centers).all()
+    assert np.abs(found.centers).max() <= 1.0
+
+
+def test_moments_of_noise_are_those_of_the_box():
+    box = checked_box((np.array([-1.0, 5.0]), np.array([1.0, 11.0])), 2)
+    omega = draw_frequencies(2, 100, random_state=0)
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(100) + 1j * rng.standard_normal(100)
+    found = estimate_moments(z, omega, 1.0, box, rng)
+    np.testing.assert_allclose(found.mean, [0.0, 8.0])
+    np.testing.assert_allclose(found.variances, [1 / 3, 3.0])
+
+
+# --- sketches that tell nothing --------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:.*identifiable")
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_noise_alone_gives_finite_centers_in_the_box(options, neighbours):
+    """All sizes, scales and budgets, noisy numbers of records below 1 among them."""
+    seed = ["replace_one", "add_remove"].index(neighbours)  # others for each
+    rng = np.random.default_rng(seed)
+    counts = []
+    for trial in range(13):
+        d, k, m = rng.integers(1, 5), rng.integers(1, 6), rng.choice([1, 2, 30, 129])
+        X = 10.0 ** rng.uniform(-3, 3) * rng.standard_normal((rng.choice([1, 2, 300]), d))
+        sketch = sketch_of(X, m, variance=10.0 ** rng.uniform(-12, 12), seed=trial)
+        sketch = release(
+            sketch, 10.0 ** rng.uniform(-100, 3), neighbours=neighbours, random_state=trial
+        )
+        counts.append(sketch.n_samples)
+        low, width = 10.0 ** rng.uniform(-15, 50, 2)
+        box = None if rng.random() < 0.4 else (-low, width)
+        checked(decode(sketch, int(k), bounds=box, random_state=0, **options), k, box)
+    assert (min(counts) < 1) == (neighbours == "add_remove")
+
+
+def test_a_count_below_one_counts_as_one():
+    sketch = release(sketch_of(three_groups(10)), 0.01, neighbours="add_remove", random_state=0)
+    for count in (-1e9, 0.0, 0.999):
+        features, noise, n_samples = mean_features(replace(sketch, n_samples=count))
+        assert n_samples == 1.0
+        np.testing.assert_array_equal(features, sketch.sums)
+        assert noise == sketch.noise_variance
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be an integer of at least 1, got 0"),
+        ({"n_clusters": 2.0}, "n_clusters"),
+        ({"n_clusters": True}, "n_clusters"),
+        ({"method": "omp"}, "method must be one of gaussian, clompr, got 'omp'"),
+        ({"spread": None}, "spread must be one of per_cluster, shared"),
+        ({"n_init": 0}, "n_init must be an integer of at least 1, got 0"),
+        ({"bounds": (1, -1)}, "low < high"),
+        ({"bounds": 3}, "bounds must be"),
+        ({"bounds": (np.zeros(3), np.ones(3))}, r"arrays of shape \(2,\)"),
+        ({"bounds": (-np.inf, 1)}, "bounds must be finite"),
+        ({"bounds": (-1, np.nan)}, "bounds must be finite"),
+        ({"moments": 3.0}, "moments must be Moments or None, got float"),
+        ({"moments": Moments(np.zeros(3), np.ones(3))}, "mean must be 2 finite numbers"),
+        ({"moments": Moments(np.zeros(2), np.full(2, np.nan))}, "variances must be 2 finite"),
+        ({"moments": Moments(np.zeros(2), np.array([1.0, 0.0]))}, "variances must be positive"),
+        ({"random_state": "x"}, "random_state"),
+    ],
+)
+def test_bad_parameters(params, message):
+    known = {"n_clusters": 2, "random_state": 0}
+    with pytest.raises(ValueError, match=message):
+        decode(sketch_of(three_groups(20)), **(known | params))
+
+
+@pytest.mark.parametrize("bad", [np.zeros(4), None, "s.h5"])
+def test_what_is_no_sketch_is_refused(bad):
+    with pytest.raises(ValueError, match="sketch must be a Sketch"):
+        decode(bad, 2)
+
+
+def test_no_records_no_clusters():
+    with pytest.raises(ValueError, match="no records has no clusters"):
+        decode(sketch_of(np.zeros((0, 2))), 1)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_cannot_get_in(bad):
+    sketch = sketch_of(three_groups(20))
+    sums = sketch.sums.copy()
+    sums[3] = bad
+    with pytest.raises(ValueError, match="finite"):
+        Sketch(sketch.frequencies, sums, 20)
+
+
+@pytest.mark.filterwarnings("error")
+def test_warns_where_unknowns_outnumber_features():
+    """k > m / (d + 1): with d = 2, nine frequencies are enough for three clusters, eight not."""
+    X = three_groups(100)
+    decode(sketch_of(X, m=9), 3, random_state=0)
+    with pytest.warns(UserWarning, match=r"8 frequencies: take at least 9, better 60"):
+        checked(decode(sketch_of(X, m=8), 3, random_state=0), 3)
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_command_decodes_a_file(tmp_path, capsys, private):
+    """The centers are those of the library, to the last digit."""
+    sketch = sketch_of(three_groups(), variance=9.0)
+    if private:
+        sketch = release(sketch, 5.0, neighbours="add_remove", random_state=0)
+    path = tmp_path / "s.h5"
+    sketch.save(path)
+    options = ["--clusters", "3", "--bounds", "-12", "12", "--seed", "4"]
+    assert main(["decode", str(path), *options]) == 0
+    out, err = capsys.readouterr()
+    expected = decode(sketch, 3, bounds=(-12, 12), random_state=4)
+    rows = [line.split(",") for line in out.splitlines()[1:]]
+    if private:
+        assert [row.pop() == "yes" for row in rows] == list(expected.is_clear)
+    found = np.array(rows, dtype=float)
+    np.testing.assert_array_equal(found, np.column_stack([expected.centers, expected.weights]))
+    assert ("NOT private" in err) != private
+    assert ("5-differential privacy (add-remove" in err) == private
+
+
+# --- what is said of it ---------------------------------------------------------------------------
+
+
+def test_the_summary_says_how_much_is_explained_and_what_noise_hides():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-3, 0.5, (500, 2)), rng.normal(3, 0.5, (500, 2))])
+    exact = sketch_of(X, 60, variance=1.0)
+
+    def said(sketch, k=2, **bounds):
+        return decoding_summary(sketch, decode(sketch, k, random_state=0, **bounds))
+
+    line = said(exact, bounds=(-9, 9))
+    assert re.fullmatch(r"2 clusters explain (9\d|100) % of what one leaves of the sketch", line)
+    assert said(exact, 1) == ""
+    noised = release(exact, 1e-3, random_state=0)
+    assert "of 2 clusters cannot be told from noise" in said(noised, bounds=(-9, 9))
+    assert "with delta=1e-06 there would be" in said(noised, bounds=(-9, 9))
+    clear = release(exact, 1e3, random_state=0)
+    assert "noise" not in said(clear, bounds=(-9, 9))
+    low = Sketch.of(X, 0.02 * rng.standard_normal((2, 60)))
+    outside = release(low, 1e6, random_state=0)
+    assert "data lie outside the bounds" in said(outside, bounds=(30, 40))
+    assert "data lie outside" not in said(outside, bounds=(-9, 9))

@@ -1,0 +1,57 @@
+"""Pixels and principal components as features."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from privclust.features import pca_features, pixel_features
+from privclust.features.images import UnreadableImagesError
+
+
+def test_pixels_of_flat_images_are_their_colours():
+    pytest.importorskip("PIL.Image", reason="needs Pillow: pip install '.[images]'")
+    colours = np.array([[0, 51, 255], [102, 204, 0]], dtype=np.uint8)
+    images = np.broadcast_to(colours[:, None, None], (2, 30, 50, 3))
+    found = pixel_features(images, size=4)
+    assert found.dtype == np.float32
+    expected = np.repeat((colours / 255.0)[:, None].astype(np.float32), 16, axis=1)
+    np.testing.assert_array_equal(found.reshape(2, 16, 3), expected)
+
+
+def test_pixels_of_bad_input(png):
+    with pytest.raises(UnreadableImagesError, match="1 of 2 images"):
+        pixel_features([np.zeros((9, 9, 3), dtype=np.uint8), b"no"])
+    with pytest.raises(ValueError, match="size must be an integer of at least 1"):
+        pixel_features(np.zeros((1, 9, 9, 3), dtype=np.uint8), size=0)
+
+
+@pytest.mark.parametrize("shape", [(40, 7), (7, 40)])
+def test_components_are_those_of_a_singular_value_decomposition(shape):
+    X = np.random.default_rng(0).standard_normal(shape) * np.linspace(1, 3, shape[1]) + 5
+    found = pca_features(X, 5)
+    expected = PCA(5, svd_solver="full").fit_transform(X)
+    signs = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found, expected * signs, atol=1e-8)
+    np.testing.assert_array_equal(found, pca_features(X, 5))
+    assert (np.diff(found.var(axis=0)) < 0).all()
+
+
+def test_components_that_are_not_there_are_zero():
+    X = np.outer([1.0, 2.0, 3.0], np.ones(6))
+    found = pca_features(X, 3)
+    np.testing.assert_allclose(np.abs(found[:, 0]), np.sqrt(6) * np.array([1, 0, 1]), atol=1e-12)
+    np.testing.assert_allclose(found[:, 1:], 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("X", "n", "reason"),
+    [
+        (np.ones(3), 1, r"X: got shape \(3,\)"),
+        (np.full((3, 2), np.nan), 1, "finite numbers"),
+        (np.ones((3, 2)), 3, r"at most the smaller of n and d, got 3 for shape \(3, 2\)"),
+        (np.ones((3, 2)), 0, "n_components must be an integer of at least 1"),
+    ],
+)
+def test_bad_input(X, n, reason):
+    with pytest.raises(ValueError, match=reason):
+        pca_features(X, n)

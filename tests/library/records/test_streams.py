@@ -1,0 +1,385 @@
+"""Chunks from arrays, iterators and files; what is wrong with a file is said in one line."""
+
+import builtins
+import gzip
+import os
+import re
+import tracemalloc
+import warnings
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust.records.streams import chunks
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+# dyadic numbers: decimal text holds them exactly
+X = np.random.default_rng(0).integers(-4096, 4096, (1000, 3)) / 256
+
+
+def joined(source, **kwargs):
+    return np.concatenate(list(chunks(source, **kwargs)))
+
+
+def write(path, array):
+    """Write a file of the kind that the suffix names."""
+    frame = pd.DataFrame(array, columns=[f"c{j}" for j in range(array.shape[1])])
+    if path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            file["group/points"] = array
+            file["labels"] = np.zeros(len(array))
+    elif path.suffix == ".npy":
+        np.save(path, array)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path, row_group_size=170)
+    else:
+        frame.to_csv(path, index=False)
+    return path
+
+
+FILES = ["x.h5", "x.npy", "x.parquet", "x.csv", "x.csv.gz"]
+
+
+@pytest.mark.parametrize("chunk_size", [1, 7, 170, 5000, None])
+@pytest.mark.parametrize("name", FILES)
+def test_files_give_all_rows_in_order(tmp_path, name, chunk_size):
+    path = write(tmp_path / name, X)
+    stream = chunks(path, chunk_size=chunk_size)
+    assert stream.n_features == 3
+    assert stream.n_rows == (None if ".csv" in name else len(X))
+    found = list(stream)
+    if chunk_size is not None:
+        assert max(map(len, found)) <= chunk_size
+    np.testing.assert_array_equal(np.concatenate(found), X)
+    assert (joined(str(path)) == X).all()
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.npy", "x.parquet"])
+def test_single_precision_stays(tmp_path, name):
+    path = write(tmp_path / name, X.astype(np.float32))
+    assert {chunk.dtype for chunk in chunks(path, chunk_size=99)} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("f2", "f4"), (">f4", "f4"), ("i4", "f8"), (">f8", "f8"), ("u1", "f8"), ("f8", "f8")],
+)
+def test_other_numbers_become_floats(dtype, expected):
+    whole = np.abs(np.round(X)).astype(dtype)
+    found = joined(whole, chunk_size=300)
+    assert found.dtype == np.dtype(expected)
+    np.testing.assert_array_equal(found, whole)
+
+
+def test_arrays_frames_and_iterables(tmp_path):
+    np.testing.assert_array_equal(joined(X[:, ::-1], chunk_size=33), X[:, ::-1])
+    np.testing.assert_array_equal(joined(pd.DataFrame(X, index=range(5, 1005)), chunk_size=33), X)
+    memory_map = np.load(write(tmp_path / "x.npy", X), mmap_mode="r")
+    np.testing.assert_array_equal(joined(memory_map, chunk_size=999), X)
+    with h5py.File(write(tmp_path / "x.h5", X)) as file:
+        np.testing.assert_array_equal(joined(file["group/points"], chunk_size=64), X)
+    pieces = [X[:1], X[1:1], X[1:700], X[700:]]
+    assert [len(chunk) for chunk in chunks(iter(pieces))] == [1, 0, 699, 300]
+    assert chunks(pieces).n_rows is None
+    np.testing.assert_array_equal(joined([X.tolist()]), X)
+    empty = chunks(X[:0])
+    assert (empty.n_rows, empty.n_features, list(empty)) == (0, 3, [])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_without_rows(tmp_path, name):
+    stream = chunks(write(tmp_path / name, X[:0]))
+    assert stream.n_features == 3
+    assert list(stream) == []
+
+
+def test_csv_with_and_without_header(tmp_path):
+    path = tmp_path / "x.csv"
+    for text in (
+        "1,2\n3,4\n",
+        "a,b\n1,2\n3,4\n",
+        "\ufeffa,b\r\n1,2\r\n\r\n3,4\r\n\r\n",
+        '"1","2"\n3,4',
+    ):
+        path.write_text(text, encoding="utf-8")
+        np.testing.assert_array_equal(joined(path), [[1, 2], [3, 4]])
+    with gzip.open(tmp_path / "y.csv.gz", "wt") as file:
+        file.write("1.5,2\n")
+    np.testing.assert_array_equal(joined(tmp_path / "y.csv.gz"), [[1.5, 2]])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a,b\n1,2\n3,x\n", "row 2, column 2 is no number$"),
+        ("1,2\n3,4\n5,\n", "row 3, column 2 is missing"),
+        ("a,b\n1,2\n3,nan\n", "row 2, column 2 is missing or NaN"),
+        ("1,2\n3,-inf\n", "row 2, column 2 is infinite"),
+        ("1,2\n3,1e999\n", "row 2, column 2 is infinite"),
+        ("1,x\n3,4\n", "row 1, column 2 is no number beside numbers"),
+        (",x,y\n0,1,2\n", "column 1 of the header has no name; .* index=False"),
+        ("x,y,\n0,1,2\n", "column 3 of the header has no name"),
+        ("day,y\n2026-01-31,2\n", "row 1, column 1 is no number but a time; turn times into"),
+        ("1,2\n3,4,5\n", r"cannot be read \(line 2 has 3 fields, those before it 2\)"),
+        ("a,b\n3,4,5\n", "2 fields, the next 3"),
+        ("a,b\n1,True\n", "row 1, column 2 is no number"),
+        ("1;2\n3;4\n", "semicolons are seen .*--delimiter ';'"),
+        ("a;b\n3;4\n", "semicolons are seen .*--delimiter ';'"),
+        ("1,5;2,5\n", "semicolons are seen .*--delimiter ';'"),
+        ("a\tb\n3\t4\n", "tabs are seen .*--delimiter tab"),
+        ("1 2\n3 4\n", "spaces are seen .*--delimiter ' '"),
+        ("", r"cannot be read \(it is empty\)"),
+    ],
+)
+def test_csv_faults_are_named_with_their_place(tmp_path, text, reason):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    for chunk_size in (1, None):
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*{reason}") as caught:
+            joined(path, chunk_size=chunk_size)
+        assert "\n" not in str(caught.value)
+
+
+def test_other_delimiters_are_named(tmp_path):
+    path = tmp_path / "x.csv"
+    for delimiter in (";", "\t", "|", " "):
+        for header in ("", f"a{delimiter}b\n"):
+            path.write_text(f"{header}1{delimiter}2\n3{delimiter}4\n")
+            for strict in (True, False)[: 1 + bool(header)]:
+                found = joined(path, delimiter=delimiter, strict=strict)
+                np.testing.assert_array_equal(found, [[1, 2], [3, 4]])
+    for delimiter in ("ab", "", "1", "x", ".", "-", '"', "\n"):
+        with pytest.raises(ValueError, match="delimiter must be one character"):
+            chunks(path, delimiter=delimiter)
+    for source in (write(tmp_path / "x.npy", X), X):
+        with pytest.raises(ValueError, match="delimiter is for CSV files only"):
+            chunks(source, delimiter=";")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_no_number_is_passed_on_where_that_is_asked_for(tmp_path, name):
+    bad = X.copy()
+    bad[3, 1], bad[4, 0], bad[5, 2] = np.nan, np.inf, -np.inf
+    path = write(tmp_path / name, bad)
+    for size in (1, None):
+        np.testing.assert_array_equal(joined(path, strict=False, chunk_size=size), bad)
+    assert not any(map(len, chunks(write(path, bad[:0]), strict=False)))
+    np.testing.assert_array_equal(joined(bad, strict=False), bad)
+
+
+def test_no_line_of_text_changes_how_another_is_read(tmp_path):
+    """300 lines at random, each read alone and among others."""
+    rng = np.random.default_rng(0)
+    signs = ['"', ",", "1", ".", "\ufffd", "-", "x", " ", "e", "'", "#", "\\", "NaN", "inf", "\t"]
+    signs += ["True", "9" * 25, "0.1234567890123456789", "\r", "\x1f", "_"]
+    lines = ["0.1,12345678901234567", "3,4,5,6", "-2.5e-3"]
+    path = tmp_path / "x.csv"
+
+    def read(lines):
+        path.write_bytes("\n".join(["a,b", *lines]).encode() + b"\n")
+        return joined(path, strict=False)
+
+    assert read(lines).shape == (3, 2)
+    odd = ["".join(rng.choice(signs, rng.integers(9))) for _ in range(300)]
+    among = [line for one in odd for line in (one, *lines)]
+    alone = {line: read([line]) for line in {*odd, *lines}}
+    np.testing.assert_array_equal(read(among), np.concatenate([alone[line] for line in among]))
+
+
+def test_a_first_line_that_may_be_a_record_is_refused_where_records_hide(tmp_path):
+    path = tmp_path / "x.csv"
+    for text in ("1,2\n3,4\n", "1,x\n"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="first line holds numbers; it must be a header"):
+            chunks(path, strict=False)
+
+
+def test_files_that_are_not_what_their_names_say(tmp_path):
+    path = tmp_path / "x.npy"
+    path.write_text("Mary Smith,1\n")
+    with pytest.raises(ValueError, match=r"x\.npy: is no \.npy file") as caught:
+        chunks(path)
+    assert "pickle" not in str(caught.value)
+    np.save(path, np.array([[object()]]), allow_pickle=True)
+    with pytest.raises(ValueError, match="holds no whole array of numbers") as caught:
+        chunks(path)
+    assert "pickle" not in str(caught.value)
+    np.save(path, np.array([["2026-01-31"]], dtype="M8[D]"))
+    with pytest.raises(ValueError, match=r"holds datetime64\[D\] .*; turn times into numbers"):
+        joined(path)
+    pd.DataFrame({"day": pd.to_datetime(["2026-01-31"])}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"column 'day' holds timestamp.*; turn times into"):
+        chunks(tmp_path / "x.parquet")
+
+
+def test_text_late_in_a_long_chunk_raises_without_warnings(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("1,2\n" * 200_000 + "3,x\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="row 200001, column 2 is no number"):
+            joined(path, chunk_size=300_000)
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.npy", "x.parquet", "x.csv"])
+def test_missing_numbers_are_named_with_file_row_and_column(tmp_path, name):
+    bad = X.copy()
+    bad[616, 1] = np.nan
+    path = write(tmp_path / name, bad)
+    with pytest.raises(ValueError, match=rf"{name}: row 617, column 2.* is missing or NaN"):
+        joined(path, chunk_size=100)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_files_are_refused_by_name(tmp_path, name):
+    path = write(tmp_path / name, X)
+    content = path.read_bytes()
+    damaged = [b"", b"\xff\xfe not what it says"]
+    if name != "x.csv":  # half of a text is a text
+        damaged.append(content[: len(content) // 2])
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: ") as caught:
+            joined(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_paths_that_are_no_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.npy: there is no such file"):
+        chunks(tmp_path / "none.npy")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match=r"folder\.csv: is a directory"):
+        chunks(tmp_path / "folder.csv")
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(ValueError, match=r"pipe\.npy: is a pipe or a device"):
+        chunks(tmp_path / "pipe.npy")
+    for name in ("x.txt", "x", "x.tar.gz"):
+        with pytest.raises(ValueError, match=r"suffix must say .* \.h5, .*\.npy"):
+            chunks(tmp_path / name)
+
+
+def test_data_sets_of_hdf5_files(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=X, chunks=(64, 2), compression="gzip")
+        file["b/c"] = -X
+        file["line"] = X[0]
+    assert [len(c) for c in chunks(path, dataset="a", chunk_size=100)][:-1] == [128] * 7
+    np.testing.assert_array_equal(joined(path, dataset="b/c"), -X)
+    with pytest.raises(ValueError, match=r"x\.h5: has 2 two-dimensional data sets: a, b/c"):
+        chunks(path)
+    for name in ("line", "none", "b"):
+        with pytest.raises(ValueError, match=f"no two-dimensional data set '{name}'.* a, b/c"):
+            chunks(path, dataset=name)
+    with pytest.raises(ValueError, match="for HDF5 files only"):
+        chunks(write(tmp_path / "x.npy", X), dataset="a")
+    with pytest.raises(ValueError, match="without a file"):
+        chunks(X, dataset="a")
+
+
+def test_parquet_columns_must_be_numbers(tmp_path):
+    path = tmp_path / "x.parquet"
+    frame = pd.DataFrame({"a": [1, 2], "b": [1.5, 2.5], "name": ["x", "y"]})
+    frame.to_parquet(path)
+    with pytest.raises(ValueError, match=r"x\.parquet: column 'name' holds .*string, not numbers"):
+        chunks(path)
+    frame[["a", "b"]].to_parquet(path)
+    np.testing.assert_array_equal(joined(path), [[1, 1.5], [2, 2.5]])
+    parquet.write_table(pa.table({"a": pa.array([1, None])}), path)
+    with pytest.raises(ValueError, match=r"row 2, column 1 \(a\) is missing"):
+        joined(path)
+    frame[["a"]].set_index(pd.Index([7.5, 3.0])).to_parquet(path)
+    with pytest.raises(ValueError, match="is an index that pandas wrote"):
+        chunks(path)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    path = write(tmp_path / "x.parquet", X)
+    real_import = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ValueError, match=r"x\.parquet: .*pip install 'pyarrow>=17'"):
+        chunks(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ([X, X[:, :2]], r"after row 1000 comes a chunk of shape \(1000, 2\), not \(n, 3\)"),
+        ([X, X[0]], r"shape \(3,\)"),
+        ([X[0]], r"got \(3,\) for the first one"),
+        ([], "holds no chunk"),
+        (X[0], r"\(n, n_features\), got \(3,\)"),
+        (X[:, :0], r"got \(1000, 0\)"),
+        (X.astype(str), "where real numbers should be"),
+        (X + 1j, "where real numbers should be"),
+        (3, "an array, a path or an iterable"),
+        (np.where(X[2, 2] == X, np.inf, X)[2:], "row 1, column 3 is infinite"),
+    ],
+)
+def test_arrays_that_are_no_records(source, reason):
+    with pytest.raises(ValueError, match=reason):
+        joined(source)
+
+
+def test_chunk_size_is_checked():
+    with pytest.raises(ValueError, match="chunk_size"):
+        chunks(X, chunk_size=0)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed by Linux")
+def test_a_parquet_file_is_open_only_while_it_is_read(tmp_path):
+    path = write(tmp_path / "x.parquet", X)
+
+    def is_open():
+        links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
+        return any(os.path.realpath(link) == str(path.resolve()) for link in links)
+
+    records = chunks(path, chunk_size=400)
+    assert not is_open()
+    next(records)
+    assert is_open()
+    assert len(list(records)) == 2
+    assert not is_open()
+
+
+def test_columns_of_a_parquet_file(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abc")).assign(name="someone")
+    frame.to_parquet(tmp_path / "x.parquet")
+    records = chunks(tmp_path / "x.parquet", columns=["c", "a"])
+    assert records.header == ("c", "a")
+    np.testing.assert_array_equal(np.concatenate(list(records)), X[:, [2, 0]])
+    for columns, reason in (
+        (["a", "d"], "no column 'd'"),
+        (["a", "a"], "two columns 'a'"),
+        ([], "at least one"),
+    ):
+        with pytest.raises(ValueError, match=rf"x\.parquet: .*{reason}"):
+            chunks(tmp_path / "x.parquet", columns=columns)
+    for source in (X, iter([X]), write(tmp_path / "x.npy", X)):
+        with pytest.raises(ValueError, match="of Parquet files only"):
+            chunks(source, columns=["a"])
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.npy", "x.parquet", "x.csv"])
+def test_memory_is_that_of_a_chunk(tmp_path, name):
+    """32 times the rows of a chunk take less than 4 chunks (text: 8) of what Python allocates."""
+    n, d, size = 64_000, 8, 2_000
+    path = write(tmp_path / name, np.ones((n, d)))
+    chunk_bytes = size * d * 8
+    joined(path, chunk_size=size)[0]  # what is imported or kept is not counted
+    tracemalloc.start()
+    rows = sum(len(chunk) for chunk in chunks(path, chunk_size=size))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows == n
+    assert peak < (8 if name == "x.csv" else 4) * chunk_bytes + 300_000

@@ -1,0 +1,64 @@
+"""What centers say of entries that were not read as their owner meant."""
+
+import numpy as np
+import pytest
+
+from privclust.report.coordinate import (
+    DATE,
+    NUMBER,
+    SHARE,
+    Coordinate,
+)
+from privclust.report.suspicions import suspicions
+
+COLUMNS = {"age": (0.0, 110.0), "day": ("2020-01-01", "2024-12-31"), "plan": ["basic", "plus"]}
+BOTH = np.array([True, True])
+
+
+def coordinates(ages, days, shares, error=1e-3):
+    days, shares = np.array(days, dtype="datetime64[s]"), np.array(shares)
+    errors = np.full(len(ages), error)
+    return [
+        Coordinate("age", "age", NUMBER, np.array(ages), errors),
+        Coordinate("day", "day", DATE, days, errors),
+        Coordinate("plan=basic", "plan", SHARE, shares, errors),
+        Coordinate("plan=plus", "plan", SHARE, 1.0 - shares, errors),
+    ]
+
+
+GOOD = ([30.0, 60.0], ["2021-03-01", "2023-05-01"], [0.1, 0.9])
+
+
+def test_nothing_is_said_of_columns_that_were_read():
+    assert suspicions(coordinates(*GOOD), COLUMNS, BOTH) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "word"),
+    [
+        (([55.02, 54.99], *GOOD[1:]), "age", "middle"),
+        (([109.99, 0.0], *GOOD[1:]), "age", "an end"),
+        ((GOOD[0], ["2022-07-02", "2022-07-02T12:00"], GOOD[2]), "day", "middle"),
+        ((GOOD[0], ["2020-01-01", "2020-01-02"], GOOD[2]), "day", "an end"),
+        ((*GOOD[:2], [0.5004, 0.4998]), "plan", "all categories alike"),
+    ],
+)
+def test_a_column_that_was_not_is_told(changed, name, word):
+    (remark,) = suspicions(coordinates(*changed), COLUMNS, BOTH)
+    assert remark.startswith(f"column {name!r}")
+    assert word in remark
+
+
+def test_one_cluster_elsewhere_is_enough_and_hidden_ones_do_not_count():
+    of_two = coordinates([55.0, 60.0], *GOOD[1:])
+    assert suspicions(of_two, COLUMNS, BOTH) == []
+    one = suspicions(of_two, COLUMNS, np.array([True, False]))
+    assert ["middle" in remark for remark in one] == [True]
+    assert suspicions(of_two, COLUMNS, ~BOTH) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_bounds_may_name_a_time_zone():
+    day = coordinates(*GOOD)[1]
+    ends = {"day": ("2020-01-01T00:00Z", "2024-12-31T00:00+02:00")}
+    assert suspicions([day], ends, BOTH) == []

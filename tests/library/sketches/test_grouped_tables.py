@@ -1,0 +1,253 @@
+"""Sketches of tables by persons, and with masks: the bytes of memory, wherever rows lie."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust.preprocessing import BoundsScaler, TableEncoder
+from privclust.sketches import MomentSketch, Sketch, draw_frequencies, release
+
+pa = pytest.importorskip("pyarrow")
+compute = pytest.importorskip("pyarrow.compute")
+dataset = pytest.importorskip("pyarrow.dataset")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+FREQUENCIES = draw_frequencies(3, 40, variance=1.0, random_state=0)
+COLUMNS = ["x", "y", "z"]
+
+
+def frame(n=600, seed=0):
+    """Rows of persons of 1 to some 30 rows, in any order."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.standard_normal((n, 3)), columns=COLUMNS)
+    number = rng.integers(n // 4, size=n) ** 2 // (n // 4)
+    who = [f"Zoë {i}" for i in number]
+    return table.assign(number=number, who=who, day=np.arange(n) % 7)
+
+
+def folder(path, table, n_files=5, rows=37):
+    path.mkdir()
+    for number, part in enumerate(np.array_split(np.arange(len(table)), n_files)):
+        kept = pa.Table.from_pandas(table.iloc[part], preserve_index=False)
+        parquet.write_table(kept, path / f"part-{number}.parquet", row_group_size=rows)
+    return path
+
+
+def arrow(table):
+    return pa.Table.from_pandas(table, preserve_index=False)
+
+
+def state(sketch):
+    if isinstance(sketch, MomentSketch):
+        moments = {degree: array.tobytes() for degree, array in sketch.exact.integers.items()}
+        return sketch.n_samples, sketch.unit, moments
+    return sketch.unit, {name: array.tobytes() for name, array in sketch.exact.items()}
+
+
+def of_features(source, **how):
+    return Sketch.of_table(source, FREQUENCIES, **how)
+
+
+def of_moments(source, **how):
+    return MomentSketch.of_table(source, **how)
+
+
+def in_memory(table, kind=of_features, **how):
+    X = table[COLUMNS].to_numpy()
+    is_features = kind is of_features
+    return state(Sketch.of(X, FREQUENCIES, **how) if is_features else MomentSketch.of(X, **how))
+
+
+# --- the same bytes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [of_features, of_moments])
+@pytest.mark.parametrize("groups", ["who", "number"])
+@pytest.mark.parametrize(("n_files", "rows"), [(1, 1), (1, 60), (7, 5), (20, 1)])
+def test_however_a_table_is_cut(tmp_path, kind, groups, n_files, rows):
+    table = frame(60)
+    path = folder(tmp_path / "parts", table, n_files, rows)
+    expected = in_memory(table, kind, groups=table.who)
+    for n_threads in (1, 2):
+        sketch = kind(path, columns=COLUMNS, groups=groups, n_threads=n_threads)
+        assert state(sketch) == expected
+    assert sketch.n_samples == table.who.nunique() < len(table)
+
+
+@pytest.mark.parametrize("kind", [of_features, of_moments])
+def test_any_way_to_name_a_table(tmp_path, kind):
+    table = frame()
+    path = folder(tmp_path / "parts", table)
+    files = [str(path / f"part-{i}.parquet") for i in (3, 1, 4, 0, 2)]
+    coded = arrow(table.astype({"who": "category"}))
+    expected = in_memory(table, kind, groups=table.who)
+    for source in (
+        files,
+        dataset.dataset(files),
+        table,
+        arrow(table),
+        coded,
+        coded.to_batches()[0],
+    ):
+        assert state(kind(source, columns=COLUMNS, groups="who")) == expected
+    if kind is of_features:  # all columns but the groups'
+        sketch = kind(table[["who", *COLUMNS]], groups="who")
+        assert state(sketch) == expected
+
+
+def test_moments_of_rows_are_those_of_memory_in_either_type(tmp_path):
+    table = frame().astype({"x": np.float32})
+    path = folder(tmp_path / "parts", table)
+    for degree in (4, 6):
+        for n_threads in (1, 2):
+            sketch = MomentSketch.of_table(
+                path, columns=COLUMNS, degree=degree, n_threads=n_threads
+            )
+            assert state(sketch) == in_memory(table, of_moments, degree=degree)
+    scaler = BoundsScaler((-3.0, 3.0), clip=True).fit(table[COLUMNS].to_numpy())
+    sketch = MomentSketch.of_table(path, columns=COLUMNS, encoder=scaler)
+    assert state(sketch) == state(MomentSketch.of(scaler.transform(table[COLUMNS].to_numpy())))
+
+
+def test_persons_of_encoded_rows_that_pass_a_filter(tmp_path):
+    table = frame()
+    encoder = TableEncoder({"x": (-2, 2), "day": ["1", "2"], "y": (-1, 1)})
+    path, kept = folder(tmp_path / "parts", table), table[table.day > 2]
+    frequencies = draw_frequencies(4, 30, variance=1.0, random_state=1)
+    field = compute.field("day")
+    how = {"encoder": encoder, "groups": "who", "row_filter": field > 2, "n_threads": 2}
+    sketch = Sketch.of_table(path, frequencies, **how)
+    rows = encoder.transform(kept)
+    assert state(sketch) == state(Sketch.of(rows, frequencies, groups=kept.who))
+    moments = MomentSketch.of_table(path, **how)
+    assert state(moments) == state(MomentSketch.of(rows, groups=kept.who))
+
+
+def test_a_folder_for_each_person_says_whose_rows_are(tmp_path):
+    table = frame(60)
+    for number, part in table.groupby("number"):
+        inside = tmp_path / f"number={number}"
+        inside.mkdir()
+        parquet.write_table(arrow(part.drop(columns=["number", "who"])), inside / "x.parquet")
+    sketch = of_features(tmp_path, columns=COLUMNS, groups="number")
+    assert state(sketch) == in_memory(table, groups=table.who)
+
+
+def test_files_that_tell_persons_by_numbers_and_by_text(tmp_path):
+    """1 and "1" are one person."""
+    table = frame()
+    half = len(table) // 2
+    (tmp_path / "parts").mkdir()
+    for name, part in (("a", table[:half]), ("b", table[half:].astype({"number": str}))):
+        parquet.write_table(arrow(part), tmp_path / "parts" / f"{name}.parquet")
+    sketch = of_features(tmp_path / "parts", columns=COLUMNS, groups="number")
+    assert state(sketch) == in_memory(table, groups=table.number)
+
+
+def test_what_is_released_is_of_persons():
+    table = frame()
+    for kind in (of_features, of_moments):
+        exact = kind(table, columns=COLUMNS, groups="who")
+        how = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
+        private = release(exact, **how) if kind is of_features else exact.release(**how)
+        assert private.unit == private.guarantee.unit == "group"
+        with pytest.raises(ValueError, match="one row"):
+            private + kind(table, columns=COLUMNS)
+
+
+# --- rows of nobody, and none --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [of_features, of_moments])
+def test_rows_of_nobody_are_those_of_one_person(kind):
+    table = frame()
+    some = table.assign(who=table.who.where(table.number > 3))
+    sketch = kind(some, columns=COLUMNS, groups="who")
+    expected = in_memory(table, kind, groups=some.who.fillna(""))
+    assert state(sketch) == expected
+    with pytest.raises(ValueError, match="every row must be someone's"):
+        kind(some, columns=COLUMNS, groups="who", strict=True)
+
+
+@pytest.mark.parametrize("kind", [of_features, of_moments])
+def test_no_rows_are_no_persons(tmp_path, kind):
+    path = folder(tmp_path / "parts", frame(8)[:0], n_files=2)
+    for source in (path, frame(8)[:0]):
+        sketch = kind(source, columns=COLUMNS, groups="number")
+        assert (sketch.n_samples, sketch.unit) == (0, "group")
+        assert kind(source, columns=COLUMNS).n_samples == 0
+
+
+def test_moments_of_any_entries():
+    table = pa.table({"x": [None, 1.0, np.inf], "y": [2.0, np.nan, 5.0]})
+    sketch = MomentSketch.of_table(table, columns=["x", "y"])
+    rows = np.array([[0.0, 2.0], [1.0, 0.0], [1.0, 0.0]])
+    assert state(sketch) == state(MomentSketch.of(rows))
+    with pytest.raises(ValueError, match="finite numbers alone"):
+        MomentSketch.of_table(table, columns=["x", "y"], strict=True)
+
+
+# --- masks ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_files", "rows"), [(1, 1), (7, 11)])
+def test_masks_go_by_the_order_of_rows(tmp_path, n_files, rows):
+    table = frame(150)
+    path = folder(tmp_path / "parts", table, n_files, rows)
+    how = {"n_measurements": 7, "mask_seed": 3, "first_record": 5}
+    for source in (path, table):
+        for n_threads in (1, 2):
+            sketch = of_features(source, columns=COLUMNS, n_threads=n_threads, **how)
+            assert state(sketch) == in_memory(table, **how)
+            assert sketch.n_measurements == 7
+    kept = table[table.day > 2]
+    how["row_filter"] = compute.field("day") > 2
+    sketch = of_features(path, columns=COLUMNS, n_threads=2, **how)
+    how.pop("row_filter")
+    assert state(sketch) == in_memory(kept, **how)
+
+
+# --- what is wrong is said -----------------------------------------------------------------------
+
+
+def test_what_does_not_go_together_is_refused(tmp_path):
+    table = frame(50)
+
+    def refused(match, source=table, kind=of_features, **how):
+        with pytest.raises(ValueError, match=match) as caught:
+            kind(source, **{"columns": COLUMNS, **how})
+        assert "Zoë" not in str(caught.value)
+
+    refused("no column 'w' among", groups="w")
+    refused("groups must be the name of a column", groups=table.who)
+    refused("column 'x' says whose a row is; it cannot count as well", groups="x")
+    refused("'x' holds double; groups are told by text", columns=["y", "z", "day"], groups="x")
+    refused("has no columns but 'who'", source=table[["who"]], columns=None, groups="who")
+    refused("masks, which are drawn for each row", groups="who", n_measurements=3)
+    refused("name the columns", kind=of_moments, columns=None)
+    reader = pa.RecordBatchReader.from_batches(arrow(table).schema, arrow(table).to_batches(7))
+    refused("gives its rows once", source=reader, groups="who")
+
+
+def test_a_table_that_changes_between_two_readings_gives_no_sketch():
+    """A person with a row more than was counted would have more than one share."""
+    table = arrow(frame(50))
+
+    class Changing:
+        def __init__(self, *readings):
+            self.readings = iter(readings)
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return next(self.readings).__arrow_c_stream__(requested_schema)
+
+    less, other = (
+        table.slice(1),
+        table.set_column(4, "who", table["who"].take(np.arange(49, -1, -1))),
+    )
+    new = table.set_column(4, "who", pa.array(["new", *table["who"].to_pylist()[1:]]))
+    assert of_features(Changing(table, table), columns=COLUMNS, groups="who").unit == "group"
+    assert of_features(Changing(table, other), columns=COLUMNS, groups="who").n_samples  # as many
+    for first, then in ((less, table), (table, less), (table, new), (new, table)):
+        with pytest.raises(ValueError, match="have changed while they were read") as caught:
+            of_features(Changing(first, then), columns=COLUMNS, groups="who")
+        assert "new" not in str(caught.value)

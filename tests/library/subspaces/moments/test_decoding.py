@@ -1,0 +1,464 @@
+"""What explains moments: objective, likelihood, information, decoder, last round, estimator."""
+
+import math
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from privclust.core.grassmann import random_bases
+from privclust.core.hdf5 import FileError
+from privclust.metrics import wasserstein_distance
+from privclust.preprocessing import AppendOne
+from privclust.privacy import Budget, NoiseWarning, PrivacyLeakWarning
+from privclust.privacy.bounds import directions
+from privclust.sketches import MomentSketch
+from privclust.sketches._harmonics import n_moments, trace_free
+from privclust.subspaces import MomentSubspaceClustering, decode
+from privclust.subspaces.moments import _estimator, misfit_message
+from privclust.subspaces.moments._decoding import Optima, find_optima
+from privclust.subspaces.moments._features import (
+    factor_features,
+    feature_derivatives,
+    feature_moments,
+    row_features,
+)
+from privclust.subspaces.moments._information import tangent_information
+from privclust.subspaces.moments._likelihood import Likelihood
+from privclust.subspaces.moments._objective import MomentObjective
+from privclust.subspaces.moments._selection import choose_sizes
+from privclust.subspaces.moments.last_round import is_clear, may_be_clear
+from privclust.subspaces.moments.union import Union, even_ratio
+from privclust.synthetic.subspaces import subspace_mixture
+
+hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
+SHAPE = D, K, Q = 6, 3, 2
+
+
+def random_union(is_even, seed=0):
+    rng = np.random.default_rng(seed)
+    spreads = np.ones((K, Q)) if is_even else np.array([[1.3, 0.7], [1.0, 1.0], [1.6, 0.4]])
+    return Union(random_bases(K, D, Q, rng), spreads, np.array([0.2, 0.15, 0.1]), {4: -0.6})
+
+
+def random_means(seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        degree: 0.1 * trace_free(rng.standard_normal(n_moments(D, degree)), D, degree)
+        for degree in (2, 4)
+    }
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_gradients_of_the_objective_are_differences(is_even):
+    objective = MomentObjective(random_means(), {2: 0.5, 4: 0.7}, *SHAPE, is_even=is_even)
+    points = objective.random_starts(3, np.random.default_rng(1))
+    _, gradients = objective(points)
+    for i in range(points.shape[1]):
+        step = np.zeros(points.shape[1])
+        step[i] = 1e-6
+        difference = (objective(points + step)[0] - objective(points - step)[0]) / 2e-6
+        assert difference == pytest.approx(gradients[:, i], abs=1e-7)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_the_objective_is_that_of_whole_features(is_even):
+    means, deviations = random_means(), {2: 0.5, 4: 0.7}
+    objective = MomentObjective(means, deviations, *SHAPE, is_even=is_even)
+    likelihood = Likelihood(means, deviations, 1.0)
+    points = objective.random_starts(4, np.random.default_rng(1))
+    costs = objective(points)[0] / objective.scale
+    wanted = [likelihood.cost(objective.union(point)) for point in points]
+    assert costs == pytest.approx(wanted, rel=1e-10)
+
+
+@pytest.mark.parametrize("degree", [2, 4, 6])
+def test_features_of_a_line_are_those_of_its_rows(degree):
+    rows = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
+    of_lines = [factor_features(np.outer(row, row), degree) for row in rows]
+    assert pytest.approx(row_features(rows, degree), abs=1e-14) == np.array(of_lines).T
+    factor, move = rows[:, :2] @ rows[:, :2].T, np.diag([1.0, -2.0, 0.5, 0.0])
+    steps = [factor_features(factor + t * move, degree) for t in (1e-5, -1e-5)]
+    wanted = (steps[0] - steps[1]) / 2e-5
+    assert feature_derivatives(factor, move[None], degree)[:, 0] == pytest.approx(wanted, abs=1e-8)
+
+
+@pytest.mark.parametrize(("d", "degree"), [(2, 6), (4, 4), (5, 6)])
+def test_moments_of_features_are_those_of_each_row(d, degree):
+    rows = directions(np.random.default_rng(3).standard_normal((700, d)))  # more than one block
+    features = np.concatenate([row_features(rows, each) for each in range(2, degree + 1, 2)])
+    mean, squares = feature_moments(rows, degree)
+    assert mean == pytest.approx(features.mean(axis=1), abs=1e-15)
+    assert squares == pytest.approx(features @ features.T / len(rows), abs=1e-15)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_information_in_closed_form_is_that_of_derivatives(is_even):
+    union, deviations = random_union(is_even), {2: 0.01, 4: 0.02}
+    likelihood = Likelihood(random_means(), deviations, 1000.0)
+    complements = union.complements
+    wanted = likelihood.information(union, complements)
+    got = tangent_information(union, complements, deviations)
+    assert got == pytest.approx(wanted, abs=1e-9 * np.abs(wanted).max())
+
+
+def test_even_rows_have_the_moments_of_projections():
+    rows = np.linalg.qr(np.random.default_rng(0).standard_normal((D, D)))[0]
+    plane = rows[:, :Q]
+    angles = 2 * np.pi * np.arange(16) / 16  # a design of degree 15 on the circle
+    circle = np.column_stack([np.cos(angles), np.sin(angles)]) @ plane.T
+    for degree in (2, 4, 6):
+        amplitude = even_ratio(Q, degree) / Q
+        mean = row_features(circle, degree).mean(axis=1)
+        assert mean == pytest.approx(
+            amplitude * factor_features(plane @ plane.T, degree), abs=1e-14
+        )
+
+
+def test_the_decoder_finds_the_truth_and_turns_with_the_rows():
+    X, _, truth = subspace_mixture(4000, 3, 6, 2, np.random.default_rng(0))
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))[0]
+    for rows, wanted in (X, truth), (X @ turn.T, turn @ truth):
+        found = decode(
+            MomentSketch.of(rows).release(100.0, 1e-5, random_state=0), 3, 2, random_state=0
+        )
+        assert wasserstein_distance(found.subspaces, wanted) < 0.01
+
+
+@pytest.mark.slow
+@hidden
+@pytest.mark.parametrize(
+    ("degree", "last_round"),
+    [
+        (4, True),
+        pytest.param(6, False, marks=pytest.mark.system),
+        pytest.param(6, True, marks=pytest.mark.system),
+    ],
+)
+def test_errors_cover_what_they_state(degree, last_round):
+    """Squares of errors of tangents in units of their covariance are chi-square.
+
+    Of 24 fits the mean of their probabilities lies within 0.5 +- 0.2 for exact errors with
+    probability 0.9993 (its deviation is 0.059).
+    """
+    parts = []
+    for seed in range(24):
+        X, _, truth = subspace_mixture(2000, 2, 5, 2, np.random.default_rng(seed), noise=0.05)
+        model = MomentSubspaceClustering(
+            2, 2, last_round=last_round, degree=degree, delta=1e-5, random_state=seed
+        )
+        decoded = model.fit(X).decoded_
+        best = min(
+            ([0, 1], [1, 0]), key=lambda o: wasserstein_distance(model.subspaces_[:1], truth[o[:1]])
+        )
+        tangents = [
+            V.T @ T @ np.linalg.inv(U.T @ T)
+            for U, V, T in zip(decoded.subspaces, decoded.complements, truth[best], strict=True)
+        ]
+        off = np.array(tangents).ravel()
+        parts.append(chi2.cdf(off @ np.linalg.solve(decoded.covariance, off), len(off)))
+    assert abs(np.mean(parts) - 0.5) < 0.2
+
+
+def test_noise_has_the_deviation_that_is_stated():
+    """Means of 4 m squares are within 5 deviations: a false alarm in 10^6 runs."""
+    X = np.random.default_rng(0).standard_normal((50, 5))
+    exact = MomentSketch.of(X)
+    for neighbours in ("replace_one", "add_remove"):
+        squares = {degree: [] for degree in exact.moments}
+        for seed in range(20):
+            private = exact.release(1.0, 1e-5, neighbours=neighbours, random_state=seed)
+            for degree, noised in private.moments.items():
+                off = (noised - exact.moments[degree]) / private.n_samples
+                squares[degree].append(float(off @ off) / private.deviations()[degree] ** 2)
+        for degree, found in squares.items():
+            size = n_moments(5, degree) - n_moments(5, degree - 2)  # harmonics
+            assert abs(np.mean(found) - size) < 5 * math.sqrt(2 * size / 20)
+
+
+def test_two_parts_of_a_budget_are_as_good_as_the_whole():
+    exact = MomentSketch.of(np.random.default_rng(0).standard_normal((50, 4)))
+    whole = exact.release(1.0, 1e-5, random_state=0)
+    parts = [exact.release(1.0, 1e-5, share=s, random_state=i) for i, s in enumerate((0.7, 0.3))]
+    assert parts[0].averaged(parts[1], 0.3).noise.sigma == pytest.approx(whole.noise.sigma)
+
+
+def test_files_and_merged_sketches(tmp_path):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    exact = MomentSketch.of(X)
+    parts = [MomentSketch.of(part) for part in (X[:20], X[20:])]
+    for sketch in (exact, parts[0] + parts[1], exact.release(1.0, 1e-5, random_state=0)):
+        sketch.save(tmp_path / "a.h5")
+        again = MomentSketch.load(tmp_path / "a.h5")
+        again.save(tmp_path / "b.h5")
+        assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+        assert (again.key, again.guarantee) == (sketch.key, sketch.guarantee)
+    with h5py.File(tmp_path / "a.h5") as file:
+        names = []
+        file.visit(names.append)
+    assert not any(name.startswith("exact") for name in names)
+    private = [part.release(1.0, 1e-5, random_state=i) for i, part in enumerate(parts)]
+    merged = private[0] + private[1]
+    assert merged.noise.n_parts == 2
+    assert merged.guarantee.epsilon == private[0].guarantee.epsilon
+    with pytest.raises(ValueError, match="private"):
+        _ = private[0] + parts[1]
+    with pytest.raises(ValueError, match="noise already"):
+        private[0].release(1.0, 1e-5)
+
+
+def test_a_file_that_states_more_than_its_noise_gives_is_refused(tmp_path, monkeypatch):
+    exact = MomentSketch.of(np.random.default_rng(0).standard_normal((60, 4)))
+    private = exact.release(1.0, 1e-5, random_state=0)
+    honest = exact.release(5.0, 1e-5, random_state=0)
+    object.__setattr__(honest, "guarantee", private.guarantee)
+    honest.save(tmp_path / "a.h5")
+    with pytest.raises(FileError, match="less than its guarantee"):
+        MomentSketch.load(tmp_path / "a.h5")
+
+
+def test_sizes_are_chosen_from_the_sketch():
+    for seed, (k, d) in enumerate([(3, 4), (2, 3)]):
+        X, _, _ = subspace_mixture(5000, k, d, 2, np.random.default_rng(seed), noise=0.02)
+        sketch = MomentSketch.of(X).release(2.0, 1e-5, random_state=seed)
+        assert choose_sizes(sketch, random_state=0) == (k, 2)
+    assert choose_sizes(sketch, 4, 1) == (4, 1)
+
+
+# --- the estimator -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_a_fit_spends_its_budget_and_no_more(neighbours):
+    X, _, truth = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0), noise=0.01)
+    for last_round in ("auto", True, False):
+        model = MomentSubspaceClustering(
+            2, 2, delta=1e-5, neighbours=neighbours, last_round=last_round, random_state=0
+        )
+        with Budget(1.0, 1e-5, neighbours=neighbours) as budget:
+            model.fit(X)
+        assert model.guarantee_.epsilon == pytest.approx(1.0, rel=1e-6)
+        assert model.has_last_round_ is (last_round is not False)
+        assert len(model.guarantee_.releases) == (1 if last_round is False else 2)
+        assert budget.spent == pytest.approx(1.0, rel=1e-6)
+        assert wasserstein_distance(model.subspaces_, truth) < 0.1
+
+
+@hidden
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("last_round", ["auto", True, False])
+def test_the_sketch_of_a_fit_comes_back_from_its_file(last_round, neighbours, tmp_path):
+    """Where noise hides all, ``"auto"`` averages two sketches."""
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    params = {"last_round": last_round, "neighbours": neighbours, "delta": 1e-5}
+    model = MomentSubspaceClustering(2, 2, random_state=0, **params).fit(X)
+    assert model.has_last_round_ is (last_round is True)
+    model.sketch_.save(tmp_path / "a.h5")
+    again = MomentSketch.load(tmp_path / "a.h5")
+    assert (again.moments[4] == model.sketch_.moments[4]).all()
+    assert again.guarantee.epsilon == pytest.approx(model.guarantee_.epsilon, rel=1e-6)
+    assert again.guarantee.delta == model.guarantee_.delta
+
+
+@hidden
+@pytest.mark.parametrize(("n", "d", "k", "q"), [(300, 4, 2, 2), (3000, 5, 3, 2), (3000, 5, 2, 1)])
+def test_rows_of_any_direction_have_no_clear_subspaces(n, d, k, q):
+    for seed in (0, 3):  # one of these has the most evidence of five, of each shape
+        X = np.random.default_rng(seed).standard_normal((n, d))
+        model = MomentSubspaceClustering(k, q, delta=1e-5, random_state=seed).fit(X)
+        assert not model.is_clear_.any()
+        assert not model.has_last_round_
+
+
+@hidden
+@pytest.mark.parametrize("given", [False, np.False_, 0])
+def test_no_last_round_is_none_however_it_is_written(given):
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    model = MomentSubspaceClustering(2, 2, last_round=given, random_state=0).fit(X)
+    assert len(model.guarantee_.releases) == 1
+
+
+@hidden
+def test_rows_scaled_by_their_own_statistics_are_noticed():
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    with pytest.warns(PrivacyLeakWarning, match="statistics"):
+        MomentSubspaceClustering(2, 2, random_state=0).fit(X)
+
+
+def test_fits_repeat_and_leave_labels_at_home():
+    X, y, _ = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0), noise=0.01)
+    models = [MomentSubspaceClustering(2, 2, random_state=3).fit(X) for _ in range(2)]
+    assert (models[0].subspaces_ == models[1].subspaces_).all()
+    assert (models[0].predict(X) == models[0].labels_).all()
+    assert not hasattr(pickle.loads(pickle.dumps(models[0])), "labels_")
+    assert not hasattr(models[0].released(), "labels_")
+    lengths = np.random.default_rng(1).uniform(0.1, 10.0, (len(X), 1))
+    scaled = MomentSubspaceClustering(2, 2, random_state=3).fit(X * lengths)
+    assert wasserstein_distance(scaled.subspaces_, models[0].subspaces_) < 1e-4
+    assert np.mean(models[0].labels_ == y) in (
+        pytest.approx(1.0, abs=0.05),
+        pytest.approx(0.0, abs=0.05),
+    )
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_any_number_of_any_rows_gives_a_result(n):
+    X = np.array([[np.nan, 1.0, 0.0], [np.inf, 0.0, 1.0], [0.0, 0.0, 0.0]])[:n].reshape(n, 3)
+    model = MomentSubspaceClustering(2, 1, neighbours="add_remove", random_state=0)
+    with pytest.warns(NoiseWarning):
+        model.fit(X)
+    assert model.subspaces_.shape == (2, 3, 1)
+    assert not model.is_clear_.any()
+
+
+@hidden
+@pytest.mark.parametrize(("d", "k", "q"), [(2, 1, 1), (2, 5, 1), (3, 2, 2), (4, 1, 3), (12, 2, 1)])
+def test_sizes_at_the_border(d, k, q):
+    X = np.random.default_rng(0).standard_normal((40, d)).astype(np.float32)
+    model = MomentSubspaceClustering(k, q, last_round=True, random_state=0).fit(X)
+    assert model.subspaces_.shape == (k, d, q)
+    assert np.isfinite(model.errors_).all()
+
+
+def test_what_cannot_be_is_refused():
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    for parameters, match in (
+        ({"subspace_dimension": 4}, "less than the number of features"),
+        ({"degree": 5}, "degree must be 4 or 6"),
+        ({"last_round": "sometimes"}, "last_round"),
+        ({"n_clusters": "many"}, "n_clusters"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            MomentSubspaceClustering(random_state=0, **parameters).fit(X)
+    with pytest.raises(ValueError, match="at most 64 features"):
+        MomentSubspaceClustering(random_state=0).fit(np.ones((5, 65)))
+
+
+def rows_of(kind, rng, n=8000):
+    X, _, truth = subspace_mixture(n, 3, 8, 2, rng, 0.05)
+    if kind == "beside":
+        X[: n // 10] = rng.standard_normal(8)
+    elif kind == "offset":
+        X += 0.15
+    elif kind == "any":
+        X[: n // 3] = rng.standard_normal((n // 3, 8))
+    elif kind == "uneven":
+        X, _, truth = subspace_mixture(n, 3, 8, 2, rng)
+        X = np.einsum(
+            "ndq,nq->nd", truth[rng.integers(3, size=n)], rng.normal(size=(n, 2)) * [1, 0.3]
+        )
+        X += 0.02 * rng.standard_normal(X.shape)
+    return X
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits"), [("near", 1), ("any", 1), ("uneven", 1), ("beside", 0), ("offset", 0)]
+)
+def test_rows_that_lie_otherwise_are_told(kind, fits):
+    exact = MomentSketch.of(rows_of(kind, np.random.default_rng(0)))
+    sketch = exact.release(3.0, 1e-6, random_state=0)
+    decoded = decode(sketch, 3, 2, random_state=0)
+    assert bool(misfit_message(decoded)) == (not fits), decoded.misfit
+    if fits:
+        too_few = decode(sketch, 2, 2, random_state=0)
+        assert "2 subspaces of dimension 2" in misfit_message(too_few)
+
+
+def test_a_fit_warns_of_rows_that_lie_otherwise():
+    X = rows_of("offset", np.random.default_rng(0))
+    model = MomentSubspaceClustering(3, 2, epsilon=3.0, random_state=0)
+    with pytest.warns(UserWarning, match="3 subspaces of dimension 2 .* unexplained"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("d", [5, 8])
+def test_errors_of_uneven_rows_cover_what_they_state(d):
+    """Five data sets, 3 planes in each: the ratio's square is a mean of some 100 terms and more."""
+    ratios = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        bases, within = random_bases(3, d, 2, rng), rng.standard_normal((8000, 2)) * [1.0, 0.4]
+        within /= np.linalg.norm(within, axis=1, keepdims=True)
+        X = np.einsum("ndq,nq->nd", bases[rng.integers(3, size=8000)], within)
+        X += 0.1 * rng.standard_normal(X.shape)
+        sketch = MomentSketch.of(X).release(10.0, 1e-6, random_state=seed)
+        found = decode(sketch, 3, 2, random_state=seed)
+        assert not found.is_even
+        distance = wasserstein_distance(found.subspaces, bases)
+        ratios.append(distance / np.linalg.norm(found.errors))
+    assert 0.4 < np.sqrt(np.mean(np.square(ratios))) < 1.4
+
+
+@pytest.mark.filterwarnings("ignore:2 subspaces of dimension 2:UserWarning")  # rows fill an arc
+def test_affine_lines_are_planes_of_rows_with_a_constant():
+    """Two lines beside the origin, 3 D: with a column of ones they are planes in 4."""
+    rng = np.random.default_rng(0)
+    offsets = np.array([[0.5, 0.0, 0.2], [-0.3, 0.6, 0.0]])
+    along = np.array([[0.0, 1.0, 0.0], [0.6, 0.0, 0.8]])
+    labels, places = rng.integers(2, size=6000), rng.uniform(-2.0, 2.0, (6000, 1))
+    X = offsets[labels] + places * along[labels] + 0.01 * rng.standard_normal((6000, 3))
+    model = make_pipeline(
+        AppendOne(1.0), MomentSubspaceClustering(2, 2, epsilon=1.0, random_state=0)
+    ).fit(X)
+    truth = [
+        np.linalg.qr(np.c_[np.append(a, 1.0), np.append(b, 0.0)])[0]
+        for a, b in zip(offsets, along, strict=True)
+    ]
+    found = model[-1]
+    assert found.is_clear_.all()
+    assert wasserstein_distance(found.subspaces_, np.array(truth)) < 0.1
+    assert max(np.mean(found.labels_ == labels), np.mean(found.labels_ != labels)) > 0.95
+
+
+@hidden
+@pytest.mark.parametrize(("d", "seed"), [(4, 2), (12, 0)])  # with covariances, and without
+def test_what_is_left_unrefined_changes_nothing(monkeypatch, d, seed):
+    """A first sketch whose optima cannot be clear: to the last bit as if it were refined."""
+    X = np.random.default_rng(0).standard_normal((300, d))
+    model = MomentSubspaceClustering(2, 2, epsilon=0.1, random_state=seed)
+    refined = []
+    whole = Optima.refined
+    monkeypatch.setattr(Optima, "refined", lambda o, rng: refined.append(o) or whole(o, rng))
+    short = clone(model).fit(X)
+    assert len(refined) == 1
+    monkeypatch.setattr(_estimator, "may_be_clear", lambda optima: True)
+    long = clone(model).fit(X)
+    assert len(refined) == 3
+    assert not short.has_last_round_
+    np.testing.assert_array_equal(short.subspaces_, long.subspaces_)
+    np.testing.assert_array_equal(short.decoded_.covariance, long.decoded_.covariance)
+
+
+def test_least_errors_are_no_more_than_errors():
+    """Of large sketches, where refining leaves the union as it is; else there are none."""
+    for d, epsilon in (4, 1.0), (12, 0.3), (12, 30.0):
+        rows = subspace_mixture(1000, 2, d, 2, np.random.default_rng(d))[0]
+        sketch = MomentSketch.of(rows, degree=4).release(epsilon, 1e-6, random_state=1)
+        optima = find_optima(sketch, 2, 2, np.random.default_rng(0), n_starts=5)
+        least, decoded = optima.least_errors, optima.refined(np.random.default_rng(0))
+        assert (least is None) == (d == 4)
+        if least is not None:
+            of_noise = np.diag(decoded.by_noise).reshape(2, -1).sum(axis=1)
+            assert (least > 0.0).all()
+            assert (np.sort(least**2) <= np.sort(2.0 * of_noise)).all()
+
+
+@pytest.mark.parametrize("d", [5, 12])
+def test_optima_that_cannot_be_clear_are_not(d):
+    """The rule that spares refining is implied by that of what is clear, with noise and without."""
+    rng = np.random.default_rng(d)
+    mixed = subspace_mixture(1000, 2, d, 2, rng)[0]
+    seen = set()
+    for rows in (rng.standard_normal((1000, d)), mixed):
+        for epsilon in (0.3, 10.0):
+            sketch = MomentSketch.of(rows, degree=4).release(epsilon, 1e-6, random_state=1)
+            optima = find_optima(sketch, 2, 2, np.random.default_rng(0))
+            is_possible = may_be_clear(optima)
+            seen.add(is_possible)
+            assert is_possible or not is_clear(optima.refined(np.random.default_rng(0))).all()
+    assert seen == {False, True}

@@ -1,0 +1,56 @@
+"""What is said of disks before a run starts."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from privclust_papers.pipeline.disk import DiskError, check_room, check_writable
+
+
+@pytest.fixture
+def closed(monkeypatch, tmp_path):
+    """A project of which some folders cannot be written, for one of two reasons."""
+    monkeypatch.chdir(tmp_path)
+
+    def close(*folders, flag=0):
+        monkeypatch.setattr("os.access", lambda path, mode: os.fspath(path) not in folders)
+        monkeypatch.setattr("os.statvfs", lambda path: SimpleNamespace(f_flag=flag))
+
+    return close
+
+
+def test_folders_that_are_not_there_can_be_made_where_their_parent_can_be_written(closed):
+    closed()
+    check_writable("benchmarks/out", "data", ".snakemake")
+
+
+def test_all_closed_folders_are_named_once(closed, tmp_path):
+    (tmp_path / "data").mkdir()
+    closed(".", "data")
+    with pytest.raises(DiskError) as error:
+        check_writable("benchmarks/out", "data", "logs")
+    assert str(error.value) == (
+        "the project's folder, data: cannot be written (Permission denied); "
+        "make it writable and run again"
+    )
+
+
+def test_a_read_only_disk_is_the_reason(closed):
+    closed(".", flag=os.ST_RDONLY)
+    with pytest.raises(DiskError, match=r"cannot be written \(Read-only file system\)"):
+        check_writable(".snakemake")
+
+
+@pytest.mark.parametrize(("blocks", "free"), [(100, 11), (0, 0)])
+def test_disks_with_room_and_of_unknown_size_will_do(monkeypatch, blocks, free):
+    disk = SimpleNamespace(f_blocks=blocks, f_bavail=free, f_frsize=1_000_000)
+    monkeypatch.setattr("os.statvfs", lambda path: disk)
+    check_room(10)
+
+
+def test_a_full_disk_is_named_with_what_is_left(monkeypatch):
+    disk = SimpleNamespace(f_blocks=100, f_bavail=4, f_frsize=1_000_000)
+    monkeypatch.setattr("os.statvfs", lambda path: disk)
+    with pytest.raises(DiskError, match=r"4\.0 MB are left on its disk; .* 10 MB at least"):
+        check_room(10)

@@ -1,0 +1,316 @@
+"""Feature sets: their config, which images they take, and what their files say."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import yaml
+
+from privclust.features import pixel_features, save_features
+from privclust.features.images import UnreadableImagesError, join_files
+from privclust.synthetic.images import generate
+from privclust_papers.datasets.registry import DataError
+from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline.feature_extraction import extract_set, select_images, take_given
+from privclust_papers.pipeline.feature_sets import (
+    FeatureEntry,
+    GivenFeatures,
+    load_feature_sets,
+    other_networks,
+)
+from privclust_papers.settings.config import ConfigError, load_yaml
+
+ROOT = Path(__file__).parents[3]
+SCHEMA = ROOT / "workflow" / "schemas" / "features.schema.yaml"
+DATASETS = ("cifar100", "cub200", "cars196")
+ALL = {"train": None, "test": None}
+
+
+def entry(**changes):
+    """A feature set of the generated images."""
+    given = {"split": "images", "per_class": {"train": 2, "test": 1}} | changes
+    return FeatureEntry("small", "gratings", model="lite0", size=40, pixels=2, **given)
+
+
+def extract(images, path, threads=1, **changes):
+    """Extract a feature set of the generated images."""
+    return extract_set(
+        entry(**changes),
+        images,
+        path,
+        source="substitute for gratings",
+        inputs={"dataset": "0" * 64},
+        threads=threads,
+    )
+
+
+def test_sets_of_the_project():
+    sets = load_feature_sets(ROOT / "config" / "features.yaml", SCHEMA, DATASETS, "d.yaml")
+    assert {e.dataset for e in sets.values()} == set(DATASETS)
+    for dataset in DATASETS:
+        quick, paper = sets[f"{dataset}_quick"], sets[f"{dataset}_paper"]
+        assert (quick.size, paper.size) == (96, 224)
+        assert quick.split == paper.split == ("images" if dataset == "cifar100" else "classes")
+        assert (
+            quick.published == paper.published == ("ResNet-50" if dataset == "cifar100" else "CGD")
+        )
+        assert paper.classes is None
+        assert paper.per_class["test"] is None
+
+
+def test_one_network_for_all_sets():
+    path = ROOT / "config" / "features.yaml"
+    sets = load_feature_sets(path, SCHEMA, (*DATASETS, "resnet50"), "d.yaml", "resnet50")
+    assert {(e.model, e.network, e.weights) for e in sets.values()} == {
+        ("resnet50", "ResNet-50", "resnet50")
+    }
+    with pytest.raises(
+        ConfigError, match=r"whose weights are a data set of that name, which d\.yaml"
+    ):
+        load_feature_sets(path, SCHEMA, DATASETS, "d.yaml", "resnet50")
+
+
+def test_networks_that_stand_in_for_the_papers_are_named():
+    theirs, with_head = (
+        entry(published="ResNet-50"),
+        entry(published="CGD"),
+    )
+    given = GivenFeatures("mine", "mine.npz", "classes")
+    assert other_networks([theirs, with_head, given]) == (
+        "features of EfficientNet-Lite0 in place of ResNet-50 and CGD"
+    )
+    assert other_networks([entry(), given]) == ""
+    same, other = (replace(e, model="resnet50") for e in (theirs, with_head))
+    assert other_networks([same]) == ""
+    assert other_networks([same, other]) == "features of ResNet-50 in place of CGD"
+    # a sentence is no reason to extract again
+    assert theirs.spec() == entry().spec()
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_train", "n_test"), [(10, 5, 5), (17, 9, 8), (196, 98, 98), (200, 100, 100)]
+)
+def test_split_by_classes(n_classes, n_train, n_test):
+    images = generate(seed=1, n_classes=n_classes, n_images=2, size=8)
+    taken = select_images(entry(split="classes", per_class=ALL), images)
+    assert len(taken["y"]) == 2 * n_classes
+    np.testing.assert_array_equal(np.unique(taken["y"][taken["train"]]), np.arange(n_train))
+    np.testing.assert_array_equal(
+        np.unique(taken["y"][~taken["train"]]), np.arange(n_train, n_train + n_test)
+    )
+
+
+def test_quick_sets_stay_small():
+    sets = load_feature_sets(ROOT / "config" / "features.yaml", SCHEMA, DATASETS, "d.yaml")
+    for name, n_classes, n_images, expected in (
+        ("cub200_quick", 200, 60, 20 * 20),  # as the whole set has them
+        ("cub200_quick", 10, 60, 5 * 20),
+        ("cars196_quick", 196, 80, 20 * 20),
+        ("cifar100_quick", 100, 12, 100 * 4),
+    ):
+        images = generate(seed=1, n_classes=n_classes, n_images=n_images, size=8)
+        taken = select_images(sets[name], images)
+        assert taken["train"].sum() == (~taken["train"]).sum() == expected
+
+
+def test_first_images_of_the_first_classes_are_taken_in_the_set_order(png):
+    y = np.array([2, 0, 1, 2, 0, 1, 3, 3, 2, 0])
+    train = np.array([1, 1, 0, 1, 0, 1, 1, 0, 0, 1], dtype=bool)
+    images = {
+        **join_files([png(np.full((2, 2, 3), i, dtype=np.uint8)) for i in range(10)]),
+        "y": y,
+        "train": train,
+        "names": np.array([b"a", b"b", b"c", b"d"]),
+        "boxes": np.arange(40.0).reshape(10, 4),
+        "files": np.array([b"%d" % i for i in range(10)]),
+    }
+    taken = select_images(entry(per_class={"train": 1, "test": 2}), images)
+    # one image of each class for training, at most two for test
+    assert taken["files"].tolist() == [b"0", b"1", b"2", b"4", b"5", b"6", b"7", b"8"]
+    kept = [0, 1, 2, 4, 5, 6, 7, 8]
+    for name in ("y", "train", "boxes"):
+        np.testing.assert_array_equal(taken[name], images[name][kept])
+    assert taken["names"].tolist() == [b"a", b"b", b"c", b"d"]
+    last = taken["images"][taken["offsets"][-2] :].tobytes()
+    assert last == images["images"][images["offsets"][8] : images["offsets"][9]].tobytes()
+    # the first two classes of each split: 0 and 1 of the training images, 0 and 1 of the test ones
+    two = select_images(entry(per_class=ALL, classes=2), images)
+    assert two["files"].tolist() == [b"1", b"2", b"4", b"5", b"9"]
+    # by classes 0 and 1 are for training; one class of each is 0 and 2
+    one = select_images(
+        entry(split="classes", per_class={"train": None, "test": 2}, classes=1), images
+    )
+    assert one["files"].tolist() == [b"0", b"1", b"3", b"4", b"9"]
+    np.testing.assert_array_equal(one["train"], [False, True, False, True, True])
+
+
+def test_sets_without_images_or_without_a_part(gratings):
+    with pytest.raises(DataError, match="gratings has no images, train, only X, y") as error:
+        select_images(entry(), {"X": np.ones((2, 2)), "y": np.zeros(2, dtype=int)})
+    assert "\n" not in str(error.value)
+    one_class = {name: a[:8] if name != "names" else a for name, a in gratings.items()}
+    with pytest.raises(DataError, match="split by classes leaves no image of gratings for test"):
+        select_images(entry(split="classes"), one_class)
+
+
+def test_file_says_what_it_is_and_holds_the_control(network, gratings, tmp_path):
+    found = extract(gratings, tmp_path / "f.h5")
+    artefact = artefacts.read(tmp_path / "f.h5", "features", {"features": "small", "size": 40})
+    assert artefact.inputs == {"dataset": "0" * 64}
+    assert artefact.parameters["source"] == "substitute for gratings"
+    assert artefact.parameters["dataset"] == "gratings"
+    kept = select_images(entry(), gratings)
+    assert {n: (a.shape, a.dtype.str) for n, a in artefact.arrays.items()} == {
+        "X": ((15, 1280), "<f4"),
+        "pixels": ((15, 12), "<f4"),
+        "y": ((15,), "<i8"),
+        "train": ((15,), "|b1"),
+        "names": ((5,), "|S9"),
+    }
+    np.testing.assert_array_equal(found.y, kept["y"])
+    np.testing.assert_array_equal(found.train, kept["train"])
+    np.testing.assert_array_equal(found.pixels, pixel_features(kept["images"], size=2))
+
+
+def test_threads_change_no_byte(network, gratings, tmp_path):
+    for threads in (1, 2):
+        extract(gratings, tmp_path / f"{threads}.h5", threads=threads)
+    assert (tmp_path / "1.h5").read_bytes() == (tmp_path / "2.h5").read_bytes()
+
+
+def test_unreadable_image_is_named(network, gratings, png, tmp_path):
+    contents = [png(image) for image in gratings["images"]]
+    contents[1] = contents[1][:60]
+    with pytest.raises(UnreadableImagesError, match=r"1 of 15 images .*: generated 1 \("):
+        extract({**gratings, **join_files(contents)}, tmp_path / "f.h5")
+    assert not (tmp_path / "f.h5").exists()
+
+
+KILLED = """
+import os, signal, sys
+from privclust.features.images import generate
+from privclust.features import _cache
+run, runs = _cache.run_network, []
+def killed(images, starts, settings):
+    runs.append(len(images))
+    if len(runs) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(images, starts, settings)
+_cache.run_network = killed
+_cache.cache_features(
+    generate(seed=3, n_classes=5, n_images=8, size=40), sys.argv[1], size=40, shard=10, threads=1
+)
+"""
+
+
+def test_killed_job_goes_on_where_it_was(network, gratings, tmp_path, monkeypatch):
+    from privclust.features import _cache
+
+    path, whole = tmp_path / "f.h5", tmp_path / "whole.h5"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert done.returncode == -9
+    assert not path.exists()
+    assert len(list((tmp_path / ".f.h5.shards").glob("*.h5"))) == 2
+    run, counts = _cache.run_network, []
+    monkeypatch.setattr(
+        _cache, "run_network", lambda i, s, t: counts.append(len(i)) or run(i, s, t)
+    )
+    _cache.cache_features(gratings, path, size=40, shard=10)
+    assert counts == [10, 10]  # the third and fourth of four
+    _cache.cache_features(gratings, whole, size=40)
+    assert path.read_bytes() == whole.read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.h5", "whole.h5"]
+
+
+def edited(tmp_path, edit):
+    """Load the project's file with one change."""
+    document = load_yaml(ROOT / "config" / "features.yaml")
+    edit(document)
+    path = tmp_path / "features.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return load_feature_sets(path, SCHEMA, DATASETS, "d.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("dataset", "cifar10", "cub200_quick.dataset: got 'cifar10'; it may be one of cars196, "),
+        ("model", "lite3", 'got "lite3"; it may be one of "lite0", "lite1", "lite2"'),
+        ("size", 31, "cub200_quick.size: got 31; it may be a height and width in pixels, at least"),
+        ("pixels", 0, "cub200_quick.pixels: got 0"),
+        ("split", "half", 'split: got "half"; it may be one of "images", "classes"'),
+        ("per_class", {"train": 1}, "cub200_quick.per_class: the key 'test' is missing"),
+        ("per_class", {"train": 0, "test": 1}, "per_class.train: got 0; it may be a number, at "),
+        ("classes", "all", 'cub200_quick.classes: got "all"; it may be a number, at least 1'),
+        ("shuffle", True, "cub200_quick: unknown key 'shuffle'; it may have classes, dataset"),
+    ],
+)
+def test_bad_entry_names_file_key_value_and_choices(tmp_path, key, value, reason):
+    with pytest.raises(ConfigError) as error:
+        edited(tmp_path, lambda d: d["cub200_quick"].update({key: value}))
+    assert f"{tmp_path / 'features.yaml'}: " in str(error.value)
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_name_of_a_data_set_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"got the name 'cub200'; it may be any that no data set"):
+        edited(tmp_path, lambda d: d.update(cub200=d["cub200_quick"]))
+
+
+def test_spec_holds_every_setting_and_the_weights():
+    small = entry(classes=3)
+    spec = small.spec()
+    assert FeatureEntry.from_spec(spec) == small
+    assert spec["weights"].startswith("57934424")
+    for key, value in (("size", 48), ("pixels", 3), ("classes", None), ("split", "classes")):
+        assert FeatureEntry.from_spec(spec | {key: value}).spec() != spec
+
+
+def test_own_features_go_in_by_their_file(tmp_path):
+    own = tmp_path / "mine.npz"
+    X, y = np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2]
+    np.savez(own, X=X, y=y)
+    given = edited(tmp_path, lambda d: d.update(mine={"file": str(own), "split": "classes"}))
+    assert given["mine"] == GivenFeatures("mine", str(own), "classes")
+    assert given["mine"].dataset is None
+    found = take_given(given["mine"], tmp_path / "mine.h5")
+    np.testing.assert_array_equal(found.X, X)
+    assert found.train.tolist() == [True] * 4 + [False] * 2
+    assert found.about["source"] == "mine"
+    with pytest.raises(DataError, match=r"mine\.npz has no array train; add one truth value"):
+        take_given(GivenFeatures("mine", str(own), "images"), tmp_path / "mine.h5")
+    np.savez(own, X=X, y=y, train=np.ones(6, dtype=bool))
+    with pytest.raises(DataError, match="has samples of one part only"):
+        take_given(GivenFeatures("mine", str(own), "images"), tmp_path / "mine.h5")
+    np.savez(own, X=X * np.nan, y=y)
+    with pytest.raises(DataError, match=r"features mine: .*mine\.npz: X"):
+        take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "mine.h5")
+
+
+def test_damaged_features_of_a_user_are_to_be_replaced_not_deleted(tmp_path):
+    own = tmp_path / "mine.h5"
+    save_features(own, np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2])
+    with h5py.File(own, "r+") as file:
+        file["X"][0, 0] = 9
+    with pytest.raises(DataError, match=r"; replace the file by a whole copy$") as error:
+        take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "made.h5")
+    assert str(error.value).startswith(f"features mine: {own}: an artefact, but damaged or ")
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"file": "mine.csv", "split": "classes"}, 'mine.file: got "mine.csv"; it may be the path'),
+        ({"file": "mine.h5"}, "mine: the key 'split' is missing"),
+        ({"file": "mine.h5", "split": "images", "size": 96}, "mine: unknown key 'size'"),
+    ],
+)
+def test_bad_entry_of_own_features(tmp_path, entry, reason):
+    with pytest.raises(ConfigError) as error:
+        edited(tmp_path, lambda d: d.update(mine=entry))
+    assert reason in str(error.value)

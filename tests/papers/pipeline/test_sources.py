@@ -1,0 +1,141 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+import privclust
+from privclust_papers.pipeline.sources import source_files, sources_of_function
+
+PACKAGE = Path(privclust.__file__).parent
+
+
+def names(*dotted):
+    """Files relative to the package."""
+    found = [Path(path).resolve() for path in source_files(dotted)]
+    return {str(path.relative_to(PACKAGE)) for path in found}
+
+
+def test_a_method_depends_on_its_module_and_not_on_its_neighbours():
+    ssc = names("privclust.segmentation.SSC")
+    assert {"segmentation/_ssc.py", "segmentation/_self_expressive.py", "core/spectral.py"} <= ssc
+    assert not {"segmentation/_lrr.py", "segmentation/_mtsc.py", "segmentation/__init__.py"} & ssc
+
+
+def test_a_lazy_method_depends_on_its_module_alone():
+    dplloyd = names("privclust.kmeans.DPLloyd")
+    assert {"kmeans/_dplloyd.py", "kmeans/_lloyd.py", "core/lloyd.py"} <= dplloyd
+    assert not {"kmeans/_eugkm.py", "kmeans/_sketch_decoding.py", "kmeans/__init__.py"} & dplloyd
+    assert {"kmeans/_eugkm.py", "kmeans/_sketch_decoding.py"} <= names("privclust.kmeans")
+
+
+def test_fits_do_not_depend_on_metrics_and_metrics_not_on_methods():
+    fit = names("privclust_papers.mtsc.data.fit_segmentation")
+    evaluate = names("privclust_papers.mtsc.metrics.evaluate_segmentation")
+    assert "metrics/segmentation.py" not in fit
+    assert "metrics/segmentation.py" in evaluate
+    assert not any(name.startswith("segmentation/") for name in evaluate)
+
+
+def test_nothing_depends_on_drawings_but_drawings():
+    everything = names(
+        "privclust_papers.pipeline.runner",
+        "privclust_papers.report.verdicts",
+        "privclust_papers.report.page",
+    )
+    assert not any(name.startswith(("papers/", "report/drawing/")) for name in everything)
+
+
+def test_files_of_the_environment_do_not_count():
+    """So that a copy of a run whose environment lies elsewhere makes nothing again."""
+    assert source_files(["sklearn.cluster.KMeans"]) == []
+    method = "privclust.kmeans.DPLloyd"
+    assert source_files([method, "sklearn.cluster.KMeans"]) == source_files([method])
+
+
+def test_a_foreign_module_counts_itself_only(tmp_path, monkeypatch):
+    (tmp_path / "my_method.py").write_text("import numpy\nclass Mine: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert source_files(["my_method.Mine"]) == [str(tmp_path / "my_method.py")]
+    assert "my_method" not in sys.modules
+
+
+DRAWINGS = """
+import decoration
+from privclust_papers.report.drawing.style import new_figure
+from privclust.metrics import segmentation_error as error
+
+WIDTH, HEIGHT = 3, 4
+COLORS = {}
+COLORS["a"] = WIDE = 1
+
+
+def first(results):
+    # a remark
+    return _shared(WIDTH)
+
+
+@decoration.of(COLORS)
+def second(results):
+    return _shared(error(results))
+
+
+def _shared(value):
+    return new_figure(value)
+"""
+
+
+@pytest.fixture
+def drawings(tmp_path, monkeypatch):
+    """Files and digests of two drawings of a module of one's own, after an edit."""
+    monkeypatch.syspath_prepend(tmp_path)
+    module = f"drawings_of_{tmp_path.name}"  # where a module lies is remembered
+
+    def after(old="", new=""):
+        assert old in DRAWINGS
+        (tmp_path / f"{module}.py").write_text(DRAWINGS.replace(old, new, 1) if old else DRAWINGS)
+        return [sources_of_function(f"{module}.{name}") for name in ("first", "second")]
+
+    return after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("# a remark", "# another remark", [True, False]),
+        ("WIDTH, HEIGHT = 3, 4", "WIDTH, HEIGHT = 3, 5", [True, False]),
+        ("error(results)", "error(None)", [False, True]),
+        ("decoration.of(COLORS)", "decoration.on(COLORS)", [False, True]),
+        ("new_figure(value)", "new_figure(2 * value)", [True, True]),
+        ('COLORS["a"]', 'COLORS["b"]', [False, True]),
+        ("import decoration", "import decoration, more", [False, False]),
+    ],
+)
+def test_an_edit_counts_for_the_functions_that_use_it(drawings, old, new, changed):
+    before, after = drawings(), drawings(old, new)
+    assert [one[1] != other[1] for one, other in zip(before, after, strict=True)] == changed
+
+
+def test_a_function_depends_on_what_is_imported_for_it(drawings):
+    (first, _), (second, _) = drawings()
+    assert [Path(path).name for path in first if "drawing" in path] == ["style.py"]
+    assert not any("metrics" in path for path in first)
+    assert any("metrics" in path for path in second)
+    own, _ = sources_of_function("privclust_papers.mtsc.figures.fig1")
+    assert not any(path.endswith("mtsc/figures.py") for path in own)
+
+
+def test_a_function_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="fig9"):
+        sources_of_function("privclust_papers.mtsc.figures.fig9")
+
+
+def test_unknown_module_is_named():
+    with pytest.raises(ValueError, match=r"no_such\.Thing: no module"):
+        source_files(["no_such.Thing"])
+
+
+def test_algorithm_packages_do_not_import_the_pipeline():
+    for path in PACKAGE.rglob("*.py"):
+        assert "import snakemake" not in path.read_text(), path
+    used = names("privclust.segmentation")
+    assert not any(name.startswith(("papers/", "pipeline/", "report/")) for name in used)

@@ -1,0 +1,297 @@
+"""A user's own methods and data: what they become in the plan, and what is said of wrong ones."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from privclust_papers.datasets.registry import DataError
+from privclust_papers.pipeline.plan import load_plan
+from privclust_papers.pipeline.user_table import prepared
+from privclust_papers.settings.config import ConfigError, load_yaml
+
+ROOT = Path(__file__).parents[3]
+CLASSES = """
+import numpy as np
+
+class Fits:
+    def fit(self, X, y=None):
+        return self
+
+class Bare:
+    pass
+
+a_function = len
+
+def pair():
+    return np.zeros((1, 1)), np.ones((1, 1))
+"""
+METHOD = {"label": "mine", "class": "own_classes.Fits", "targets": {"ckm_fig3": {}}}
+AUDIT = {"pair": "own_classes.pair", "read": "centers", "epsilon": 1.0}
+
+
+@pytest.fixture
+def plan_of(monkeypatch, tmp_path):
+    """Plan a run of two papers and the audit with methods and data of one's own."""
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "own_classes.py").write_text(CLASSES)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_classes", raising=False)
+
+    def plan(methods=None, data=None, claims=(), panels="config/my_panels.yaml", **changes):
+        papers = [f"config/papers/{paper}" for paper in ("ckm", "dpem", "audit")]
+        config = load_yaml("config/config.yaml") | {"papers": papers} | changes
+        own = {"methods": methods or {}, "claims": list(claims)}
+        own_data = {"data": data or {}, "panels": panels}
+        for key, document in (("my_methods", own), ("my_data", own_data)):
+            config[key] = str(tmp_path / f"{key}.yaml")
+            Path(config[key]).write_text(yaml.safe_dump(document))
+        return load_plan(config, "workflow/schemas", {})
+
+    return plan
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table with two columns of numbers and one of texts."""
+    path = tmp_path / "rows.csv"
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"]).assign(c="text")
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_files_as_they_come_add_nothing():
+    config = load_yaml(ROOT / "config/config.yaml")
+    assert load_yaml(ROOT / config["my_methods"]) == {"methods": {}, "claims": []}
+    assert load_yaml(ROOT / config["my_data"])["data"] == {}
+
+
+def test_a_method_joins_the_experiments_of_its_targets_alone(plan_of):
+    before = plan_of()
+    after = plan_of({"mine": {**METHOD, "targets": {"ckm_fig3": {"params": {"x": 1}}}}})
+    for name, experiment in after.experiments.items():
+        added = set(experiment.methods) - set(before.experiments[name].methods)
+        assert added == ({"mine"} if name == "ckm_privacy" else set())
+    mine = after.experiments["ckm_privacy"].methods["mine"]
+    assert (mine.label, mine.estimator, mine.params) == (
+        "mine (own claim)",
+        "own_classes.Fits",
+        {"x": 1},
+    )
+    assert after.targets["ckm_fig3"].own == ("mine",)
+    assert after.targets["ckm_fig2"].own == ()
+    kept = before.experiments["ckm_privacy"].fit_spec("lloyd", 0)
+    assert after.experiments["ckm_privacy"].fit_spec("lloyd", 0) == kept  # nothing is fitted again
+
+
+def test_a_claim_of_privacy_is_attacked_and_depends_on_its_class(plan_of):
+    plan = plan_of({"mine": {**METHOD, "audit": {**AUDIT, "params": {"k": 1}}}})
+    case = plan.experiments["audit_mechanisms"].methods["mine"]
+    assert case.params == {**AUDIT, "params": {"k": 1}, "estimator": "own_classes.Fits"}
+    assert "own_classes.Fits" in case.dotted_paths()
+    assert "own_classes.pair" in case.dotted_paths()
+
+
+def test_the_papers_say_which_fits_and_which_audit_are_open(plan_of, tmp_path):
+    paper = load_yaml(ROOT / "config/papers/ckm/paper.yaml")
+    audit = load_yaml(ROOT / "config/papers/audit/paper.yaml")
+    folders = [tmp_path / "ckm", tmp_path / "audit"]
+
+    def plan(method):
+        for folder, document in zip(folders, (paper, audit), strict=True):
+            folder.mkdir(exist_ok=True)
+            (folder / "paper.yaml").write_text(yaml.safe_dump(document))
+        return plan_of({"mine": method}, papers=list(map(str, folders)))
+
+    (fit,) = paper["open_fits"]
+    paper["open_fits"][fit] = {"calls": "search", "reads": "answers_"}
+    message = r"has no method 'search'; a class there has search, and then answers_"
+    with pytest.raises(ConfigError, match=message):
+        plan(METHOD)
+    audit["open_audit"]["experiment"] = "nothing"
+    paper["open_fits"][fit]["calls"] = "fit"
+    with pytest.raises(ConfigError, match=r"audit: open_audit.experiment: got 'nothing'; it may"):
+        plan({**METHOD, "audit": AUDIT})
+    del audit["open_audit"]
+    assert "mine" not in plan({**METHOD, "audit": AUDIT}).experiments["audit_mechanisms"].methods
+    paper["open_fits"] = {f"{fit}s": {"calls": "fit", "reads": "labels_"}}
+    with pytest.raises(ConfigError, match=r"mine.targets: ckm_fig3 compares no methods"):
+        plan(METHOD)
+
+
+def test_claims_reach_the_scorecard(plan_of):
+    claim = {"id": "better", "target": "ckm_fig3", "where": "here", "claim": "it is"}
+    check = {"kind": "below", "experiment": "ckm_privacy", "metric": "relative_sse"}
+    claim["check"] = {**check, "method": "mine", "bound": 2}
+    (judged,) = plan_of({"mine": METHOD}, claims=[claim]).own_claims
+    assert judged == {**claim, "paper": "ckm", "of": "ours"}  # counted apart from the paper's
+    elsewhere = {**claim, "target": "mtsc_fig1"}
+    with pytest.raises(ConfigError, match=r"claims.better.target: got 'mtsc_fig1'; it may be one"):
+        plan_of({"mine": METHOD}, claims=[elsewhere])
+    with pytest.raises(ConfigError, match=r"my_methods.yaml: claims: \[0\]: the key"):
+        plan_of({"mine": METHOD}, claims=[{"id": "better"}])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"class": "own_classes.Bare"},
+            r"mine.targets.ckm_fig3: own_classes.Bare has no method 'f",
+        ),
+        ({"class": "own_classes.Nothing"}, r"mine.class: own_classes.Nothing: cannot be imported"),
+        ({"class": "no_such.Thing"}, r"mine.class: no_such.Thing: cannot be imported"),
+        (
+            {"class": "own_classes.a_function"},
+            r"mine.class: got own_classes.a_function, which is no",
+        ),
+        (
+            {"targets": {"ckm_fig9": {}}},
+            r"mine.targets: got 'ckm_fig9'; it may be one of ckm_beyond",
+        ),
+        (
+            {"targets": {"ckm_tab_snr": {}}},
+            r"mine.targets: ckm_tab_snr compares no methods; it may",
+        ),
+        (
+            {"label": "EUGkM, replace-one"},
+            r"mine.label: got 'EUGkM, replace-one', which is the label",
+        ),
+        ({"audit": {**AUDIT, "pair": "own_classes.other"}}, r"mine.audit.pair: own_classes.other"),
+        ({"audit": {**AUDIT, "epsilon": 0}}, r"methods.mine.audit.epsilon"),
+        ({"colour": "red"}, r"my_methods.yaml: methods.mine"),
+    ],
+)
+def test_wrong_methods_are_named(plan_of, change, message):
+    if "label" in change:
+        document = load_yaml(ROOT / "config/papers/ckm/paper.yaml")
+        label = document["methods"]["eugkm"]["label"]
+        change, message = {"label": label}, message.replace("EUGkM, replace-one", label)
+    with pytest.raises(ConfigError, match=message) as error:
+        plan_of({"mine": {**METHOD, **change}})
+    assert "my_methods.yaml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_name_that_is_taken_is_refused(plan_of):
+    with pytest.raises(ConfigError, match=r"methods.eugkm: ckm has a method of that name"):
+        plan_of({"eugkm": METHOD})
+
+
+def test_targets_that_share_fits_share_parameters(plan_of):
+    plan = plan_of({"mine": {**METHOD, "targets": {"ckm_beyond": {}, "ckm_fig3": {}}}})
+    assert "mine" in plan.experiments["ckm_privacy"].methods
+
+
+def test_data_get_experiments_targets_and_their_number_of_clusters(plan_of, table):
+    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 7, "columns": ["a", "b"]}
+    plan = plan_of({"mine": {**METHOD, "targets": {"rows_kmeans": {}}}}, {"rows": entry})
+    assert plan.targets.keys() >= {"rows_kmeans", "rows_mixture"}
+    assert plan.own_data.keys() == {"rows"}
+    assert "rows" not in plan.datasets
+    for name in ("rows_kmeans", "rows_mixture"):
+        experiment = plan.experiments[name]
+        assert experiment.dataset == "rows"
+        assert {point["n_clusters"] for point in experiment.points} == {7}
+    assert "mine" in plan.experiments["rows_kmeans"].methods
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"file": "none.csv"}, r"data.rows.file: got 'none.csv'; there is no such file"),
+        ({"bounds": [180, -180]}, r"data.rows.bounds: got 180 and -180; the first may be a finite"),
+        ({"bounds": [[0, 0], [1, 0]]}, r"data.rows.bounds: got 0 and 0"),
+        ({"bounds": [[0, 0], [1]]}, r"data.rows.bounds: got .* two lists of the same length"),
+        ({"bounds": [0, [1, 1]]}, r"data.rows.bounds: got .* two lists of the same length"),
+        ({"bounds": [0, float("nan")]}, r"data.rows.bounds"),
+        ({"bounds": [0, 1e200]}, r"data.rows.bounds"),
+        ({"n_clusters": 0}, r"data.rows.n_clusters: got 0"),
+    ],
+)
+def test_wrong_data_are_named(plan_of, table, change, message):
+    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 3}
+    with pytest.raises(ConfigError, match=message) as error:
+        plan_of(data={"rows": {**entry, **change}})
+    assert "my_data.yaml" in str(error.value)
+
+
+def test_a_data_set_of_the_papers_keeps_its_name(plan_of, table):
+    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 3}
+    with pytest.raises(ConfigError, match=r"my_data.yaml: data: got the name 's1'"):
+        plan_of(data={"s1": entry})
+
+
+def test_rows_are_read_by_suffix(tmp_path, table):
+    X = pd.read_csv(table)[["a", "b"]].to_numpy()
+    np.save(tmp_path / "rows.npy", X)
+    pd.DataFrame(X, columns=["a", "b"]).to_csv(tmp_path / "rows.csv.gz", index=False)
+    for name, columns in (("rows.csv", ["a", "b"]), ("rows.npy", None), ("rows.csv.gz", None)):
+        found = prepared("rows", str(tmp_path / name), columns, -1, [2.0, 3.0])
+        np.testing.assert_array_equal(found["X"], X)
+        np.testing.assert_array_equal(found["low"], [-1.0, -1.0])
+        np.testing.assert_array_equal(found["high"], [2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("columns", "low", "message"),
+    [
+        (None, -1, "rows.csv: row 1, column 3 is no number$"),
+        (["a", "z"], -1, "rows.csv: got column 'z'; it may be one of a, b, c"),
+        (["a", "c"], -1, "rows.csv: column 'c' holds no numbers"),
+        (["a", "b"], [0.0, 0.0, 0.0], "rows.csv: has 2 columns, but bounds of rows have 3"),
+    ],
+)
+def test_wrong_rows_are_named(table, columns, low, message):
+    with pytest.raises(DataError, match=message) as error:
+        prepared("rows", str(table), columns, low, np.add(low, 1.0).tolist())
+    assert "\n" not in str(error.value)
+
+
+def test_files_without_rows_and_of_unknown_kinds_are_named(tmp_path):
+    np.save(tmp_path / "none.npy", np.empty((0, 2)))
+    (tmp_path / "rows.txt").write_text("1 2")
+    for name in ("none.npy", "rows.txt"):
+        with pytest.raises(DataError, match=name):
+            prepared("rows", str(tmp_path / name), None, 0, 1)
+    with pytest.raises(DataError, match="columns have names in"):
+        prepared("rows", str(tmp_path / "none.npy"), ["a"], 0, 1)
+
+
+def test_what_only_paper_effort_has_is_told_and_left_out_at_quick_effort(plan_of):
+    methods = {"mine": {**METHOD, "targets": {"ckm_fig3": {}, "ckm_beyond": {}}}}
+    quick = plan_of(methods)
+    assert "ckm_beyond" in quick.elsewhere
+    assert "ckm_fig3" not in quick.elsewhere
+    (notice,) = quick.notices
+    assert notice.endswith(
+        "my_methods.yaml: methods.mine.targets.ckm_beyond: left out of this run: ckm_beyond is "
+        "made at effort=paper only, as it takes long; to make it: snakemake --cores 2 ckm_beyond "
+        "--config effort=paper"
+    )
+    assert "mine" in quick.experiments["ckm_privacy"].methods
+    whole = plan_of(methods, effort="paper")
+    assert whole.elsewhere == whole.notices == ()
+    assert "ckm_beyond" in whole.targets
+
+
+def test_a_panel_of_own_data_that_only_paper_effort_has_is_told(plan_of, table, tmp_path):
+    panels = load_yaml(ROOT / "config/my_panels.yaml")
+    del panels["experiments"]["mixture"]["effort"]["quick"]
+    (tmp_path / "panels.yaml").write_text(yaml.safe_dump(panels))
+    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 3, "columns": ["a", "b"]}
+    plan = plan_of(data={"rows": entry}, panels=str(tmp_path / "panels.yaml"))
+    assert set(plan.targets) >= {"rows_kmeans"}
+    assert "rows_mixture" in plan.elsewhere
+    (notice,) = plan.notices
+    assert "my_data.yaml: a panel is left out of this run: rows_mixture is made at" in notice
+
+
+def test_no_notice_where_a_user_asks_for_nothing(plan_of):
+    plan = plan_of()
+    assert plan.elsewhere
+    assert plan.notices == ()

@@ -1,0 +1,41 @@
+"""How a method's curves look is said in its paper's file."""
+
+import pytest
+from matplotlib.lines import Line2D
+
+from privclust_papers.report.drawing import style
+from privclust_papers.settings.config import load_yaml
+
+LOOKS = load_yaml("workflow/schemas/paper.schema.yaml")["$defs"]
+
+
+def test_the_schema_takes_what_can_be_drawn():
+    assert LOOKS["colour"]["enum"] == list(style.COLOURS)
+    assert set(LOOKS["marker"]["enum"]) <= set(Line2D.markers)
+    assert LOOKS["promise"]["enum"] == list(style._PROMISES)
+    assert LOOKS["line"]["anyOf"][0]["enum"] == list(style._LINES)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"colour": "grey", "marker": "s"}, ("#7f7f7f", "s", "-")),
+        ({"colour": "black", "promise": "none"}, ("#000000", "", ":")),
+        ({"colour": "black", "promise": "weaker"}, ("#000000", "", "--")),
+        ({"colour": "black", "promise": "weaker", "line": "dashdot"}, ("#000000", "", "-.")),
+        ({"colour": "black", "line": [4, 1]}, ("#000000", "", (0, (4, 1)))),
+    ],
+)
+def test_an_entry_tells_colour_marker_and_line(entry, expected):
+    (found,) = style.styles_of([("em", entry)]).values()
+    assert (found.color, found.marker, found.dash) == expected
+
+
+def test_methods_of_ones_own_come_last_with_looks_that_no_paper_has():
+    own = [f"own_{number}" for number in range(4)]
+    styles = style.styles_of([("em", {"colour": "black"}), ("own_0", {}), ("ssc", {})], own)
+    assert list(styles) == ["em", "own_0", "ssc", *own[1:]]
+    looks = {(styles[name].color, styles[name].marker) for name in own}
+    assert len(looks) == 4
+    assert not {color for color, _ in looks} & set(style.COLOURS.values())
+    assert {styles[name].dash for name in own} == {"-"}

@@ -1,0 +1,307 @@
+import itertools
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privclust_papers.pipeline import artefacts
+from privclust_papers.report.costs import (
+    CostError,
+    Job,
+    bounds,
+    compare_runs,
+    cost_table,
+    makespan,
+    predict,
+    read_costs,
+    verdict_lines,
+)
+
+SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
+JOB = """
+import subprocess, sys, time, types
+sys.path.insert(0, sys.argv[1])
+import job
+named = {"code": ["src/a.py"]}
+class Files(list):
+    get = named.get
+snakemake = types.SimpleNamespace(
+    log=["job.log"], rule="fit", wildcards={"paper": "mtsc"}, threads=1,
+    input=Files(["data/prepared/d.h5", "src/a.py"]), output=["a.h5", "a.tsv"],
+)
+job.start(snakemake)
+BURN = "import time\\nwhile time.process_time() < 0.2: pass"
+subprocess.run([sys.executable, "-c", BURN])
+start = time.process_time()
+while time.process_time() < start + 0.2: pass
+held = bytearray(300_000_000)
+del held
+raise SystemError("the job failed")
+"""
+EXPERIMENT = "results/quick/mtsc/mtsc_one"
+
+
+def job(wall_s, *needs, threads=1):
+    return Job("fit", "mtsc", "", threads, 0.0, wall_s, wall_s, wall_s, 1.0, 1.0, needs)
+
+
+class Run:
+    """The files that a run of two fits, a target and a page leaves; jobs end at 1, 2, ... s."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.clock = 0.0
+
+    def write(self, path, text):
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def job(self, name, rule, outputs, inputs=(), wildcards=None, cpu_s=3.0, peak_mb=100.0):
+        self.clock += 1.0
+        record = {
+            "rule": rule,
+            "wildcards": wildcards or {},
+            "threads": 1,
+            "ended": self.clock,
+            "cpu_s": cpu_s,
+            "startup_cpu_s": 1.0,
+            "peak_mb": peak_mb,
+            "written_mb": 0.5,
+            "inputs": list(inputs),
+            "outputs": list(outputs),
+        }
+        self.write(f"logs/{name}.log", f"a line\ncost {json.dumps(record)}\n")
+        self.write(f"benchmarks/out/{name}.tsv", "s\tcpu_time\n4.0\tNA\n")
+
+    def fit(self, block, **kwargs):
+        stem = f"{EXPERIMENT}/fit/ssc/block_{block}"
+        table = "method\tcpu_seconds\nssc\t1.25\nlsr\t0.5\n"
+        artefacts.write_table(self.folder / f"{stem}.tsv", table)
+        self.job(
+            f"quick/mtsc/mtsc_one/fit/ssc_{block}",
+            "fit",
+            [f"{stem}.h5", f"{stem}.tsv"],
+            ["data/prepared/d.h5"],
+            {"paper": "mtsc", "experiment": "mtsc_one"},
+            **kwargs,
+        )
+
+    def all_jobs(self):
+        self.job("prepare/d", "prepare", ["data/prepared/d.h5"], ["data/raw/d"])
+        self.fit("0000", peak_mb=700.0)
+        self.fit("0001")
+        self.fit("0002")  # of an older plan: the metrics do not read it
+        self.job(
+            "quick/mtsc/mtsc_one/evaluate",
+            "evaluate",
+            [f"{EXPERIMENT}/metrics.h5"],
+            [f"{EXPERIMENT}/fit/ssc/block_{block}.h5" for block in ("0000", "0001")],
+            {"paper": "mtsc", "experiment": "mtsc_one"},
+        )
+        target = "results/quick/targets/mtsc_fig1/mtsc_fig1.svg"
+        metrics = [f"{EXPERIMENT}/metrics.h5", "config/printed/mtsc.csv"]
+        self.job("quick/draw/mtsc_fig1", "draw", [target], metrics, {"target": "mtsc_fig1"})
+        self.job("quick/index", "index", ["results/quick/index.html"], [target])
+
+    def runs(self, *spans, cores=1, children_cpu_s=18.0):
+        lines = [
+            {
+                "started": started,
+                "ended": ended,
+                "cores": cores,
+                "planning_s": 2.0,
+                "planning_cpu_s": 1.0,
+                "cpu_s": 4.0,
+                "children_cpu_s": children_cpu_s,
+            }
+            for started, ended in spans
+        ]
+        self.write("logs/quick/snakemake.jsonl", "".join(json.dumps(x) + "\n" for x in lines))
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = Run(tmp_path)
+    made.all_jobs()
+    made.runs((0.0, 30.0))
+    return made
+
+
+def row(table, level, name):
+    return table[(table.level == level) & (table.name == name)].iloc[0]
+
+
+def test_failed_job_ends_its_log_with_what_it_and_its_children_cost(tmp_path):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, SCRIPTS], cwd=tmp_path, capture_output=True, check=False
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 1
+    *lines, last = (tmp_path / "job.log").read_text().splitlines()
+    assert any("the job failed" in line for line in lines)
+    record = json.loads(last.removeprefix("cost "))
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert record["startup_cpu_s"] + 0.4 <= record["cpu_s"] <= spent
+    assert record["peak_mb"] > 300
+    assert (record["inputs"], record["outputs"]) == (["data/prepared/d.h5"], ["a.h5", "a.tsv"])
+    assert (record["rule"], record["wildcards"]) == ("fit", {"paper": "mtsc"})
+
+
+def test_jobs_behind_the_page_are_found_in_an_order_that_can_be_run(run):
+    costs = read_costs("quick", run.folder)
+    rules = [job.rule for job in costs.jobs]
+    assert sorted(rules) == ["draw", "evaluate", "fit", "fit", "index", "prepare"]
+    assert all(need < place for place, job in enumerate(costs.jobs) for need in job.needs)
+    evaluate = costs.jobs[rules.index("evaluate")]
+    assert [rules[need] for need in evaluate.needs] == ["fit", "fit"]
+
+
+def test_what_is_made_without_a_record_is_named(run):
+    # the raw data have no record; printed numbers need none
+    assert read_costs("quick", run.folder).unrecorded == ["data/raw/d"]
+
+
+def test_own_data_count_as_data(run):
+    run.job("own/visits", "read_own", ["data/own/visits.h5"], ["visits.csv"])
+    inputs = ["results/quick/targets/mtsc_fig1/mtsc_fig1.svg", "data/own/visits.h5"]
+    page = ["results/quick/index.html"]
+    run.job("quick/index", "index", page, [*inputs, "data/own/unknown.h5"])
+    costs = read_costs("quick", run.folder)
+    assert [job.paper for job in costs.jobs if job.rule == "read_own"] == ["data"]
+    assert costs.unrecorded == ["data/own/unknown.h5", "data/raw/d"]
+
+
+def test_last_record_of_a_log_counts(run):
+    log = run.folder / "logs/quick/index.log"
+    again = json.loads(log.read_text().splitlines()[-1].removeprefix("cost "))
+    log.write_text(log.read_text() + f"cost {json.dumps({**again, 'cpu_s': 9.0})}\n")
+    assert row(cost_table(read_costs("quick", run.folder)), "rule", "index").cpu_s == 9.0
+
+
+def test_table_by_rule_paper_and_target(run):
+    table = cost_table(read_costs("quick", run.folder))
+    fits = row(table, "rule", "fit")
+    # work is what the methods took, 1.75 s a job, not what came after start-up
+    assert (fits.jobs, fits.cpu_s, fits.work_cpu_s, fits.wall_s) == (2, 6.0, 3.5, 8.0)
+    assert (fits.peak_mb, fits.written_mb, fits.overhead) == (700.0, 1.0, 2.5 / 6.0)
+    assert row(table, "rule", "evaluate").work_cpu_s == 2.0
+    own = row(table, "rule", "snakemake")
+    assert (own.cpu_s, own.work_cpu_s, own.jobs, own.overhead) == (4.0, 0.0, 0, 1.0)
+    assert row(table, "target", "mtsc_fig1").cpu_s == 15.0  # all but the page
+    total = row(table, "total", "all")
+    assert total.cpu_s == 6 * 3.0 + 4.0
+    assert total.overhead_cpu_s == pytest.approx(22.0 - 3.5 - 4 * 2.0)
+
+
+def test_rules_and_papers_add_up_to_the_total(run):
+    table = cost_table(read_costs("quick", run.folder))
+    for level in ("rule", "paper"):
+        for column in ("jobs", "cpu_s", "work_cpu_s", "wall_s", "written_mb"):
+            added = table[table.level == level][column].sum()
+            assert added == pytest.approx(row(table, "total", "all")[column])
+    assert set(table[table.level == "paper"].name) == {"data", "mtsc", "page", "snakemake"}
+
+
+def test_what_children_took_beyond_the_records_is_overhead(run):
+    run.runs((0.0, 30.0), children_cpu_s=20.5)
+    table = cost_table(read_costs("quick", run.folder))
+    assert row(table, "rule", "snakemake").overhead_cpu_s == 4.0 + 20.5 - 6 * 3.0
+    assert row(table, "total", "all").cpu_s == 24.5
+
+
+def test_jobs_on_a_cluster_are_no_children_of_snakemake(run):
+    run.runs((0.0, 30.0), cores=None, children_cpu_s=0.5)
+    assert read_costs("quick", run.folder).rest_cpu_s == 0.0
+
+
+def test_runs_that_did_nothing_for_the_page_do_not_count(run):
+    run.runs((0.0, 30.0), (40.0, 50.0))
+    assert row(cost_table(read_costs("quick", run.folder)), "rule", "snakemake").cpu_s == 4.0
+
+
+@pytest.mark.parametrize("broken", ["page", "runs", "earlier_runs", "benchmark"])
+def test_what_cannot_be_told_is_an_error(run, broken):
+    if broken == "page":
+        (run.folder / "logs/quick/index.log").write_text("killed\n")
+        message = "results/quick/index.html: no job has recorded making it"
+    elif broken == "benchmark":
+        (run.folder / "benchmarks/out/prepare/d.tsv").unlink()
+        message = "benchmarks/out/prepare/d.tsv: not there"
+    else:
+        # the page was made at 7 s
+        run.runs(*([(0.0, 6.5), (7.5, 9.0)] if broken == "earlier_runs" else []))
+        message = "run `snakemake` first"
+    with pytest.raises(CostError, match=message):
+        read_costs("quick", run.folder)
+
+
+def test_one_core_takes_the_sum_and_many_the_critical_path():
+    jobs = [job(1.0), job(2.0, 0), job(4.0, 0), job(1.5, 1, 2)]
+    assert makespan(jobs, 1) == 8.5
+    assert makespan(jobs, 64) == 1.0 + 4.0 + 1.5
+    assert makespan(jobs, 64, dispatch_s=0.5) == 6.5 + 3 * 0.5
+
+
+def test_ready_jobs_start_in_the_order_they_became_ready():
+    # the long job comes last: 3 | 2, then 6 follows the shorter, which no one knows beforehand
+    assert makespan([job(3.0), job(2.0), job(6.0)], 2) == 8.0
+
+
+def test_job_of_two_threads_has_the_machine_to_itself():
+    jobs = [job(1.0), job(1.0, threads=2), job(1.0)]
+    assert makespan(jobs, 2) == 3.0
+    assert makespan(jobs, 1) == 3.0
+
+
+def test_schedules_keep_within_their_bounds():
+    rng = np.random.default_rng(7)
+    for n_jobs, cores in itertools.product((1, 5, 40), (1, 2, 3, 8)):
+        jobs = [
+            job(rng.exponential(), *np.flatnonzero(rng.random(place) < 2.0 / n_jobs).tolist())
+            for place in range(n_jobs)
+        ]
+        lower, upper = bounds(jobs, cores, 0.1)
+        assert lower - 1e-9 <= makespan(jobs, cores, 0.1) <= upper + 1e-9
+
+
+def test_no_cores_are_refused():
+    with pytest.raises(ValueError, match="cores: got 0; it may be 1 or more"):
+        makespan([job(1.0)], 0)
+
+
+def test_prediction_adds_planning_and_handing_out(run):
+    costs = read_costs("quick", run.folder)
+    predicted = predict(costs, (1, 2))
+    # 2 s of planning; 3 CPU seconds beside it, for 6 jobs of 4 s
+    assert predicted.predicted_s.to_list() == [2.0 + 6 * 4.5, 2.0 + 5 * 4.5]
+
+
+def test_runs_are_compared_by_the_jobs_they_did(run):
+    run.runs((0.0, 3.5), (4.5, 30.0))
+    found = compare_runs(read_costs("quick", run.folder))
+    assert found.jobs.to_list() == [3, 3]
+    assert found.measured_s.to_list() == [3.5, 25.5]
+    assert not found.complete.any()
+    run.runs((0.0, 30.0))
+    assert compare_runs(read_costs("quick", run.folder)).complete.all()
+
+
+def test_runs_on_a_cluster_are_not_compared(run):
+    run.runs((0.0, 30.0), cores=None)
+    assert compare_runs(read_costs("quick", run.folder)).empty
+
+
+def test_verdicts_name_what_is_beyond_its_limit():
+    table = pd.DataFrame({"level": ["total"], "overhead": [0.25]})
+    model = pd.DataFrame({"cores": [1, 2], "predicted_s": [900.0, 540.0]})
+    assert verdict_lines(table, model, "quick") == [
+        "time on 2 cores: 9.0 min, limit 10.0 min: within",
+        "overhead in CPU time: 25.0%, limit 10.0%: NOT within",
+    ]

@@ -1,0 +1,640 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from privclust_papers.report import checks
+from privclust_papers.report.comparison import (
+    PRINTED_COLUMNS,
+    bootstrap_interval,
+    compare,
+    mean_and_half,
+    select,
+)
+from privclust_papers.report.verdicts import _verdict_on_counts, judge
+from privclust_papers.settings.config import load_yaml
+
+PAPERS = Path(__file__).parents[3] / "config/papers"
+HEAD = {"id": "c", "paper": "p", "target": "t", "where": "w", "claim": "says"}
+
+
+def trials(means, n=50, spread=0.02, source="real", seed=0):
+    """Trials at two points; methods share the noise of a trial, as paired trials do."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for d in (1, 2):
+        common = spread * rng.standard_normal(n)
+        for method, mean in means.items():
+            noise = common + spread / 5 * rng.standard_normal(n)
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "method": method,
+                        "label": method.upper(),
+                        "d": d,
+                        "trial": range(n),
+                        "n_motions": 2,
+                        "source": source,
+                        "error": mean + noise,
+                    }
+                )
+            )
+    return {"e": pd.concat(rows, ignore_index=True)}
+
+
+def verdict(check, tables):
+    """The verdict on one claim."""
+    check = {"experiment": "e", "metric": "error", "method": "a", **check}
+    return judge([{**HEAD, "check": check}], tables, pd.DataFrame()).iloc[0]
+
+
+LOWEST = {"kind": "lowest", "against": ["b", "c"], "by": ["d"]}
+
+
+def test_lowest_is_reproduced_when_every_paired_gain_is_beyond_its_error():
+    row = verdict(LOWEST, trials({"a": 0.10, "b": 0.13, "c": 0.12}))
+    assert row["verdict"] == "reproduced"
+    assert "4 of 4" in row["decided_by"]
+
+
+def test_lowest_is_not_reproduced_when_others_are_lower():
+    assert verdict(LOWEST, trials({"a": 0.2, "b": 0.1, "c": 0.1}))["verdict"] == "not reproduced"
+
+
+def test_lowest_is_partly_reproduced_when_trials_cannot_tell():
+    assert verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.5}))["verdict"] == "partly"
+
+
+def test_as_many_contradicted_as_held_is_partly():
+    assert verdict(LOWEST, trials({"a": 0.1, "b": 0.0, "c": 0.5}))["verdict"] == "partly"
+    both = {"a": 0.1, "b": 0.0, "c": 0.0}
+    assert verdict(LOWEST, trials(both))["verdict"] == "not reproduced"
+
+
+def test_trials_that_cannot_tell_convict_nobody():
+    row = verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.1}, seed=1))
+    assert row["verdict"] == "too few trials"
+    assert "0 of 4 comparisons hold, 0 are contradicted" in row["decided_by"]
+    assert "chance alone would have 0.1 of 4 hold and as many contradicted" in row["tolerance"]
+    one = trials({"a": 0.1, "b": 0.5, "c": 0.5}, n=1)
+    assert verdict(LOWEST, one)["verdict"] == "too few trials"
+
+
+@pytest.mark.parametrize(("n", "most"), [(1, 0), (2, 0), (3, 1), (14, 1), (15, 2), (40, 3)])
+def test_what_chance_contradicts_where_nothing_holds_convicts_nobody(n, most):
+    """The probability of more is at most 5 %, of as many more than that."""
+    assert _verdict_on_counts(0, most, n) == "too few trials"
+    assert _verdict_on_counts(0, most + 1, n) == "not reproduced"
+    assert binom.sf(most, n, 0.025) <= 0.05 < binom.sf(most - 1, n, 0.025)
+
+
+def test_what_holds_at_chance_is_vacuous():
+    chance = {"metric": "gain", "value": 0.02, "reason": "made up"}
+    check = {**LOWEST, "chance": chance}
+    tables = trials({"a": 0.10, "b": 0.13, "c": 0.12})
+    table = tables["e"]
+    table["gain"] = 0.01 + table["error"] - table.groupby("method")["error"].transform("mean")
+    assert verdict(check, tables)["verdict"] == "vacuous"
+    better = {"e": table.assign(gain=table["gain"] + 0.2 * (table["method"] == "c"))}
+    assert verdict(check, better)["verdict"] == "reproduced"
+    # who claims to be better and is not is contradicted, at chance or elsewhere
+    above = {**check, "method": "b", "against": ["a", "c"]}
+    assert verdict(above, tables)["verdict"] == "not reproduced"
+
+
+def test_whose_claim_it_is_is_told_or_follows_from_the_target():
+    tables, check = trials({"a": 0.10, "b": 0.13}), {**LOWEST, "against": ["b"]}
+    check |= {"experiment": "e", "metric": "error", "method": "a"}
+    claims = [{**HEAD, "check": check}, {**HEAD, "of": "code", "reading": "so", "check": check}]
+    rows = judge(claims, tables, pd.DataFrame())
+    assert rows["of"].tolist() == ["paper", "code"]
+    assert rows["claim"].tolist() == ["says", "says (read so: so)"]
+    assert judge(claims, tables, pd.DataFrame(), ["t"])["of"].tolist() == ["ours", "code"]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 20])
+def test_intervals_of_few_trials_cover_as_often_as_they_say(n):
+    rng = np.random.default_rng(n)
+    draws = [mean_and_half(rng.normal(3.0, 2.0, n)) for _ in range(2000)]
+    hits = sum(abs(mean - 3.0) <= half for mean, half in draws)
+    # binomial at 95 %: outside of 1868 to 1930 once in 1000 runs
+    assert 1868 <= hits <= 1930
+
+
+def test_trials_of_a_scene_count_as_one():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(30)
+    mean, half = mean_and_half(values)
+    scenes = np.repeat(np.arange(30), 3)
+    repeated = mean_and_half(np.repeat(values, 3), scenes)
+    assert repeated == pytest.approx((mean, half))
+    assert mean_and_half(np.repeat(values, 3))[1] < 0.6 * half
+    low, high = bootstrap_interval(np.repeat(values, 3), "mean", scenes)
+    assert (high - low) / (2 * half) == pytest.approx(1.0, abs=0.15)
+
+
+def test_shares_that_are_all_alike_have_an_interval():
+    mean, half = mean_and_half(np.zeros(20))
+    assert mean == 0.0
+    assert half == pytest.approx(1.0 - 0.025 ** (1 / 20))  # Clopper and Pearson
+    assert mean_and_half(np.full(20, 0.3)) == (pytest.approx(0.3), pytest.approx(0.0, abs=1e-12))
+
+
+def test_a_number_that_agrees_as_those_of_others_do_is_partly_reproduced():
+    # ours is 10 +- 0.4
+    table = printed("10.1")
+    others = [printed(value).assign(method=name) for name, value in (("b", "10.2"), ("c", "15.0"))]
+    tables = trials({"a": 0.1, "b": 0.2, "c": 0.2})
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, *others]))
+    assert rows["verdict"].tolist() == ["partly", "not reproduced", "not reproduced"]
+    assert rows["tolerance"][0].endswith(
+        "in which 1 of 2 numbers printed for other methods lie too"
+    )
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, others[1]]))
+    assert rows["verdict"].tolist() == ["reproduced", "not reproduced"]
+    equal = printed("10.1").assign(method="b")
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, equal]))
+    assert rows["verdict"][0] == "partly"
+
+
+def test_a_median_that_all_draws_share_agrees_with_little():
+    table = printed("0").assign(statistic="median")
+    zeros = trials({"a": 0.0})
+    zeros["e"]["error"] = 0.0
+    row = judge([{**HEAD, "check": {"kind": "printed"}}], zeros, table).iloc[0]
+    assert row["verdict"] == "partly"
+
+
+def test_a_few_of_the_papers_trials_judge_no_printed_number():
+    claim = {**HEAD, "check": {"kind": "printed"}}
+    for value in ("10", "50"):
+        few = judge([claim], trials({"a": 0.1}, n=6), printed(value, n=155))
+        assert few["verdict"].tolist() == ["too few trials"]
+        whole = judge([claim], trials({"a": 0.1}, n=6), printed(value, n=12))
+        assert whole["verdict"].tolist() == ["reproduced" if value == "10" else "not reproduced"]
+
+
+@pytest.mark.parametrize("kind", ["lowest", "within"])
+def test_a_method_that_cannot_be_run_at_a_point_hides_no_other_there(kind):
+    check = {**LOWEST, "kind": kind, "bound": 0.01, "reason": "any"}
+    tables = trials({"a": 0.10, "b": 0.13, "c": 0.12})
+    e = tables["e"]
+    e.loc[(e["method"] == "b") & (e["d"] == 2), "error"] = np.nan
+    row = verdict(check, tables)
+    assert row["verdict"] == "reproduced"
+    assert "3 of 3" in row["decided_by"]
+    e.loc[e["method"] == "a", "error"] = np.nan
+    assert verdict(check, tables)["verdict"] == "not run"
+
+
+def test_false_alarms_of_lowest_are_rare_when_methods_are_equal():
+    # each of 4 comparisons holds by chance with 2.5 %; all four with less than 2.5 %
+    found = [
+        verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.1}, n=20, seed=seed))["verdict"]
+        for seed in range(100)
+    ]
+    # binomial: more than 8 of 100 at 2.5 % once in 1000 runs
+    assert found.count("reproduced") <= 8
+
+
+def test_below_looks_at_the_mean_with_its_error():
+    tables = trials({"a": 0.1})
+    assert verdict({"kind": "below", "bound": 0.2, "by": ["d"]}, tables)["verdict"] == "reproduced"
+    open_ = verdict({"kind": "below", "bound": 0.1, "by": ["d"]}, tables)
+    assert open_["verdict"] == "too few trials"
+    assert "0 are contradicted" in open_["decided_by"]
+    assert verdict({"kind": "below", "bound": 0.05}, tables)["verdict"] == "not reproduced"
+
+
+def test_bounds_look_at_every_trial():
+    tables = trials({"a": 0.1}, spread=0.0)
+    at_most = {"kind": "at_most", "reason": "rounding"}
+    assert verdict({**at_most, "bound": 0.1}, tables)["verdict"] == "reproduced"
+    assert verdict({**at_most, "bound": 0.09}, tables)["verdict"] == "not reproduced"
+
+
+def test_lower_compares_the_values_of_one_data_set():
+    tables = {"e": trials({"a": 0.1, "b": 0.2, "c": 0.3}, n=1, spread=0.0)["e"].query("d == 1")}
+    lower = {"kind": "lower", "against": ["c"]}
+    assert verdict(lower, tables)["verdict"] == "reproduced"
+    upper = {**lower, "method": "b", "against": ["a"]}
+    assert verdict(upper, tables)["verdict"] == "not reproduced"
+
+
+def test_substitutes_and_missing_results_are_not_judged():
+    tables = trials({"a": 0.1, "b": 0.13, "c": 0.2}, source="substitute for x")
+    assert verdict(LOWEST, tables)["verdict"] == "not comparable"
+    assert verdict(LOWEST, {})["verdict"] == "not run"
+    assert verdict(LOWEST, trials({"a": 0.1}))["verdict"] == "not run"
+    nothing = trials({"a": np.nan})
+    assert (
+        verdict({"kind": "at_most", "bound": 1.0, "reason": "r"}, nothing)["verdict"] == "not run"
+    )
+
+
+def printed(value, statistic="mean", select="", n=100):
+    """A table of one printed number."""
+    row = ("t", "e", "a", "error", statistic, select, value, n)
+    return pd.DataFrame([row], columns=list(PRINTED_COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("10.0", "reproduced"), ("10.4", "reproduced"), ("12.0", "not reproduced")],
+)
+def test_printed_numbers_are_judged_by_the_standard_error(value, expected):
+    # 100 trials of standard deviation about 2: standard error 0.2, tolerance 0.4
+    tables = trials({"a": 0.1})
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, printed(value))
+    assert rows["verdict"].tolist() == [expected]
+
+
+def test_printed_numbers_on_a_part_of_the_trials_are_partly_reproduced():
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], trials({"a": 0.1}), printed("10", n=155))
+    assert rows["verdict"].tolist() == ["partly"]
+    assert rows["decided_by"].str.contains("from 100 of the paper's 155 trials").all()
+
+
+def test_printed_numbers_agree_within_rounding():
+    table = trials({"a": 0.0014}, spread=0.0)
+    found = compare(pd.concat([printed("0.1"), printed("0.10")]), table)
+    assert found["ours"].tolist() == pytest.approx([0.14, 0.14])
+    assert found["agrees"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "standard_error"),
+    [("mean", 1 / 20), ("median", np.sqrt(np.pi / 2) / 20), ("std", 1 / np.sqrt(800))],
+)
+def test_interval_has_the_width_that_theory_gives(statistic, standard_error):
+    values = np.random.default_rng(0).standard_normal(400)
+    low, high = bootstrap_interval(values, statistic)
+    # a width from 400 trials is itself uncertain by up to a third for the median
+    assert (high - low) / (2 * 1.96) == pytest.approx(standard_error, rel=0.35)
+    assert (
+        low < {"mean": values.mean(), "median": np.median(values), "std": values.std()}[statistic]
+    )
+
+
+def test_interval_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(200):
+        low, high = bootstrap_interval(rng.standard_normal(60), "mean")
+        hits += low <= 0.0 <= high
+    # binomial at 94 %: fewer than 174 or more than 199 of 200 about once in 1000 runs
+    assert 174 <= hits <= 199
+
+
+def test_one_trial_has_no_interval():
+    assert np.isnan(bootstrap_interval(np.ones(1), "mean")).all()
+
+
+def test_select_by_an_unknown_column_is_named():
+    table = trials({"a": 0.1})["e"]
+    assert len(select(table, "d=1")) == 50
+    with pytest.raises(ValueError, match="'x=1'; the columns are"):
+        select(table, "x=1")
+
+
+WITHIN = {"kind": "within", "against": ["b"], "by": ["d"], "bound": 0.05, "reason": "made up"}
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"),
+    [
+        (0.13, "reproduced"),
+        (0.05, "reproduced"),
+        (0.30, "not reproduced"),
+        (0.15, "too few trials"),
+    ],
+)
+def test_within_compares_the_paired_gap_with_the_bound(mean, expected):
+    row = verdict(WITHIN, trials({"a": mean, "b": 0.10}))
+    assert row["verdict"] == expected
+    assert "made up" in row["tolerance"]
+
+
+def test_a_paper_without_printed_numbers_has_no_verdict_on_them():
+    claim = {**HEAD, "check": {"kind": "printed"}}
+    empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
+    assert judge([claim], trials({"a": 0.1}), empty).empty
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        LOWEST,
+        {"kind": "within", "against": ["b", "c"], "bound": 0.0, "reason": "r", "by": ["d"]},
+        {"kind": "below", "bound": 0.11, "by": ["d"]},
+    ],
+)
+def test_points_at_which_a_method_has_no_value_decide_nothing(check):
+    table = trials({"a": 0.10, "b": 0.13, "c": 0.12})["e"]
+    is_missing = (table["method"] == "a") & (table["d"] == 1)
+    gone = table.assign(error=table["error"].where(~is_missing))
+    row = verdict(check, {"e": gone})
+    n_comparisons = len(check.get("against", ["bound"]))
+    assert row["verdict"] == "reproduced"
+    of_all = f"{n_comparisons} of {n_comparisons} comparisons hold"
+    said = of_all if n_comparisons > 1 else "at d = 2; the interval lies on the expected side"
+    assert said in row["decided_by"]
+    nothing = table.assign(error=table["error"].where(table["method"] != "a"))
+    assert verdict(check, {"e": nothing})["verdict"] == "not run"
+
+
+# --- along an axis -----------------------------------------------------------------------------
+
+
+def curve(means, n=50, spread=0.02, seed=0, **columns):
+    """Trials of method a along epsilon; points of a trial share its noise."""
+    rng = np.random.default_rng(seed)
+    common = spread * rng.standard_normal(n)
+    parts = [
+        pd.DataFrame(
+            {
+                "method": "a",
+                "label": "A",
+                "epsilon": epsilon,
+                "trial": range(n),
+                "source": "real",
+                "error": mean + common + spread / 5 * rng.standard_normal(n),
+                **columns,
+            }
+        )
+        for epsilon, mean in means.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+FALLS = {"kind": "falls", "along": "epsilon"}
+STABLE = {"kind": "stable", "along": "epsilon", "bound": 0.05, "reason": "made up"}
+VARIES = {**STABLE, "kind": "varies"}
+
+
+@pytest.mark.parametrize(
+    ("means", "expected", "held", "failed"),
+    [
+        ({0.1: 0.30, 1.0: 0.28, 10.0: 0.20}, "reproduced", 2, 0),
+        ({10.0: 0.20, 0.1: 0.30, 1.0: 0.28}, "reproduced", 2, 0),
+        ({0.1: 0.30, 1.0: 0.30, 10.0: 0.20}, "partly", 1, 0),
+        ({0.1: 0.30, 1.0: 0.35, 10.0: 0.20}, "partly", 1, 1),
+        ({0.1: 0.10, 1.0: 0.20, 10.0: 0.30}, "not reproduced", 0, 2),
+    ],
+)
+def test_falls_compares_each_point_with_the_next(means, expected, held, failed):
+    row = verdict(FALLS, {"e": curve(means)})
+    assert row["verdict"] == expected
+    assert f"{held} of 2 comparisons hold, {failed} are contradicted" in row["decided_by"]
+
+
+def test_falls_names_the_smallest_fall():
+    row = verdict(FALLS, {"e": curve({0.1: 0.9, 1.0: 0.4, 10.0: 0.3}, spread=0.0)})
+    assert row["decided_by"] == (
+        "Error was expected to fall as epsilon grows for A; from epsilon = 1 to 10 it gets lower "
+        "by 0.1 (95 % interval 0.1 to 0.1, 50 trials), the least favourable step of 2; "
+        "2 of 2 comparisons hold, 0 are contradicted"
+    )
+
+
+def test_falls_pairs_points_by_trial():
+    """A spread over trials of 1 leaves a fall of 0.05 to be seen, if it is common to the points."""
+    means = {0.1: 0.30, 1.0: 0.25}
+    table = curve(means, n=20, spread=1.0)
+    table["error"] = table["error"].groupby(table["trial"]).transform("mean") + table[
+        "epsilon"
+    ].map(means)
+    assert verdict(FALLS, {"e": table})["verdict"] == "reproduced"
+    # without trials in common nothing can be compared
+    apart = table.assign(trial=table["trial"] + 100 * (table["epsilon"] > 0.5))
+    row = verdict(FALLS, {"e": apart})
+    assert row["verdict"] == "too few trials"
+    assert "lower by an unknown amount (no trial has both)" in row["decided_by"]
+
+
+def test_false_alarms_of_falls_are_rare_where_nothing_falls():
+    # one comparison holds by chance with 2.5 %
+    flat = {0.1: 0.3, 1.0: 0.3}
+    found = [verdict(FALLS, {"e": curve(flat, n=20, seed=seed)})["verdict"] for seed in range(200)]
+    # binomial: more than 13 of 200 at 2.5 % once in 1000 runs
+    assert found.count("reproduced") <= 13
+
+
+@pytest.mark.parametrize(
+    ("means", "stable", "varies"),
+    [
+        ({0.1: 0.30, 1.0: 0.28, 10.0: 0.30}, "reproduced", "not reproduced"),
+        ({0.1: 0.30, 1.0: 0.20, 10.0: 0.30}, "not reproduced", "reproduced"),
+        ({0.1: 0.30, 1.0: 0.25, 10.0: 0.30}, "too few trials", "too few trials"),
+    ],
+)
+def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies):
+    table = {"e": curve(means)}
+    assert verdict(STABLE, table)["verdict"] == stable
+    row = verdict(VARIES, table)
+    assert row["verdict"] == varies
+    assert "than at 1; the interval" in row["decided_by"]
+    assert "0.05: made up" in row["tolerance"]
+
+
+def test_only_points_where_other_axes_are_as_told_count_along_an_axis():
+    means = {0.1: 0.30, 1.0: 0.30}
+    own, other = curve(means, k=2, alpha=0.6), curve({0.1: 0.9, 1.0: 0.1}, k=8, alpha=0.6)
+    tables = {"e": pd.concat([own, other])}
+    assert verdict({**STABLE, "at": {"k": 2, "alpha": 0.6}}, tables)["verdict"] == "reproduced"
+    assert verdict({**STABLE, "at": {"k": 8, "alpha": 0.6}}, tables)["verdict"] == "not reproduced"
+    assert verdict({**STABLE, "at": {"k": 4}}, tables)["verdict"] == "not run"
+
+
+@pytest.mark.parametrize("check", [FALLS, STABLE, VARIES])
+def test_one_point_of_an_axis_decides_nothing_and_an_unknown_axis_is_named(check):
+    assert verdict(check, {"e": curve({0.1: 0.3})})["verdict"] == "not run"
+    gone = curve({0.1: 0.3, 1.0: np.nan})
+    assert verdict(check, {"e": gone})["verdict"] == "not run"
+    for wrong in ({"along": "sigma"}, {"at": {"sigma": 6}}):
+        with pytest.raises(ValueError, match="got 'sigma'; the columns are method, label"):
+            verdict({**check, **wrong}, {"e": curve({0.1: 0.3, 1.0: 0.2})})
+
+
+@pytest.mark.parametrize(("check", "mean"), [(FALLS, -0.005), (STABLE, 0.045), (VARIES, 0.055)])
+def test_differences_within_their_error_are_left_open(check, mean):
+    """Ten differences of a mean, 0.02 to either side: half the interval is 2.26 errors, 0.015."""
+    table = curve({0.1: 0.3, 1.0: 0.3}, n=10, spread=0.0)
+    off = mean + 0.02 * (-1.0) ** table["trial"]
+    table["error"] += off.where(table["epsilon"] < 0.5, 0.0)
+    row = verdict(check, {"e": table})
+    assert row["verdict"] == "too few trials"
+    assert row["decided_by"].endswith("; the interval holds both sides")
+    low, high = re.search(r"95 % interval (\S+) to (\S+), 10 trials", row["decided_by"]).groups()
+    assert float(high) - float(low) == pytest.approx(2 * 0.0151, abs=2e-4)
+
+
+def margins_of(values, printed_values=("5.0", "3.0"), n_printed=40, scenes=None):
+    """Judge the printed margin of b over a; each method's values in a dict."""
+    names = ("b", "a")
+    rows = [
+        printed(value, n=n_printed).assign(method=name)
+        for name, value in zip(names, printed_values, strict=True)
+    ]
+    table = pd.concat(
+        pd.DataFrame({"method": name, "label": name.upper(), "trial": np.arange(len(part)),
+                      "source": "data", "error": part})
+        for name, part in values.items()
+    )  # fmt: skip
+    if scenes is not None:
+        table["scene"] = np.tile(scenes, len(values))
+    printed_rows = pd.concat(rows, ignore_index=True).assign(metric="error")
+    claim = {**HEAD, "check": {"kind": "printed_margins", "method": "a"}}
+    (row,) = judge([claim], {"e": table}, printed_rows).to_dict("records")
+    return row
+
+
+def test_a_printed_margin_is_judged_by_differences_on_the_same_trials():
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal(40)  # far wider than the difference, and the same for both
+    noise = 0.01 * rng.standard_normal(40)
+    holds = margins_of({"a": common, "b": common + noise - noise.mean() + 0.02})
+    assert holds["verdict"] == "reproduced"
+    assert holds["claim"].endswith("2.00")
+    other = margins_of({"a": common, "b": common + noise - noise.mean() + 0.10})
+    assert other["verdict"] == "not reproduced"
+    wide = rng.standard_normal(40)
+    assert (
+        margins_of({"a": common, "b": common + wide})["verdict"] == "partly"
+    )  # so would none at all
+    part = margins_of({"a": common, "b": common + noise - noise.mean() + 0.02}, n_printed=155)
+    assert part["verdict"] == "partly"
+
+
+def test_a_printed_margin_counts_trials_of_a_scene_as_one():
+    base = np.zeros(40)
+    more = 0.02 + np.repeat([0.05, -0.05, 0.05, -0.05], 10)
+    assert margins_of({"a": base, "b": more})["verdict"] == "reproduced"
+    assert (
+        margins_of({"a": base, "b": more}, scenes=np.repeat(np.arange(4), 10))["verdict"]
+        == "partly"
+    )
+
+
+def test_a_printed_margin_without_both_methods_is_not_run():
+    assert margins_of({"b": np.zeros(40)})["verdict"] == "not run"
+    few = margins_of({"a": np.zeros(6), "b": 0.02 + np.zeros(6)})
+    assert few["verdict"] == "too few trials"
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.0, "reproduced"), (5.0, "not reproduced")])
+def test_spreads_are_compared_by_their_ratio(factor, expected):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 200))
+    columns = ["method", "trial", "error", "source"]
+    table = pd.DataFrame(
+        [("a", t, v, "data") for t, v in enumerate(a)]
+        + [("b", t, 7.0 + factor * v, "data") for t, v in enumerate(b)],
+        columns=columns,
+    )
+    check = {"kind": "alike", "experiment": "e", "metric": "error", "method": "a", "against": ["b"]}
+    claim = {**HEAD, "check": {**check, "bound": 2.0, "reason": "r"}}
+    (row,) = judge([claim], {"e": table}, printed("1")).to_dict("records")
+    assert row["verdict"] == expected
+
+
+def test_the_interval_of_a_ratio_of_spreads_covers_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    misses = 0
+    for _ in range(400):
+        log_ratio, half = checks._log_ratio_of_spreads(rng.standard_normal((20, 2)) * (1.0, 2.0))
+        misses += abs(log_ratio - np.log(0.5)) > half
+    # 5 % of 400 is 20; a binomial of that rate is beyond 36 in 1 of 2,000 runs
+    assert misses <= 36
+
+
+def test_several_conditions_select_what_meets_all():
+    table = trials({"a": 0.5})["e"]
+    halves = [table.assign(x=x, y=y) for x in (1, 2) for y in (1, 2)]
+    wide = pd.concat([halves[0], *(half.assign(error=9.0) for half in halves[1:])])
+    check = {"kind": "below", "experiment": "e", "metric": "error", "method": "a", "bound": 1.0}
+    for conditions, expected in ((["x=1", "y=1"], "reproduced"), ("x=1", "not reproduced")):
+        claim = {**HEAD, "check": {**check, "select": conditions}}
+        assert judge([claim], {"e": wide}, printed("1"))["verdict"].tolist() == [expected]
+
+
+# --- sentences ---------------------------------------------------------------------------------
+
+
+def sentence(check, tables, **quantities):
+    """What a verdict on one claim says decided it."""
+    check = {"experiment": "e", "metric": "error", "method": "a", **check}
+    row = judge([{**HEAD, "check": check}], tables, pd.DataFrame(), quantities={"p": quantities})
+    return row["decided_by"][0]
+
+
+def test_a_sentence_says_what_where_what_was_expected_and_what_came_out():
+    table = trials({"a": 0.1}, n=2, spread=0.0)["e"]
+    table["error"] = [1.0, 1.0, 1.0, 0.0]  # a share of trials, at d = 1 and at d = 2
+    said = sentence(
+        {"kind": "below", "bound": 0.5, "by": ["d"]}, {"e": table}, error="the share", d="size"
+    )
+    assert said == (
+        "The share was expected below 0.5 for A; it is 1 (95 % interval 0.158 to 1, 2 trials) at "
+        "size = 1, the highest of 2; 0 of 2 comparisons hold, 0 are contradicted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (
+            {"kind": "lowest", "against": ["b", "c"], "by": ["d"]},
+            "Error was expected lower for A than for B and C; against C at d = 1 it is lower by "
+            "0.02 (95 % interval 0.02 to 0.02, 3 trials), the least favourable of 4; 4 of 4",
+        ),
+        (
+            {"kind": "lowest", "method": "c", "against": ["a"], "select": "d=1"},
+            "Error was expected lower for C than for A; against A it is higher by 0.02 (95 % "
+            "interval 0.02 to 0.02, 3 trials); the interval lies on the other side",
+        ),
+        (
+            {"kind": "within", "against": ["b"], "bound": 0.5, "reason": "r", "select": "d=2"},
+            "Error was expected less than 0.5 higher for A than for B; against B it is lower by "
+            "0.03 (95 % interval 0.03 to 0.03, 3 trials); the interval lies on the expected side",
+        ),
+        (
+            {"kind": "at_most", "bound": 0.2, "reason": "r"},
+            "Error was expected at most 0.2 in every trial for A; the largest of 6 is 0.1; 6 of 6",
+        ),
+    ],
+)
+def test_each_kind_has_its_sentence(check, said):
+    tables = trials({"a": 0.10, "b": 0.13, "c": 0.12}, n=3, spread=0.0)
+    assert sentence(check, tables).startswith(said)
+
+
+def test_names_of_many_methods_are_counted():
+    tables = trials({"a": 0.1, "b": 0.2, "c": 0.2, "d2": 0.2, "f": 0.2}, n=3)
+    check = {"kind": "lowest", "against": ["b", "c", "d2", "f"], "by": ["d"]}
+    assert "lower for A than for 4 other methods; against " in sentence(check, tables)
+    assert "for B, C and D2; " in sentence({**check, "against": ["b", "c", "d2"]}, tables)
+
+
+@pytest.mark.parametrize("file", sorted(PAPERS.glob("*/claims.yaml")), ids=lambda f: f.parent.name)
+def test_every_metric_that_is_judged_is_said_in_words(file):
+    paper = load_yaml(file.with_name("paper.yaml"))
+    judged = {claim["check"].get("metric") for claim in load_yaml(file)} - {None}
+    assert judged <= paper["quantities"].keys()
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.5, 1.0], ids=["every value", "half of them", "none"])
+@pytest.mark.parametrize("n", [0, 1, 40])
+@pytest.mark.parametrize("scenes", [["one", "two"], None, [np.nan]], ids=["scenes", "", "unnamed"])
+def test_means_by_trial_are_those_of_a_pivot_table(n, scenes, gaps):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"trial": rng.integers(3, size=n), "method": rng.choice(["b", "a"], n)})
+    index = ["trial"]
+    if scenes:
+        table["scene"], index = rng.choice(scenes, n), ["trial", "scene"]
+    table["error"] = np.where(rng.random(n) < gaps, np.nan, rng.random(n))
+    expected = table.pivot_table(index=index, columns="method", values="error")
+    pd.testing.assert_frame_equal(checks._by_trial(table, "method", "error"), expected)

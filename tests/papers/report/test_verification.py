@@ -1,0 +1,422 @@
+"""Jobs drawn to be done again, what they need, and what came out held against the crate."""
+
+import contextlib
+import dataclasses
+import json
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import yaml
+
+from privclust.command import main
+from privclust_papers.command._verify_command import _KINDS
+from privclust_papers.datasets.fetch import Receipt
+from privclust_papers.pipeline import artefacts
+from privclust_papers.report.certificate import summary, write_certificate
+from privclust_papers.report.crate_file import read_crate
+from privclust_papers.report.crate_members import CrateError
+from privclust_papers.report.recomputation import (
+    _copy_project,
+    _run_snakemake,
+    check_project,
+    generations,
+    published_as,
+    without_other_data,
+)
+from privclust_papers.report.verification import (
+    CLOSE,
+    DIFFERS,
+    EQUAL,
+    KINDS,
+    MISSING,
+    NOT_JUDGED,
+    SAME,
+    Draw,
+    Finding,
+    Verification,
+    _compare_table,
+    compare_arrays,
+    compare_outputs,
+    draw,
+)
+
+ROOT = Path(__file__).parents[3]
+FIT = "results/quick/p/{}/fit/m/block_0000.h5"
+METRICS = "results/quick/p/{}/metrics.h5"
+TRIALS = "results/quick/p/{}/trials.csv"
+
+
+@pytest.fixture
+def crate(small_crate):
+    return read_crate(small_crate)
+
+
+def outputs(jobs):
+    return {output for job in jobs for output in job.outputs}
+
+
+def test_what_a_job_needs_and_the_crate_has_not_is_done_before_it(crate):
+    (of_fit,) = (job for job in crate.jobs if job.outputs == (FIT.format("had"),))
+    (of_drawn,) = (job for job in crate.jobs if job.outputs == (FIT.format("drawn"),))
+    only = {job: dataclasses.replace(crate, jobs=(job,)) for job in (of_fit, of_drawn)}
+    # jobs that are not in `jobs` are known by `makers`
+    assert draw(only[of_drawn], 1, 60.0, 0).needed == ()
+    needs = draw(dataclasses.replace(crate, jobs=crate.jobs), 20, 60.0, 0)
+    assert {"data/raw/had", "data/prepared/had.h5"} <= outputs(needs.jobs)
+    assert "data/raw/drawn" not in outputs(needs.jobs)
+
+
+def test_drawn_jobs_are_asked_for_together_where_nothing_undrawn_lies_between(crate):
+    fit = crate.makers[FIT.format("had")]
+    metrics, prepare = crate.makers[METRICS.format("had")], crate.makers["data/prepared/had.h5"]
+    assert generations(crate, {fit, metrics, prepare}) == [[prepare, fit, metrics]]
+    assert generations(crate, {metrics, prepare}) == [[prepare], [metrics]]
+    assert generations(crate, {fit, metrics}) == [[fit, metrics]]
+
+
+def test_the_draw_is_that_of_its_seed_and_keeps_to_both_limits(crate):
+    assert draw(crate, 3, 60.0, 5) == draw(crate, 3, 60.0, 5)
+    assert len({draw(crate, 3, 60.0, seed).drawn for seed in range(20)}) > 1
+    for seed in range(20):
+        chosen = draw(crate, 3, 1.1, seed)
+        assert len(chosen.drawn) <= 3
+        assert sum(job.cpu_s for job in chosen.jobs) <= 66.0
+        assert not set(chosen.drawn) & set(chosen.needed)
+
+
+def test_jobs_are_drawn_in_proportion_to_their_cost(crate):
+    """Of 2 fits of 60 s among 133 s of what can be drawn, one comes first in 9 of 10 draws."""
+    first = Counter(draw(crate, 1, 1e6, seed).drawn[0].rule for seed in range(600))
+    weights = {"fit": 120.0, "evaluate": 8.0, "summarise": 4.0, "prepare": 2.0}
+    total = sum(weights.values())
+    assert set(first) <= set(weights)
+    for rule, weight in weights.items():
+        expected = 600 * weight / total
+        assert abs(first[rule] - expected) < 4.0 * np.sqrt(expected) + 1.0
+
+
+def test_what_takes_too_long_is_told(crate):
+    chosen = draw(crate, 12, 0.5, 0)
+    assert {job.rule for job in chosen.too_long} == {"fit", "evaluate", "summarise"}
+    # of the substitute's run the inputs are in the crate, so only the fit is too long there
+    late = [output for output in outputs(chosen.too_long) if "drawn" in output]
+    assert late == [FIT.format("drawn")]
+
+
+@pytest.fixture
+def remade(crate, small_run):
+    """The crate, and a folder in which all was made again and came out the same."""
+    for top in ("results", "data"):
+        shutil.copytree(top, f"again/{top}")
+    return crate, Path("again")
+
+
+def findings(remade, **tolerances):
+    crate, folder = remade
+    return {f.name: f for f in compare_outputs(crate, crate.jobs, folder, tolerances)}
+
+
+def test_the_same_bytes_agree_in_the_crate_or_not(remade):
+    outcomes = findings(remade)
+    assert {finding.outcome for finding in outcomes.values()} == {SAME}
+    assert {FIT.format("had"), FIT.format("drawn"), TRIALS.format("had")} <= outcomes.keys()
+
+
+def rewrite(folder, name, kind, **arrays):
+    before = artefacts.read(folder / name, kind)
+    artefacts.write(folder / name, kind, before.arrays | arrays, before.parameters, before.inputs)
+
+
+def test_digits_are_within_a_tolerance_or_not(remade):
+    name, X = FIT.format("drawn"), np.linspace(1.0, 2.0, 50)
+    rewrite(remade[1], name, "fit", X=X * (1 + 1e-9))
+    assert findings(remade)[name].outcome == DIFFERS
+    assert "1 of 2 arrays, most in X: by 1e-09" in findings(remade)[name].detail
+    assert findings(remade, metrics=1e-3)[name].outcome == DIFFERS
+    assert findings(remade, fit=1e-10)[name].outcome == DIFFERS
+    assert findings(remade, fit=1e-8)[name].outcome == CLOSE
+
+
+def test_times_alone_do_not_differ(remade):
+    name = FIT.format("drawn")
+    rewrite(remade[1], name, "fit", cpu_s=np.zeros(3))
+    table = remade[1] / TRIALS.format("had")
+    table.write_text(table.read_text().replace("1.0", "7.0"))
+    outcomes = findings(remade)
+    assert (outcomes[name].outcome, outcomes[TRIALS.format("had")].outcome) == (EQUAL, EQUAL)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"n": np.arange(5) + 1}, {"X": np.ones(49)}, {"X": np.full(50, np.nan)}, {"Y": np.ones(1)}],
+)
+def test_whole_numbers_forms_and_missing_numbers_have_no_tolerance(remade, change):
+    name = FIT.format("drawn")
+    rewrite(remade[1], name, "fit", **change)
+    assert findings(remade, fit=1e9)[name].outcome == DIFFERS
+
+
+def test_what_is_not_in_the_crate_agrees_by_its_bytes_alone(remade):
+    name = FIT.format("had")
+    rewrite(remade[1], name, "fit", cpu_s=np.zeros(3))
+    finding = findings(remade, fit=1.0)[name]
+    assert finding.outcome == DIFFERS
+    assert "the crate has no more of it" in finding.detail
+
+
+def test_a_table_says_which_cell_differs(remade):
+    name = TRIALS.format("drawn")
+    (remade[1] / name).write_text("method,error,cpu_seconds\na,0.5,1.0\nb,0.2501,2.0\n")
+    assert "[method=b].error: 0.25 -> 0.2501" in findings(remade)[name].detail
+    assert findings(remade, table=1e-2)[name].outcome == CLOSE
+    (remade[1] / name).write_bytes(b"\xff\xfe\x00")
+    assert findings(remade, table=1e-2)[name].outcome == DIFFERS
+
+
+def test_what_was_not_made_or_cannot_be_read_is_told(remade):
+    (remade[1] / FIT.format("drawn")).unlink()
+    (remade[1] / METRICS.format("drawn")).write_bytes(b"no artefact")
+    outcomes = findings(remade)
+    assert outcomes[FIT.format("drawn")].outcome == MISSING
+    assert outcomes[METRICS.format("drawn")].outcome == DIFFERS
+    assert not (remade[1] / f"{METRICS.format('drawn')}.before").exists()
+
+
+def test_a_figure_is_judged_where_its_table_is_the_same(crate, small_run):
+    folder = "results/quick/targets/t/"
+    small_run.write(f"{folder}t.csv", b"method,error\na,0.5\n")
+    small_run.write(f"{folder}t.svg", b"<svg>0.5</svg>")
+    small_run.job("fit", [], [f"{folder}t.csv", f"{folder}t.svg"], 1.0)
+    crate = read_crate(small_run.pack())
+    shutil.copytree("results", "again/results")
+    Path("again", folder, "t.svg").write_text("<svg>0.4</svg>")
+
+    def outcome(**tolerances):
+        return findings((crate, Path("again")), **tolerances)[f"{folder}t.svg"].outcome
+
+    assert outcome() == DIFFERS
+    Path("again", folder, "t.csv").write_text("method,error\na,0.4\n")
+    assert outcome() == DIFFERS
+    assert outcome(table=0.5) == NOT_JUDGED
+
+
+def test_arrays_of_any_values_are_compared():
+    values = {"a": np.array([np.inf, np.nan, 0.0]), "b": np.array([b"x"]), "c": np.array(1 + 1j)}
+    assert compare_arrays(values, values, 0.0)[0] == EQUAL
+    other = values | {"a": np.array([-np.inf, np.nan, 0.0])}
+    assert compare_arrays(values, other, 1e9)[0] == DIFFERS
+    assert compare_arrays({"z": np.zeros(2)}, {"z": np.array([0.0, 1e-300])}, 1e9)[0] == DIFFERS
+    assert compare_arrays(values, {}, 1e9)[0] == DIFFERS
+
+
+def verification(crate, *findings):
+    jobs = tuple(job for job in crate.jobs if job.rule == "fit")
+    return Verification(crate, Draw(jobs, (), ()), 3, 10.0, {"fit": 1e-6}, list(findings), 12.0)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "agrees"),
+    [
+        ([SAME, EQUAL, CLOSE, NOT_JUDGED], True),
+        ([SAME, DIFFERS], False),
+        ([SAME, MISSING], False),
+        ([NOT_JUDGED], False),
+        ([], False),
+    ],
+)
+def test_nothing_agrees_that_was_not_recomputed(crate, outcomes, agrees):
+    found = [Finding(f"results/{i}.csv", "table", o) for i, o in enumerate(outcomes)]
+    assert verification(crate, *found).agrees is agrees
+
+
+def test_the_certificate_has_what_was_recomputed_and_no_more(crate):
+    done, lost = FIT.format("drawn"), FIT.format("had")
+    checked = verification(
+        crate, Finding(done, "fit", CLOSE, "by 1e-9 | of it"), Finding(lost, "fit", MISSING)
+    )
+    checked.messages = "no network"
+    checked.redone = [job for job in crate.jobs if job.outputs == (done,)]
+    write_certificate(checked, "out", checker="A. Body", doi="10.1/x", seconds=0.0)
+    text = Path("out/certificate.md").read_text()
+    assert text.startswith("# Certificate: what was recomputed DOES NOT AGREE")
+    assert "| seed of the draw | 3 |" in text
+    assert "fit 1e-06" in text
+    assert f"| `{done}` | fit | within tolerance | by 1e-9 / of it |" in text
+    assert f"| `{lost}` | fit | not recomputed |  |" in text
+    # 60 of 2 * (0.5 + 1 + 60 + 4 + 2) + 1 CPU seconds
+    assert "1 of the run's 11 jobs were done again, which took 60.0 CPU s" in text
+    assert "(44.12% of its 136 CPU s)" in text
+    assert "no network" in text
+    document = yaml.safe_load(Path("out/codecheck.yml").read_text())
+    assert document["version"] == "https://codecheck.org.uk/spec/config/1.0/"
+    assert [entry["file"] for entry in document["manifest"]] == [done]
+    assert document["codechecker"] == [{"name": "A. Body"}]
+    assert document["paper"]["authors"] == [{"name": "Somebody"}]
+    assert document["repository"] == "https://doi.org/10.1/x"
+    assert document["report"] == "certificate.md"
+    assert document["check_time"] == "1970-01-01T00:00:00+00:00"
+    assert "certificate" not in document
+    assert Path("out/codecheck.yml").read_text().startswith("---\n")
+    assert summary(checked) in text
+
+
+def test_only_the_crate_that_was_published_has_its_doi(crate):
+    def publish(sha256):
+        document = {"published": {"doi": "10.1/x", "sha256": sha256}}
+        Path("config/config.yaml").write_text(yaml.safe_dump(document))
+        return published_as(crate)
+
+    assert publish(crate.sha256) == "10.1/x"
+    assert publish("0" * 64) == ""
+    assert publish(None) == ""
+
+
+def test_a_crate_of_other_code_is_not_done_again(crate, small_run):
+    small_run.write("src/privclust/x.py", b"pass # edited\n")
+    with pytest.raises(CrateError, match=r"another version of the code.*src/privclust/x\.py diff"):
+        check_project(crate)
+    Path("workflow/Snakefile").unlink()
+    with pytest.raises(CrateError, match="run this in the project's folder"):
+        check_project(crate)
+
+
+def test_settings_of_a_crate_name_nothing_that_is_another_here(small_run, small_crate, forged):
+    assert check_project(read_crate(small_crate))["papers"] == ["config/papers/p"]
+    settings = read_crate(small_crate).settings
+
+    def checked(changes, **members):
+        content = yaml.safe_dump(settings | changes).encode()
+        return check_project(
+            read_crate(forged(small_crate, {"config/config.yaml": content} | members))
+        )
+
+    with pytest.raises(CrateError, match="is said to be of two efforts"):
+        checked({"effort": "paper"})
+    with pytest.raises(CrateError, match=r"config/config\.yaml cannot be used.*seed"):
+        checked({"seed": "x"})
+    text = b"methods: {}\n"
+    for name, content in (
+        ("../other.yaml", None),
+        ("/etc/passwd", None),
+        ("data/own/m.yaml", text),
+        ("docs/m.yaml", text),
+    ):
+        with pytest.raises(CrateError, match="which is not the same in the crate and here"):
+            checked({"my_methods": name}, **{name: content})
+    small_run.write("mine/paper.yaml", b"paper: mine\n")
+    with pytest.raises(CrateError, match=r"names 'mine/paper\.yaml', which is not the same"):
+        checked({"papers": ["mine"]})
+    assert checked({"papers": ["mine"]}, **{"mine/paper.yaml": b"paper: mine\n"})
+
+
+def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
+    """Methods beside the documents, data of one's own beside the project's."""
+    small_run.write("docs/mine.yaml", b"methods: {}\n")
+    small_run.write(
+        "data/mine.yaml", b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}}\n"
+    )
+    small_run.write("visits.csv", b"1\n")
+    settings = {"my_methods": "./docs/mine.yaml", "my_data": "config/../data/mine.yaml"}
+    crate = read_crate(small_run.pack("own.zip", **settings))
+    config = check_project(crate)
+    _copy_project(crate, config, Path("."), tmp_path / "scratch")
+    for name in ("docs/mine.yaml", "data/mine.yaml", "visits.csv"):
+        assert (tmp_path / "scratch" / name).read_bytes() == Path(name).read_bytes()
+
+
+def test_what_ends_a_verification_ends_its_jobs(tmp_path, monkeypatch):
+    """In place of Snakemake a script that waits for a job."""
+    program, job = tmp_path / "program", tmp_path / "job"
+    program.write_text(f"#!/bin/sh\nsleep 300 &\necho $! > {job}\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    def stop(*_):
+        if job.exists() and job.read_text().strip():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _run_snakemake(["results/quick/index.html"], tmp_path, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    end = time.monotonic() + 20.0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(int(job.read_text()))
+        while process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, forged):
+    def refused(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main(["verify", *map(str, arguments)])
+        assert stopped.value.code == 2
+        assert not Path("certificate").exists()
+        return capsys.readouterr().err
+
+    assert "cannot be read" in refused("nowhere.zip")
+    assert "must be KIND=R" in refused(small_crate, "--tolerance", "figure=1")
+    assert "must be KIND=R" in refused(small_crate, "--tolerance", "fit=-1")
+    assert "content and checksum do not fit" in refused(
+        forged(small_crate, {TRIALS.format("had"): b"x"}, fitting=False)
+    )
+    small_run.write("src/privclust/x.py", b"pass # edited\n")
+    assert "of another version of the code" in refused(small_crate)
+
+
+def test_the_command_knows_the_kinds():
+    assert (*_KINDS, "figure") == KINDS
+
+
+def test_verdicts_on_times_are_no_difference():
+    before = b"id,verdict,decided_by\nfast,partly,0.2 s\ngood,partly,0.5\n"
+    after = before.replace(b"partly,0.2 s", b"reproduced,0.1 s")
+    assert _compare_table(before, after, 0.0, {"fast"})[0] == EQUAL
+    assert _compare_table(before, after, 0.0, {"good"})[0] == DIFFERS
+    worse = before.replace(b"0.5", b"0.6")
+    assert _compare_table(before, worse, 0.0, {"fast"})[0] == DIFFERS
+
+
+def test_what_rests_on_other_data_is_not_recomputed(crate, tmp_path):
+    """The run had ``had`` and a substitute for ``drawn``; here it is the other way round."""
+    findings = [Finding(name, "fit", SAME) for name in crate.makers if "/fit/" in name]
+
+    def outcomes(crate, named=None, **kinds):
+        for name, (kind, file, sha256) in kinds.items():
+            receipt = Receipt(named or name, kind, "somewhere", "x", file, sha256)
+            (tmp_path / "data/raw" / name).mkdir(parents=True, exist_ok=True)
+            text = json.dumps(dataclasses.asdict(receipt))
+            (tmp_path / "data/raw" / name / "receipt.json").write_text(text)
+        found = without_other_data(crate, findings, tmp_path)
+        return {(finding.outcome, finding.detail) for finding in found}
+
+    had, generated = ("mirror", "x.zip", None), ("substitute", None, None)
+    drawn_differs = {(SAME, ""), (MISSING, "as drawn is other data here")}
+    had_differs = {(SAME, ""), (MISSING, "as had is other data here")}
+    assert outcomes(crate) == {(SAME, "")}
+    assert outcomes(crate, had=had, drawn=generated) == {(SAME, "")}
+    assert outcomes(crate, had=had, drawn=had) == drawn_differs
+    assert outcomes(crate, had=generated, drawn=generated) == had_differs
+    # a part of the data set is a substitute that has a file
+    part, other = ("substitute", "x.npz", "a" * 64), ("substitute", "x.npz", "b" * 64)
+    assert outcomes(crate, had=had, drawn=part) == drawn_differs
+    of_a_part = dataclasses.replace(crate, substitutes={"drawn": "a" * 64})
+    assert outcomes(of_a_part, drawn=part) == {(SAME, "")}
+    assert outcomes(of_a_part, drawn=other) == drawn_differs
+    assert outcomes(of_a_part, drawn=generated) == drawn_differs
+    # a receipt tells of the data beside it, whatever name it gives them
+    assert outcomes(crate, had=had, drawn=generated) == {(SAME, "")}
+    assert outcomes(crate, named="drawn", had=generated) == had_differs
+    assert outcomes(crate, named="drawn", had=had) == {(SAME, "")}

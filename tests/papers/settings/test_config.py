@@ -1,0 +1,184 @@
+import contextlib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from privclust_papers.pipeline.plan import CLAIMS, PRINTED, load_plan
+from privclust_papers.settings.config import ConfigError, load_validated, load_yaml
+
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "workflow" / "schemas"
+
+# which quick effort may cut
+SIZES = ("cost", "n", "n_gallery", "n_placed", "n_rows", "n_samples", "n_sweeps")
+
+
+@pytest.fixture
+def config(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    return load_yaml("config/config.yaml")
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """What each effort plans of all papers; tests must leave it as it is."""
+    with contextlib.chdir(ROOT):
+        config = load_yaml("config/config.yaml")
+        efforts = ("quick", "paper")
+        return {name: load_plan(config | {"effort": name}, str(SCHEMAS), {}) for name in efforts}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("effort", "fast", 'config: effort: got "fast"; it may be one of "quick", "paper"'),
+        ("seed", -1, "config: seed: got -1; it may be at least 0"),
+        ("seed", "x", 'config: seed: got "x"; it may be of type integer'),
+        ("papers", [], "config: papers: got []; it may be a list of at least 1 entries"),
+        ("efort", "quick", "unknown key 'efort'; it may have"),
+        ("mirror", "/no/such/folder", "/no/such/folder"),
+        ("papers", ["config/papers/none"], "config/papers/none/paper.yaml: cannot be read"),
+    ],
+)
+def test_bad_config_names_key_value_and_choices(config, key, value, message):
+    config[key] = value
+    with pytest.raises(ConfigError) as caught:
+        load_plan(config, str(SCHEMAS), {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def edited_paper(tmp_path, edit):
+    """Write the mtsc config with one change."""
+    document = load_yaml(ROOT / "config/papers/mtsc/paper.yaml")
+    edit(document)
+    (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda d: d.pop("methods"), "the key 'methods' is missing"),
+        (lambda d: d["methods"]["ssc"].update({"class": "SSC"}), "a dotted path such as"),
+        (
+            lambda d: d["methods"]["ssc"].update({"class": "nowhere.Method"}),
+            "methods.ssc.class: nowhere.Method: no module of that name",
+        ),
+        (
+            lambda d: d["methods"]["ssc"].update({"class": "privclust.segmentation.SCC"}),
+            "methods.ssc.class: privclust.segmentation.SCC: the module has no such name",
+        ),
+        (lambda d: d["methods"].pop("ssc"), "got 'ssc'; it may be one of"),
+        (
+            lambda d: d["targets"]["mtsc_fig1"].update(experiments=["none"]),
+            "targets.mtsc_fig1.experiments: got 'none'; it may be one of",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_hopkins155"].update(dataset="none"),
+            "got 'none'; it may be one of cars196, cars196_paper, cars196_quick",
+        ),
+        (
+            lambda d: d["methods"]["ssc"].update(colour="crimson"),
+            'methods.ssc.colour: got "crimson"; it may be one of "vermillion", "blue"',
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(trials=0),
+            "trials: got 0; it may be",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"].update(share="nowhere.share"),
+            "experiments.mtsc_synthetic.share: nowhere.share: no module of that name",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"].update(reference="none"),
+            "experiments.mtsc_synthetic.reference: got 'none'; it may be one of",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(shards=0),
+            "shards: got 0; it may be",
+        ),
+        (
+            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(memory_mb="1G"),
+            'memory_mb: got "1G"; it may be',
+        ),
+    ],
+)
+def test_bad_paper_config_names_key_value_and_choices(config, tmp_path, edit, message):
+    config["papers"] = [edited_paper(tmp_path, edit)]
+    with pytest.raises(ConfigError) as caught:
+        load_plan(config, str(SCHEMAS), {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_may_stand_in_one_paper_only(config):
+    config["papers"] = ["config/papers/mtsc"] * 2
+    with pytest.raises(ConfigError, match="stands in another paper's file already"):
+        load_plan(config, str(SCHEMAS), {})
+
+
+def test_every_claim_names_a_target_and_methods_that_exist(plans, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    plan = plans["paper"]
+    files = plan.beside(CLAIMS)
+    assert files.keys() == plan.papers.keys()
+    claims = {
+        paper: load_validated(file, SCHEMAS / "claims.schema.yaml") for paper, file in files.items()
+    }
+    ids = [claim["id"] for own in claims.values() for claim in own]
+    assert len(set(ids)) == len(ids)
+    for paper, claim in ((paper, claim) for paper, own in claims.items() for claim in own):
+        assert plan.targets[claim["target"]].paper == paper
+        check = claim["check"]
+        if "experiment" in check:
+            experiment = plan.experiments[check["experiment"]]
+            assert {check["method"], *check.get("against", [])} <= set(experiment.methods)
+
+
+def test_every_printed_number_names_an_experiment_and_a_method(plans, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    plan = plans["quick"]
+    for paper, path in plan.beside(PRINTED).items():
+        for row in pd.read_csv(path, dtype=str).to_dict("records"):
+            assert plan.targets[row["target"]].paper == paper
+            assert row["experiment"] in plan.targets[row["target"]].experiments
+            assert row["method"] in plan.experiments[row["experiment"]].methods
+            float(row["value"])
+
+
+def test_quick_effort_keeps_every_method_and_three_points_of_every_axis(plans):
+    quick, paper = plans["quick"], plans["paper"]
+    left_out = set(paper.targets) - set(quick.targets)
+    assert all(paper.targets[name].ours for name in left_out)
+    for name, fast in quick.experiments.items():
+        experiment = paper.experiments[name]
+        assert fast.methods.keys() == experiment.methods.keys()
+        for axis in {key for point in experiment.points for key in point}:
+            values = {point[axis] for point in experiment.points}
+            kept = {point[axis] for point in fast.points}
+            if axis in SIZES and len(values) == len(kept) == 1:
+                assert kept.pop() <= values.pop()  # a size, which may be cut, and no axis
+                continue
+            assert kept <= values
+            assert len(kept) >= min(3, len(values))
+
+
+def test_files_that_are_no_config_are_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read"):
+        load_yaml(tmp_path / "none.yaml")
+    path = tmp_path / "t.yaml"
+    path.write_text("a: [1")
+    with pytest.raises(ConfigError, match="not YAML"):
+        load_yaml(path)
+
+
+def test_a_key_that_is_given_twice_is_refused(tmp_path):
+    path = tmp_path / "twice.yaml"
+    path.write_text("- {of: paper, a: &a {b: 1, c: 2}}\n- of: paper\n  id: 3\n  of: ours\n")
+    with pytest.raises(ConfigError, match=r"twice.yaml: not YAML \(of is given twice.*line 2"):
+        load_yaml(path)
+    path.write_text("x: &x {a: 1, b: 2}\ny: &y {<<: *x, b: 3}\nz: {<<: *y, b: 4}\n")
+    assert load_yaml(path)["z"] == {"a": 1, "b": 4}
