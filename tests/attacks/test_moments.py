@@ -93,7 +93,7 @@ def test_the_choice_of_a_last_round_reads_no_row(monkeypatch, remembering_decode
     rows = np.zeros((3000, 4))
     rows[:1500, :2], rows[1500:, 2:] = rng.standard_normal((2, 1500, 2))
     public = MomentSketch.of(rows).release(2.0, 1e-5, random_state=0)
-    monkeypatch.setattr(MomentSketch, "uncharged_release", lambda *_: public)
+    monkeypatch.setattr(MomentSketch, "with_noise", lambda *_: public)
     plans = []
 
     def watched(*args):

@@ -113,13 +113,12 @@ class MomentSketcher:
     def promise(self):
         """Return what a release would promise."""
         from privclust.privacy import Neighbours
-        from privclust.sketches.moment_release import release_noise, statement
+        from privclust.sketches.moment_release import measurement
 
         args = self._args
         relation = Neighbours.of(args.neighbours or "replace_one")
-        noise = release_noise(self.n_features, self.sums.degree, relation, args.epsilon, args.delta)
-        seeded = args.seed_noise is not None
-        return statement(noise, args.delta, seeded=seeded, unit=unit_of_records(args))
+        noise = measurement(self.n_features, self.sums.degree, relation, args.epsilon, args.delta)
+        return noise.promise(seeded=args.seed_noise is not None, unit=unit_of_records(args))
 
     def check(self, chunk, stream) -> None:
         """Any numbers will do: each record counts by its direction."""
@@ -157,7 +156,7 @@ def unit_of_records(args) -> str:
 def _frequencies(args, n_features: int):
     """Return frequencies (n_features, m) and the number of measurements."""
     from privclust.sketches import Sketch, draw_frequencies, estimate_variance
-    from privclust.sketches._sketch import MOST_BYTES
+    from privclust.sketches._base import MOST_BYTES
 
     if args.like is not None:
         like = Sketch.load(args.like)

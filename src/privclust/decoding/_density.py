@@ -29,7 +29,7 @@ from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource, unprotected_generator
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._noise import sensitivities
-from privclust.sketches._release import noised
+from privclust.sketches._release import fourier_measurement
 from privclust.sketches._sketch import Sketch
 
 MOST_NUMBERS = 1000
@@ -134,4 +134,6 @@ def _released(X, radius, frequencies, noise, source, groups) -> Sketch:
         own = None if groups is None else groups.rows(start, stop)
         sums.add((X[start:stop] / radius).astype(np.float32), own)
     exact = Sketch.from_feature_sums(sums)
-    return noised(exact, noise, source, replace(_OF_THE_CALLER, unit=exact.unit))
+    m = exact.n_frequencies
+    stated = replace(_OF_THE_CALLER, unit=exact.unit)
+    return exact.with_noise(fourier_measurement(noise, m, m), source, stated)

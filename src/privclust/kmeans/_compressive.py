@@ -62,8 +62,9 @@ from privclust.privacy.groups import checked_groups, number_of_records, unit_of
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
+from privclust.sketches._base import check_alike
 from privclust.sketches._feature_sums import FeatureSums
-from privclust.sketches._sketch import Sketch, check_alike
+from privclust.sketches._sketch import Sketch
 
 _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.3, 0.45  # of the budget
 _AUTO = "auto"
@@ -347,16 +348,17 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         else:
             self._rng = unprotected_generator(noise_source(self.random_state))
         p, m = self._sizes(d, last_round, unit_of(groups))
-        self._share = 1.0 - self._round_share
-        self._charge(m, 0 if self.variance is not None else pilot_size(p))
+        n_pilot = pilot_size(p) if self.variance is None else 0
+        self._share = 1.0 - self._round_share - (PILOT_SHARE if n_pilot else 0.0)
+        self._charge(m, n_pilot)
         self._projection, self._seen_box = None, self._box_of_data
         if p < d:
             self._projection = Projection.drawn(self._box_of_data.center, p, self._rng)
             self._seen_box = self._projection.box(self._box_of_data)
         self._data_moments, self._pilots = self._moments(self._seen(X), groups)
-        self._share -= PILOT_SHARE * len(self._pilots)
         if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(X, groups)):
             self._share, self._round_share = self._share + self._round_share, 0.0
+            self._noise_of_sketch = self._budget.measurement(m, self._share)
         if self.variance is not None:
             self._frequencies = sketch_frequencies(p, m, self.variance, self._rng)
         else:
@@ -414,7 +416,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._charge(before.n_frequencies, before=before)
         rows, box = self._seen(X), self._seen_box
         exact = self._sketched(rows, self._frequencies, groups)
-        sketch = self._budget.release(exact, self._share, self._rng)
+        sketch = self._budget.release(exact, self._noise_of_sketch, self._rng)
         self._merged = sketch if before is None else before + sketch
         bounds = None if box is None else (box.low, box.high)
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
@@ -493,7 +495,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             return None, []
         box, rng = self._seen_box, self._rng
         exact = self._sketched(rows, pilot_frequencies(box, rng), groups)
-        pilot = self._budget.release(exact, PILOT_SHARE, rng)
+        pilot = self._budget.release(exact, self._noise_of_pilot, rng)
         return moments_of_pilot(pilot, box, rng), [pilot]
 
     def _charge(self, m, n_pilot=0, before=None):
@@ -501,11 +503,14 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
         The sketch is to be merged with the one before, if there is any.
         """
-        if self.epsilon is None:
+        self._noise_of_sketch = self._budget.measurement(m, self._share)
+        if self._noise_of_sketch is None:
             charge(self._budget.composed(None, [], [], ()))
             return
-        sums = self._budget.promise(m, self._share - (PILOT_SHARE if n_pilot else 0.0))
-        pilots = [self._budget.promise(n_pilot, PILOT_SHARE)] if n_pilot else []
+        sums, pilots = self._budget.promise(self._noise_of_sketch), []
+        if n_pilot:
+            self._noise_of_pilot = self._budget.measurement(n_pilot, PILOT_SHARE)
+            pilots = [self._budget.promise(self._noise_of_pilot)]
         if before is not None:
             check_alike(before.guarantee, sums)  # now, not when noise has been paid for
         # whatever takes the place of a round costs the same

@@ -13,7 +13,8 @@ from privclust.privacy import Guarantee, Neighbours, noise_source
 from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import is_seeded
-from privclust.sketches._release import promise, smaller_noise, uncharged_release
+from privclust.sketches._measurement import SketchMeasurement
+from privclust.sketches._release import measurement, smaller_noise
 from privclust.sketches._sketch import Sketch
 
 _ANY_ROW = (
@@ -75,9 +76,11 @@ class FitBudget:
         is_public = self.relation is Neighbours.REPLACE_ONE
         return float(n_records if is_public else sketch.n_samples)
 
-    def promise(self, n_frequencies: int, share: float) -> Guarantee:
-        """Return what a sketch on a share of the budget promises."""
-        return promise(
+    def measurement(self, n_frequencies: int, share: float) -> SketchMeasurement | None:
+        """Return the noise of a sketch on a share of the budget; None if no noise is asked for."""
+        if self.epsilon is None:
+            return None
+        return measurement(
             n_frequencies,
             n_frequencies,
             self.epsilon,
@@ -85,23 +88,19 @@ class FitBudget:
             noise=self.mechanism,
             neighbours=self.neighbours,
             share=share,
-            seeded=self._seeded,
-            unit=self.unit,
         )
 
-    def release(self, sketch: Sketch, share: float, rng: np.random.Generator) -> Sketch:
-        """Return a sketch with noise on a share of the budget, if any is asked for."""
-        if self.epsilon is None:
+    def promise(self, noise: SketchMeasurement) -> Guarantee:
+        """Return the guarantee of a sketch with this noise."""
+        return noise.promise(seeded=self._seeded, unit=self.unit)
+
+    def release(
+        self, sketch: Sketch, noise: SketchMeasurement | None, rng: np.random.Generator
+    ) -> Sketch:
+        """Return a sketch with noise, if there is any."""
+        if noise is None:
             return sketch
-        return uncharged_release(
-            sketch,
-            self.epsilon,
-            self.delta,
-            noise=self.mechanism,
-            neighbours=self.neighbours,
-            share=share,
-            random_state=None if self.random_state is None else rng,
-        )
+        return sketch.with_noise(noise, noise_source(None if self.random_state is None else rng))
 
     def round_noises(self, share: float, parts: Sequence[float] = (1.0,)) -> list[Gaussian]:
         """Return the noises of rounds on parts of a share of the budget."""

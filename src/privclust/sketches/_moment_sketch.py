@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.core import hdf5
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.hints import RandomState
-from privclust.core.printable import excerpt
-from privclust.core.validation import check_integer, check_option
-from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
-from privclust.privacy.budget import charge
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.groups import GROUP, ROW, UNITS, unit_of, with_groups
 from privclust.privacy.guarantee import check_stated
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource
 from privclust.records.streams import Source, chunks
+from privclust.sketches._base import BaseSketch
 from privclust.sketches._harmonics import (
     n_moments,
     roots_of_counts,
     squared_length,
     trace_free,
 )
+from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._moment_table_sums import table_moments
 from privclust.sketches.moment_release import (
     MomentNoise,
@@ -38,18 +35,15 @@ from privclust.sketches.moment_release import (
     default_degree,
     degrees,
     feature_weights,
-    release_noise,
+    measurement,
+    moment_measurement,
     sensitivity,
-    statement,
 )
 from privclust.sketches.moment_sums import MOMENT_BITS, GroupSums, HarmonicSums
 
-KIND = "moment sketch"
-MOST_BYTES = 1 << 30
-
 
 @dataclass(frozen=True, eq=False)
-class MomentSketch:
+class MomentSketch(BaseSketch):
     r"""Sums of harmonic moments of the directions of rows, with or without noise.
 
     Each row is scaled to norm 1 by itself, or stays 0, and becomes features
@@ -104,18 +98,13 @@ class MomentSketch:
     guarantee: Guarantee | None = field(default=None, repr=False)
     exact: HarmonicSums | None = field(default=None, repr=False)
     unit: str = ROW
-    _KIND: ClassVar[str] = KIND
+    KIND: ClassVar[str] = "moment sketch"
+    _ARRAYS: ClassVar = tuple(f"{kind}/{n}" for kind in ("exact", "moments") for n in (0, 2, 4, 6))
 
     def __post_init__(self) -> None:
         check_size(self.n_features, self.degree)
-        if (self.noise is None) != (self.guarantee is None):
-            raise ValueError("a sketch has both noise and a guarantee, or neither")
-        check_option("unit", self.unit, tuple(UNITS))
-        if self.guarantee is not None and self.guarantee.unit != self.unit:
-            raise ValueError(
-                f"a sketch of {UNITS[self.unit]} has a guarantee for {UNITS[self.guarantee.unit]}"
-            )
-        if (self.noise is None) == (self.exact is None):
+        self._check_records()
+        if self.noise is None and self.exact is None:
             raise ValueError("a sketch has either exact sums or noise")
         moments = {}
         for degree in degrees(self.degree):
@@ -128,10 +117,6 @@ class MomentSketch:
             array.setflags(write=False)
             moments[degree] = array
         object.__setattr__(self, "moments", moments)
-        if self.noise is None or not isinstance(self.n_samples, float):
-            check_integer("n_samples", self.n_samples, minimum=0)
-        elif not math.isfinite(self.n_samples):
-            raise ValueError(f"n_samples must be finite, got {self.n_samples}")
 
     @classmethod
     def of(
@@ -303,20 +288,14 @@ class MomentSketch:
         B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML
         2018 (calibration).
         """
-        if self.exact is None:
-            raise ValueError("the sketch has noise already: release it once, from the exact sums")
+        self._check_without_noise()
         relation = Neighbours.of(neighbours)
-        measurement = release_noise(self.n_features, self.degree, relation, epsilon, delta, share)
-        source = noise_source(random_state)
-        guarantee = statement(measurement, delta, seeded=is_seeded(source), unit=self.unit)
-        charge(guarantee)
-        return self.uncharged_release(measurement, guarantee, source)
+        chosen = measurement(self.n_features, self.degree, relation, epsilon, delta, share)
+        return self._release(chosen, random_state)
 
-    def uncharged_release(
-        self, measurement: Gaussian, guarantee: Guarantee, source: NoiseSource
-    ) -> Self:
-        """Return what `release` does, for callers who have charged the ledger with it."""
-        relation = measurement.sensitivity.relation
+    def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> dict[str, Any]:
+        """Return the noisy moments, and the noisy number of records where it is private too."""
+        relation = measurement.relation
         values, weights, ends = [], [], []
         for degree, weight in feature_weights(self.degree, relation).items():
             integers = self.exact.moments(0) if degree == 0 else self.exact.harmonics(degree)
@@ -324,9 +303,10 @@ class MomentSketch:
             weights.append(coordinate_weights(self.n_features, degree, weight))
             ends.append(sum(map(len, values)))
         exact = FixedPoint(np.concatenate(values), MOMENT_BITS)
-        noised = measurement.release(exact, source, np.concatenate(weights))
+        noise = cast(Gaussian, measurement.noise)
+        noisy = noise.release(exact, source, np.concatenate(weights))
         parts = dict(
-            zip(feature_weights(self.degree, relation), np.split(noised, ends[:-1]), strict=True)
+            zip(feature_weights(self.degree, relation), np.split(noisy, ends[:-1]), strict=True)
         )
         moments = {
             degree: trace_free(
@@ -334,14 +314,11 @@ class MomentSketch:
             )
             for degree in degrees(self.degree)
         }
-        return replace(
-            self,
-            moments=moments,
-            n_samples=float(parts[0][0]) if 0 in parts else self.n_samples,
-            noise=MomentNoise(measurement.sigma),
-            guarantee=guarantee,
-            exact=None,
-        )
+        return {
+            "moments": moments,
+            "n_samples": float(parts[0][0]) if 0 in parts else self.n_samples,
+            "noise": MomentNoise(noise.sigma),
+        }
 
     def means(self) -> dict[int, np.ndarray]:
         """Return the moments over the number of rows, by degree.
@@ -373,43 +350,20 @@ class MomentSketch:
             for degree in self.moments
         }
 
-    def __add__(self, other: MomentSketch) -> MomentSketch:
-        """Return the sketch of the records of both, which must have none in common."""
-        if not isinstance(other, MomentSketch):
-            return NotImplemented
+    def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
+        """Return the properties that merging needs equal."""
         ours, theirs = (self.n_features, self.degree), (other.n_features, other.degree)
-        if ours != theirs:
-            raise ValueError(
-                f"sketches cannot be merged: features and degrees differ, {ours} and {theirs}"
-            )
-        if self.unit != other.unit:
-            raise ValueError(
-                "sketches cannot be merged: kinds of records differ, "
-                f"{UNITS[self.unit]} and {UNITS[other.unit]}"
-            )
-        if (self.noise is None) != (other.noise is None):
-            raise ValueError(
-                "sketches cannot be merged: one is private and the other is not, so that the "
-                "result would protect some records only"
-            )
-        if self.exact is not None:
-            return self.from_sums(self.exact.merge(other.exact), self.unit)
-        if self.noise.sigma != other.noise.sigma:
-            raise ValueError("sketches cannot be merged: their noise differs")
-        try:
-            guarantee = self.guarantee.alongside(other.guarantee)
-        except ValueError as error:
-            raise ValueError(f"sketches cannot be merged: {error}") from None
-        moments = {
-            degree: values + other.moments[degree] for degree, values in self.moments.items()
-        }
-        return replace(
-            self,
-            moments=moments,
-            n_samples=self.n_samples + other.n_samples,
-            noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
-            guarantee=guarantee,
-        )
+        units = UNITS[self.unit], UNITS[other.unit]
+        return ("features and degrees", ours, theirs), ("kinds of records", *units)
+
+    def _plus_exact(self, other: Self) -> Self:
+        """Return the sketch of the records of both."""
+        return self.from_sums(self.exact.merge(other.exact), self.unit)
+
+    def _added(self, other: Self) -> dict[str, Any]:
+        """Return the moments of both."""
+        pairs = {degree: (values, other.moments[degree]) for degree, values in self.moments.items()}
+        return {"moments": {degree: ours + theirs for degree, (ours, theirs) in pairs.items()}}
 
     def averaged(self, other: MomentSketch, share: float) -> Self:
         """Return two releases of the same records, weighed by their shares of one budget.
@@ -428,8 +382,8 @@ class MomentSketch:
             n_samples = weights[0] * n_samples + weights[1] * other.n_samples
         whole = self.guarantee
         bound = sensitivity(self.n_features, self.degree, whole.relation)
-        measurement = Gaussian(bound, noise.sigma)
-        guarantee = statement(measurement, whole.delta, seeded=whole.seeded, unit=whole.unit)
+        released = moment_measurement(Gaussian(bound, noise.sigma), whole.delta)
+        guarantee = released.promise(seeded=whole.seeded, unit=whole.unit)
         guarantee = replace(guarantee, caveats=whole.caveats)
         return replace(self, moments=moments, n_samples=n_samples, noise=noise, guarantee=guarantee)
 
@@ -441,11 +395,8 @@ class MomentSketch:
             sha.update(values.astype("<f8").tobytes())
         return sha.hexdigest()
 
-    def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
-
-        The same sketch gives the same bytes. A private sketch is all that stands in its file.
-        """
+    def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the parameters and arrays of a file."""
         parameters: dict[str, Any] = {
             "n_features": self.n_features,
             "degree": self.degree,
@@ -453,35 +404,11 @@ class MomentSketch:
             "noise": self.noise and {"sigma": self.noise.sigma, "n_parts": self.noise.n_parts},
             "guarantee": self.guarantee and self.guarantee.as_dict(),
         }
-        if self.unit != ROW:
-            parameters["unit"] = self.unit
         if self.exact is not None:
             arrays = {f"exact/{each}": self.exact.integers[each] for each in (0, *self.moments)}
         else:
             arrays = {f"moments/{degree}": values for degree, values in self.moments.items()}
-        return hdf5.write(path, KIND, arrays, parameters)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a sketch that `save` wrote.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        privclust.core.hdf5.FileError
-            If the file is damaged, holds something else, or states a better guarantee than its
-            noise gives.
-        """
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
-        names = [f"{group}/{degree}" for group in ("exact", "moments") for degree in (0, 2, 4, 6)]
-        content = hdf5.read(path, KIND, names=names, most_bytes=MOST_BYTES)
-        try:
-            return cls._restored(content.parameters, content.arrays)
-        except hdf5.MALFORMED as error:
-            reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
-            raise hdf5.FileError(f"{os.fspath(path)}: holds no whole sketch ({reason})") from None
+        return parameters, arrays
 
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -494,9 +421,7 @@ class MomentSketch:
             return cls.from_sums(HarmonicSums.from_state(d, degree, n_samples, state), unit)
         noise = MomentNoise(**parameters["noise"])
         guarantee = Guarantee.from_dict(parameters["guarantee"])
-        measurement = Gaussian(sensitivity(d, degree, guarantee.relation), noise.sigma)
-        check_stated(guarantee, measurement.statement("moments"))
-        if guarantee.relation is Neighbours.ADD_REMOVE and not isinstance(n_samples, float):
-            raise ValueError("its number of records has no noise, as its guarantee states")
+        released = Gaussian(sensitivity(d, degree, guarantee.relation), noise.sigma)
+        check_stated(guarantee, released.statement("moments"))
         moments = {each: arrays[f"moments/{each}"] for each in degrees(degree)}
         return cls(d, degree, moments, n_samples, noise, guarantee, unit=unit)

@@ -6,28 +6,20 @@ How far one record moves the sums is derived in `privclust.sketches._noise`.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-
-from privclust.core.fixed_point import SUM_BITS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, check_integer, check_option, check_real
-from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
+from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
-from privclust.privacy.budget import charge
 from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
-from privclust.privacy.noise import NoiseSource
-from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS
-from privclust.sketches._noise import SketchNoise, laplace_noise, sensitivities
+from privclust.sketches._measurement import SketchMeasurement
+from privclust.sketches._noise import laplace_noise, sensitivities
 from privclust.sketches._sketch import Sketch
 
 NOISES = ("auto", "laplace", "gaussian")
-_MOST_RECORDS = 2**31
 _SHARE = Real(at_most=1.0)
-_PUBLIC_COUNT = "the number of records is public"
 _SECRET_MASKS = (
     "records take part in r of m features by their place in the data: the seed of the masks is "
     "secret, or a record changes no other record's place"
@@ -105,32 +97,12 @@ def release(
     >>> release(sketch, 1.0, 1e-5, noise="gaussian", random_state=0).guarantee.definition
     'approximate'
     """
-    settings: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
-    _check_without_noise(sketch)
-    source = noise_source(random_state)
-    r, m = sketch.n_measurements, sketch.n_frequencies
-    stated: dict[str, Any] = {"seeded": is_seeded(source), "unit": sketch.unit}
-    charge(promise(r, m, epsilon, delta, **stated, **settings))
-    return uncharged_release(sketch, epsilon, delta, random_state=random_state, **settings)
-
-
-def uncharged_release(
-    sketch: Sketch,
-    epsilon: float,
-    delta: float = 0.0,
-    *,
-    noise: str = "auto",
-    neighbours: str = "replace_one",
-    share: float = 1.0,
-    random_state: RandomState = None,
-) -> Sketch:
-    """Return what `release` does, for callers who have charged the ledger with it."""
-    _check_without_noise(sketch)
-    r, m = sketch.n_measurements, sketch.n_frequencies
-    chosen = _measurement(r, epsilon, delta, noise, neighbours, share)
-    source = noise_source(random_state)
-    stated = _stated(chosen, r, m, delta, is_seeded(source), sketch.unit)
-    return noised(sketch, chosen, source, stated)
+    if not isinstance(sketch, Sketch):
+        raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
+    sketch._check_without_noise()
+    sizes = sketch.n_measurements, sketch.n_frequencies
+    how: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
+    return sketch._release(measurement(*sizes, epsilon, delta, **how), random_state)
 
 
 def promise(
@@ -174,12 +146,26 @@ def promise(
     >>> promise(100, 100, 1.0).epsilon
     1.0
     """
-    chosen = _measurement(n_measurements, epsilon, delta, noise, neighbours, share)
-    return _stated(chosen, n_measurements, n_frequencies, delta, seeded, unit)
+    how: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
+    return measurement(n_measurements, n_frequencies, epsilon, delta, **how).promise(
+        seeded=seeded, unit=unit
+    )
 
 
-def _measurement(r, epsilon, delta, noise, neighbours, share) -> Laplace | Gaussian:
-    """Return the noise of a release; a ValueError says which argument is wrong."""
+def measurement(
+    n_measurements: int,
+    n_frequencies: int,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    noise: str = "auto",
+    neighbours: str = "replace_one",
+    share: float = 1.0,
+) -> SketchMeasurement:
+    """Return the noise of a release, to be promised and released.
+
+    Parameters are those of `promise`; a ValueError says which of them is out of its range.
+    """
     check_real("epsilon", epsilon)
     Real(inclusive=True, below=1.0)("delta", delta, {})
     check_option("noise", noise, NOISES)
@@ -187,33 +173,30 @@ def _measurement(r, epsilon, delta, noise, neighbours, share) -> Laplace | Gauss
     if noise == "gaussian" and delta == 0:
         raise ValueError("gaussian noise is private for a delta greater than 0 only, got delta=0")
     if noise == "auto":
-        noise = smaller_noise(r, neighbours, epsilon, delta)
+        noise = smaller_noise(n_measurements, neighbours, epsilon, delta)
     if noise == "laplace":
-        return laplace_noise(r, neighbours, share * float(epsilon))
-    _, l2 = sensitivities(r, neighbours)
-    return Gaussian(l2, analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share))
+        chosen: Laplace | Gaussian = laplace_noise(
+            n_measurements, neighbours, share * float(epsilon)
+        )
+    else:
+        _, l2 = sensitivities(n_measurements, neighbours)
+        chosen = Gaussian(l2, analytic_gaussian_sigma(l2, epsilon, delta) / math.sqrt(share))
+    return fourier_measurement(chosen, n_measurements, n_frequencies, delta)
 
 
-def _stated(noise, r, m, delta, seeded, unit=ROW) -> Guarantee:
-    """Return what noise on the sums promises, and what that rests on.
+def fourier_measurement(
+    noise: Laplace | Gaussian, n_measurements: int, n_frequencies: int, delta: float = 0.0
+) -> SketchMeasurement:
+    """Return noise bound to sums of random Fourier features.
 
     (epsilon, delta)-privacy is kept as the concentrated privacy that it follows from.
     """
-    relation = noise.sensitivity.relation
-    count_is_public = relation is Neighbours.REPLACE_ONE
-    name = "sums of features" if count_is_public else "sums of features and number of records"
-    is_normal = isinstance(noise, Gaussian)
-    caveats = [_PUBLIC_COUNT] if count_is_public else []
-    if r < m:
-        caveats.append(_SECRET_MASKS)
-    return Guarantee.of(
-        [noise.statement(name, noise="scale {scale:.6g}")],
-        "approximate" if is_normal else "pure",
-        relation,
-        delta=float(delta) if is_normal else 0.0,
-        seeded=seeded,
-        caveats=caveats,
-        unit=unit,
+    return SketchMeasurement(
+        noise,
+        "sums of features",
+        delta,
+        {"noise": "scale {scale:.6g}"},
+        (_SECRET_MASKS,) if n_measurements < n_frequencies else (),
     )
 
 
@@ -250,7 +233,7 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
     >>> scrambled(sketch, 2.0, random_state=0).noise.scale
     10.0
     """
-    _check_without_noise(sketch)
+    sketch._check_without_noise()
     check_real("sigma_xi", sigma_xi, inclusive=True)
     check_integer("n_samples", sketch.n_samples, minimum=1)
     if sigma_xi == 0:
@@ -258,10 +241,8 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
     r, m, relation = sketch.n_measurements, sketch.n_frequencies, Neighbours.REPLACE_ONE
     scale = sigma_xi * math.sqrt(sketch.alpha_r * sketch.n_samples) / 2.0
     epsilon = sensitivities(r, relation)[0].value / scale
-    noise, source = laplace_noise(r, relation, epsilon), noise_source(random_state)
-    guarantee = _stated(noise, r, m, 0.0, is_seeded(source))
-    charge(guarantee)
-    return noised(sketch, noise, source, guarantee)
+    chosen = fourier_measurement(laplace_noise(r, relation, epsilon), r, m)
+    return sketch._release(chosen, random_state)
 
 
 def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
@@ -364,43 +345,3 @@ def delta_advice(sketch: Sketch) -> str:
     except ImportError:  # of a package that nothing else here needs
         return ""
     return less_noise(math.sqrt(2.0) * sketch.noise.scale / sigma, f"delta={EXAMPLE_DELTA:g}")
-
-
-def noised(
-    sketch: Sketch, noise: Laplace | Gaussian, source: NoiseSource, guarantee: Guarantee
-) -> Sketch:
-    """Return the sketch that the noised numbers are, with the guarantee that is given."""
-    n_parts, n_samples = 2 * sketch.n_frequencies, sketch.n_samples
-    numbers = noise.release(_numbers(sketch, noise.sensitivity.relation), source)
-    return replace(
-        sketch,
-        sums=np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
-        n_samples=float(numbers[n_parts]) if len(numbers) > n_parts else n_samples,
-        noise=SketchNoise(noise.mechanism, noise.scale),
-        guarantee=guarantee,
-        exact=None,
-    )
-
-
-def _numbers(sketch: Sketch, relation: Neighbours) -> FixedPoint | np.ndarray:
-    """Real and imaginary parts in turn and, where it is private too, the number of records."""
-    counts = [sketch.n_samples] if relation is Neighbours.ADD_REMOVE else []
-    if sketch.exact is None:
-        return np.append(sketch.sums.view(np.float64), counts)
-    whole, fraction = (sketch.exact[name].ravel() for name in ("whole", "fraction"))
-    shift = FRACTION_BITS_OF_SUMS - SUM_BITS
-    sums = (whole << SUM_BITS) + ((fraction + (1 << (shift - 1))) >> shift)
-    return FixedPoint(np.append(sums, np.array(counts, dtype=np.int64) << SUM_BITS), SUM_BITS)
-
-
-def _check_without_noise(sketch: Sketch) -> None:
-    """Noise on noise would cost twice and promise once."""
-    if not isinstance(sketch, Sketch):
-        raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
-    if sketch.noise is not None:
-        raise ValueError("the sketch has noise already: release it once, from the exact sums")
-    if sketch.n_samples >= _MOST_RECORDS:
-        raise ValueError(
-            "sums of 2^31 records or more are too coarse in float64: release the sketches of parts "
-            "and merge them"
-        )

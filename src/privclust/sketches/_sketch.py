@@ -4,39 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.core import hdf5
-from privclust.core.printable import excerpt
-from privclust.core.validation import check_integer, check_option
+from privclust.core.fixed_point import SUM_BITS, FixedPoint
+from privclust.core.validation import check_integer
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.groups import ROW, UNITS, with_groups
+from privclust.privacy.noise import NoiseSource
 from privclust.records.streams import Source, chunks
-from privclust.sketches._feature_sums import FeatureSums
+from privclust.sketches._base import BaseSketch
+from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS, FeatureSums
+from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._noise import SketchNoise, check_statement
 from privclust.sketches._table_sums import table_sums
-
-KIND = "sketch"
-MOST_BYTES = 1 << 30
-"""Of the arrays of a sketch's file, in memory: 8 bytes times m (d + 2), or m (d + 4) if exact."""
 
 _FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
 # in files: exact sums, from which a sketch without noise is restored
 _EXACT = {name: f"exact/{name}" for name in ("whole", "fraction", "n_samples")}
-_MOST_RECORDS = 2**62
+_MOST_ROUNDED = 2**31  # records whose sums in float64 are as fine as the sensitivity supposes
 _MASK_SEED_BITS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class Sketch(BaseSketch):
     r"""Sums of random Fourier features over records, with or without noise; not to be changed.
 
     With frequencies :math:`\omega_1, \dots, \omega_m` and, for every record, a mask
@@ -100,6 +97,9 @@ class Sketch:
     guarantee: Guarantee | None = field(default=None, repr=False)
     exact: Mapping[str, np.ndarray] | None = field(default=None, repr=False)
     unit: str = ROW
+    KIND: ClassVar[str] = "sketch"
+    _ARRAYS: ClassVar = (_FREQUENCIES, _SUMS, *_EXACT.values())
+    _IF_UNLIKE: ClassVar = "; draw the frequencies once, and use one kind of records"
 
     def __post_init__(self) -> None:
         checked = FeatureSums(self.frequencies, n_measurements=self.n_measurements)
@@ -108,17 +108,7 @@ class Sketch:
         sums = np.array(self.sums, dtype=np.complex128)
         if sums.shape != (m,) or not np.isfinite(sums).all():
             raise ValueError(f"sums must be {m} finite numbers, got an array of {sums.shape}")
-        if (self.noise is None) != (self.guarantee is None):
-            raise ValueError("a sketch has both noise and a guarantee, or neither")
-        check_option("unit", self.unit, tuple(UNITS))
-        if self.noise is not None and self.guarantee.unit != self.unit:
-            raise ValueError("a sketch and its guarantee must be of one kind of records")
-        if self.noise is not None and self.exact is not None:
-            raise ValueError("a sketch with noise must not carry its sums without noise")
-        if self.noise is None or not isinstance(self.n_samples, float):
-            check_integer("n_samples", self.n_samples, minimum=0)
-        elif not math.isfinite(self.n_samples):
-            raise ValueError(f"n_samples must be finite, got {self.n_samples}")
+        self._check_records()
         object.__setattr__(self, "n_measurements", int(checked.n_measurements))
         for name, array in (("frequencies", frequencies), ("sums", sums)):
             array.setflags(write=False)
@@ -137,7 +127,7 @@ class Sketch:
         chunk_size: int | None = None,
         dataset: str | None = None,
         n_threads: int = 1,
-    ) -> Sketch:
+    ) -> Self:
         """Return the sketch of a source of any size, without noise.
 
         Parameters
@@ -212,7 +202,7 @@ class Sketch:
         first_record: int = 0,
         n_threads: int = 1,
         progress: Callable[[int], object] | None = None,
-    ) -> Sketch:
+    ) -> Self:
         """Return the sketch of a table where it lies, without noise, its sums to the last bit.
 
         Sums are exact: the same rows give the same bytes from memory, from files, and from any
@@ -293,7 +283,7 @@ class Sketch:
         return cls.from_feature_sums(sums)
 
     @classmethod
-    def from_feature_sums(cls, sums: FeatureSums) -> Sketch:
+    def from_feature_sums(cls, sums: FeatureSums) -> Self:
         """Return the sketch of the records that were added to `sums` so far."""
         parts = sums.frequencies, sums.values, sums.n_samples, sums.n_measurements
         return cls(*parts, exact=sums.state(), unit=sums.unit or ROW)
@@ -341,39 +331,57 @@ class Sketch:
             )
         return self.sums / (self.alpha_r * self.n_samples * math.sqrt(self.n_frequencies))
 
-    def __add__(self, other: Sketch) -> Sketch:
-        """Return the sketch of the records of both, which must have none in common."""
-        if not isinstance(other, Sketch):
-            return NotImplemented
-        _check_same_features(self, other)
-        if (self.noise is None) != (other.noise is None):
-            raise ValueError(
-                "sketches cannot be merged: one is private and the other is not, so that the "
-                "result would protect some records only"
-            )
-        if self.noise is not None:
-            return self._plus_private(other)
+    def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
+        """Return the properties that merging needs equal."""
+        return (
+            ("shapes of the frequencies", self.frequencies.shape, other.frequencies.shape),
+            ("frequencies (their keys)", self.key, other.key),
+            ("measurements per record", self.n_measurements, other.n_measurements),
+            ("kinds of records", UNITS[self.unit], UNITS[other.unit]),
+        )
+
+    def _plus_exact(self, other: Self) -> Self:
+        """Return the sketch of the records of both, to the byte where both have exact sums."""
         if self.exact is None or other.exact is None:
-            return replace(
-                self,
-                sums=self.sums + other.sums,
-                n_samples=self.n_samples + other.n_samples,
-                exact=None,
+            n_samples = self.n_samples + other.n_samples
+            return replace(self, **self._added(other), n_samples=n_samples, exact=None)
+        return self.from_feature_sums(self._feature_sums().merge(other._feature_sums()))
+
+    def _added(self, other: Self) -> dict[str, Any]:
+        """Return the sums of both."""
+        return {"sums": self.sums + other.sums}
+
+    def _check_without_noise(self) -> None:
+        """Raise a ValueError unless noise may be added."""
+        super()._check_without_noise()
+        if self.n_samples >= _MOST_ROUNDED:
+            raise ValueError(
+                "sums of 2^31 records or more are too coarse in float64: release the sketches of "
+                "parts and merge them"
             )
-        return Sketch.from_feature_sums(self._feature_sums().merge(other._feature_sums()))
 
-    def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
+    def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> dict[str, Any]:
+        """Return the noisy sums, and the noisy number of records where it is private too."""
+        noise, n_parts = measurement.noise, 2 * self.n_frequencies
+        numbers = noise.release(self._numbers(measurement.relation), source)
+        return {
+            "sums": np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
+            "n_samples": float(numbers[n_parts]) if len(numbers) > n_parts else self.n_samples,
+            "noise": SketchNoise(noise.mechanism, noise.scale),
+        }
 
-        The same sketch gives the same bytes. A private sketch is all that stands in its file.
+    def _numbers(self, relation: Neighbours) -> FixedPoint | np.ndarray:
+        """Real and imaginary parts in turn and, where it is private too, the number of records."""
+        counts = [self.n_samples] if relation is Neighbours.ADD_REMOVE else []
+        if self.exact is None:
+            return np.append(self.sums.view(np.float64), counts)
+        whole, fraction = (self.exact[name].ravel() for name in ("whole", "fraction"))
+        shift = FRACTION_BITS_OF_SUMS - SUM_BITS
+        sums = (whole << SUM_BITS) + ((fraction + (1 << (shift - 1))) >> shift)
+        return FixedPoint(np.append(sums, np.array(counts, dtype=np.int64) << SUM_BITS), SUM_BITS)
 
-        Raises
-        ------
-        ValueError
-            If its arrays are larger than 1 GiB, which `load` would refuse.
-        OSError
-            If it cannot be written.
-        """
+    def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the parameters and arrays of a file."""
         parameters = {
             "frequencies": self.key,
             "n_samples": self.n_samples,
@@ -381,43 +389,15 @@ class Sketch:
             "noise": self.noise and asdict(self.noise),
             "guarantee": self.guarantee and self.guarantee.as_dict(),
         }
-        if self.unit != ROW:
-            parameters["unit"] = self.unit
         if self.exact is None:
             content = {_SUMS: self.sums}
         else:
             content = {_EXACT[name]: array for name, array in self.exact.items()}
-        arrays = {_FREQUENCIES: self.frequencies, **content}
-        n_bytes = sum(array.nbytes for array in arrays.values())
-        if n_bytes > MOST_BYTES:
-            raise ValueError(f"a sketch's file may hold {MOST_BYTES} bytes, this takes {n_bytes}")
-        return hdf5.write(path, KIND, arrays, parameters)
+        return parameters, {_FREQUENCIES: self.frequencies, **content}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Sketch:
-        """Read a sketch that `save` wrote.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        privclust.core.hdf5.FileError
-            If the file is damaged, holds something else, or states a better guarantee than its
-            noise gives.
-        """
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
-        names = _FREQUENCIES, _SUMS, *_EXACT.values()
-        content = hdf5.read(path, KIND, names=names, most_bytes=MOST_BYTES)
-        try:
-            return cls._restored(content.parameters, content.arrays)
-        except hdf5.MALFORMED as error:
-            reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
-            raise hdf5.FileError(f"{os.fspath(path)}: holds no whole sketch ({reason})") from None
-
-    @classmethod
-    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Sketch:
-        """Return the sketch that a file holds; nothing in it is believed that can be checked."""
+    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the sketch of a file; nothing in the file is believed that can be checked."""
         frequencies, n_measurements = arrays[_FREQUENCIES], parameters["n_measurements"]
         check_integer("n_measurements", n_measurements, minimum=1)
         noise, guarantee = parameters["noise"], parameters["guarantee"]
@@ -429,38 +409,25 @@ class Sketch:
             )
             sketch = cls.from_feature_sums(sums)
         else:
-            noise = None if noise is None else SketchNoise(**noise)
-            guarantee = None if guarantee is None else Guarantee.from_dict(guarantee)
-            n_samples = parameters["n_samples"]
-            parts = frequencies, arrays[_SUMS], n_samples, n_measurements, noise, guarantee
-            sketch = cls(*parts, unit=unit)
+            sketch = cls(
+                frequencies,
+                arrays[_SUMS],
+                parameters["n_samples"],
+                n_measurements,
+                None if noise is None else SketchNoise(**noise),
+                None if guarantee is None else Guarantee.from_dict(guarantee),
+                unit=unit,
+            )
         if sketch.n_samples != parameters["n_samples"] or sketch.key != parameters["frequencies"]:
             raise ValueError("its header is of other records or frequencies")
-        n_parts = 1 if noise is None else noise.n_parts
-        if not max(abs(sketch.n_samples), n_parts) < _MOST_RECORDS:
-            raise ValueError("its numbers of records and parts must be below 2^62")
-        if noise is not None:
-            check_statement(noise, sketch.n_measurements, sketch.guarantee)
-            hidden = sketch.guarantee.relation is Neighbours.ADD_REMOVE
-            if hidden and not isinstance(sketch.n_samples, float):
-                raise ValueError("its number of records has no noise, as its guarantee states")
+        if sketch.noise is not None:
+            check_statement(sketch.noise, sketch.n_measurements, sketch.guarantee)
         return sketch
 
     def _feature_sums(self) -> FeatureSums:
         """An accumulator of its own with these sums: merging changes it."""
         return FeatureSums.from_state(
             self.exact, self.frequencies, n_measurements=self.n_measurements, unit=self.unit
-        )
-
-    def _plus_private(self, other: Sketch) -> Sketch:
-        """Sums, counts and noise add up; the privacy of both together is that of one."""
-        guarantee = check_alike(self.guarantee, other.guarantee)
-        return replace(
-            self,
-            sums=self.sums + other.sums,
-            n_samples=self.n_samples + other.n_samples,
-            noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
-            guarantee=guarantee,
         )
 
 
@@ -473,26 +440,3 @@ def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLi
 def secret_mask_seed() -> int:
     """Return a seed of masks from the operating system, which nobody is to know."""
     return secrets.randbits(_MASK_SEED_BITS)
-
-
-def _check_same_features(one: Sketch, other: Sketch) -> None:
-    """Raise a ValueError unless the sums of both are of the same features."""
-    for name, ours, theirs in (
-        ("shapes of the frequencies", one.frequencies.shape, other.frequencies.shape),
-        ("frequencies (their keys)", one.key, other.key),
-        ("measurements per record", one.n_measurements, other.n_measurements),
-        ("kinds of records", UNITS[one.unit], UNITS[other.unit]),
-    ):
-        if ours != theirs:
-            raise ValueError(
-                f"sketches cannot be merged: {name} differ, {ours} and {theirs}; draw the "
-                "frequencies once, and use one kind of records"
-            )
-
-
-def check_alike(ours: Guarantee, theirs: Guarantee) -> Guarantee:
-    """Return what two sketches promise together; a ValueError says why they cannot be merged."""
-    try:
-        return ours.alongside(theirs)
-    except ValueError as error:
-        raise ValueError(f"sketches cannot be merged: {error}") from None

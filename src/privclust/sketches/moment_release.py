@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from privclust.core.validation import DELTA, check_integer, check_real
-from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.groups import ROW
+from privclust.privacy import Neighbours
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.sketches._harmonics import largest_move, roots_of_counts, squared_length
+from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches.moment_sums import HarmonicSums, rounding_margin
 
 _WEIGHTS = {4: {2: 0.2, 4: 0.8}, 6: {2: 0.1, 4: 0.5, 6: 0.4}}
@@ -20,7 +20,6 @@ _WEIGHT_OF_COUNT = 0.02  # where the number of rows is private as well
 _FEW_FEATURES = 6  # up to here degree 6 pays
 MOST_FEATURES = {4: 64, 6: 10}
 _PROOF = "privclust.subspaces.moments: |phi(x) - phi(y)|^2 = 2 (1 - K(x'y)), |phi(x)| = 1"
-_PUBLIC_COUNT = "the number of records is public"
 
 
 def default_degree(n_features: int) -> int:
@@ -74,6 +73,11 @@ class MomentNoise:
         check_real("sigma", self.sigma)
         check_integer("n_parts", self.n_parts, minimum=1)
 
+    @property
+    def scale(self) -> float:
+        """The same deviation, by the name that all noise has it."""
+        return self.sigma
+
 
 def check_size(n_features: int, degree: int) -> None:
     """Raise a ValueError unless moments of such a degree fit in memory."""
@@ -89,22 +93,28 @@ def check_size(n_features: int, degree: int) -> None:
         )
 
 
-def release_noise(
+def measurement(
     n_features: int,
     degree: int,
     relation: Neighbours,
     epsilon: float,
     delta: float,
     share: float = 1.0,
-) -> Gaussian:
-    """Return the noise of a release that spends a part of a budget."""
+) -> SketchMeasurement:
+    """Return the noise of a release that spends a part of a budget, to be promised and released."""
     check_real("epsilon", epsilon)
     DELTA("delta", delta, {})
     check_real("share", share)
     if share > 1:
         raise ValueError(f"share must be at most 1, got {share!r}")
     whole = gaussian_share(float(epsilon), float(delta))
-    return Gaussian.of_share(sensitivity(n_features, degree, relation), whole * math.sqrt(share))
+    bound = sensitivity(n_features, degree, relation)
+    return moment_measurement(Gaussian.of_share(bound, whole * math.sqrt(share)), delta)
+
+
+def moment_measurement(noise: Gaussian, delta: float) -> SketchMeasurement:
+    """Return noise bound to sums of harmonic moments."""
+    return SketchMeasurement(noise, "harmonic moments", delta, {"units": "features of norm 1"})
 
 
 def weighted_features(sums: HarmonicSums, relation: Neighbours) -> np.ndarray:
@@ -114,22 +124,6 @@ def weighted_features(sums: HarmonicSums, relation: Neighbours) -> np.ndarray:
         exact = sums.moments(0) if degree == 0 else sums.harmonics(degree)
         parts.append(coordinate_weights(d, degree, weight) * np.asarray(exact))
     return np.concatenate(parts)
-
-
-def statement(measurement: Gaussian, delta: float, *, seeded: bool, unit: str = ROW) -> Guarantee:
-    """Return what noise on the features promises."""
-    relation = measurement.sensitivity.relation
-    count_is_public = relation is Neighbours.REPLACE_ONE
-    name = "harmonic moments" if count_is_public else "harmonic moments and number of records"
-    return Guarantee.of(
-        [measurement.statement(name, units="features of norm 1")],
-        "approximate",
-        relation,
-        delta=float(delta),
-        seeded=seeded,
-        caveats=[_PUBLIC_COUNT] if count_is_public else [],
-        unit=unit,
-    )
 
 
 def degrees(degree):

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from privclust.decoding import decode
 from privclust.decoding._sizes import number_of_frequencies
-from privclust.kmeans import CompressiveKMeans, LloydKMeans, _fit_budget
+from privclust.kmeans import CompressiveKMeans, LloydKMeans
 from privclust.kmeans import _compressive as module
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 from privclust.sketches import Sketch
@@ -293,24 +293,24 @@ class Recorded:
     """Notes what is released, or returns what was noted before whatever it is given."""
 
     def __init__(self, sketches=None):
-        self.inputs, self.outputs, self.shares = [], [], []
+        self.inputs, self.outputs, self.noises = [], [], []
         self.replayed = None if sketches is None else iter(sketches)
 
-    def __call__(self, sketch, *budget, **options):
+    def __call__(self, sketch, *noise):
         self.inputs.append(sketch)
-        self.shares.append(options["share"])
+        self.noises.append(noise[0].noise)
         if self.replayed is None:
-            self.outputs.append(self.real(sketch, *budget, **options))
+            self.outputs.append(self.real(sketch, *noise))
         else:  # draws its noise all the same, so that later draws are where they were
-            self.real(sketch, *budget, **options)
+            self.real(sketch, *noise)
             self.outputs.append(next(self.replayed))
         return self.outputs[-1]
 
     @classmethod
     def during(cls, monkeypatch, sketches=None):
         found = cls(sketches)
-        found.real = _fit_budget.uncharged_release
-        monkeypatch.setattr(_fit_budget, "uncharged_release", found)
+        found.real = Sketch.with_noise
+        monkeypatch.setattr(Sketch, "with_noise", lambda *arguments: found(*arguments))
         return found
 
 
@@ -399,7 +399,8 @@ def test_noise_has_the_scale_that_the_guarantee_states(monkeypatch, delta, noise
             seen = Recorded.during(patch)
             params = {**PRIVATE, "delta": delta, "noise": noise, "last_round": False}
             model(1, **params, random_state=seed).fit(three_groups(200))
-        assert seen.shares == [0.1, 0.9]
+        losses = [one.loss.epsilon if noise == "laplace" else one.loss.rho for one in seen.noises]
+        assert losses == pytest.approx([0.1 * sum(losses), 0.9 * sum(losses)])
         for i, (exact, noised) in enumerate(zip(seen.inputs, seen.outputs, strict=True)):
             noises[i].append((noised.sums - exact.sums).view(np.float64) / noised.noise.scale)
     law = stats.laplace if noise == "laplace" else stats.norm

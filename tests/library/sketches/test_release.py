@@ -10,11 +10,10 @@ import pytest
 from scipy import stats
 
 from privclust.privacy import Neighbours
-from privclust.sketches import _release
+from privclust.sketches import _base
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._noise import SENSITIVITY_MARGIN
 from privclust.sketches._release import (
-    _numbers,
     printed_sigma_xi,
     release,
     scrambled,
@@ -283,7 +282,7 @@ def test_noise_comes_once_and_on_sketches_only():
 
 def integers(sketch, neighbours):
     """What noise is added to, and the bits of its fraction."""
-    numbers = _numbers(sketch, Neighbours.of(neighbours))
+    numbers = sketch._numbers(Neighbours.of(neighbours))
     return numbers.integers.astype(object), numbers.bits
 
 
@@ -317,7 +316,7 @@ def test_one_row_moves_the_integers_that_noise_is_added_to_no_further_than_state
         )
         exact = [integers(sketch, neighbours) for sketch in (with_one, with_other)]
         floats = [
-            (_numbers(replace(sketch, exact=None), Neighbours.of(neighbours)).astype(object), 0)
+            (replace(sketch, exact=None)._numbers(Neighbours.of(neighbours)).astype(object), 0)
             for sketch in (with_one, with_other)
         ]
         for (first, bits), (second, _) in (exact, floats):
@@ -342,7 +341,7 @@ def test_float32_sums_reach_the_noise_unrounded():
 
 def test_a_release_is_charged_before_it_is_made(monkeypatch):
     charged = []
-    monkeypatch.setattr(_release, "charge", charged.append)
+    monkeypatch.setattr(_base, "charge", charged.append)
     for params in ({}, {"delta": 1e-6}, {"neighbours": "add_remove", "share": 0.5}):
         noised = release(example(r=20), 1.0, random_state=0, **params)
         assert charged[-1] == noised.guarantee

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privclust.core.hdf5 import FileError
-from privclust.sketches import _sketch
+from privclust.sketches import _base
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._release import release, scrambled
 from privclust.sketches._sketch import Sketch, SketchNoise
@@ -239,10 +239,10 @@ def test_what_save_writes_load_reads_up_to_its_limit(tmp_path, X, frequencies, m
     """The limit is that of arrays in memory: 8 m (d + 4) bytes and the count, exact; else d + 2."""
     exact = Sketch.of(X, frequencies)
     for sketch, n_bytes in ((exact, 8 * M * (D + 4) + 8), (release(exact, 1.0), 8 * M * (D + 2))):
-        monkeypatch.setattr(_sketch, "MOST_BYTES", n_bytes)
+        monkeypatch.setattr(_base, "MOST_BYTES", n_bytes)
         sketch.save(tmp_path / "s.h5")
         assert (Sketch.load(tmp_path / "s.h5").sums == sketch.sums).all()
-        monkeypatch.setattr(_sketch, "MOST_BYTES", n_bytes - 1)
+        monkeypatch.setattr(_base, "MOST_BYTES", n_bytes - 1)
         with pytest.raises(FileError, match=f"its arrays are larger than {n_bytes - 1} bytes"):
             Sketch.load(tmp_path / "s.h5")
         with pytest.raises(ValueError, match=f"may hold {n_bytes - 1} bytes, this takes {n_bytes}"):

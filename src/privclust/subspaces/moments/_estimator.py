@@ -28,8 +28,7 @@ from privclust.sketches._moment_sketch import MomentSketch
 from privclust.sketches.moment_release import (
     check_size,
     default_degree,
-    release_noise,
-    statement,
+    measurement,
 )
 from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
@@ -209,7 +208,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             (noise,) = self._noises(X.shape[1], degree, [1.0])
             self._promise([noise], source, exact.unit)
             charge(self.guarantee_)
-            self.sketch_ = exact.uncharged_release(noise, self.guarantee_, source)
+            self.sketch_ = exact.with_noise(noise, source, self.guarantee_)
             decoded = self._decode(rng)
         else:
             decoded = self._in_two_steps(X, exact, source, rng, groups)
@@ -240,7 +239,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
         self._promise([first, second], source, exact.unit)
         charge(self.guarantee_)  # whichever comes second costs the same
-        self.sketch_ = exact.uncharged_release(first, self.guarantee_, source)
+        self.sketch_ = exact.with_noise(first, source, self.guarantee_)
         optima = self._optima(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
         self.has_last_round_ = False
@@ -257,7 +256,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             self._promise([first], source, exact.unit, line)
             sums = released(X, decoded, plan, source, groups)
             return combined(decoded, plan, *sums, n_samples, rng)
-        rest = exact.uncharged_release(second, self.guarantee_, source)
+        rest = exact.with_noise(second, source, self.guarantee_)
         self.sketch_ = self.sketch_.averaged(rest, ROUND_SHARE)
         return self._decode(rng)
 
@@ -287,24 +286,21 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         """Return the noise of sketches that spend these parts of the budget."""
         relation = Neighbours.of(self.neighbours)
         return [
-            release_noise(n_features, degree, relation, self.epsilon, self.delta, share)
+            measurement(n_features, degree, relation, self.epsilon, self.delta, share)
             for share in shares
         ]
 
     def _promise(self, noises, source, unit, *lines: Any) -> None:
         """State what the releases promise together."""
         relation = Neighbours.of(self.neighbours)
-        of_sketches = [
-            line for noise in noises for line in statement(noise, self.delta, seeded=False).releases
-        ]
-        whole = statement(noises[0], self.delta, seeded=is_seeded(source))
+        promised = [noise.promise(seeded=is_seeded(source)) for noise in noises]
         self.guarantee_ = Guarantee.of(
-            [*of_sketches, *lines],
+            [*(line for one in promised for line in one.releases), *lines],
             "approximate",
             relation,
             delta=self.delta,
             seeded=is_seeded(source),
-            caveats=(*whole.caveats, *caveats_of_bounds(self)),
+            caveats=(*promised[0].caveats, *caveats_of_bounds(self)),
             unit=unit,
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from privclust.core.grassmann import orthonormal
 from privclust.privacy import Neighbours
 from privclust.privacy.noise import add_gaussian
-from privclust.sketches.moment_release import release_noise, weighted_features
+from privclust.sketches.moment_release import measurement, weighted_features
 from privclust.sketches.moment_sums import HarmonicSums
 from privclust.subspaces import (
     GibbsSubspaceClustering,
@@ -218,7 +218,7 @@ class MomentRelease(AuditCase):
         )
         if relation is Neighbours.ADD_REMOVE:
             self.neighbour = np.zeros_like(self.data)
-        self._noise = release_noise(2, 6, relation, self.epsilon, self.delta)
+        self._noise = measurement(2, 6, relation, self.epsilon, self.delta).noise
         self.statistic = along(self.data - self.neighbour)
 
     def many(self, data, rng, n):

@@ -20,6 +20,7 @@ from privclust.sketches.moment_sums import (
     rounding_margin,
 )
 from privclust.subspaces import decode
+from privclust.subspaces.moments import last_round
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
 

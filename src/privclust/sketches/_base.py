@@ -1,0 +1,230 @@
+"""What sketches of all kinds share: records that add up, one release, files.
+
+A kind of sketch is a feature map: it says which sums it holds, how parts of it are compared and
+merged, and what a file of it holds. Everything about privacy is said once, here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from privclust.core import hdf5
+from privclust.core.hints import RandomState
+from privclust.core.printable import excerpt
+from privclust.core.validation import check_integer, check_option
+from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
+from privclust.privacy.budget import charge
+from privclust.privacy.groups import ROW, UNITS
+from privclust.privacy.noise import NoiseSource
+from privclust.sketches._measurement import SketchMeasurement
+
+MOST_BYTES = 1 << 30
+"""Of the arrays in a sketch's file."""
+_MOST_RECORDS = 2**62
+
+
+class BaseSketch(ABC):
+    """Sums of features of records, exact until noise is added to them once.
+
+    Attributes
+    ----------
+    n_samples : int or float
+        The number of records; a float, of any sign, where the number itself is noisy.
+    noise : object or None
+        The noise that each part got, a frozen dataclass with its `scale`, and `n_parts`, the
+        number of parts.
+    guarantee : privclust.privacy.Guarantee or None
+        None where there is no noise.
+    exact : object or None
+        The exact sums; None once there is noise.
+    unit : {"row", "group"}
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # kinds are frozen dataclasses
+    n_samples: int | float
+    noise: Any
+    guarantee: Guarantee | None
+    exact: Any
+    unit: str
+    KIND: ClassVar[str]
+    _ARRAYS: ClassVar[tuple[str, ...]]  # names of all arrays that a file may hold
+    _IF_UNLIKE: ClassVar[str] = ""  # advice on sketches that cannot be merged
+
+    def _check_records(self) -> None:
+        """Raise a ValueError unless noise, guarantee, exact sums and number fit together."""
+        if (self.noise is None) != (self.guarantee is None):
+            raise ValueError("a sketch has both noise and a guarantee, or neither")
+        check_option("unit", self.unit, tuple(UNITS))
+        if self.guarantee is not None and self.guarantee.unit != self.unit:
+            raise ValueError(
+                f"a sketch of {UNITS[self.unit]} has a guarantee for {UNITS[self.guarantee.unit]}"
+            )
+        if self.noise is not None and self.exact is not None:
+            raise ValueError("a sketch with noise must not carry its sums without noise")
+        if self.noise is None or not isinstance(self.n_samples, float):
+            check_integer("n_samples", self.n_samples, minimum=0)
+        elif not math.isfinite(self.n_samples):
+            raise ValueError(f"n_samples must be finite, got {self.n_samples}")
+
+    def _release(self, measurement: SketchMeasurement, random_state: RandomState) -> Self:
+        """Return the sketch with the noise of a measurement, which the ledger is charged with."""
+        source = noise_source(random_state)
+        guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
+        charge(guarantee)
+        return self.with_noise(measurement, source, guarantee)
+
+    def with_noise(
+        self,
+        measurement: SketchMeasurement,
+        source: NoiseSource,
+        guarantee: Guarantee | None = None,
+    ) -> Self:
+        """Return the noisy sketch, for callers who have charged the ledger with it.
+
+        Parameters
+        ----------
+        measurement : SketchMeasurement
+        source : NoiseSource
+        guarantee : privclust.privacy.Guarantee or None
+            What the caller has charged, such as the guarantee of a whole fit; None for what the
+            measurement promises by itself.
+
+        Raises
+        ------
+        ValueError
+            If the sketch is noisy already: noise on noise would cost twice and promise once.
+        """
+        self._check_without_noise()
+        if guarantee is None:
+            guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
+        return replace(self, **self._noisy(measurement, source), guarantee=guarantee, exact=None)
+
+    def _check_without_noise(self) -> None:
+        """Raise a ValueError unless noise may be added."""
+        if self.noise is not None:
+            raise ValueError("the sketch has noise already: release it once, from the exact sums")
+
+    def __add__(self, other: object) -> Self:
+        """Return the sketch of the records of both, which must have none in common."""
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        for name, ours, theirs in self._compared(other):
+            if ours != theirs:
+                raise ValueError(
+                    f"sketches cannot be merged: {name} differ, {ours} and {theirs}"
+                    f"{self._IF_UNLIKE}"
+                )
+        if (self.noise is None) != (other.noise is None):
+            raise ValueError(
+                "sketches cannot be merged: one is private and the other is not, so that the "
+                "result would protect some records only"
+            )
+        if self.noise is None:
+            return self._plus_exact(other)
+        guarantee = check_alike(self.guarantee, other.guarantee)
+        if self.noise.scale != other.noise.scale:
+            raise ValueError("sketches cannot be merged: their noise differs")
+        return replace(
+            self,
+            **self._added(other),
+            n_samples=self.n_samples + other.n_samples,
+            noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
+            guarantee=guarantee,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
+
+        The same sketch gives the same bytes. A private sketch is all that its file holds.
+
+        Raises
+        ------
+        ValueError
+            If its arrays are larger than 1 GiB, which `load` would refuse.
+        OSError
+            If it cannot be written.
+        """
+        parameters, arrays = self._content()
+        if self.unit != ROW:
+            parameters["unit"] = self.unit
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        if n_bytes > MOST_BYTES:
+            raise ValueError(f"a sketch's file may hold {MOST_BYTES} bytes, this takes {n_bytes}")
+        return hdf5.write(path, self.KIND, arrays, parameters)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a sketch that `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        privclust.core.hdf5.FileError
+            If the file is damaged, holds something else, or states a better guarantee than its
+            noise gives.
+        """
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
+        content = hdf5.read(path, cls.KIND, names=cls._ARRAYS, most_bytes=MOST_BYTES)
+        try:
+            sketch = cls._restored(content.parameters, content.arrays)
+            sketch._check_restored()
+        except hdf5.MALFORMED as error:
+            reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
+            raise hdf5.FileError(f"{os.fspath(path)}: holds no whole sketch ({reason})") from None
+        return sketch
+
+    def _check_restored(self) -> None:
+        """Raise a ValueError if numbers are out of range, or public where they should be noisy."""
+        n_parts = 1 if self.noise is None else self.noise.n_parts
+        if not max(abs(self.n_samples), n_parts) < _MOST_RECORDS:
+            raise ValueError("its numbers of records and parts must be below 2^62")
+        hides_number = self.noise is not None and self.guarantee.relation is Neighbours.ADD_REMOVE
+        if hides_number and not isinstance(self.n_samples, float):
+            raise ValueError("its number of records has no noise, as its guarantee states")
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """A SHA-256 that identifies the sketch, or the sketches that it can be merged with."""
+
+    @abstractmethod
+    def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
+        """Return name, own value and other value of each property that merging needs equal."""
+
+    @abstractmethod
+    def _plus_exact(self, other: Self) -> Self:
+        """Return the sketch of the records of both from exact sums."""
+
+    @abstractmethod
+    def _added(self, other: Self) -> Mapping[str, Any]:
+        """Return the fields with the noisy sums of both."""
+
+    @abstractmethod
+    def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> Mapping[str, Any]:
+        """Return the fields of the noisy sums, of their number and of the noise."""
+
+    @abstractmethod
+    def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the parameters and arrays of a file."""
+
+    @classmethod
+    @abstractmethod
+    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the sketch of a file; nothing in the file is believed that can be checked."""
+
+
+def check_alike(ours: Guarantee, theirs: Guarantee) -> Guarantee:
+    """Return the guarantee of two merged sketches; a ValueError says why they cannot be merged."""
+    try:
+        return ours.alongside(theirs)
+    except ValueError as error:
+        raise ValueError(f"sketches cannot be merged: {error}") from None
