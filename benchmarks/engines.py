@@ -47,7 +47,7 @@ N_FILES, GROUP_ROWS = 8, 2**17
 BILLION, JOB_ROWS = 10**9, 10**7
 PEAK = """
 import resource, sys
-from privclust.kmeans import Sketch, draw_frequencies
+from privclust.sketches import Sketch, draw_frequencies
 frequencies = draw_frequencies(10, 1000, variance=4.0, random_state=0)
 Sketch.of_table(sys.argv[1], frequencies, n_threads=int(sys.argv[2]))
 usage = resource.getrusage(resource.RUSAGE_SELF)

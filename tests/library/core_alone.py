@@ -14,8 +14,7 @@ import warnings
 from importlib import import_module, metadata
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba", "lazy-loader")
-# the pipeline: it reads tables and draws
-PIPELINE = re.compile(r"privclust\.(papers|pipeline|report)\b")
+REPORT = re.compile(r"privclust\.report\b")  # it draws
 
 
 def normal(name):
@@ -55,7 +54,7 @@ def public_modules():
     import privclust
 
     names = [i.name for i in pkgutil.walk_packages(privclust.__path__, "privclust.")]
-    return {name: import_module(name) for name in names if not PIPELINE.match(name)}
+    return {name: import_module(name) for name in names if not REPORT.match(name)}
 
 
 def estimators(modules):

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("core_alone.py")
 PACKAGES = {
     "bingham",
-    "datasets.synthetic",
+    "decoding",
     "embedding",
     "features",
     "kmeans",
@@ -23,9 +23,10 @@ PACKAGES = {
     "mixtures",
     "preprocessing",
     "privacy",
-    "privacy.audit",
+    "sketches",
     "segmentation",
     "subspaces",
+    "synthetic.subspaces",
 }
 # their default budgets are calibrated by dp-accounting or mpmath
 CALIBRATED = {

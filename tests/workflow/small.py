@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privclust.core.figures import new_figure
+from privclust.report.figures import new_figure
 from privclust_papers.pipeline.runner import TrialData
 from privclust_papers.report.drawing.style import Drawing
 

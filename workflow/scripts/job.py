@@ -22,6 +22,7 @@ from privclust.core.hdf5 import FileError
 from privclust.features import WeightsError
 from privclust.features.images import UnreadableImagesError
 from privclust_papers.datasets.registry import DataError
+from privclust_papers.pipeline.project_files import PACKAGES
 from privclust_papers.settings.config import ConfigError
 
 EXPECTED = (FileError, ConfigError, DataError, UnreadableImagesError, WeightsError)
@@ -40,12 +41,14 @@ def start(snakemake):
 
     When the interpreter ends, also after an error, what the job cost is the log's last line.
     """
-    log = logging.getLogger("privclust")
-    log.setLevel(logging.INFO)
+    logs = [logging.getLogger(name) for name in PACKAGES]
+    log = logs[-1]
 
     def listen(handler):
         handler.setFormatter(logging.Formatter("%(message)s"))
-        log.addHandler(handler)
+        for each in logs:
+            each.setLevel(logging.INFO)
+            each.addHandler(handler)
         return handler
 
     def explain(kind, error, trace):

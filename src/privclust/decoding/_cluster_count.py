@@ -111,7 +111,7 @@ def count_clusters(
 
     Examples
     --------
-    >>> from privclust.kmeans import Sketch, draw_frequencies
+    >>> from privclust.sketches import Sketch, draw_frequencies
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(c, 1, (500, 2)) for c in (-4, 0, 4)])
     >>> sketch = Sketch.of(X, draw_frequencies(2, 100, variance=16.0, random_state=0))

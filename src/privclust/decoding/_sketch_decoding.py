@@ -100,7 +100,7 @@ def decode(
 
     Examples
     --------
-    >>> from privclust.kmeans import Sketch, draw_frequencies
+    >>> from privclust.sketches import Sketch, draw_frequencies
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
     >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))
@@ -243,7 +243,7 @@ def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
 
     Examples
     --------
-    >>> from privclust.kmeans import draw_frequencies
+    >>> from privclust.sketches import draw_frequencies
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
     >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))

@@ -102,7 +102,8 @@ def standard_errors(
 
     Examples
     --------
-    >>> from privclust.kmeans import Sketch, decode, draw_frequencies, release
+    >>> from privclust.decoding import decode
+    >>> from privclust.sketches import Sketch, draw_frequencies, release
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-3, 1, (5000, 2)), rng.normal(3, 1, (5000, 2))])
     >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))

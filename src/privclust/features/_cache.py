@@ -95,7 +95,7 @@ def cache_features(
 
     Examples
     --------
-    >>> from privclust.features.images import generate
+    >>> from privclust.synthetic.images import generate
     >>> cache_features(generate(seed=1), "features.h5", size=96).X.shape  # doctest: +SKIP
     (600, 1280)
     """

@@ -14,17 +14,17 @@ from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Affine2D
 
-from privclust.core.figures import (
-    COLOURS,
-    PALETTE,
-    new_figure,
-    text_style,
-)
 from privclust.report.coordinate import (
     DATE,
     SHARE,
     WIDTH_95,
     Coordinate,
+)
+from privclust.report.figures import (
+    COLOURS,
+    PALETTE,
+    new_figure,
+    text_style,
 )
 from privclust.report.table_clusters import TableClusters
 

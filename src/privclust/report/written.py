@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from privclust.core.figures import save_figure, text_style
 from privclust.core.files import write_text
 from privclust.core.packages import require
 from privclust.report.coordinate import DATE, SHARE, WIDTH_95
+from privclust.report.figures import save_figure, text_style
 from privclust.report.picture import caption, picture
 from privclust.report.table_clusters import TableClusters
 
@@ -53,7 +53,7 @@ def _report(clusters: TableClusters, svg: str) -> str:
     """Return the report as HTML that needs nothing beside it."""
     jinja2 = require("jinja2", "reports")
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("privclust_papers.report", "clusters"),
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -89,6 +89,7 @@ def release(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> sketch = Sketch.of(rng.standard_normal((100, 2)), rng.standard_normal((2, 5)))
     >>> private = release(sketch, 1.0, random_state=0)
@@ -228,6 +229,7 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> sketch = Sketch.of(rng.standard_normal((100, 2)), rng.standard_normal((2, 5)))
     >>> scrambled(sketch, 2.0, random_state=0).noise.scale
@@ -330,6 +332,7 @@ def delta_advice(sketch: Sketch) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> delta_advice(release(Sketch.of(np.zeros((9, 1)), np.ones((1, 100))), 1.0, random_state=0))
     ', and with delta=1e-06 there would be 4.7 times less noise'
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from privclust.core.figures import PALETTE
+from privclust.report.figures import PALETTE
 from privclust_audit.faults import FAULTS
 from privclust_papers.audit.fault_trials import UNKNOWN, UNSEEN
 from privclust_papers.report.drawing.panels import caption

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from privclust.core.figures import PALETTE
+from privclust.report.figures import PALETTE
 from privclust_papers.pipeline import words
 from privclust_papers.pipeline.words import (
     AUDIT_VERDICTS,

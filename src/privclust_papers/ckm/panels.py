@@ -16,7 +16,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from privclust.core.figures import COLOURS
+from privclust.report.figures import COLOURS
 from privclust_papers.report.drawing.panels import cell, counted
 from privclust_papers.report.drawing.style import MethodStyle
 

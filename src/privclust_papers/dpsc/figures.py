@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from privclust.core.figures import PALETTE
+from privclust.report.figures import PALETTE
 from privclust_papers.dpsc.metrics import distance_of_random
 from privclust_papers.dpsc.panels import (
     by_epsilon,

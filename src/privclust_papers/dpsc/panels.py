@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from privclust.core.figures import PALETTE
+from privclust.report.figures import PALETTE
 from privclust_papers.report.drawing.style import MARKERS
 
 

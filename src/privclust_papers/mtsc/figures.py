@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
-from privclust.core.figures import COLOURS
+from privclust.report.figures import COLOURS
 from privclust_papers.report.comparison import (
     SCENE,
     compare,

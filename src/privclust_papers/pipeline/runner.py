@@ -44,10 +44,11 @@ import numpy as np
 from privclust.core.canonical import canonical_json
 from privclust.core.validation import signature_of
 from privclust_papers.pipeline import seeds
+from privclust_papers.pipeline.project_files import PACKAGES
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import load_object
 
-log = logging.getLogger("privclust")
+log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -262,8 +263,7 @@ def random_state_for(estimator: type, rng: np.random.Generator) -> np.random.Gen
 
     Any other gets a whole number, which all libraries understand.
     """
-    ours = __name__.partition(".")[0]
-    if any(base.__module__.partition(".")[0] == ours for base in estimator.__mro__):
+    if any(base.__module__.partition(".")[0] in PACKAGES for base in estimator.__mro__):
         return rng
     return int(rng.integers(2**31))
 

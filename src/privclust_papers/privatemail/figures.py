@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from privclust.core.figures import PALETTE
+from privclust.report.figures import PALETTE
 from privclust_papers.pipeline.words import is_substitute
 from privclust_papers.privatemail.panels import (
     SWEEPS,

@@ -15,7 +15,8 @@ def test_other_names_are_refused():
 
 def test_decoding_a_sketch_does_not_wait_for_scikit_learn():
     code = (
-        "import sys; from privclust.kmeans import Sketch, decode; print('sklearn' in sys.modules)"
+        "import sys; from privclust.decoding import decode; from privclust.sketches import Sketch; "
+        "print('sklearn' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

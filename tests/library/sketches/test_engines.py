@@ -125,7 +125,7 @@ def refused(source, match, **how):
 @needs("polars", "duckdb", "dask", "pyspark")
 def test_no_engine_is_imported_for_a_table_of_another():
     code = (
-        "import sys, pandas; from privclust.kmeans import Sketch;"
+        "import sys, pandas; from privclust.sketches import Sketch;"
         "Sketch.of_table(pandas.DataFrame({'x': [1.0]}), [[1.0, 2.0]]);"
         "print({'polars', 'duckdb', 'dask', 'pyspark'} & set(sys.modules))"
     )

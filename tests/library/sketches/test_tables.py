@@ -377,7 +377,7 @@ def test_more_files_than_a_process_may_open(tmp_path):
     resource = pytest.importorskip("resource")
     path = folder(tmp_path / "parts", frame(300), n_files=150)
     code = (
-        "import resource, sys; from privclust.kmeans import Sketch, draw_frequencies;"
+        "import resource, sys; from privclust.sketches import Sketch, draw_frequencies;"
         "import pyarrow.dataset, pyarrow.parquet;"
         "f = draw_frequencies(3, 40, variance=1.0, random_state=0);"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"

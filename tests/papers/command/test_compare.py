@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from privclust.command import main
+from privclust_papers.command import main
 
 VERDICTS = "id,verdict\nc1,reproduced\nc2,partly\n"
 

@@ -175,7 +175,7 @@ def test_progress_goes_to_the_log_without_a_terminal(
     make_dataset, server, tmp_path, caplog, monkeypatch, capsys
 ):
     monkeypatch.setattr(network, "_LOG_EVERY", 10_000)
-    with caplog.at_level(logging.INFO, "privclust"):
+    with caplog.at_level(logging.INFO, "privclust_papers"):
         fetch(make_dataset(f"{server.url}/good"), tmp_path / "raw", **QUICK)
     assert any(message.endswith(" MB") for message in caplog.messages)
     assert capsys.readouterr().err == ""

@@ -74,7 +74,7 @@ def _check_layout(points, n=None):
 @pytest.mark.parametrize("block", [1, 2, 3, 1 << 18])
 def test_official_format(official, monkeypatch, caplog, end, block):
     monkeypatch.setattr(gowalla, "_BLOCK", block)
-    with caplog.at_level(logging.INFO, "privclust"):
+    with caplog.at_level(logging.INFO, "privclust_papers"):
         arrays = gowalla.read(official(LINES, end))
     assert list(arrays) == ["points"]
     np.testing.assert_array_equal(arrays["points"], POINTS)

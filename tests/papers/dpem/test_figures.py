@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.scale import SymmetricalLogTransform
 
-from privclust.core.figures import save_figure
+from privclust.report.figures import save_figure
 from privclust_papers.dpem import figures as dpem
 from privclust_papers.pipeline.plan import styles_in
 from privclust_papers.report.drawing.style import Results, save, styles_of

@@ -192,7 +192,7 @@ def test_unreadable_image_is_named(network, gratings, png, tmp_path):
 
 KILLED = """
 import os, signal, sys
-from privclust.features.images import generate
+from privclust.synthetic.images import generate
 from privclust.features import _cache
 run, runs = _cache.run_network, []
 def killed(images, starts, settings):

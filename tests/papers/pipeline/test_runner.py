@@ -198,7 +198,7 @@ def test_one_trial_has_no_spread():
 
 
 def test_progress_ends_with_a_line_where_there_is_no_terminal(caplog):
-    with caplog.at_level(logging.INFO, logger="privclust"):
+    with caplog.at_level(logging.INFO, logger="privclust_papers"):
         assert list(runner.progress([1, 2, 3], 3, "thing")) == [1, 2, 3]
     assert caplog.messages == ["thing: 3 of 3"]
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import same_color
 
-from privclust.core.figures import save_figure
+from privclust.report.figures import save_figure
 from privclust_papers.pipeline.plan import styles_in
 from privclust_papers.pipeline.runner import TrialData
 from privclust_papers.privatemail import figures as privatemail

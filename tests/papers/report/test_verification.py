@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 
-from privclust.command import main
+from privclust_papers.command import main
 from privclust_papers.command._verify_command import _KINDS
 from privclust_papers.datasets.fetch import Receipt
 from privclust_papers.pipeline import artefacts

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from privclust.core.figures import PALETTE
+from privclust.report.figures import PALETTE
 from privclust_papers.report.costs import LIMITS
 from privclust_papers.report.drawing.style import Drawing, canvas
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from privclust.core.figures import COLOURS, AnyPath, house_style, new_figure, save_figure
+from privclust.report.figures import COLOURS, AnyPath, house_style, new_figure, save_figure
 from privclust_papers.pipeline.artefacts import write_table
 from privclust_papers.pipeline.words import is_substitute
 
