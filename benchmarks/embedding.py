@@ -44,7 +44,7 @@ def main():
         print(f"SMLQ {name}, {N_GALLERY + N_PUBLIC:,} images: {taken:.1f} CPU-s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(f"peak memory: {peak:.0f} MB")
-    for variant in ("paper", "code", "sound"):
+    for variant in ("paper", "code", "corrected"):
         model = PrivateMail(variant=variant, random_state=0).fit(public, labels)
         model.release(X[:2], y[:2])
         taken = seconds(model.release, X[:N_QUERIES], y[:N_QUERIES])

@@ -7,9 +7,9 @@ Each fault of `privclust_audit.faults` is attacked on its pair by the audit from
 the audit with the likelihood ratio where densities are known, both until they have seen enough, by
 a look inside, and by DP-Sniper's method with ten times the runs that the first took (at least
 20,000 and at most 2,000,000 on each data set). How many runs that method needs is searched for by
-doubling, from 500 on each data set; as each search may stop at a lucky one, that favours it. Sound
-mechanisms and twins are attacked likewise, but for the doubling, and listed where one is convicted.
-Quick effort has a hundredth of the runs and takes less than a minute.
+doubling, from 500 on each data set; as each search may stop at a lucky one, that favours it.
+Corrected mechanisms and twins are attacked likewise, but for the doubling, and listed where one is
+convicted. Quick effort has a hundredth of the runs and takes less than a minute.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from privclust_papers.audit.fault_trials import look_at
 from privclust_papers.audit.sniper import sniper
 
 MOST = {"quick": 40_000, "paper": 4_000_000}  # runs on each data set, of an audit
-MOST_SOUND = {"quick": 4_000, "paper": 200_000}  # the same where there is nothing to find
+MOST_PRIVATE = {"quick": 4_000, "paper": 200_000}  # the same where there is nothing to find
 SNIPER_RUNS = {"quick": (2_000, 20_000), "paper": (20_000, 2_000_000)}
 SNIPER_FACTOR, SNIPER_LEAST = 10, 500
 HEAD = (
@@ -126,14 +126,14 @@ def row(name, fault, findings, least):
 
 
 def table(effort, names):
-    """Return the table and a line on what is sound, in Markdown."""
+    """Return the table and a line on what is corrected, in Markdown."""
     lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
     tools = ("outputs alone", "likelihood ratio", "looked inside", "DP-Sniper's method")
-    convicted, n_sound, n_faults, counts = [], 0, 0, np.zeros(4, dtype=int)
+    convicted, n_private, n_faults, counts = [], 0, 0, np.zeros(4, dtype=int)
     n_unseen, n_fewer = 0, 0
     for name in names:
         fault = FAULTS[name]
-        if not fault.is_sound:
+        if not fault.is_private:
             findings = compared(fault, fault.mechanism, effort, MOST[effort], fault.log_density)
             counts += [one is not None and is_found(one[0]) for one in findings]
             n_faults += 1
@@ -143,22 +143,24 @@ def table(effort, names):
             n_fewer += alone[0] and (least is None or SNIPER_FACTOR * alone[2] <= least)
             lines.append(row(name, fault, findings, least))
             print(lines[-1], flush=True)
-        sound = dataclasses.replace(
-            fault, mechanism=fault.twin or fault.mechanism, twin=None, name=f"{name} (sound)"
+        corrected = dataclasses.replace(
+            fault, mechanism=fault.twin or fault.mechanism, twin=None, name=f"{name} (corrected)"
         )
-        density = fault.log_density if fault.is_sound else None
-        found = compared(sound, sound.mechanism, effort, MOST_SOUND[effort], density)
+        density = fault.log_density if fault.is_private else None
+        found = compared(corrected, corrected.mechanism, effort, MOST_PRIVATE[effort], density)
         says = [one is not None and is_found(one[0]) for one in found]
-        convicted += [f"{sound.name}: {tool}" for tool, one in zip(tools, says, strict=True) if one]
-        n_sound += 1
-    known = sum(not FAULTS[one].is_sound and bool(FAULTS[one].log_density) for one in names)
+        convicted += [
+            f"{corrected.name}: {tool}" for tool, one in zip(tools, says, strict=True) if one
+        ]
+        n_private += 1
+    known = sum(not FAULTS[one].is_private and bool(FAULTS[one].log_density) for one in names)
     lines += [
         "",
         f"Found: {counts[0]} of {n_faults} from outputs alone, {counts[1]} of {known} by the "
         f"likelihood ratio, {counts[2]} of {n_faults - n_unseen} by a look inside ({n_unseen} "
         f"it cannot tell), {counts[3]} of {n_faults} by DP-Sniper's method. Outputs alone take at "
         f"most a tenth of the runs from which that method finds it in {n_fewer} of {n_faults}. Of "
-        f"{n_sound} sound mechanisms, convicted: {', '.join(convicted) or 'none'}.",
+        f"{n_private} private mechanisms, convicted: {', '.join(convicted) or 'none'}.",
     ]
     return "\n".join(lines)
 

@@ -16,9 +16,9 @@ otherwise, and how often it is beyond 0.5 and says nothing. "SuLQ": 10 rounds, o
 *sizes*: how often "auto" is right, by the penalty for a parameter, in parts of log(2 d^2); 2 is
 what the estimator has. Mixtures of 1 to 4 subspaces of dimension 1 to 3 in 5 to 10 dimensions.
 *wide_sizes*: the same of 1 to 6 subspaces of dimension 1 to 5 in 8 to 12 dimensions.
-*evidence*: nats for each number of a subspace, of which `is_clear_` asks 2.5: smallest and largest
-of rows of any direction, and of two or three planes in 4 to 10 dimensions, which are within 0.5 of
-the true ones or farther off.
+*evidence*: nats for each number of a subspace, of which `is_detected_` asks 2.5: smallest and
+largest of rows of any direction, and of two or three planes in 4 to 10 dimensions, which are within
+0.5 of the true ones or farther off.
 *errors*: root mean squares of distances of subspaces that are called clear, and of the errors that
 are stated of them; how many lie within 1.5 and 2 times the stated error; by whether there was a
 last round. Rows of half of the data sets are spread unevenly, with deviations 1 and 0.4.
@@ -200,7 +200,7 @@ def by_rows():
                         if method == "moment sketch":
                             is_misfit = bool(misfit_message(model.decoded_))
                             n_misfits += is_misfit
-                            n_wrong += distance > 0.5 and model.is_clear_.all() and not is_misfit
+                            n_wrong += distance > 0.5 and model.is_detected_.all() and not is_misfit
                 cells = [f"{np.mean(d):.2g} ({np.median(d):.2g})" for d in distances.values()]
                 yield name, f"{epsilon:g}", *cells, n_misfits, n_wrong
 
@@ -288,7 +288,7 @@ def errors():
         model = MomentSubspaceClustering(k, q, epsilon=epsilon, delta=DELTA, random_state=seed)
         model.fit(X)
         for basis, error, clear in zip(
-            model.subspaces_, model.errors_, model.is_clear_, strict=True
+            model.subspaces_, model.errors_, model.is_detected_, strict=True
         ):
             if clear:
                 distance = min(wasserstein_distance(basis[None], one[None]) for one in truth)

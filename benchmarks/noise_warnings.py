@@ -52,7 +52,7 @@ def alarms():
             k, delta=delta, neighbours="add_remove", bounds=(-1, 1), random_state=seed
         )
         .fit(np.empty((0, d)))
-        .is_clear_.any()
+        .is_detected_.any()
         for d, k in ((1, 2), (2, 3), (5, 5), (10, 2), (2, 8))
         for delta in (0, 1e-6)
         for seed in range(40)
@@ -67,7 +67,7 @@ def alarms():
                 X = means[rng.integers(k, size=100_000)]
                 X = (X + 0.05 * rng.standard_normal(X.shape)).astype(np.float32)
                 model = CompressiveKMeans(k, delta=delta, bounds=(-1, 1), random_state=seed)
-                clear.append(model.fit(X).is_clear_.all())
+                clear.append(model.fit(X).is_detected_.all())
     print(f"100,000 rows: in {sum(clear)} of {len(clear)} fits all centers are clear")
 
 

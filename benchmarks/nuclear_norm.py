@@ -1,4 +1,4 @@
-"""What post-processing of noised second moments buys: tables for PrivatePCA and SuLQKPlanes.
+"""What post-processing of noisy second moments buys: tables for PrivatePCA and SuLQKPlanes.
 
     OMP_NUM_THREADS=1 python benchmarks/nuclear_norm.py
 
@@ -8,7 +8,7 @@ anything was chosen.
 *Principal components* of 5,000 rows of the unit ball: near three random planes (mixture), or normal
 along random axes of deviations that fall as 1/i (falling). Root mean squared errors, in thousandths
 of n: of the squares that the first three components capture, and of the second moments in Frobenius
-norm. "projected": onto the positive semidefinite matrices with a nuclear norm of at most the noised
+norm. "projected": onto the positive semidefinite matrices with a nuclear norm of at most the noisy
 trace. "low rank": eigenvalue y becomes sqrt(y^2 - 2 sigma^2 d), which is best for few large ones
 among many zeros as d grows. "Stein": its unbiased estimate in the order of the eigenvalues.
 "estimated": that, projected; what PrivatePCA has.
@@ -17,7 +17,7 @@ among many zeros as d grows. "Stein": its unbiased estimate in the order of the 
 One of 30: the last; the last with all directions whose eigenvalues the joint projection of the k
 matrices cuts to zero taken from the round before; the mean of 15 rounds; the mean of 15 that are
 projected first. And 5 runs of 10 rounds, of which one is taken by the sum of its leading
-eigenvalues: noised, jointly projected, without their bias (Stein), or by the truth, which is not
+eigenvalues: noisy, jointly projected, without their bias (Stein), or by the truth, which is not
 private; then the mean of the last 5 rounds, and the run taken by the mean's eigenvalues.
 """
 
@@ -64,13 +64,13 @@ def rows_of(kind, d, rng):
 
 
 def eigenvalue_rules(values, noise):
-    """Return estimates of eigenvalues from those of a noised matrix, by name."""
+    """Return estimates of eigenvalues from those of a noisy matrix, by name."""
     gaps = values[:, None] - values
     np.fill_diagonal(gaps, math.inf)
     unbiased = values - noise.sigma**2 * (1.0 / gaps).sum(axis=1)
     squares = values**2 - 2.0 * noise.sigma**2 * len(values)
     return {
-        "noised": values,
+        "noisy": values,
         "projected": onto_nuclear_ball(values, values.sum()),
         "low rank": np.sqrt(np.maximum(squares, 0.0)) * (values > 0),
         "Stein": isotonic_regression(unbiased).x,
@@ -84,12 +84,12 @@ def errors_of_estimates(kind, d, epsilon):
     for seed in SEEDS:
         rng = np.random.default_rng([seed, d])
         exact = second_moments(rows_of(kind, d, rng), unit(1.0, d))
-        noised = noise.release(exact[None], rng)[0]
+        noisy = noise.release(exact[None], rng)[0]
         M = np.asarray(exact)
-        values, vectors = np.linalg.eigh(noised)
+        values, vectors = np.linalg.eigh(noisy)
         rules = eigenvalue_rules(values, noise)
         estimates = {name: vectors * rule @ vectors.T for name, rule in rules.items()}
-        estimates["estimated"] = estimated_moments(noised, noise)
+        estimates["estimated"] = estimated_moments(noisy, noise)
         top = vectors[:, -N_COMPONENTS:]
         for name, estimate in estimates.items():
             off = estimate - M
@@ -124,7 +124,7 @@ def principal_components():
 
 
 def projected_jointly(matrices, radius=math.inf):
-    """Return k matrices projected as one of k blocks, of at most the noised trace in all."""
+    """Return k matrices projected as one of k blocks, of at most the noisy trace in all."""
     values, vectors = np.linalg.eigh(matrices)
     kept = onto_nuclear_ball(values.ravel(), min(values.sum(), radius)).reshape(values.shape)
     return vectors * kept[:, None] @ vectors.transpose(0, 2, 1)
@@ -134,12 +134,12 @@ def rounds(rows, bases, noise, n_rounds, rng, fill=False):
     """Return the matrices that a run releases, and the subspaces of the last."""
     released, q = [], bases.shape[2]
     for _ in range(n_rounds):
-        noised = noise.release(moments_by_subspace(rows, bases), rng)
-        released.append(noised)
+        noisy = noise.release(moments_by_subspace(rows, bases), rng)
+        released.append(noisy)
         if fill:
             before = _SLIGHTLY * len(rows) * bases @ bases.transpose(0, 2, 1)
-            noised = projected_jointly(noised, len(rows)) + before
-        bases = principal_bases(noised, q)
+            noisy = projected_jointly(noisy, len(rows)) + before
+        bases = principal_bases(noisy, q)
     return np.array(released), bases
 
 
@@ -188,9 +188,9 @@ def five_runs(rows, starts, noise, truth, rng):
                 leading(mean, q),
             )
         )
-    noised, projected, unbiased, of_mean = np.argmax(scores, axis=0)
+    noisy, projected, unbiased, of_mean = np.argmax(scores, axis=0)
     return {
-        "5 runs of 10: noised": last[noised],
+        "5 runs of 10: noisy": last[noisy],
         "projected": last[projected],
         "Stein": last[unbiased],
         "best": min(last),

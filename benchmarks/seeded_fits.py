@@ -70,7 +70,7 @@ def mixtures():
     for options in combinations(
         covariance_type=("zero", "spherical", "diag", "full"),
         mean_noise=("laplace", "gaussian", "joint"),
-        variant=("sound", "paper"),
+        variant=("corrected", "paper"),
         accounting=("cdp", "advanced", "zcdp", "pld"),
     ):
         yield PrivateGaussianMixture(3, max_iter=3, **options, **budget)
@@ -88,7 +88,7 @@ def subspaces():
         yield SuLQKPlanes(3, 1, init=start, max_iter=3, delta=1e-5, **options, **budget)
     for options in combinations(last_round=(True, False), neighbours=RELATIONS):
         yield MomentSubspaceClustering(3, 1, epsilon=2.0, delta=1e-5, random_state=0, **options)
-    for options in combinations(variant=("sound", "paper"), n_subsets=(1, 20)):
+    for options in combinations(variant=("corrected", "paper"), n_subsets=(1, 20)):
         base = KPlanes(3, 1, n_init=2)
         yield SampleAggregateSubspaceClustering(base, 1, delta=1e-5, **options, **budget)
     yield GibbsSubspaceClustering(3, 1, n_sweeps=3, **budget)
@@ -104,9 +104,9 @@ def embeddings():
         yield PrivatePCA(delta=1e-5, **options, **budget)
     for neighbours in ("row", "attribute"):
         yield PrivateRandomProjection(2, neighbours=neighbours, random_state=0)
-    for variant in ("sound", "paper"):
+    for variant in ("corrected", "paper"):
         yield DPdSNE(variant=variant, perplexity=5.0, max_iter=3, random_state=0)
-    for variant in ("sound", "paper", "code"):
+    for variant in ("corrected", "paper", "code"):
         yield PrivateMail(variant=variant, random_state=0)
     yield PrivateMail(released="embedding", kernel="2 sigma^2", random_state=0)
     yield SMLQ(random_state=0)

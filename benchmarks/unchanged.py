@@ -1,6 +1,6 @@
 """Does a change of the code leave every result as it was, byte by byte?
 
-    python benchmarks/unchanged.py REVISION [--before FOLDER] [--after FOLDER]
+    python benchmarks/unchanged.py REVISION [--before FOLDER] [--after FOLDER] [--renamed FILE]
 
 The project as it was at a revision, and as it stands, are run whole at quick effort on two cores,
 each in a copy of its own. Compared are tables, figures, verdicts and the page as they are, and
@@ -15,6 +15,7 @@ code for another processor.
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
 import json
 import os
@@ -30,8 +31,9 @@ from determinism import COMPARED, arrays_of_fits, comparable, difference
 from scratch import ROOT, copy_project, run_workflow
 
 # what the page says of code and settings by their paths
-SPEC = rb"<code>(privclust\.|config/papers/)[^<]*</code>"
-FITS = Path(__file__).with_name("seeded_fits.py")
+SPEC = rb"<code>(privclust(_audit|_papers)?\.|config/papers/)[^<]*</code>"
+FITS = "benchmarks/seeded_fits.py"  # of each checkout, as names may differ
+NAMED = ("src/**/*.*", "config/**/*.*", "workflow/**/*.*", FITS)  # files with names
 
 
 def copy_revision(folder, revision):
@@ -42,6 +44,19 @@ def copy_revision(folder, revision):
     with tarfile.open(archive) as file:
         file.extractall(folder, filter="data")
     archive.unlink()
+
+
+def rename(folder, table):
+    """Give the files of a checkout new names for old ones, by a table of regular expressions."""
+    with open(table, encoding="utf-8", newline="") as file:
+        rules = [
+            (re.compile(row["pattern"], re.M), row["replacement"]) for row in csv.DictReader(file)
+        ]
+    for path in (path for pattern in NAMED for path in folder.glob(pattern) if path.is_file()):
+        text = path.read_text(encoding="utf-8")
+        for pattern, replacement in rules:
+            text = pattern.sub(replacement, text)
+        path.write_text(text, encoding="utf-8")
 
 
 def array_digests(file):
@@ -80,7 +95,7 @@ def seeded_fits(folder):
     """Return a digest of what each private estimator learns and promises, by its settings."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, FITS], env=environment, check=True, capture_output=True, text=True
+        [sys.executable, folder / FITS], env=environment, check=True, capture_output=True, text=True
     )
     return json.loads(done.stdout)
 
@@ -91,12 +106,15 @@ def main():
     parser.add_argument("revision", help="a commit to compare with, such as HEAD~3")
     parser.add_argument("--before", type=Path, help="a folder with a finished run of it")
     parser.add_argument("--after", type=Path, help="a folder with a finished run of the project")
+    parser.add_argument("--renamed", type=Path, help="a table of old and new names")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         before = options.before or Path(scratch) / "before"
         after = options.after or Path(scratch) / "after"
         if options.before is None:
             copy_revision(before, options.revision)
+            if options.renamed is not None:
+                rename(before, options.renamed)
             run_workflow(before, "--cores", "2")
         if options.after is None:
             copy_project(after)

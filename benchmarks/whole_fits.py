@@ -23,7 +23,7 @@ from privclust_papers.settings.config import load_yaml
 from privclust_papers.settings.dotted import load_object
 
 CASES = (
-    "dpem_em_spherical_sound", "dpem_em_full_sound", "dpem_mixture", "dpem_lloyd_whole",
+    "dpem_em_spherical_corrected", "dpem_em_full_corrected", "dpem_mixture", "dpem_lloyd_whole",
     "ckm_whole", "dpsc_sulq_whole", "dpsc_moments_whole", "dpsc_moments_whole_add",
     "privatemail_pca", "privatemail_pca_mod", "dpsc_sulq_classical", "dpsc_sulq_mod",
     "privatemail_embedding", "privatemail_printed", "dpsc_aggregate_whole", "ckm_rounds_whole",

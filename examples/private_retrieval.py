@@ -129,7 +129,7 @@ def post(port, message):
 
 def parsed_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--variant", choices=["sound", "paper", "code"], default="sound")
+    parser.add_argument("--variant", choices=["corrected", "paper", "code"], default="corrected")
     parser.add_argument("--epsilon", type=float, default=5.0, help="budget of a query, in nats")
     parser.add_argument("--queries", type=int, default=20)
     parser.add_argument("--seed", type=int, help="for a repeatable run, which is not for release")
@@ -158,7 +158,7 @@ def main():
         X, y = made_up_images(arguments.queries, 3)
         hits = 0
         for i, (x, label) in enumerate(zip(X, y, strict=True)):
-            message = client.ask(x, None if arguments.variant == "sound" else int(label), k=k)
+            message = client.ask(x, None if arguments.variant == "corrected" else int(label), k=k)
             reply = client.read(np.array(post(port, message)))
             hits += bool((gallery_labels[reply] == label).any())
             if i == 0:

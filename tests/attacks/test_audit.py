@@ -22,8 +22,8 @@ DELTAS = (5e-324, 1e-300, 1e-100, 1e-15, 1e-5, 0.5, 1.0 - 2.0**-53)
 NOT_CLAIMED = "no verdict on a mechanism from runs that say nothing of it"
 
 
-def noised_sum(data, rng):
-    """Sound for epsilon = 1 where one record in [0, 1] is replaced."""
+def noisy_sum(data, rng):
+    """Corrected for epsilon = 1 where one record in [0, 1] is replaced."""
     return np.sum(data) + rng.laplace()
 
 
@@ -35,7 +35,7 @@ def audit(mechanism, *pair, n_trials=400, **options):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run ``privclust audit`` on a sound mechanism and two files, in a folder of its own."""
+    """Run ``privclust audit`` on a private mechanism and two files, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "sound_mechanism.py").write_text(
@@ -55,7 +55,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="files of 10,000 and 5,000 rows: a sound mechanism 'violated', epsilon >= 5.597",
+    before="files of 10,000 and 5,000 rows: a private mechanism 'violated', epsilon >= 5.597",
     now="an error with both files' names and rows, no verdict",
 )
 def test_files_of_different_length_convict_nobody(run):
@@ -71,7 +71,7 @@ def test_files_of_different_length_convict_nobody(run):
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="two files of which 100 rows differ: a sound mechanism 'violated'",
+    before="two files of which 100 rows differ: a private mechanism 'violated'",
     now="an error that names the files and says that more than one record differs",
 )
 def test_files_that_differ_in_many_rows_convict_nobody(run):
@@ -99,11 +99,11 @@ def test_equal_data_sets_acquit_nobody(run):
     gaps = np.full((3, 1), np.nan)
     for pair in ((rows, rows), (rows, rows.copy()), (0, 0.0), (gaps, gaps.copy())):
         with pytest.raises(ValueError, match="data and neighbour are equal"):
-            audit(noised_sum, *pair)
+            audit(noisy_sum, *pair)
     change = replace_one(lambda rng: np.zeros(1))
     with pytest.raises(ValueError, match="data and neighbour are equal"):
         search_pair(
-            noised_sum, lambda rng: (rows[:2] * 0, change(rows[:2, :1] * 0, rng)[:, [0, 0, 0]]),
+            noisy_sum, lambda rng: (rows[:2] * 0, change(rows[:2, :1] * 0, rng)[:, [0, 0, 0]]),
             1.0, 0.0, 3, 40, random_state=0,
         )  # fmt: skip
 
@@ -175,22 +175,22 @@ def test_a_constant_is_called_one():
     fixed = audit(lambda data, rng: data + np.random.default_rng(7).laplace())
     assert fixed.verdict == "violated"
     assert "check that nothing fixes its seed" in str(fixed)
-    assert audit(noised_sum, n_trials=4000).advice == ""
+    assert audit(noisy_sum, n_trials=4000).advice == ""
 
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="in Python, arrays of 1,000 and 500 rows: a sound mechanism 'violated'",
+    before="in Python, arrays of 1,000 and 500 rows: a private mechanism 'violated'",
     now="an error where the relation of the claim is given",
 )
 def test_arrays_that_are_no_neighbours_convict_nobody():
     rows = np.full((1000, 1), 0.5)
     for relation in ("replace_one", "add_remove"):
         with pytest.raises(ValueError, match=r"data and neighbour are no .*1,000 and 500 rows"):
-            audit(noised_sum, rows, rows[:500], neighbours=relation)
+            audit(noisy_sum, rows, rows[:500], neighbours=relation)
     with pytest.raises(ValueError, match="must be arrays"):
-        audit(noised_sum, 0.0, 1.0, neighbours="replace_one")
-    assert audit(noised_sum, rows, rows[1:], neighbours="add_remove").verdict != "violated"
+        audit(noisy_sum, 0.0, 1.0, neighbours="replace_one")
+    assert audit(noisy_sum, rows, rows[1:], neighbours="add_remove").verdict != "violated"
 
 
 def exact_delta(sigma, epsilon):

@@ -103,7 +103,7 @@ def test_outputs_with_the_suffix_of_another_format(run):
 @pytest.mark.attack(
     claim="add_remove hides whether a record is there",
     before="1 row gave a file, 0 rows 'no records' and none: told in every run",
-    now="both give a sketch of the same form and the same lines but for noised numbers",
+    now="both give a sketch of the same form and the same lines but for noisy numbers",
 )
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_record_against_none(run, name):
@@ -112,8 +112,8 @@ def test_one_record_against_none(run, name):
         write(name, X[:n])
         code, out, err = run("sketch", name, "-o", f"{n}.h5", *DRAWN, *HIDDEN)
         sketch = Sketch.load(f"{n}.h5")
-        noised = f"{sketch.n_samples:,.1f}"
-        seen.append((code, out, err.replace(f"{n}.h5", "").replace(noised, "N"), sketch))
+        noisy = f"{sketch.n_samples:,.1f}"
+        seen.append((code, out, err.replace(f"{n}.h5", "").replace(noisy, "N"), sketch))
     assert seen[0][:3] == seen[1][:3]
     assert seen[0][0] == 0
     assert seen[0][3].guarantee == seen[1][3].guarantee
@@ -142,7 +142,7 @@ def test_one_record_against_none_in_one_of_two_files(run, name):
 
 @pytest.mark.attack(
     claim="add_remove keeps the number of records secret",
-    before="'1,572,864 of 4,000,001 records read' stood beside a noised 3,999,041.0",
+    before="'1,572,864 of 4,000,001 records read' stood beside a noisy 3,999,041.0",
     now="neither printed, logged nor stored",
 )
 @pytest.mark.parametrize("terminal", [False, True])
@@ -163,7 +163,7 @@ def test_the_number_of_records_in_what_is_printed_and_stored(run, monkeypatch, t
 @pytest.mark.attack(
     claim="under add_remove no record decides whether there is a result",
     before="one NaN, infinity, 1e308 or text made an error that named its row and value",
-    now="counted as 0 or drawn in; what the record adds stays within the sensitivity",
+    now="counted as 0 or clipped; what the record adds stays within the sensitivity",
 )
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1.7e308])

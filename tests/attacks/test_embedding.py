@@ -91,7 +91,7 @@ def test_an_error_that_counts_the_rows():
 @pytest.mark.attack(
     claim="out_of_bounds='clip' takes any row",
     before="NaN, infinity or 1e300 in one row: an error in place of components or projections",
-    now="such a row counts as drawn in to the bound; guarantee_ says so",
+    now="such a row counts as clipped to the bound; guarantee_ says so",
 )
 @pytest.mark.parametrize("entry", [np.nan, -np.inf, 1e300])
 def test_one_row_decides_whether_there_is_a_result(entry):

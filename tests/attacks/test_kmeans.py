@@ -264,7 +264,7 @@ def said_of_noise(model, X):
 @pytest.mark.attack(
     claim="a result that noise hides says so",
     before="'2 centers from 1 records', without a warning, at any epsilon",
-    now="a NoiseWarning and is_clear_ for one record and for epsilon = 1e-9, 5 of 5 fits each",
+    now="a NoiseWarning and is_detected_ for one record and for epsilon = 1e-9, 5 of 5 fits each",
 )
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (5000, 1e-9)])
 def test_centers_of_noise(n, epsilon):
@@ -274,7 +274,7 @@ def test_centers_of_noise(n, epsilon):
         for seed in range(5):
             model = kind(2, random_state=seed, **known)
             assert "cannot be told from noise" in said_of_noise(model, X)
-            assert not model.is_clear_.all()
+            assert not model.is_detected_.all()
 
 
 @pytest.mark.attack(

@@ -48,7 +48,7 @@ def on_the_sphere(n, d, seed=0):
 @pytest.mark.attack(
     claim="one row changes a round by sqrt 6",
     before="a start at 10^10 radii: by 5 x 10^7; audited epsilon at least 4.78 for (1, 1e-6)",
-    now="the start is drawn in to the ball with a warning, and the change is that of the row",
+    now="the start is clipped to the ball with a warning, and the change is that of the row",
 )
 def test_start_in_other_units():
     X = 0.3 * on_the_sphere(1000, 2)
@@ -70,7 +70,7 @@ def test_start_in_other_units():
 @pytest.mark.attack(
     claim="starts have any covariances",
     before="any positive variances, of up to 10^300 squared radii, entered the densities",
-    now="variances are drawn in to those of the ball with a warning, and results are finite",
+    now="variances are clipped to those of the ball with a warning, and results are finite",
 )
 @pytest.mark.parametrize("variance", [1e-280, 1e280])
 def test_start_of_extreme_variance(variance):
@@ -94,7 +94,7 @@ def test_rows_in_whole_numbers():
     X = on_the_sphere(400, D)
     X[:20] = np.vstack([np.eye(D), -np.eye(D)])
     every = [flat(exact_statistics(row[None], 1.0, p)) for row in X]
-    noise = perturbations(PlanSettings(D, K, 1, "full", "joint", "sound", 1e-3), 1.0)["joint"]
+    noise = perturbations(PlanSettings(D, K, 1, "full", "joint", "corrected", 1e-3), 1.0)["joint"]
     bound = Fraction(noise.sensitivity.value) ** 2 * Fraction(4) ** BITS
     squares = np.array(every[0][1], dtype=object)
     rows = np.array([numbers for numbers, _ in every])
@@ -183,7 +183,7 @@ def test_any_record(kind, bad):
 @pytest.mark.attack(
     claim="a fit returns components",
     before="components that are noise alone were returned without a word",
-    now="a NoiseWarning, and is_clear_ says which; both follow from noised counts alone",
+    now="a NoiseWarning, and is_detected_ says which; both follow from noisy counts alone",
 )
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (2000, 1e-9)])
 def test_noise_that_hides_the_result(n, epsilon):
@@ -194,7 +194,7 @@ def test_noise_that_hides_the_result(n, epsilon):
     ):
         with pytest.warns(NoiseWarning, match="cannot be told from noise"):
             fitted = model.fit(X)
-        assert not fitted.is_clear_.any()
+        assert not fitted.is_detected_.any()
 
 
 @pytest.mark.attack(

@@ -135,7 +135,7 @@ def test_odd_rows_for_a_moment_sketch(last_round):
             assert model.subspaces_.shape == (3, 4, 2)
             assert np.isfinite(model.subspaces_).all()
             assert np.isfinite(model.errors_).all()
-            assert not model.is_clear_.any()
+            assert not model.is_detected_.any()
 
 
 @hidden

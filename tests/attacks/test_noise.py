@@ -33,15 +33,15 @@ def test_a_large_sum_swallows_no_row(system):
 
 @pytest.mark.attack(
     claim="with noise of scale s, two values a apart are told with log odds a / s at most",
-    before="nothing gave way: OpenDP's noise is drawn in integers",
-    now="the last bits of a noised sum are even coins for either value (chi^2 at 1e-9)",
+    before="nothing gave way: OpenDP's noise is clipped integers",
+    now="the last bits of a noisy sum are even coins for either value (chi^2 at 1e-9)",
 )
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_last_bits_tell_nothing(system, kind):
     add = getattr(system, "add_" + kind)
     for value in (0, 1, 2**SUM_BITS, 2**45 + 1):
-        noised = add(FixedPoint(np.full(4000, value), SUM_BITS), 2.0)
-        steps = np.ldexp(noised, SUM_BITS).astype(np.int64)
+        noisy = add(FixedPoint(np.full(4000, value), SUM_BITS), 2.0)
+        steps = np.ldexp(noisy, SUM_BITS).astype(np.int64)
         counts = np.bincount(steps & 7, minlength=8)
         assert stats.chisquare(counts).pvalue > ALPHA
 
@@ -68,7 +68,7 @@ def test_norms_do_not_see_where_a_row_stands():
 @pytest.mark.attack(
     claim='out_of_bounds="clip" takes any row',
     before="one row above 1e100 raised, with its norm in the message, in 8 estimators",
-    now="rows of 1e308, infinite or NaN entries are drawn in, others keep their bits",
+    now="rows of 1e308, infinite or NaN entries are clipped, others keep their bits",
 )
 def test_no_row_is_too_large_to_be_drawn_in():
     rng = np.random.default_rng(1)

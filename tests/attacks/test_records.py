@@ -71,7 +71,7 @@ def _told(call, X):
 @pytest.mark.attack(
     claim="out_of_bounds='clip': no cell decides between a result and an error",
     before="10**400, pd.NA or text in one cell of a table of objects raised",
-    now="too large is drawn in, no number is the middle; other rows are the same bits",
+    now="too large is clipped, no number is the middle; other rows are the same bits",
 )
 @pytest.mark.parametrize("cell", [10**400, -(10**400), Fraction(10**400), pd.NA, None, "x"])
 def test_a_cell_of_another_kind(cell):

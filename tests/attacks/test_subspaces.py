@@ -93,7 +93,7 @@ def test_fewer_rows_than_clusters():
 @pytest.mark.attack(
     claim="out_of_bounds='clip' takes any row",
     before="NaN, infinity or 1e300 in one row: an error in place of subspaces",
-    now="such a row counts as drawn in to the bound; guarantee_ says so",
+    now="such a row counts as clipped to the bound; guarantee_ says so",
 )
 @pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
 def test_one_row_decides_whether_subspaces_come_out(entry):

@@ -18,7 +18,7 @@ pair = (0.0, 1.0)
 class Box:
     pair = staticmethod(lambda: (np.zeros(1), np.ones(1)))
 
-def sound(data, rng):
+def corrected(data, rng):
     return np.sum(data) + rng.laplace()
 
 def half(data, rng):
@@ -73,10 +73,10 @@ def test_a_violated_claim_is_exit_code_1_and_a_consistent_one_0(run):
     assert (code, err) == (1, "")
     assert out.startswith("violated: claimed epsilon 1 and delta 0; at 0.95 confidence")
     assert "identity" in out
-    code, out, _ = run("attacked:sound", *options)
+    code, out, _ = run("attacked:corrected", *options)
     assert code == 0
     assert out.startswith("consistent")
-    assert run("attacked:sound", *options)[1].split(";")[0] == out.split(";")[0]
+    assert run("attacked:corrected", *options)[1].split(";")[0] == out.split(";")[0]
     code, out, _ = run("attacked:half", *options, "--delta", "0.9")
     assert (code, out.split(":")[0]) == (0, "cannot tell")
 
@@ -116,7 +116,7 @@ def test_data_come_from_files_or_objects(run):
         (("attacked:alone",), "attacked:alone: must be callable as (data, rng), got (data)"),
         (("attacked:ragged",), "outputs vary in shape"),
         (("attacked:fails",), "attacked:fails raised KeyError on data (attacked.py, line 19)"),
-        (("attacked:half", "--statistic", "attacked:sound"), "must be callable as (output)"),
+        (("attacked:half", "--statistic", "attacked:corrected"), "must be callable as (output)"),
         (("attacked:half", "--data", "one.npy"), "must be MODULE:PAIR, or two files"),
         (("attacked:half", "--data", "one.npy", "two.npy"), "one.npy"),
         (("attacked:half", "--data", "attacked:three"), "attacked:three: must be two data sets"),
@@ -160,11 +160,11 @@ def test_an_audit_stops_when_it_has_seen_enough(run):
     assert code == 1
     assert "stopped at the conviction after" in out
     code, out, _ = run(
-        "attacked:sound", *options, "--closeness", "0.5", "--statistic", "attacked:identity"
+        "attacked:corrected", *options, "--closeness", "0.5", "--statistic", "attacked:identity"
     )
     assert code == 0
     assert "stopped close to the claim after" in out
-    code, _, err = run("attacked:sound", *options, "--closeness", "2")
+    code, _, err = run("attacked:corrected", *options, "--closeness", "2")
     assert code == 1
     assert "closeness must be at most 1" in err
 

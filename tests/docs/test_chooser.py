@@ -16,7 +16,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
-PURE = {"eugkm", "dplloyd_sound", "dplloyd_separated_sound", "label_response"}
+PURE = {"eugkm", "dplloyd_corrected", "dplloyd_separated_corrected", "label_response"}
 PURE |= {f"ckm_l1_m{m}{decoder}" for m in (5, 10, 20) for decoder in ("", "_gaussian")}
 KMEANS = {"compressive", "compressive_clompr", "dplloyd_uniform", "dplloyd_separated", "eugkm"}
 KMEANS |= {"mixture_kmeans", "adaptive", "lloyd"}
@@ -52,13 +52,20 @@ def measured():
     """Return what each task has, with settings that are written down here once more."""
     swept = {"epsilon": "epsilon"}
     sizes = {"k": "n_clusters", "d": "n_features", "N": 100_000, **swept}
-    fig3 = {*(PURE - {"dplloyd_sound"}), "normal_l1_m10", "lloyd"}
-    gowalla = {"cdplap_pld", "cdpgau_pld", "dplloyd_pld", "dplloyd_sound"}
+    fig3 = {*(PURE - {"dplloyd_corrected"}), "normal_l1_m10", "lloyd"}
+    gowalla = {"cdplap_pld", "cdpgau_pld", "dplloyd_pld", "dplloyd_corrected"}
     densities = {"adaptive", "joint", "zcdp", "em"}
-    subspaces = {"sulq_10", "sulq_50", "sulq_10_mod", "sulq_50_mod", "sa_ssc_sound"}
+    subspaces = {"sulq_10", "sulq_50", "sulq_10_mod", "sulq_50_mod", "sa_ssc_corrected"}
     subspaces |= {"sulq_restarts", "kplanes", "kplanes_ssc", "lrr", "tsc", "ssc"}
     subspaces |= {"moments", "sulq_moments"}
-    frontier = {"moments", "sulq_10", "sulq_50", "sulq_averaged", "sulq_restarts", "sa_ssc_sound"}
+    frontier = {
+        "moments",
+        "sulq_10",
+        "sulq_50",
+        "sulq_averaged",
+        "sulq_restarts",
+        "sa_ssc_corrected",
+    }
     frontier |= {"sulq_restarts_averaged", "sulq_10_classical", "sulq_10_mod"}
     relative = "relative_distance.mean"
     fig2 = table("dpsc/dpsc_fig2", relative, subspaces, N=0, d=0, k=0, **swept)
@@ -98,7 +105,7 @@ def measured():
                 table(
                     "dpem/dpem_fig2",
                     "loss",
-                    {*densities, "dp_sound"},
+                    {*densities, "dp_corrected"},
                     N="n_samples",
                     d=2,
                     k=3,
@@ -121,7 +128,13 @@ def measured():
 
 def cifar(swept):
     """Return the rows of CIFAR-100 whose query is private as a whole, and without privacy."""
-    methods = {"sound", "sound_embedding", "pca_sound", "projection_sound", "dsne_sound"}
+    methods = {
+        "corrected",
+        "corrected_embedding",
+        "pca_corrected",
+        "projection_corrected",
+        "dsne_corrected",
+    }
     methods |= {"label_response", "features", "tsne", "smlq"}
     settings = {"N": 10_000, "d": 1280, "k": 100}
     rows = table("privatemail/privatemail_fig6", "recall_8.mean", methods, **settings, **swept)

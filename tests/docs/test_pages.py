@@ -109,7 +109,7 @@ def test_the_chooser_leaves_out_what_is_not_private():
             methods = config["experiments"][name]["methods"]
             for method in set(source["private"]) & set(methods):
                 params = (methods[method] or {}).get("params") or {}
-                assert params.get("variant", "sound") == "sound", method
+                assert params.get("variant", "corrected") == "corrected", method
                 assert params.get("accounting", "pld") != "cdp", method
                 starts = ("random", "uniform", "separated", "sulq", "moments")
                 assert params.get("init", "random") in starts, method

@@ -132,7 +132,7 @@ ESTIMATORS = [
         SampleAggregateSubspaceClustering(
             KPlanes(3, 1, n_init=2), 1, epsilon=1e5, n_subsets=1, variant=variant, random_state=0
         )
-        for variant in ("sound", "paper")
+        for variant in ("corrected", "paper")
     ),
     MomentSubspaceClustering(degree=4, last_round=False, random_state=0),
     SuLQKPlanes(random_state=0),

@@ -91,10 +91,10 @@ def test_own_data_have_their_panels(followed):
 
 def test_what_was_done_stays_done(followed):
     assert followed.planned() == {}
-    followed.edit("my_package.py", "One round of noised", "One round of slightly noised")
+    followed.edit("my_package.py", "One round of noisy", "One round of slightly noisy")
     planned = followed.planned()
     assert planned["fit"] == 2  # the method's fits in the panel and in the audit
-    followed.edit("my_package.py", "slightly noised", "noised")
+    followed.edit("my_package.py", "slightly noisy", "noisy")
     assert followed.planned() == {}
 
 

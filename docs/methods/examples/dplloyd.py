@@ -11,7 +11,7 @@ X = rng.normal(np.repeat(towns, 4_000, axis=0), 0.1).clip(-1, 1)
 
 least = LloydKMeans(3, random_state=0).fit(X).inertia_
 models = {}
-warnings.simplefilter("ignore", NoiseWarning)  # is_clear_ says the same
+warnings.simplefilter("ignore", NoiseWarning)  # is_detected_ says the same
 for epsilon in (0.02, 0.1, 1.0):
     # random_state=1 repeats this page; leave it out for a release, so that noise has no seed
     models[epsilon] = DPLloyd(
@@ -25,8 +25,8 @@ for epsilon in (0.02, 0.1, 1.0):
     ).fit(X)
     centers = models[epsilon].cluster_centers_
     error = ((X[:, None] - centers) ** 2).sum(axis=2).min(axis=1).sum()
-    clear = models[epsilon].is_clear_.sum()
-    print(f"epsilon {epsilon}: {error / least:.3f} times the least error, {clear} of 3 clear")
+    detected = models[epsilon].is_detected_.sum()
+    print(f"epsilon {epsilon}: {error / least:.3f} times the least error, {detected} of 3 detected")
 print(models[1.0].guarantee_)
 
 # %% picture

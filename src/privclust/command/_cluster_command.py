@@ -227,8 +227,8 @@ def _private_bounds(columns, groups, declared, unknown, args):
         neighbours=args.neighbours,
         random_state=None if args.seed is None else np.random.default_rng([args.seed, 1]),
     )
-    for name, is_clear in zip(unknown, bounds.is_clear, strict=True):
-        if not is_clear:
+    for name, is_detected in zip(unknown, bounds.is_detected, strict=True):
+        if not is_detected:
             raise ValueError(
                 f"noise hides the bounds of column {name!r}, or it holds no numbers: give its "
                 "--bounds. What --private-bounds costs is spent"
@@ -317,10 +317,10 @@ def _write(folder: Path, encoder, model, bounds, private, remarks, args) -> None
             sketch = replace(model.sketch_, guarantee=guarantee)
             sketch.save(folder / _SKETCH)
         write(clusters, folder)
-    n_clear = int(clusters.is_clear.sum())
-    of = f" of {len(clusters.weights)}" if n_clear < len(clusters.weights) else ""
-    word = "cluster" if n_clear == 1 and not of else "clusters"
-    say(f"{folder / 'report.html'}: {n_clear}{of} {word} above the noise")
+    n_detected = int(clusters.is_detected.sum())
+    of = f" of {len(clusters.weights)}" if n_detected < len(clusters.weights) else ""
+    word = "cluster" if n_detected == 1 and not of else "clusters"
+    say(f"{folder / 'report.html'}: {n_detected}{of} {word} above the noise")
     if args.clusters == "auto" and len(clusters.weights) == MOST_CLUSTERS:
         say(f"{MOST_CLUSTERS} is the most that auto looks for: there may be more (--clusters K)")
     say(str(guarantee))

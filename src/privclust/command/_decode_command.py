@@ -130,15 +130,17 @@ def _centers(args):
     if args.errors:
         errors = standard_errors(sketch, decoded, random_state=args.seed)
         columns += [f"{name}_error" for name in columns] + ["reliable"]
-        is_reliable = errors.is_reliable & decoded.is_clear
-        told = zip(rows, errors.centers, errors.weights, decoded.is_clear, is_reliable, strict=True)
+        is_reliable = errors.is_reliable & decoded.is_detected
+        told = zip(
+            rows, errors.centers, errors.weights, decoded.is_detected, is_reliable, strict=True
+        )
         rows = [
-            f"{row},{_line([*center, weight]) if is_clear else ',' * len(center)},{_word(is_one)}"
-            for row, center, weight, is_clear, is_one in told
+            f"{row},{_line([*center, weight]) if is_own else ',' * len(center)},{_word(is_known)}"
+            for row, center, weight, is_own, is_known in told
         ]
     if sketch.noise:
-        columns.append("clear")
-        rows = [f"{row},{_word(it)}" for row, it in zip(rows, decoded.is_clear, strict=True)]
+        columns.append("detected")
+        rows = [f"{row},{_word(it)}" for row, it in zip(rows, decoded.is_detected, strict=True)]
     remarks = [_remark(f"{args.clusters} centers", sketch, args)]
     remarks += filter(None, [decoding_summary(sketch, decoded), hidden])
     return columns, rows, remarks, sketch
@@ -156,7 +158,7 @@ def _subspaces(args):
     from privclust.privacy.hidden import noise_message, warn_of_noise
     from privclust.sketches import MomentSketch
     from privclust.subspaces import decode
-    from privclust.subspaces.moments import choose_sizes, is_clear, misfit_message
+    from privclust.subspaces.moments import choose_sizes, is_detected, misfit_message
 
     sketch = _merged(
         args.sketches,
@@ -167,15 +169,15 @@ def _subspaces(args):
     given = [None if size == "auto" else size for size in (args.clusters, args.dimension)]
     k, q = choose_sizes(sketch, *given, random_state=rng)
     decoded = decode(sketch, k, q, random_state=rng)
-    clear = is_clear(decoded)
-    warn_of_noise(noise_message(clear, of="subspaces"))
+    detected = is_detected(decoded)
+    warn_of_noise(noise_message(detected, of="subspaces"))
     if message := misfit_message(decoded):
         warnings.warn(message, UserWarning, stacklevel=2)
-    columns = ["subspace", "direction", *_features(sketch), "weight", "error", "clear"]
-    told = zip(decoded.subspaces, decoded.weights, decoded.errors, clear, strict=True)
+    columns = ["subspace", "direction", *_features(sketch), "weight", "error", "detected"]
+    told = zip(decoded.subspaces, decoded.weights, decoded.errors, detected, strict=True)
     rows = [
-        f"{j},{i},{_line([*vector, weight, error])},{_word(is_one_clear)}"
-        for j, (basis, weight, error, is_one_clear) in enumerate(told, start=1)
+        f"{j},{i},{_line([*vector, weight, error])},{_word(is_one_detected)}"
+        for j, (basis, weight, error, is_one_detected) in enumerate(told, start=1)
         for i, vector in enumerate(basis.T, start=1)
     ]
     return columns, rows, [_remark(f"{k} subspaces of dimension {q}", sketch, args)], sketch

@@ -66,7 +66,7 @@ class FeatureSketcher:
 
     def borne(self, chunk):
         """Return values that the sums bear, of any."""
-        return self.sums.drawn_in(chunk, [0.0] * self.n_features)
+        return self.sums.clipped(chunk, [0.0] * self.n_features)
 
     def exact(self):
         """Return the sketch of what was added, which is not private."""

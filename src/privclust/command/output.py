@@ -41,7 +41,7 @@ def say(text: str) -> None:
 
 
 def count(sketch) -> str:
-    """Number of records, or of groups, as it is read best; a decimal tells that it was noised."""
+    """Return the number of records or groups in words; a noisy number has a decimal."""
     n_samples = sketch.n_samples
     number = f"{n_samples:,.1f}" if isinstance(n_samples, float) else f"{n_samples:,}"
     return f"{number} {'records' if sketch.unit == 'row' else 'groups of records'}"

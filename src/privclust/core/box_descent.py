@@ -31,7 +31,7 @@ def minimise_in_box(
     objective : callable
         Takes a point (n,) and an array (n,), writes the gradient into it and returns the value.
     start, low, high : ndarray of shape (n,), float64
-        `low` is finite; `high` may be inf. The start is drawn in to the box.
+        `low` is finite; `high` may be inf. The start is clipped to the box.
     n_steps : int
         Most iterations, each of one or more values.
 

@@ -83,7 +83,7 @@ def nearest_center_sums(
     """Count and sum up the samples of each center, exactly, for sums that noise is added to.
 
     A sample adds the same numbers bit for bit whatever other samples there are: 1 to the count of
-    its nearest center, and to the sums of that ``(x - offset) * scale``, drawn in to [-1, 1] and
+    its nearest center, and to the sums of that ``(x - offset) * scale``, clipped to [-1, 1] and
     rounded to a multiple of 2^-30. An entry that is NaN adds 0, and its sample belongs to the first
     center.
 
@@ -206,7 +206,7 @@ def _sum_exactly(X, centers, offset, scale, totals):
 
 @part()
 def _unit_term(x, offset, scale):
-    """Return a coordinate in units, drawn in to [-1, 1] and rounded; NaN is 0."""
+    """Return a coordinate in units, clipped to [-1, 1] and rounded; NaN is 0."""
     unit = (np.float64(x) - offset) * scale
     unit = unit if unit > -1.0 else (-1.0 if unit <= -1.0 else 0.0)
     unit = unit if unit < 1.0 else 1.0

@@ -127,7 +127,7 @@ class DensitySketches:
 
 
 def _released(X, radius, frequencies, noise, source, groups) -> Sketch:
-    """Return the noised sketch of X / radius, in single precision: noise hides the rest."""
+    """Return the noisy sketch of X / radius, in single precision: noise hides the rest."""
     sums = FeatureSums(frequencies)
     for start in range(0, len(X), _CHUNK):
         stop = start + _CHUNK

@@ -81,13 +81,13 @@ class Decoded:
         no such mixture, or that the search failed.
     explained : float
         Part of f of one atom that k atoms explain, from 0 to 1; 0 for one cluster.
-    is_clear : ndarray of shape (n_clusters,)
+    is_detected : ndarray of shape (n_clusters,)
         Whether a center lies in an atom that explains more than noise lets one explain; see
         `privclust.decoding._sketch_check`.
     inertia : float
         Mean squared distance of a row of the mixture to the nearest center.
     least_weight : float
-        Part of the rows below which a cluster as wide as the others is not clear.
+        Part of the rows below which a cluster as wide as the others is not detected.
     density : GaussianMixture or None
         The mixture that `centers` are of; None for Dirac masses.
     is_outside : bool
@@ -100,7 +100,7 @@ class Decoded:
     residual: float
     expected_residual: float
     explained: float
-    is_clear: np.ndarray
+    is_detected: np.ndarray
     inertia: float
     least_weight: float
     density: GaussianMixture | None = field(default=None, repr=False)
@@ -116,8 +116,8 @@ class Decoded:
         apart = self.weights @ ((self.centers - place) ** 2).mean(axis=1)
         return float(apart) + self.spread
 
-    def drawn_in(self, box: Box) -> Decoded:
-        """Return the same with centers drawn in to a box."""
+    def clipped(self, box: Box) -> Decoded:
+        """Return the same with centers clipped to a box."""
         return replace(self, centers=np.clip(self.centers, box.low, box.high))
 
 
@@ -240,16 +240,16 @@ def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
     problem, best, density = fit.problem, fit.best, fit.parts
     _, centers, spreads = fit.atoms
     tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(fit.atoms[0]) else _FINE_TOLERANCE
-    kept_weights, kept = problem.clear_atoms(centers, spreads, fit.of_one_number)
+    kept_weights, kept = problem.detected_atoms(centers, spreads, fit.of_one_number)
     smallest = problem.least_weight(best[2], spreads, fit.of_one_number)
-    clear = kept_weights, centers[kept], spreads[kept]
+    detected = kept_weights, centers[kept], spreads[kept]
     start = problem.origin + problem.unit * best[1]
     reach = box if len(density[0]) > len(fit.atoms[0]) else None
     centers, weights, inertia = kmeans_of_mixture(*fit.scaled, start, rng, tolerance, reach)
     variances = problem.unit**2 * best[2]
     explained = problem.explained(best, fit.residual)
-    is_clear = _clear_centers((centers - problem.origin) / problem.unit, clear, density)
-    told = fit.residual, fit.expected_residual, explained, is_clear, inertia, smallest
+    is_detected = _detected_centers((centers - problem.origin) / problem.unit, detected, density)
+    told = fit.residual, fit.expected_residual, explained, is_detected, inertia, smallest
     return Decoded(centers, weights, variances, *told, fit.density)
 
 
@@ -286,8 +286,8 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOL
     return centers, counts / len(points), inertia / len(points)
 
 
-def _clear_centers(centers, clear, density):
-    """Return which centers have points that are clear, by points drawn as for Lloyd's algorithm."""
+def _detected_centers(centers, detected, density):
+    """Return which centers have points of detected atoms, drawn as for Lloyd's algorithm."""
     weights, means, spreads = density
     k, total = len(centers), weights.sum()
     if not total > 0.0:
@@ -296,5 +296,5 @@ def _clear_centers(centers, clear, density):
     points = paired_points(weights / total, means, spreads, _CHECKED_POINTS * k, rng)
     labels = nearest_center(points, centers)
     n_points = np.bincount(labels, minlength=k)
-    n_clear = np.bincount(labels, weights=holds_most(points, clear, density), minlength=k)
-    return (n_points > 0) & (n_clear >= 0.5 * n_points)
+    n_detected = np.bincount(labels, weights=holds_most(points, detected, density), minlength=k)
+    return (n_points > 0) & (n_detected >= 0.5 * n_points)

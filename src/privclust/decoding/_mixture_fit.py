@@ -112,7 +112,7 @@ class MixtureFit:
         weights, kept = eliminated(*self.gram(centers, variances), n_left, math.inf)
         return weights, centers[kept], variances[kept]
 
-    def clear_atoms(self, centers, spreads, of_one_number):
+    def detected_atoms(self, centers, spreads, of_one_number):
         """Return the weights and places of atoms that all explain more than noise may.
 
         Those that are missed least are left out one by one, and other weights refitted. `spreads`
@@ -122,7 +122,7 @@ class MixtureFit:
         return eliminated(*gram, 0, least_loss(spreads, centers.shape[1], of_one_number))
 
     def least_weight(self, variances, spreads, of_one_number):
-        """Return the least weight of a clear atom as wide as others, with as many numbers."""
+        """Return the least weight of a detected atom as wide as others, with as many numbers."""
         least = least_loss(spreads, len(self.origin), of_one_number)
         return least_weight(variances, self.problem[1], least)
 

@@ -277,11 +277,11 @@ def _variances(power, frequencies, variance, noise):
     more for each feature says that its variance is the common one, give or take as much again.
     """
     d = len(frequencies)
-    clear = power > _LEAST_POWER
-    weight = power[clear]
+    detected = power > _LEAST_POWER
+    weight = power[detected]
     error = max(2.0 * math.sqrt(noise), _MODEL_ERROR)
     rows = np.vstack(
-        [(frequencies[:, clear] ** 2).T * weight[:, None], np.eye(d) * error / variance]
+        [(frequencies[:, detected] ** 2).T * weight[:, None], np.eye(d) * error / variance]
     )
     aims = np.append(-np.log(np.minimum(weight, 1.0)) * weight, np.full(d, error))
     variances = nnls(rows, aims)[0]

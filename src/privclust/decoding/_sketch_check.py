@@ -4,9 +4,9 @@ r"""Whether a sketch tells of clusters, and of data within bounds, or of its own
 `NATS_PER_NUMBER` nats for each of its d + 2 numbers. A nat is a residual of twice the variance of a
 feature's real or imaginary part, by noise and by sampling. Noise alone lets a number explain half a
 nat, and more where the best of many places is sought; clusters that can be seen explain ten and
-more. A center is *clear* if the atoms that are left hold half of the density at half of the points
-that are nearest to it, drawn from that density. In 400 fits to noise alone no center was clear; in
-40 of 3 to 5 clusters of 100,000 rows at epsilon 1, all.
+more. A center is *detected* if the atoms that are left hold half of the density at half of the
+points that are nearest to it, drawn from that density. In 400 fits to noise alone no center was
+detected; in 40 of 3 to 5 clusters of 100,000 rows at epsilon 1, all.
 
 *Bounds.* For any data in a box with center c and half widths h the feature at :math:`\omega` has
 
@@ -35,7 +35,7 @@ _ROUNDING = 1e-9  # of features and phases
 
 
 def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> float:
-    """Return by how much the residual must rise without an atom that is clear.
+    """Return by how much the residual must rise without an atom that is detected.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> fl
 
 
 def least_weight(variances: np.ndarray, squares: np.ndarray, least: float) -> float:
-    r"""Return the part of the rows below which an atom as wide as others is not clear, at most 1.
+    r"""Return the share of rows below which an atom as wide as others is not detected.
 
     An atom of weight :math:`\alpha` and variance v explains at most
     :math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}`, wherever it lies.
@@ -68,7 +68,7 @@ def least_weight(variances: np.ndarray, squares: np.ndarray, least: float) -> fl
     squares : ndarray of shape (m,)
         Squared norms of the frequencies.
     least : float
-        By how much the residual must rise without an atom that is clear: `least_loss`.
+        By how much the residual must rise without an atom that is detected: `least_loss`.
 
     Examples
     --------
@@ -79,26 +79,26 @@ def least_weight(variances: np.ndarray, squares: np.ndarray, least: float) -> fl
     return min(math.sqrt(least / norm), 1.0) if norm > 0.0 else 1.0
 
 
-def holds_most(points: np.ndarray, clear: tuple, whole: tuple) -> np.ndarray:
-    """Return at which points the clear atoms hold at least half of the density, (n_points,).
+def holds_most(points: np.ndarray, detected: tuple, whole: tuple) -> np.ndarray:
+    """Return at which points the detected atoms hold at least half of the density, (n_points,).
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
-    clear, whole : tuple
+    detected, whole : tuple
         Weights (K,), adding up to any number, centers (K, d), and positive standard deviations
         (K,) or factors L (K, d, d) of covariances L L'.
 
     Examples
     --------
-    >>> clear = np.ones(1), np.zeros((1, 1)), np.ones(1)
+    >>> detected = np.ones(1), np.zeros((1, 1)), np.ones(1)
     >>> whole = np.array([0.8, 0.2]), np.array([[0.0], [9.0]]), np.ones(2)
-    >>> holds_most(np.array([[0.5], [9.0]]), clear, whole)
+    >>> holds_most(np.array([[0.5], [9.0]]), detected, whole)
     array([ True, False])
     """
-    if not len(clear[0]):
+    if not len(detected[0]):
         return np.zeros(len(points), dtype=bool)
-    return _log_density(points, *clear) >= _log_density(points, *whole) - math.log(2.0)
+    return _log_density(points, *detected) >= _log_density(points, *whole) - math.log(2.0)
 
 
 def _log_density(points, weights, centers, spreads):

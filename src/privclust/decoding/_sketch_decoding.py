@@ -138,7 +138,7 @@ def decode(
         decoded = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
     if box is None:
         return decoded
-    return replace(decoded.drawn_in(box), is_outside=leaves_box(sketch, box))
+    return replace(decoded.clipped(box), is_outside=leaves_box(sketch, box))
 
 
 @one_blas_thread
@@ -182,8 +182,8 @@ def _explaining(search, moments, box, sketch):
     return again if _explains_more(again, first, sketch) else first
 
 
-def _of_clear_atom(decoded, sketch):
-    """Return by how much an atom that is clear lowers the residual."""
+def _of_detected_atom(decoded, sketch):
+    """Return by how much an atom that is detected lowers the residual."""
     of_one_number = 0.5 * decoded.expected_residual / sketch.n_frequencies
     return least_loss(np.ones(1), sketch.n_features, of_one_number)
 
@@ -192,14 +192,14 @@ def _is_poor(decoded, sketch):
     """Return whether a residual is beyond what noise and sampling leave, and an atom may lower."""
     expected = decoded.expected_residual
     deviation = expected / math.sqrt(sketch.n_frequencies)
-    beyond = max(_RESIDUAL_DEVIATIONS * deviation, _of_clear_atom(decoded, sketch))
+    beyond = max(_RESIDUAL_DEVIATIONS * deviation, _of_detected_atom(decoded, sketch))
     return decoded.residual > min(_POOR_FIT_RATIO * expected, expected + beyond)
 
 
 def _explains_more(other, decoded, sketch):
-    """Return whether a fit explains what is there, by a clear atom's part more, or far more."""
+    """Return whether a fit explains what is there, by a detected atom's part more, or far more."""
     explains = other.residual <= _POOR_FIT_RATIO * other.expected_residual
-    if explains and other.residual < decoded.residual - _of_clear_atom(decoded, sketch):
+    if explains and other.residual < decoded.residual - _of_detected_atom(decoded, sketch):
         return True
     return other.residual < _MUCH_LESS * decoded.residual
 
@@ -221,7 +221,7 @@ def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
     """Return what the noise of a sketch hides of its clusters; empty if nothing, or no noise."""
     if sketch.noise is None:
         return ""
-    clusters = noise_message(decoded.is_clear, delta_advice(sketch))
+    clusters = noise_message(decoded.is_detected, delta_advice(sketch))
     return "; ".join(filter(None, [OUTSIDE if decoded.is_outside else "", clusters]))
 
 
@@ -239,7 +239,7 @@ def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
     Returns
     -------
     str
-        Empty for one cluster that is clear.
+        Empty for one cluster that is detected.
 
     Examples
     --------
@@ -315,12 +315,12 @@ def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init,
     problem = MixtureFit(features, sketch.frequencies, moments_of_box(Box(low, high)), "shared")
     atoms = weights, (centers - problem.origin) / problem.unit, np.zeros(n_clusters)
     of_one_number = 0.5 * expected / sketch.n_frequencies
-    is_clear = np.zeros(n_clusters, dtype=bool)
-    is_clear[problem.clear_atoms(*atoms[1:], of_one_number)[1]] = True
+    is_detected = np.zeros(n_clusters, dtype=bool)
+    is_detected[problem.detected_atoms(*atoms[1:], of_one_number)[1]] = True
     smallest = problem.least_weight(atoms[2], atoms[2], of_one_number)
     explained = problem.explained(atoms, residual)
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
     points = np.zeros(n_clusters)
-    told = residual, expected, explained, is_clear, 0.0, smallest
+    told = residual, expected, explained, is_detected, 0.0, smallest
     return Decoded(centers, weights, points, *told)

@@ -63,7 +63,7 @@ class DPdSNE(
     the gradient of KL(p || q) in y is :math:`g = \sum_j p_j h_j - \sum_j q_j h_j`: an attraction
     less a repulsion.
 
-    **sound**, the default: each row is placed among the anchors alone.
+    **corrected**, the default: each row is placed among the anchors alone.
 
     - Given y, which is made of earlier releases, x enters the attraction only: q and h are public,
       and the repulsion gets no noise.
@@ -83,14 +83,14 @@ class DPdSNE(
       both are public, and stay.
 
     **paper**: private rows are points among the anchors for each other, the whole gradient of each
-    is drawn in to a ball of radius C, `clip`, and the noise is that for 2 C, as if a replaced row
+    is clipped to a ball of radius C, `clip`, and the noise is that for 2 C, as if a replaced row
     changed no gradient but its own. It does: x enters the p of all rows of the call, and its
     embedding their forces. All n gradients may change, each by 2 C: the sensitivity is
     :math:`2 C \sqrt n`, which two rows attain. So there is no guarantee for any number of
     rows, and `guarantee_of` states what follows for n; for a single row it is the one asked for.
 
     What DP-dSNE's authors do beyond this is left out, and assumed not to matter here: their anchors
-    move, by the mean of the noised gradients of several sites; they scale coordinates before they
+    move, by the mean of the noisy gradients of several sites; they scale coordinates before they
     clip (AdaCliP), by estimates from earlier steps. The conditional p and q of single points, in
     place of joint ones, are those usual for new points in a given t-SNE embedding.
 
@@ -98,7 +98,7 @@ class DPdSNE(
     ----------
     epsilon, delta : float
         Budget of one transform of a row; epsilon in nats, positive, delta in (0, 1).
-    variant : {"sound", "paper"}
+    variant : {"corrected", "paper"}
     perplexity : float
         Effective number of neighbours of a private row; at least 1 and less than the number of
         anchors.
@@ -165,7 +165,7 @@ class DPdSNE(
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        variant: Literal["sound", "paper"] = "sound",
+        variant: Literal["corrected", "paper"] = "corrected",
         perplexity: float = 30.0,
         max_iter: int = 50,
         learning_rate: float = 10.0,
@@ -261,7 +261,7 @@ class DPdSNE(
         Parameters
         ----------
         n_rows : int or None
-            For ``"sound"`` it makes no difference.
+            For ``"corrected"`` it makes no difference.
 
         Returns
         -------
@@ -275,7 +275,7 @@ class DPdSNE(
         if n_rows is not None:
             check_integer("n_rows", n_rows, minimum=1)
         noise, relation = self._noise, self._noise.sensitivity.relation
-        if self.variant == "sound":
+        if self.variant == "corrected":
             words = "scale {scale:.4g} times D <= 2"
             release = noise.statement("attraction of a row", noise=words)
         elif n_rows is None:
@@ -336,8 +336,8 @@ class DPdSNE(
             return self._noise.release(gradient, self._source)
         scale = spread + _MEAN_ROUNDING * len(self.anchors_)
         centred = (attraction - repulsion) / scale
-        noised = self._noise.release(centred, self._source)
-        return factor * scale * noised + (factor - 1.0) * repulsion
+        noisy = self._noise.release(centred, self._source)
+        return factor * scale * noisy + (factor - 1.0) * repulsion
 
 
 def _check_magnitude(name, array):
@@ -357,6 +357,6 @@ def _squared_distances(X, others):
 
 
 def _clipped(rows, radius):
-    """Return rows drawn in to a ball."""
+    """Return rows clipped to a ball."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows * np.minimum(1.0, radius / np.maximum(norms, radius))

@@ -27,7 +27,7 @@ from privclust.privacy.groups import Groups, by_size, checked_groups, unit_of, w
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
-from privclust.privacy.spectra import clear_subspaces, estimated_moments
+from privclust.privacy.spectra import detected_subspaces, estimated_moments
 
 
 class PrivatePCA(
@@ -96,7 +96,7 @@ class PrivatePCA(
         Largest Euclidean norm of a row, known without the data. None takes it from the data, with
         a warning, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
         any row is taken: one with infinite entries by these alone, and NaN as 0.
     neighbours : {"replace_one", "add_remove"}
         For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken,
@@ -112,15 +112,15 @@ class PrivatePCA(
         Orthonormal rows; by falling eigenvalue and with a positive largest entry, but for
         ``"exponential"``, whose frame is turned at random.
     explained_ : ndarray of shape (n_components,) or None
-        Eigenvalues of the noised moments, in squared units of X; too large by what noise adds. None
+        Eigenvalues of the noisy moments, in squared units of X; too large by what noise adds. None
         for ``"exponential"``, which releases none.
     captured_ : ndarray of shape (n_components,) or None
         Estimated sums of squares of the rows along each component, in squared units of X, from the
-        noised moments alone. None for ``"exponential"``.
+        noisy moments alone. None for ``"exponential"``.
     second_moments_ : ndarray of shape (n_features, n_features) or None
-        Estimate of the second moments of X themselves, positive semidefinite: the noised ones
+        Estimate of the second moments of X themselves, positive semidefinite: the noisy ones
         without what noise adds to their eigenvalues. None for ``"exponential"``.
-    is_clear_ : bool or None
+    is_detected_ : bool or None
         Whether noise cannot have turned the components' span, told from the released moments alone.
         None for ``"exponential"``.
     guarantee_ : privclust.privacy.Guarantee
@@ -156,7 +156,7 @@ class PrivatePCA(
     explained_: np.ndarray | None
     captured_: np.ndarray | None
     second_moments_: np.ndarray | None
-    is_clear_: bool | None
+    is_detected_: bool | None
     n_features_in_: int
 
     _constraints: ClassVar = {
@@ -194,7 +194,7 @@ class PrivatePCA(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers, or any where they are drawn in to a `norm_bound`; float32 is not copied.
+            Finite numbers, or any where they are clipped to a `norm_bound`; float32 is not copied.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
@@ -255,7 +255,7 @@ class PrivatePCA(
         return len(self.components_)
 
     def _add_noise(self, rows, radius, source, leaks, caveats, groups):
-        """Release noised moments, and keep what follows from them."""
+        """Release noisy moments, and keep what follows from them."""
         noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
         self.guarantee_ = Guarantee.of(
             [noise.statement("second moments", units="rows of norm 1")],
@@ -267,14 +267,14 @@ class PrivatePCA(
             unit=unit_of(groups),
         )
         charge(self.guarantee_)
-        noised = noise.release(_moments(groups, rows, length)[None], source)
-        self.components_, values = _leading(noised[0], self.n_components)
+        noisy = noise.release(_moments(groups, rows, length)[None], source)
+        self.components_, values = _leading(noisy[0], self.n_components)
         self.explained_ = values * length**2
-        self.second_moments_ = estimated_moments(noised[0], noise) * length**2
+        self.second_moments_ = estimated_moments(noisy[0], noise) * length**2
         turned = self.components_ @ self.second_moments_
         self.captured_ = np.einsum("ij,ij->i", turned, self.components_)
-        (self.is_clear_,) = clear_subspaces(
-            noised, self.n_components, noise, of="sets of components", stacklevel=3
+        (self.is_detected_,) = detected_subspaces(
+            noisy, self.n_components, noise, of="sets of components", stacklevel=3
         )
 
     def _noise(self, n_features):
@@ -309,7 +309,7 @@ class PrivatePCA(
             draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
         )
         self.components_ = np.ascontiguousarray(frame.T)
-        self.explained_ = self.captured_ = self.second_moments_ = self.is_clear_ = None
+        self.explained_ = self.captured_ = self.second_moments_ = self.is_detected_ = None
 
     def _check_concentration(self, factor, relation, n_samples):
         """Raise a ValueError if moments of so many rows, whatever they are, are too large to draw.

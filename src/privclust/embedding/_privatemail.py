@@ -76,7 +76,7 @@ class PrivateMail(LabelledEmbedding):
     ``label_after_noise=False`` takes it out: the query (with dummies, all class rows) then has a
     row and column of zeros in :math:`L_Y`, and the guarantee is that of the noise again.
 
-    **variant="sound"**: the query's label is never used. ``released="feature"``: features of
+    **variant="corrected"**: the query's label is never used. ``released="feature"``: features of
     norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
     their norm, rounded to multiples of 2^-30, and released with normal noise. Two such vectors are
     at most :math:`\Delta = 2` apart, which opposite ones attain, and sigma is the least that is
@@ -102,17 +102,17 @@ class PrivateMail(LabelledEmbedding):
         of public classes less 1 (at most n_features).
     alpha, sigma, init_scale, n_iter, kernel
         See `SMLQ`. T = `n_iter` counts iterates after the noise. ``kernel=None`` is the
-        variant's, and eq. (2) with ``"sound"``.
+        variant's, and eq. (2) with ``"corrected"``.
     epsilon, delta : float
         Budget of one query: epsilon in nats, positive; delta in (0, 1).
-    variant : {"sound", "paper", "code"}
+    variant : {"corrected", "paper", "code"}
     label_after_noise : bool or None
         Whether iterates after the noise use the query's label. None: as printed and released;
-        with ``"sound"`` it cannot be.
+        with ``"corrected"`` it cannot be.
     obfuscate : bool
-        Whether the query goes among dummies; not with ``"sound"``, which needs none.
+        Whether the query goes among dummies; not with ``"corrected"``, which needs none.
     released : {"feature", "embedding"}
-        Of the variant ``"sound"``.
+        Of the variant ``"corrected"``.
     start_seed : int
         Draws Q. Public: client and server share it, the guarantee takes it as known.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -175,7 +175,7 @@ class PrivateMail(LabelledEmbedding):
         kernel: Literal["sigma", "sigma^2", "2 sigma^2"] | None = None,
         epsilon: float = 0.1,
         delta: float = 1e-5,
-        variant: Literal["sound", "paper", "code"] = "sound",
+        variant: Literal["corrected", "paper", "code"] = "corrected",
         label_after_noise: bool | None = None,
         obfuscate: bool = False,
         released: Literal["feature", "embedding"] = "feature",
@@ -205,8 +205,8 @@ class PrivateMail(LabelledEmbedding):
         X : array-like of shape (n_public, n_features)
             Public features, finite; rows are divided by their norm.
         y : array-like of shape (n_public,)
-            Public labels, integers; with ``variant`` other than ``"sound"`` all whole numbers from
-            the least to the largest are labels that a query may have.
+            Public labels, integers; with ``variant`` other than ``"corrected"`` all whole numbers
+            from the least to the largest are labels that a query may have.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class PrivateMail(LabelledEmbedding):
         self._source = noise_source(self.random_state)
         self.classes_ = np.unique(y)
         self._public, self._y = self._scaled(X), y
-        if self.variant == "sound" and self.released == "feature":
+        if self.variant == "corrected" and self.released == "feature":
             self._map = discriminants(self._public, y, self.n_components)
             self.sensitivity_ = 2.0
         else:
@@ -241,12 +241,12 @@ class PrivateMail(LabelledEmbedding):
             Finite; rows are divided by their norm. That others are refused tells of them, and is
             outside of the guarantee.
         y : array-like of shape (n_queries,) or None
-            Their labels, integers; not used, and not asked for, with ``variant="sound"``.
+            Their labels, integers; not used, and not asked for, with ``variant="corrected"``.
 
         Returns
         -------
         ndarray
-            With ``"sound"`` of shape (n_queries, n_components). Else of shape (n_queries,
+            With ``"corrected"`` of shape (n_queries, n_components). Else of shape (n_queries,
             n_public + 1, n_components): the embedding after the last iterate, the query last; with
             dummies n_public + n_classes, the query in the place of its class in `classes_`.
 
@@ -258,10 +258,10 @@ class PrivateMail(LabelledEmbedding):
         """
         check_is_fitted(self)
         X = private_records(self, X, dtype=[np.float64, np.float32], reset=False)
-        labels = None if self.variant == "sound" else self._query_labels(y, len(X))
+        labels = None if self.variant == "corrected" else self._query_labels(y, len(X))
         if len(X):  # all queries or none
             charge(self.guarantee_.compose(*[self.guarantee_] * (len(X) - 1)))
-        if self.variant == "sound":
+        if self.variant == "corrected":
             return self._release_map(self.public_map(X))
         embeddings = np.empty((len(X), *self.start_.shape))
         kernel = np.empty((len(self.start_),) * 2)
@@ -280,8 +280,8 @@ class PrivateMail(LabelledEmbedding):
     def public_map(self, X: ArrayLike) -> np.ndarray:
         """Return rows under the map that public data define, without noise.
 
-        It is what `release` adds noise to with ``variant="sound"``, and what a server applies to
-        its own images to compare them with a release.
+        It is what `release` adds noise to with ``variant="corrected"``, and what a server applies
+        to its own images to compare them with a release.
 
         Parameters
         ----------
@@ -297,10 +297,10 @@ class PrivateMail(LabelledEmbedding):
             If X is not as described or the variant is another.
         """
         check_is_fitted(self)
-        if self.variant != "sound":
+        if self.variant != "corrected":
             raise ValueError(
-                f"variant: got {self.variant!r}; only 'sound' maps one row at a time, the others "
-                "embed whole sets (SMLQ)"
+                f"variant: got {self.variant!r}; only 'corrected' maps one row at a time, the "
+                "others embed whole sets (SMLQ)"
             )
         X = validated(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if self.released == "feature":
@@ -331,11 +331,13 @@ class PrivateMail(LabelledEmbedding):
         Raises
         ------
         ValueError
-            If the variant is ``"sound"``, which embeds no public images.
+            If the variant is ``"corrected"``, which embeds no public images.
         """
         check_is_fitted(self)
-        if self.variant == "sound":
-            raise ValueError("variant: got 'sound'; only 'paper' and 'code' embed public images")
+        if self.variant == "corrected":
+            raise ValueError(
+                "variant: got 'corrected'; only 'paper' and 'code' embed public images"
+            )
         return self._rows.sensitivity(unit)
 
     def _prepare_kernel(self):
@@ -347,7 +349,7 @@ class PrivateMail(LabelledEmbedding):
         self.start_ = np.random.default_rng(self.start_seed).normal(
             scale=self.init_scale, size=shape
         )
-        if self.variant == "sound":
+        if self.variant == "corrected":
             if 4.0 / self._width > _LARGEST_EXPONENT:
                 raise ValueError(
                     f"sigma must be larger with released='embedding': kernels of opposite images "
@@ -382,7 +384,7 @@ class PrivateMail(LabelledEmbedding):
 
     def _calibrate(self):
         """Set the standard deviation of the noise."""
-        if self.variant == "sound":
+        if self.variant == "corrected":
             # the bound is a number that everybody knows, so that noise is calibrated in its units
             unit = _unit_sigma(float(self.epsilon), float(self.delta))
             self.noise_scale_ = self.sensitivity_ * unit
@@ -425,7 +427,7 @@ class PrivateMail(LabelledEmbedding):
         if y is None:
             raise ValueError(
                 f"y: labels of the queries are missing, and variant={self.variant!r} embeds with "
-                "them; give them or use variant='sound'"
+                "them; give them or use variant='corrected'"
             )
         y = checked_labels(y)
         if len(y) != n_queries:
@@ -451,13 +453,13 @@ class PrivateMail(LabelledEmbedding):
 
     def _uses_label(self):
         """Return whether iterates after the noise know the query's label."""
-        default = self.variant != "sound"
+        default = self.variant != "corrected"
         return default if self.label_after_noise is None else self.label_after_noise
 
     def _state_guarantee(self):
         """State what the release of one query promises."""
         caveats, flaw = (), ""
-        if self.variant == "sound":
+        if self.variant == "corrected":
             name, proof = {
                 "feature": ("discriminants of the query", "two unit vectors"),
                 "embedding": (
@@ -471,7 +473,7 @@ class PrivateMail(LabelledEmbedding):
         self._noise = priced = Gaussian(bound, self.noise_scale_)
         if self._uses_label() and not self.obfuscate:
             flaw = _LABEL_LEAK
-        elif self.variant != "sound":
+        elif self.variant != "corrected":
             moved = self.iterate_sensitivity()
             priced = self._noise.against(replace(bound, value=moved))
             caveats = (_OTHER_PROOF,)
@@ -492,9 +494,9 @@ class PrivateMail(LabelledEmbedding):
                 f"label_after_noise must be True, False or None, got {self.label_after_noise!r}"
             )
         for name in ("label_after_noise", "obfuscate"):
-            if self.variant == "sound" and getattr(self, name):
+            if self.variant == "corrected" and getattr(self, name):
                 raise ValueError(
-                    f"{name} must be False or None with variant='sound', which has none"
+                    f"{name} must be False or None with variant='corrected', which has none"
                 )
         if self.n_components is not None and self.n_components > n_public:
             raise ValueError(

@@ -67,7 +67,7 @@ class PrivateRandomProjection(
       enlarged (by :math:`\sqrt d\, 2^{-b}`), so that rounded rows keep to it.
     - ``neighbours="attribute"``, as published: one entry of one row changes by at most 1, in units
       of X, and :math:`\|(x - y)' P\| \le \max_i \|P_{i\cdot}\|`, the longest row of P, attained.
-      Rows are not drawn in to a ball then, which would spread a change of one entry over all:
+      Rows are not clipped to a ball then, which would spread a change of one entry over all:
       longer rows than `norm_bound` are refused. `guarantee_` is always about whole rows: it states
       the epsilon that follows from :math:`2 R \|P\|_2` with this noise, ``"none"`` without a
       `norm_bound`, and in its notes the attribute's. A row is summed up by itself, in the order of
@@ -86,7 +86,7 @@ class PrivateRandomProjection(
         R, the largest Euclidean norm of a row, known without the data. None takes it from the data
         of `fit`, warns, and leaves no guarantee; for ``"attribute"`` it asks for no bound.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
         any row is taken: one with infinite entries by these alone, and NaN as 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
@@ -191,7 +191,7 @@ class PrivateRandomProjection(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers, or any where they are drawn in to a `norm_bound`.
+            Finite numbers, or any where they are clipped to a `norm_bound`.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class PrivateRandomProjection(
         return projected * unit
 
     def _calibrate(self):
-        """Set the noise, and how finely rows are rounded: sums and noised sums need their room."""
+        """Set the noise, and how finely rows are rounded: sums and noisy sums need their room."""
         # magnitudes in the sum of a row of norm 1 add up to the longest column of P at most
         room = _DOUBLE_BITS - 1 - _bits_before_point(np.linalg.norm(self.components_, axis=1).max())
         self._bits = min(SUM_BITS, room - _MATRIX_BITS)

@@ -105,7 +105,7 @@ class RetrievalClient:
         class, in the order of the classes: labels and order are then the same for every query, and
         with ``variant="paper"`` the noise hides which row is not public (see `PrivateMail`). k
         images come back for each class. With ``variant="code"`` the noise is too small for that.
-        With ``"sound"`` there is nothing to hide and dummies are refused.
+        With ``"corrected"`` there is nothing to hide and dummies are refused.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class RetrievalClient:
         ----------
         x : array-like of shape (n_features,)
         label : int or None
-            Not used with ``variant="sound"``.
+            Not used with ``variant="corrected"``.
         k : int
             How many neighbours to ask for.
 
@@ -169,7 +169,7 @@ class RetrievalClient:
         x = np.asarray(x)
         if x.ndim != 1:
             raise ValueError(f"x must be one image's features, a vector, got shape {x.shape}")
-        if self.model_.variant == "sound":
+        if self.model_.variant == "corrected":
             return Message(self.model_.release(x[None]), None, k)
         if label is None:
             raise ValueError(f"label is missing, and variant={self.model_.variant!r} needs it")
@@ -230,7 +230,7 @@ class RetrievalServer:
         X_gallery: ArrayLike,
         y_gallery: ArrayLike | None = None,
     ) -> None:
-        if model.variant == "sound":
+        if model.variant == "corrected":
             # the map and no noise: nothing here is random, so a seed is no matter
             public = clone(model).set_params(random_state=0).fit(X_public, y_public)
             self.gallery_, self.anchors_ = public.public_map(X_gallery), None

@@ -45,7 +45,7 @@ from privclust.decoding._sketch_decoding import (
 from privclust.decoding._standard_errors import StandardErrors, standard_errors
 from privclust.kmeans._fit_budget import FitBudget
 from privclust.kmeans._lloyd import CenterClusterer
-from privclust.kmeans._noise_check import clear_clusters
+from privclust.kmeans._noise_check import detected_clusters
 from privclust.kmeans._projection import Projection
 from privclust.kmeans._round_errors import errors_after_projection, errors_after_round
 from privclust.kmeans.last_rounds import (
@@ -87,7 +87,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     Frequencies need a scale. Without `variance` a part of the budget (10 %) buys a small sketch at
     frequencies of all scales from which mean and variances of the data are estimated.
 
-    With normal noise a further part may go to a last round: noised means of the rows of each
+    With normal noise a further part may go to a last round: noisy means of the rows of each
     cluster, as far as it was decoded (`privclust.kmeans.last_rounds`). Rows of many features are
     then sketched along a few random directions only, which tell clusters apart with far less noise
     than all features do, and the round finds the centers.
@@ -145,13 +145,13 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     cluster_count_ : ClusterCount or None
         What ``"auto"`` saw: how other numbers explain the sketch, and how small a cluster may be
         before noise hides it.
-    is_clear_ : ndarray of shape (n_clusters,)
+    is_detected_ : ndarray of shape (n_clusters,)
         Whether a cluster is more than noise (`privclust.decoding._sketch_check`).
     explained_ : float
         Part of what one cluster leaves of the sketch that all explain, from 0 to 1.
     least_weight_ : float
         Part of the rows below which noise and sampling hide a cluster as wide as the others,
-        wherever it lies. Centers that are clear do not say that none smaller was missed.
+        wherever it lies. Centers that are detected do not say that none smaller was missed.
     is_outside_bounds_ : bool
         Whether sketch or pilot say that data lie outside the bounds.
     guarantee_ : privclust.privacy.Guarantee
@@ -189,7 +189,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     n_clusters_: int
     cluster_count_: ClusterCount | None
-    is_clear_: np.ndarray
+    is_detected_: np.ndarray
     explained_: float
     least_weight_: float
     is_outside_bounds_: bool
@@ -398,13 +398,13 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Return rows as they are sketched."""
         if self._projection is None:
             return X
-        return self._projection.rows(self._box_of_data.drawn_in(X))
+        return self._projection.rows(self._box_of_data.clipped(X))
 
     def _sketched(self, rows, frequencies, groups):
         """Return the sketch of rows without noise."""
         sums = FeatureSums(frequencies)
         if self.bounds is not None:
-            rows = sums.drawn_in(rows, self._seen_box.center)
+            rows = sums.clipped(rows, self._seen_box.center)
         return Sketch.from_feature_sums(sums.add(rows, groups))
 
     def _add(self, X, before, groups):
@@ -454,9 +454,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
 
     def _after_rounds(self, X, rows, decoded, groups):
-        """Take the last rounds, and return which clusters are clear after them as well."""
+        """Take the last rounds, and return which clusters are detected after them as well."""
         box, d = self._box_of_data, X.shape[1]
-        X, labels = box.drawn_in(X), nearest_center(rows, decoded.centers)
+        X, labels = box.clipped(X), nearest_center(rows, decoded.centers)
         source = noise_source(None if self.random_state is None else self._rng)
         if self._projection is None:
             (noise,) = self._budget.round_noises(self._round_share)
@@ -468,17 +468,17 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._rounds = rounds_from_middle(X, labels, box, decoded, *how)
         last = self._rounds[-1]
         self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
-        clear = clear_clusters(
+        detected = detected_clusters(
             last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
         )
-        return replace(decoded, is_clear=decoded.is_clear & clear)
+        return replace(decoded, is_detected=decoded.is_detected & detected)
 
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""
         box = self._seen_box
         elsewhere = any(leaves_box(pilot, box) for pilot in self._pilots)
         decoded = replace(decoded, is_outside=decoded.is_outside or elsewhere)
-        self.is_clear_, self.explained_ = decoded.is_clear, decoded.explained
+        self.is_detected_, self.explained_ = decoded.is_detected, decoded.explained
         self.least_weight_, self.is_outside_bounds_ = decoded.least_weight, decoded.is_outside
         hidden = [hidden_by_noise(self.sketch_, decoded)]
         if self.cluster_count_ is not None and self.sketch_.noise is not None:

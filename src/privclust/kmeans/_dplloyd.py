@@ -17,7 +17,7 @@ from privclust.core.lloyd import nearest_center, nearest_center_sums
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, Unless, check_parameters
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
-from privclust.kmeans._noise_check import clear_clusters
+from privclust.kmeans._noise_check import detected_clusters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
@@ -57,8 +57,8 @@ class _Ball:
         """What rows are measured in along each axis."""
         return np.full(self.n_features, self.radius * self._margin)
 
-    def drawn_in(self, centers):
-        """Return centers, in units, drawn in to the radius."""
+    def clipped(self, centers):
+        """Return centers, in units, clipped to the radius."""
         norms = np.sqrt((centers * centers).sum(axis=1, keepdims=True))
         return centers / np.maximum(norms * self._margin, 1.0)
 
@@ -94,8 +94,8 @@ class _Cube:
         """Half widths; 1 where the box, taken from the data, is flat."""
         return np.where(self.box.half_widths > 0, self.box.half_widths, 1.0)
 
-    def drawn_in(self, centers):
-        """Return centers, in units, drawn in to the box."""
+    def clipped(self, centers):
+        """Return centers, in units, clipped to the box."""
         return np.clip(centers, -1.0, 1.0)
 
     def l1(self):
@@ -112,7 +112,7 @@ class _Cube:
 
 
 class DPLloyd(PrivateEstimator, CenterClusterer):
-    r"""k-means by noised iterations of Lloyd's algorithm (DPLloyd).
+    r"""k-means by noisy iterations of Lloyd's algorithm (DPLloyd).
 
     Each of `max_iter` iterations assigns rows to their nearest center and releases, with noise, how
     many there are (:math:`n_k`) and their sum (:math:`s_k`), all clusters at once; the center
@@ -152,10 +152,10 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         Used by ``accounting="pld"``.
     accounting : {"pure", "pld", "cdp"}
         Pure epsilon-DP, (epsilon, delta)-DP or CDP.
-    variant : {"sound", "paper"}
+    variant : {"corrected", "paper"}
         ``"paper"``: the noise of Su et al. (2016) as the DP-EM paper uses it, for rows added or
-        removed, centers left where the noise puts them. ``"sound"``: noise by the table, centers
-        drawn in to the ball or box, which is free.
+        removed, centers left where the noise puts them. ``"corrected"``: noise by the table,
+        centers clipped to the ball or box, which is free.
     neighbours : {"replace_one", "add_remove"} or None
         For which neighbours the noise is. None: ``"replace_one"``, and ``"add_remove"`` with
         ``variant="paper"``, which has no other.
@@ -168,7 +168,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         Box that rows lie in, known without the data, in place of `norm_bound`: numbers or arrays
         of shape (n_features,); or (low, high) for each column of a frame, by its name.
     out_of_bounds : {"clip", "error"}
-        What happens to rows outside: drawn in to the ball or box, with a warning, or refused. With
+        What happens to rows outside: clipped to the ball or box, with a warning, or refused. With
         ``"clip"`` and declared bounds any row is taken: of one with infinite entries those alone
         count, and entries that are NaN count as the middle. That a row was refused is outside the
         guarantee.
@@ -185,8 +185,8 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     labels_ : ndarray of shape (n_samples,)
         Nearest center of each row of X. These are not private: they stay with who holds the rows,
         and are left out of pickles.
-    is_clear_ : ndarray of shape (n_clusters,)
-        Whether a cluster is more than noise: its noised count is above 3 standard deviations, and
+    is_detected_ : ndarray of shape (n_clusters,)
+        Whether a cluster is more than noise: its noisy count is above 3 standard deviations, and
         noise moves its center by less than a quarter of the distance to the next.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
@@ -207,7 +207,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     True
     """
 
-    is_clear_: np.ndarray
+    is_detected_: np.ndarray
     n_iter_: int
 
     _constraints: ClassVar = {
@@ -222,7 +222,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         accounting: Literal["pure", "pld", "cdp"] = "pure",
-        variant: Literal["sound", "paper"] = "sound",
+        variant: Literal["corrected", "paper"] = "corrected",
         neighbours: Literal["replace_one", "add_remove"] | None = None,
         max_iter: int = 5,
         norm_bound: float | None = None,
@@ -287,14 +287,14 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         charge(self.guarantee_)
         parts = by_size(groups, rows)
         for _ in logged(range(self.max_iter), self.max_iter, "DPLloyd: iterations"):
-            noised = noise.release(_released(parts, domain, centers), source)
-            centers = noised[:, 1:] / np.maximum(noised[:, :1], 1.0)
-            if self.variant == "sound":
-                centers = domain.drawn_in(centers)
+            noisy = noise.release(_released(parts, domain, centers), source)
+            centers = noisy[:, 1:] / np.maximum(noisy[:, :1], 1.0)
+            if self.variant == "corrected":
+                centers = domain.clipped(centers)
         self.cluster_centers_ = domain.offset + centers * domain.units
         self.labels_ = nearest_center(X, self.cluster_centers_)
         self.n_iter_ = self.max_iter
-        self._check_noise(noised[:, 0], noise, domain)
+        self._check_noise(noisy[:, 0], noise, domain)
         return self
 
     def one_round(
@@ -326,18 +326,18 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         """Say which clusters are more than noise."""
         deviation = noise.deviation
         extent = float(np.linalg.norm(domain.units))
-        self.is_clear_ = clear_clusters(counts, deviation, self.cluster_centers_, extent)
-        if self.is_clear_.all():
+        self.is_detected_ = detected_clusters(counts, deviation, self.cluster_centers_, extent)
+        if self.is_detected_.all():
             return
         advice = ""
-        if self.accounting == "pure" and self.variant == "sound" and is_usual(self.epsilon):
+        if self.accounting == "pure" and self.variant == "corrected" and is_usual(self.epsilon):
             l2, proof = domain.l2(self._neighbours())
             normal = Sensitivity(l2, "l2", noise.sensitivity.relation, proof)
             with contextlib.suppress(ImportError):  # of the accountant, which nothing else needs
                 share = gaussian_share(self.epsilon, EXAMPLE_DELTA, self.max_iter)
                 ratio = deviation / Gaussian.of_share(normal, share).deviation
                 advice = less_noise(ratio, f"accounting='pld' and delta={EXAMPLE_DELTA:g}")
-        warn_of_noise(noise_message(self.is_clear_, advice))
+        warn_of_noise(noise_message(self.is_detected_, advice))
 
     def _domain(self, X):
         """Return rows within the ball or box, that domain, and what the data told of it."""
@@ -345,7 +345,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
             return rows, _Ball(X.shape[1], radius), leaks
         box, is_outside, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
-        rows = box.drawn_in(X) if is_outside else X
+        rows = box.clipped(X) if is_outside else X
         return rows, _Cube(box), leaks
 
     def _noise(self, domain, n_features):

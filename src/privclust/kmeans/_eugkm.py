@@ -14,7 +14,7 @@ from privclust.core.progress import logged
 from privclust.core.validation import Real, check_parameters
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
-from privclust.kmeans._noise_check import clear_clusters
+from privclust.kmeans._noise_check import detected_clusters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounds_of, declared_box, separated_points
 from privclust.privacy.budget import charge
@@ -107,7 +107,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     labels_ : ndarray of shape (n_samples,)
         Nearest center of each row of X. These are not private: they stay with who holds the rows,
         and are left out of pickles.
-    is_clear_ : ndarray of shape (n_clusters,)
+    is_detected_ : ndarray of shape (n_clusters,)
         Whether a cluster is more than noise: its total is above 3 standard deviations, and noise
         moves its center by less than a quarter of the distance to the next, about.
     guarantee_ : privclust.privacy.Guarantee
@@ -126,7 +126,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     every empty cell, and most cells of a fine grid are empty. A weighted mean over signed counts
     needs two rules. A cluster whose total is no more than the standard deviation of its noise,
     :math:`\sigma` times the root of its number of cells, stays where it was: its mean would be
-    noise. Other means are drawn in to the box. Neither looks at the data again. The iteration need
+    noise. Other means are clipped to the box. Neither looks at the data again. The iteration need
     not lower the sum of squared errors, which may be negative, so it may end by `max_iter`.
 
     References
@@ -143,7 +143,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     (True, 56)
     """
 
-    is_clear_: np.ndarray
+    is_detected_: np.ndarray
     n_cells_: int
     grid_shape_: tuple[int, ...]
     noisy_counts_: np.ndarray
@@ -266,8 +266,8 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         error = grid.statistics(np.ones(self.n_cells_), self.cluster_centers_)[3]
         spread = math.sqrt(error / self.n_cells_)  # of cells about their center
         noise = deviation * np.sqrt(n_cells)
-        self.is_clear_ = clear_clusters(totals, noise, self.cluster_centers_, spread)
-        warn_of_noise(noise_message(self.is_clear_))
+        self.is_detected_ = detected_clusters(totals, noise, self.cluster_centers_, spread)
+        warn_of_noise(noise_message(self.is_detected_))
 
     def _noise(self, part):
         """Return what counts get at a part of the budget.
@@ -313,7 +313,7 @@ def _run(grid, counts, centers, deviation, max_iter):
         n_iter += 1
         is_heard = totals > deviation * np.sqrt(n_cells)
         moved = centers.copy()
-        moved[is_heard] = grid.box.drawn_in(sums[is_heard] / totals[is_heard, None])
+        moved[is_heard] = grid.box.clipped(sums[is_heard] / totals[is_heard, None])
         if np.array_equal(moved, centers):
             break
         centers = moved

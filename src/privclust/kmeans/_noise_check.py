@@ -1,8 +1,8 @@
 r"""Whether clusters are more than what noise makes up by itself, told from what was released.
 
-A cluster's noised count may be of no rows at all (`privclust.privacy.hidden`), and a center that
+A cluster's noisy count may be of no rows at all (`privclust.privacy.hidden`), and a center that
 noise moves by more than a quarter of its distance to the next may be the next. Such clusters are
-not *clear*, and fits that have some warn.
+not *detected*, and fits that have some warn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from privclust.privacy.hidden import COUNT_DEVIATIONS
 CENTER_DEVIATIONS = 4.0
 
 
-def clear_clusters(
+def detected_clusters(
     counts: np.ndarray,
     count_noise: float | np.ndarray,
     centers: np.ndarray,
@@ -26,7 +26,7 @@ def clear_clusters(
     Parameters
     ----------
     counts : ndarray of shape (n_clusters,)
-        Noised numbers of rows.
+        Noisy numbers of rows.
     count_noise : float or ndarray of shape (n_clusters,)
         Standard deviation of their noise.
     centers : ndarray of shape (n_clusters, n_features)
@@ -37,9 +37,9 @@ def clear_clusters(
 
     Examples
     --------
-    >>> clear_clusters(np.array([900.0, 20.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
+    >>> detected_clusters(np.array([900.0, 20.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
     array([ True, False])
-    >>> clear_clusters(np.array([900.0, 920.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
+    >>> detected_clusters(np.array([900.0, 920.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
     array([False, False])
     """
     is_heard = counts > COUNT_DEVIATIONS * count_noise

@@ -50,14 +50,14 @@ class Plan:
     ----------
     errors : ndarray of shape (n_trials,)
         Sums of squared errors, in parts of those of Lloyd's algorithm without privacy.
-    clear : ndarray of shape (n_trials,)
-        Parts of the clusters that noise cannot have made (`is_clear_`).
+    detected : ndarray of shape (n_trials,)
+        Parts of the clusters that noise cannot have made (`is_detected_`).
     n_simulated : int
         Rows of each fit.
     """
 
     errors: np.ndarray
-    clear: np.ndarray
+    detected: np.ndarray
     n_simulated: int
 
     @property
@@ -87,7 +87,7 @@ class Plan:
             text += f"(of {len(self.errors)}, too few to tell how fits differ)"
         else:
             text += f"(8 of 10 fits: {_rounded(low)} to {_rounded(high)})"
-        hidden = 1.0 - float(self.clear.mean())
+        hidden = 1.0 - float(self.detected.mean())
         if hidden > 1.0 - _CLEAR_PART:
             text += f"; noise hides {hidden:.0%} of the clusters".replace("%", " %")
         return text
@@ -182,8 +182,8 @@ def plan(
         outcomes.append(_outcome(model, n, n_features, weights, scale, rng))
         if progress is not None:
             progress(1)
-    errors, clear = np.array(outcomes).T
-    return Plan(errors, clear, n)
+    errors, detected = np.array(outcomes).T
+    return Plan(errors, detected, n)
 
 
 def _simulated_epsilon(epsilon, delta, ratio):
@@ -206,7 +206,7 @@ def _simulated_epsilon(epsilon, delta, ratio):
 
 
 def _outcome(model, n, d, weights, scale, rng):
-    """Return a simulated fit's error, in parts of Lloyd's, and its part of clear clusters."""
+    """Return a simulated fit's error, in parts of Lloyd's, and its part of detected clusters."""
     k = len(weights)
     means = scale * rng.standard_normal((k, d))
     X = means[rng.choice(k, size=n, p=weights)] + rng.standard_normal((n, d))
@@ -216,7 +216,7 @@ def _outcome(model, n, d, weights, scale, rng):
         warnings.simplefilter("ignore")
         fit = clone(model).set_params(random_state=int(rng.integers(2**31))).fit(X)
     error = inertia(X, fit.cluster_centers_)
-    return error / least, float(np.mean(getattr(fit, "is_clear_", 1.0)))
+    return error / least, float(np.mean(getattr(fit, "is_detected_", 1.0)))
 
 
 def _rounded(error):

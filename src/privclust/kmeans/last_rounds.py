@@ -1,4 +1,4 @@
-r"""Last looks at the rows with a part of a budget: noised means of the rows of each cluster.
+r"""Last looks at the rows with a part of a budget: noisy means of the rows of each cluster.
 
 A sketch tells which rows belong together long before it tells where their centers are: with d
 features its noise is spread over all of k d coordinates, and of many features a few random
@@ -74,7 +74,7 @@ class Round:
     centers : ndarray of shape (n_clusters, n_features)
         After it.
     counts : ndarray of shape (n_clusters,)
-        Noised numbers of rows.
+        Noisy numbers of rows.
     radius : float
         r.
     noise : Gaussian
@@ -167,15 +167,15 @@ def one_round(
     source: NoiseSource,
     groups: Groups | None = None,
 ) -> Round:
-    """Move centers by one noised round.
+    """Move centers by one noisy round.
 
     X is (n_samples, n_features), finite; each row's label must follow from that row alone.
     `offsets` (n_clusters, n_features) are the centers so far, `radius` is positive.
     """
     exact = round_sums(X, labels, offsets, radius, groups)
-    noised = noise.release(exact, source, weights(X.shape[1]))
-    still = Round(offsets, noised[:, -1], radius, noise, np.zeros(len(offsets)))
-    moves = radius * noised[:, :-1] / still._rows[:, None]
+    noisy = noise.release(exact, source, weights(X.shape[1]))
+    still = Round(offsets, noisy[:, -1], radius, noise, np.zeros(len(offsets)))
+    moves = radius * noisy[:, :-1] / still._rows[:, None]
     squares = np.maximum((moves**2).sum(axis=1), np.finfo(float).tiny)
     kept = np.maximum(1.0 - moves.shape[1] * still.errors**2 / squares, 0.0)
     return replace(still, centers=offsets + kept[:, None] * moves, kept=kept)

@@ -8,7 +8,7 @@ Two stages share the budget; all else is post-processing.
    are clustered without noise by EM, as often as one likes. Noise tells little of single
    covariances yet: they are drawn halfway to their mean. That is the start.
 2. *EM in local frames.* Each component is measured about its own mean, in units of its own
-   covariance, rows drawn in to a ball that holds 95 % of a normal distribution. Noise is therefore
+   covariance, rows clipped to a ball that holds 95 % of a normal distribution. Noise is therefore
    small against each component, however small that is against the data. What was known before and
    what is measured are averaged with the weights of their variances (a scalar Kalman filter whose
    state drifts, since EM has not converged at first).
@@ -38,7 +38,7 @@ from privclust.mixtures._frames import (
     release_moments,
     statistic_weights,
 )
-from privclust.mixtures._noise_check import clear_components
+from privclust.mixtures._noise_check import detected_components
 from privclust.mixtures._parameters import (
     MixtureParameters,
     outer_products,
@@ -98,7 +98,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         generous: at epsilon = 1 a bound 30 times too large costs 8,000 rows less than 0.05 nats;
         with few it hurts. None takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound with a warning, or refused. With
+        What happens to longer rows: clipped to the bound with a warning, or refused. With
         ``"clip"`` and a bound, rows may be infinite or no numbers: of infinite entries those alone
         count, NaN counts as 0. Neither the warning nor an error is covered by the guarantee: keep
         them as private as X.
@@ -111,17 +111,17 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     parameters_ : MixtureParameters
         The mixture; `weights_`, `means_` and `covariances_` are its parts.
     guarantee_ : privclust.privacy.Guarantee
-    is_clear_ : ndarray of shape (n_components,)
-        Whether noise cannot have made a component: its last noised count exceeds three standard
+    is_detected_ : ndarray of shape (n_components,)
+        Whether noise cannot have made a component: its last noisy count exceeds three standard
         deviations of the noise, which moves its mean by less than a quarter of what its rows are
-        drawn in to.
+        clipped to.
     n_iter_ : int
 
     Raises
     ------
     ValueError
         By `fit`, for parameters out of range, more components than rows (or groups), 2^29
-        rows or more; for NaN or infinite rows where rows are not drawn in to a given bound.
+        rows or more; for NaN or infinite rows where rows are not clipped to a given bound.
 
     Warns
     -----
@@ -143,10 +143,10 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     True
     """
 
-    is_clear_: np.ndarray
+    is_detected_: np.ndarray
     n_iter_: int
 
-    _FITTED = ("n_iter_", "guarantee_", "is_clear_")
+    _FITTED = ("n_iter_", "guarantee_", "is_detected_")
 
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
 
@@ -174,7 +174,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
-        """Fit the mixture; nothing but noised moments of X reaches the fitted attributes.
+        """Fit the mixture; nothing but noisy moments of X reaches the fitted attributes.
 
         Parameters
         ----------
@@ -217,8 +217,8 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         """Set the mixture, and which components noise cannot have made."""
         mixture = run.refine(run.start(self.n_components))
         self.parameters_ = mixture.stretched(run.bound)
-        self.is_clear_ = run.is_clear
-        warn_of_noise(noise_message(self.is_clear_, of="components"))
+        self.is_detected_ = run.is_detected
+        warn_of_noise(noise_message(self.is_detected_, of="components"))
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class _Run:
         self.per_entry = self.d if covariance_type == "spherical" else 1
 
     def start(self, k):
-        """Return a start from noised sketches: EM on points of the density they tell of."""
+        """Return a start from noisy sketches: EM on points of the density they tell of."""
         n_points = max(_SYNTHETIC_ROWS, 20 * k)
         points = self.plan.sketches.points(
             self.X, self.bound, k, n_points, self.source, self.groups
@@ -320,7 +320,7 @@ class _Run:
             shapes = unit + _times(gain, measured - unit - outer_products(shifts, unit.ndim))
             moved = self._moved(mixture, shifts, _spectral(shapes, *_SHAPE_CHANGE))
             mixture = self._mixture(counts / self.n, moved.means, moved.covariances)
-        self.is_clear = clear_components(
+        self.is_detected = detected_components(
             moments.counts, moments.count_noise, moments.sum_noise, self.d
         )
         return mixture

@@ -285,9 +285,9 @@ def exact_moments(X, scale, log_scales, means, whitening):
 
 @kernel()
 def clipped_moments(X, scale, log_scales, means, whitening, radius, unit):
-    """As `exact_moments`, of v = W (x - mean) drawn in to a radius, in units of radius times unit.
+    """As `exact_moments`, of v = W (x - mean) clipped to a radius, in units of radius times unit.
 
-    x is a point times the scale. The computed v is what is drawn in and summed: a row adds no more
+    x is a point times the scale. The computed v is what is clipped and summed: a row adds no more
     than the radius allows however W is conditioned.
     """
     n, d = X.shape

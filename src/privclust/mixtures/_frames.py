@@ -1,7 +1,7 @@
 r"""Moments of rows in moving frames, and their private release.
 
-A frame is a Gaussian that is known already (public or noised): its mean m, a whitening factor W and
-a radius r. A row is seen in it as :math:`v = \mathrm{clip}_1(W (x - m) / r)`, drawn in to the unit
+A frame is a Gaussian that is known already (public or noisy): its mean m, a whitening factor W and
+a radius r. A row is seen in it as :math:`v = \mathrm{clip}_1(W (x - m) / r)`, clipped to the unit
 ball. With one frame a component, a release is of
 
 .. math:: a \sum_i \gamma_{ik}, \quad b \sum_i \gamma_{ik} v_{ik}, \quad
@@ -34,7 +34,7 @@ from scipy.stats import chi2
 
 from privclust.core.fixed_point import FACTOR_BITS, unit_margin
 from privclust.mixtures import _exact_kernels
-from privclust.mixtures._noised_statistics import add_joint_noise
+from privclust.mixtures._noisy_statistics import add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import RELATION, rounding
 from privclust.mixtures.exact_statistics import (
@@ -101,7 +101,7 @@ def _least_product(b2: float, c2: float) -> float:
 
 @dataclass(frozen=True)
 class FrameMoments:
-    """Noised moments in frames, with the standard deviations of their noise.
+    """Noisy moments in frames, with the standard deviations of their noise.
 
     Noise is that of an entry, of a full second moment on its diagonal.
     """
@@ -135,9 +135,9 @@ def release_moments(
     )
     abc = weights.counts, weights.sums, weights.seconds
     parts = exact.counts, exact.sums, exact.second_moments
-    noised = add_joint_noise(noise, *parts, source, abc).of_unit(exact.unit)
+    noisy = add_joint_noise(noise, *parts, source, abc).of_unit(exact.unit)
     noises = [noise.sigma / weight for weight in abc]
-    return FrameMoments(noised.counts, noised.sums, noised.second_moments, *noises)
+    return FrameMoments(noisy.counts, noisy.sums, noisy.second_moments, *noises)
 
 
 def clipped_moments(
@@ -164,7 +164,7 @@ def chi_radius(n_features: int, part: float) -> float:
 
 
 def clipping_factor(n_features: int, radius: float) -> float:
-    """Return by what the second moment of a standard normal shrinks when drawn in to a radius.
+    """Return by what the second moment of a standard normal shrinks when clipped to a radius.
 
     Examples
     --------

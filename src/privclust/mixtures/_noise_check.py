@@ -11,7 +11,7 @@ from privclust.privacy.hidden import COUNT_DEVIATIONS
 _MEAN_PART = 0.25  # of the radius of the ball, or of a component's frame
 
 
-def clear_components(
+def detected_components(
     counts: np.ndarray, count_noise: float, sum_noise: float | np.ndarray, n_features: int
 ) -> np.ndarray:
     """Return which components noise cannot have made, (n_components,), bool.
@@ -19,7 +19,7 @@ def clear_components(
     Parameters
     ----------
     counts : ndarray of shape (n_components,)
-        Noised.
+        Noisy.
     count_noise, sum_noise : float
         Standard deviations; of sums, of an entry in units of the radius of the
         ball, or of the component's frame.
@@ -27,7 +27,7 @@ def clear_components(
 
     Examples
     --------
-    >>> clear_components(np.array([900.0, 20.0, 35.0]), 10.0, 10.0, 2)
+    >>> detected_components(np.array([900.0, 20.0, 35.0]), 10.0, 10.0, 2)
     array([ True, False, False])
     """
     moved = math.sqrt(n_features) * sum_noise / np.maximum(counts, 1.0)

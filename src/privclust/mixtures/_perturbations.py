@@ -6,7 +6,7 @@ components at once, the expected sufficient statistics
 .. math:: N_k = \sum_i \gamma_{ik}, \quad s_k = \sum_i \gamma_{ik} x_i, \quad
           S_k = \sum_i \gamma_{ik} x_i x_i'.
 
-Noise on these sums is noise on the paper's parameters: dividing by the noised N~_k afterwards
+Noise on these sums is noise on the paper's parameters: dividing by the noisy N~_k afterwards
 turns a Laplace scale of 2 sqrt(d) / eps' on s_k into the paper's 2 sqrt(d) / (eps' N~_k) of
 eq. (15). The guarantee, however, no longer hangs on N~_k, which may come out small or negative.
 
@@ -89,7 +89,7 @@ class PlanSettings:
     n_iter: int
     covariance_type: str  # "zero", "spherical", "diag" or "full"
     mean_noise: str  # "laplace", "gaussian" or "joint"
-    variant: str  # "sound" or "paper"
+    variant: str  # "corrected" or "paper"
     mean_delta: float  # delta' of the classical Gaussian mechanism on the means
 
 
@@ -185,9 +185,9 @@ def budget_share(settings: PlanSettings, epsilon: float, delta: float, accountin
 
     Accounting is the paper's rule of Section 5 ("cdp", without delta), its rule of Appendix C
     ("advanced"), or calibration to (epsilon, delta) of what the noise costs (for the paper's
-    variant: of what the paper claims it costs) by "zcdp" or "pld". The rules do not know the sound
-    variant's noise on second moments, which costs up to two shares: where they would exceed the
-    budget (Section 5: K = 1) they give way to what zCDP allows.
+    variant: of what the paper claims it costs) by "zcdp" or "pld". The rules do not know the
+    corrected variant's noise on second moments, which costs up to two shares: where they would
+    exceed the budget (Section 5: K = 1) they give way to what zCDP allows.
 
     Raises a ValueError if the budget is out of its range, or the joint release is asked for with
     advanced composition, which knows pure releases only.

@@ -17,8 +17,8 @@ from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
 from privclust.mixtures._fitted_mixture import FittedMixture
-from privclust.mixtures._noise_check import clear_components
-from privclust.mixtures._noised_statistics import (
+from privclust.mixtures._noise_check import detected_components
+from privclust.mixtures._noisy_statistics import (
     Estimate,
     FloorRates,
     NoisedStatistics,
@@ -58,15 +58,15 @@ def _has_density(mixture) -> bool:
 
 
 class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
-    r"""Gaussian mixture by EM on noised sufficient statistics.
+    r"""Gaussian mixture by EM on noisy sufficient statistics.
 
     Each of `max_iter` iterations computes the responsibilities (eq. 11 of the DP-EM paper) at the
     current parameters, noises the expected sufficient statistics once, and sets the parameters from
     them. All iterates may be published; the last is kept.
 
-    By default (``variant="sound"``, ``mean_noise="joint"``, ``accounting="pld"``) one Gaussian draw
-    covers counts, sums and second moments of all components, calibrated to (epsilon, delta) for
-    replaced rows. The paper's own mechanisms and budget rules are there to reproduce and to
+    By default (``variant="corrected"``, ``mean_noise="joint"``, ``accounting="pld"``) one Gaussian
+    draw covers counts, sums and second moments of all components, calibrated to (epsilon, delta)
+    for replaced rows. The paper's own mechanisms and budget rules are there to reproduce and to
     compare: ``variant="paper"`` is **not** private, see `guarantee_`.
 
     With groups, such as persons with several rows each, every row of n counts 1 / n: the mixture is
@@ -93,17 +93,17 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     mean_noise : {"joint", "laplace", "gaussian"}
         One Gaussian on everything; or, as in the paper, separate noise on weights, means and
         covariances, where this is the means' (eq. 15, or the Gaussian mechanism below it).
-    variant : {"sound", "paper"}
+    variant : {"corrected", "paper"}
         ``"paper"`` noises variances by Gamma (eq. 16) and covariances by Wishart noise (eqs. 17,
-        18), which is not private. ``"sound"`` has Laplace noise there, keeps means within the ball
-        and variances below its square. Both floor variances.
+        18), which is not private. ``"corrected"`` has Laplace noise there, keeps means within the
+        ball and variances below its square. Both floor variances.
     max_iter : int
         J, fixed in advance: the budget is divided by it.
     norm_bound : float or None
         Largest Euclidean norm of a row, in the units of X, known without looking at the data. None
         takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to rows beyond `norm_bound`: drawn in to it with a warning, or refused. With
+        What happens to rows beyond `norm_bound`: clipped to it with a warning, or refused. With
         ``"clip"`` and a bound, rows may be infinite or no numbers: of infinite entries those alone
         count, NaN counts as 0. Neither the warning nor an error is covered by the guarantee.
     estimate : {"mle", "map"}
@@ -116,7 +116,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     covariance_floor : float
         Least variance, as a part of ``norm_bound**2``.
     weights_init, means_init, covariances_init : array-like or None
-        The start, which must not depend on the data. Means outside the ball are drawn in to it, and
+        The start, which must not depend on the data. Means outside the ball are clipped to it, and
         variances to those of the ball, with a warning. None: equal weights, means uniform in the
         ball, covariances ``K**(-2 / d) / (d + 2)`` of the squared bound times the identity.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -134,8 +134,8 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         eps' of one perturbation (joint noise: sensitivity over standard deviation).
     floor_rates_ : FloorRates
         How often post-processing had to correct what the noise did.
-    is_clear_ : ndarray of shape (n_components,)
-        Whether noise cannot have made a component: its last noised count exceeds three standard
+    is_detected_ : ndarray of shape (n_components,)
+        Whether noise cannot have made a component: its last noisy count exceeds three standard
         deviations of the noise, which moves its mean by less than a quarter of the bound.
     n_iter_ : int
 
@@ -143,7 +143,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     ------
     ValueError
         By `fit`, for parameters out of range, more components than rows (or groups), 2^29
-        rows or more; for NaN or infinite rows where rows are not drawn in to a given bound.
+        rows or more; for NaN or infinite rows where rows are not clipped to a given bound.
 
     Warns
     -----
@@ -171,10 +171,10 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
 
     share_: float
     floor_rates_: FloorRates
-    is_clear_: np.ndarray
+    is_detected_: np.ndarray
     n_iter_: int
 
-    _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_clear_")
+    _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_detected_")
     _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
         "floor_rates_": (asdict, lambda rates: FloorRates(**rates))
     }
@@ -194,7 +194,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         delta: float = 1e-6,
         accounting: Literal["cdp", "advanced", "zcdp", "pld"] = "pld",
         mean_noise: Literal["laplace", "gaussian", "joint"] = "joint",
-        variant: Literal["sound", "paper"] = "sound",
+        variant: Literal["corrected", "paper"] = "corrected",
         max_iter: int = 10,
         norm_bound: float | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
@@ -225,12 +225,12 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
-        """Fit the mixture; nothing but noised statistics of X reaches the fitted attributes.
+        """Fit the mixture; nothing but noisy statistics of X reaches the fitted attributes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, whose statistics are noised in units of `norm_bound`.
+            Rows, whose statistics are made noisy in units of `norm_bound`.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
@@ -304,7 +304,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         """
         return super().sample(n_samples, random_state)
 
-    def noised_round(
+    def noisy_round(
         self, counts: Value, sums: Value, second_moments: Value, source: NoiseSource
     ) -> NoisedStatistics:
         """Return one iteration's statistics, of rows in the unit ball, with the noise of a fit.
@@ -330,16 +330,16 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             now = partial(self._statistics, radius, weights, means, covariances)
             exact = weighted_statistics(parts, now)
             sums = exact.counts, exact.sums, exact.second_moments
-            noised = add_noise(plan, *sums, source).of_unit(exact.unit)
-            weights, means, covariances, floors = parameters_from(noised, n_records, estimate)
+            noisy = add_noise(plan, *sums, source).of_unit(exact.unit)
+            weights, means, covariances, floors = parameters_from(noisy, n_records, estimate)
             acted += floors.sum(axis=1)
         self.parameters_ = self._parameters(radius, weights, means, covariances)
         rates = acted / (self.n_components * self.max_iter)
         self.floor_rates_ = FloorRates(*(float(rate) for rate in rates))
         noises = (plan.get("joint") or plan[part] for part in ("counts", "sums"))
         deviations = [noise.deviation for noise in noises]
-        self.is_clear_ = clear_components(noised.counts, *deviations, n_features)
-        warn_of_noise(noise_message(self.is_clear_, of="components"))
+        self.is_detected_ = detected_components(noisy.counts, *deviations, n_features)
+        warn_of_noise(noise_message(self.is_detected_, of="components"))
 
     def _parameters(self, radius, weights, means, covariances):
         """Return a mixture in the units of X; zero covariances become the least there are."""
@@ -349,7 +349,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         return MixtureParameters(weights, means, covariances, kind).stretched(radius)
 
     def _statistics(self, radius, weights, means, covariances, X) -> ExactStatistics:
-        """Return what is noised, of rows in units of the radius or a little more."""
+        """Return what is made noisy, of rows in units of the radius or a little more."""
         if covariances is None:
             return nearest_mean_statistics(X, radius, means)
         return exact_statistics(X, radius, self._parameters(1.0, weights, means, covariances))
@@ -363,7 +363,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         means = uniform_in_ball(k, n_features, rng)
         if self.means_init is not None:
             means = _start_array("means_init", self.means_init, (k, n_features))
-            means = _drawn_in("means_init", means / radius, _means_in_ball)
+            means = _clipped("means_init", means / radius, _means_in_ball)
         if self.covariance_type == "zero":
             return weights, means, None
         variance = k ** (-2.0 / n_features) / (n_features + 2.0)
@@ -376,12 +376,12 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             covariances = _start_array("covariances_init", self.covariances_init, covariances.shape)
             covariances = covariances / radius**2
         MixtureParameters(weights, means, covariances, self.covariance_type)  # refuses a bad start
-        covariances = _drawn_in("covariances_init", covariances, _variances_of_ball)
+        covariances = _clipped("covariances_init", covariances, _variances_of_ball)
         return weights, means, covariances
 
     def _estimate(self, n_features):
-        """Return which estimate is made of the noised statistics."""
-        project = self.variant == "sound"
+        """Return which estimate is made of the noisy statistics."""
+        project = self.variant == "corrected"
         if self.estimate == "mle":
             return Estimate(1.0, 0.0, 0.0, 0.0, self.covariance_floor, project)
         weight = 2.0 * (n_features + 2.0)  # c = nu_0 + d + 2 with nu_0 = d + 2
@@ -398,17 +398,17 @@ def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _drawn_in(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
+def _clipped(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
     """Return a part of the start, in units of the ball, as a function draws it in; say so."""
-    drawn_in = function(array)
-    if drawn_in is not array:
+    clipped = function(array)
+    if clipped is not array:
         warnings.warn(
-            f"{name} lies outside the ball of norm_bound and is drawn in to it: the start may be "
+            f"{name} lies outside the ball of norm_bound and is clipped to it: the start may be "
             "in other units than X",
             UserWarning,
             stacklevel=4,
         )
-    return drawn_in
+    return clipped
 
 
 def _means_in_ball(means: np.ndarray) -> np.ndarray:

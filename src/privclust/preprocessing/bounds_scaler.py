@@ -47,7 +47,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         What `low` and `high` are mapped to: two numbers. The unit ball holds the box for
         ``(-1 / sqrt(d), 1 / sqrt(d))``, which suits ``norm_bound=1``.
     clip : bool, default False
-        Whether entries outside are drawn in to the box, and NaN to its middle. Otherwise they are
+        Whether entries outside are clipped to the box, and NaN to its middle. Otherwise they are
         mapped as others are, to beyond `feature_range`, and left to the estimator that follows.
 
     Attributes
@@ -118,7 +118,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """Return points (n_points, n_features) such as centers in the units of the data.
 
-        Nothing is drawn in.
+        Nothing is clipped.
         """
         X = self._validated(X)
         box, target = self._boxes(X.shape[1])
@@ -157,7 +157,7 @@ def _mapped_block(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.nda
     """What lies inside and what stands out are mapped apart: the former is not rounded out."""
     part = (X - source.low) / (source.high - source.low)
     inside = np.clip(part, 0.0, 1.0)
-    rows = target.drawn_in((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))
+    rows = target.clipped((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))
     if clip:
         return rows
     return rows + ((part - inside) * (target.high - target.low)).astype(X.dtype)

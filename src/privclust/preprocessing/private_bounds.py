@@ -1,4 +1,4 @@
-"""Bounds of columns, from noised histograms, for whoever knows none."""
+"""Bounds of columns, from noisy histograms, for whoever knows none."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _DEVIATIONS, _TAIL = 2.0, 1e-3  # of noise, and part of the rows, that are cut o
 
 @dataclass(frozen=True)
 class PrivateBounds:
-    """Bounds that were told from noised histograms.
+    """Bounds that were told from noisy histograms.
 
     Attributes
     ----------
     low, high : ndarray of shape (n_features,)
         NaN where noise hides them.
-    is_clear : ndarray of shape (n_features,)
+    is_detected : ndarray of shape (n_features,)
         Whether anything of a column was seen above the noise.
     guarantee : privclust.privacy.Guarantee
         Of the bounds; for what is fitted with them see `Guarantee.compose`.
@@ -43,7 +43,7 @@ class PrivateBounds:
 
     low: np.ndarray
     high: np.ndarray
-    is_clear: np.ndarray
+    is_detected: np.ndarray
     guarantee: Guarantee
 
 
@@ -58,7 +58,7 @@ def private_bounds(
 ) -> PrivateBounds:
     r"""Return bounds of columns that hold nearly all rows, under differential privacy.
 
-    Three rounds of one noised histogram a column: of powers of two and signs, which are the same
+    Three rounds of one noisy histogram a column: of powers of two and signs, which are the same
     for any data; of 64 equal cells between the outermost that stand out from the noise; and of 64
     equal cells between the bounds that these tell. Bounds cut off at either end what is below a
     thousandth of the rows and three deviations of noise: outliers move nothing.
@@ -129,31 +129,31 @@ def private_bounds(
     charge(guarantee)
     units = np.full(len(X), 2**SUM_BITS) if groups is None else groups.units
 
-    def noised(bins, n_bins):
-        """Return noised counts (d, n_bins) of the bins of entries, an iterator over columns."""
+    def noisy(bins, n_bins):
+        """Return noisy counts (d, n_bins) of the bins of entries, an iterator over columns."""
         exact = np.stack([_counts(of_column, units, n_bins) for of_column in bins])
         return np.asarray(noise.release(FixedPoint(exact, SUM_BITS), source))
 
-    counts = noised(map(_power, X.T), len(_LOWS))
+    counts = noisy(map(_power, X.T), len(_LOWS))
     least = _least_count(counts, noise)
     of_rows = least / np.maximum(counts.sum(axis=1), 1.0)
     low, high = _rough_bounds(counts, least)
     for _ in range(_ROUNDS - 1):
-        counts = noised(map(_cell, X.T, low, high), _CELLS)
+        counts = noisy(map(_cell, X.T, low, high), _CELLS)
         low, high = _narrowed(low, high, counts, noise.deviation)
     high = np.where(low == high, low + 1.0, high)  # of a column of zeros
-    is_clear = np.isfinite(low)
-    hidden = np.flatnonzero(~is_clear)
+    is_detected = np.isfinite(low)
+    hidden = np.flatnonzero(~is_detected)
     if len(hidden):
         columns = ", ".join(map(str, hidden))
         warn_of_noise(f"noise hides the bounds of columns {columns} (counted from 0)")
-    if len(short := np.flatnonzero(is_clear & (of_rows > _MUCH))):
+    if len(short := np.flatnonzero(is_detected & (of_rows > _MUCH))):
         columns, part = ", ".join(map(str, short)), of_rows[short].max()
         warn_of_noise(
             f"bounds of columns {columns} (counted from 0) may leave out a part of the rows, if no "
             f"power of two holds {part:.0%} of them there: bounds that are known are better"
         )
-    return PrivateBounds(low, high, is_clear, guarantee)
+    return PrivateBounds(low, high, is_detected, guarantee)
 
 
 def _checked(X: ArrayLike) -> np.ndarray:

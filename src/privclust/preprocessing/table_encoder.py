@@ -33,7 +33,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What is declared of each column that counts, in the order of the coordinates; other columns
         of the table are not looked at. None of it may come from private data.
 
-        - ``(low, high)``, numbers, ``low < high``: entries beyond are drawn in.
+        - ``(low, high)``, numbers, ``low < high``: entries beyond are clipped.
         - ``("2020-01-01", "2024-12-31")``: dates, ISO 8601 or ``numpy.datetime64``, in the same
           way.
         - ``["basic", "plus"]``, a list: the categories, at least two. A row gets a coordinate for
@@ -115,7 +115,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return points such as centers in the units of the table, by the names of coordinates.
 
         Of a category it is the share of rows that have it: of all shares the nearest that are not
-        negative and add up to 1. Dates are ``datetime64[s]``. Nothing is drawn in to bounds.
+        negative and add up to 1. Dates are ``datetime64[s]``. Nothing is clipped to bounds.
         """
         X, decoded, start = np.asarray(X, dtype=float), {}, 0
         for part in self._parts():

@@ -33,7 +33,7 @@ _ORDERS = 1.0 + np.logspace(-4, 6, 4000)
 _ORDER_TERMS = np.log1p(-1.0 / _ORDERS) - np.log(_ORDERS) / (_ORDERS - 1.0)
 # Steps in which the smallest pure loss is counted; each is rounded up by one at most.
 PLD_STEPS = 200
-_MOST_STEPS = 1_000_000  # of all losses together; coarser ones are as sound
+_MOST_STEPS = 1_000_000  # of all losses together; coarser ones are as valid
 # Of one release: its distribution has probabilities of the exponential. A smaller one counts more.
 _SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
 _LARGEST_BUDGET = 1e300  # to which a larger one is calibrated, so that squares of shares are floats

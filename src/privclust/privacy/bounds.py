@@ -17,7 +17,7 @@ from privclust.privacy.guarantee import PrivacyLeakWarning
 OUT_OF_BOUNDS = ("clip", "error")
 _NORM_TOLERANCE = 1e-12  # a norm may exceed the bound by this part of it
 _SMALLEST, _LARGEST = 1e-100, 1e100  # norms whose squares and fourth powers are ordinary numbers
-_ATTEMPTS = 100  # points that may be drawn in vain before a separation counts as too large
+_ATTEMPTS = 100  # points that may be clipped vain before a separation counts as too large
 _SIDE_BY_SIDE = 64  # rows of which extremes are found together
 _HALVINGS = 12  # of the range in which the separation is sought
 
@@ -37,7 +37,7 @@ def bounded_rows(
         Largest Euclidean norm, from 1e-100 to 1e100; None takes the largest of the data, which
         leaks.
     out_of_bounds : {"clip", "error"}
-        ``"clip"``: longer rows are drawn in to the ball, with a warning; of rows with infinite
+        ``"clip"``: longer rows are clipped to the ball, with a warning; of rows with infinite
         entries those alone count, and entries that are NaN count as 0. ``"error"``: rows that are
         longer, or not finite, are refused. Warning and error tell whoever holds the data; that
         there was one is outside every guarantee.
@@ -87,10 +87,10 @@ def bounded_rows(
             f"X: row {int(np.argmax(outside))} has a norm above norm_bound={radius:g}, and others "
             "may; raise the bound or pass out_of_bounds='clip'"
         )
-    longer = f"rows with a norm above norm_bound={radius:g} are drawn in to it"
+    longer = f"rows with a norm above norm_bound={radius:g} are clipped to it"
     warnings.warn(longer, UserWarning, stacklevel=3)
     rows = X.astype(np.float64)
-    rows[outside] = _drawn_in(rows[outside], radius)
+    rows[outside] = _clipped(rows[outside], radius)
     return rows, radius, ()
 
 
@@ -114,8 +114,8 @@ def _norms(X, norms):
         norms[i] = np.sqrt(total)
 
 
-def _drawn_in(rows: np.ndarray, radius: float) -> np.ndarray:
-    """Return rows of any floats, drawn in to the sphere; changes `rows`."""
+def _clipped(rows: np.ndarray, radius: float) -> np.ndarray:
+    """Return rows of any floats, clipped to the sphere; changes `rows`."""
     endless = _only_infinite(rows)
     largest = np.abs(rows).max(axis=1)
     huge = endless | (largest > _LARGEST)  # longer than any radius, and squares may overflow
@@ -213,7 +213,7 @@ class Box:
         """Half of its extent along each axis, shape (n_features,)."""
         return 0.5 * self.high - 0.5 * self.low
 
-    def drawn_in(self, X: np.ndarray) -> np.ndarray:
+    def clipped(self, X: np.ndarray) -> np.ndarray:
         """Return the nearest points of the box, in the precision of X; NaN becomes its middle.
 
         Corners that X's precision does not hold are rounded inwards: sensitivities rest on them.
@@ -222,10 +222,10 @@ class Box:
         low, high = self.low.astype(X.dtype), self.high.astype(X.dtype)
         low = np.where(low < self.low, np.nextafter(low, infinity), low)
         high = np.where(high > self.high, np.nextafter(high, -infinity), high)
-        drawn_in, is_missing = np.clip(X, low, high), np.isnan(X)
+        clipped, is_missing = np.clip(X, low, high), np.isnan(X)
         if not is_missing.any():  # a third pass, and a second copy, for nothing
-            return drawn_in
-        return np.where(is_missing, self.center.astype(X.dtype), drawn_in)
+            return clipped
+        return np.where(is_missing, self.center.astype(X.dtype), clipped)
 
 
 def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -268,7 +268,7 @@ def declared_box(
         1e100. None takes the smallest box that holds the rows, which leaks.
     out_of_bounds : {"clip", "error"}
         Whether rows outside are announced by a warning, so that the caller draws them in to the
-        box, by `Box.drawn_in`, or refused. Both tell whoever holds the data; that there was one is
+        box, by `Box.clipped`, or refused. Both tell whoever holds the data; that there was one is
         outside every guarantee.
 
     Returns
@@ -307,7 +307,7 @@ def declared_box(
             "out_of_bounds='clip'"
         )
     if is_outside:
-        warnings.warn("rows outside bounds are drawn in to them", UserWarning, stacklevel=3)
+        warnings.warn("rows outside bounds are clipped to them", UserWarning, stacklevel=3)
     return box, is_outside, ()
 
 

@@ -24,7 +24,7 @@ from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
 
 NO_NUMBERS = "X must hold real numbers, but an entry cannot be read as one"
-_ANY_ROW = "rows count as drawn in to the bounds, entries that are no numbers as their middle"
+_ANY_ROW = "rows count as clipped to the bounds, entries that are no numbers as their middle"
 _ANY_DIRECTION = "rows count at norm 1, entries that are no numbers as 0"
 ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
 

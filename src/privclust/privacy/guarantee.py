@@ -44,7 +44,7 @@ _STATEMENT_TOLERANCE = 1e-6  # relative: releases of the accountant differ by le
 
 @dataclass(frozen=True)
 class Release:
-    """One kind of noised quantity, released one or more times.
+    """One kind of noisy quantity, released one or more times.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """What is said of clusters and components that noise may have made, by whoever finds that out.
 
-A noised count within `COUNT_DEVIATIONS` standard deviations of its noise may be of no rows at all:
+A noisy count within `COUNT_DEVIATIONS` standard deviations of its noise may be of no rows at all:
 such a count passes with a probability of 0.7 % (Laplace noise: half of :math:`e^{-3 \\sqrt 2}`) or
 0.13 % (normal noise), and one of six standard deviations of rows fails as rarely.
 """
@@ -16,17 +16,17 @@ from privclust.privacy.guarantee import NoiseWarning
 COUNT_DEVIATIONS = 3.0
 
 
-def noise_message(is_clear: np.ndarray, advice: str = "", *, of: str = "clusters") -> str:
-    """Return what is to be said of clusters that are not clear; empty where all are.
+def noise_message(is_detected: np.ndarray, advice: str = "", *, of: str = "clusters") -> str:
+    """Return what is to be said of clusters that are not detected; empty where all are.
 
     Examples
     --------
     >>> noise_message(np.array([True, False]))
     '1 of 2 clusters cannot be told from noise: more rows, a larger epsilon or tighter bounds help'
     """
-    if is_clear.all():
+    if is_detected.all():
         return ""
-    hidden = f"{np.sum(~is_clear)} of {len(is_clear)} {of} cannot be told from noise"
+    hidden = f"{np.sum(~is_detected)} of {len(is_detected)} {of} cannot be told from noise"
     return f"{hidden}: more rows, a larger epsilon or tighter bounds help{advice}"
 
 

@@ -62,8 +62,8 @@ class SystemEntropy:
 
     Examples
     --------
-    >>> noised = SystemEntropy().add_laplace(np.zeros(3), scale=2.0)
-    >>> noised.shape, bool(np.isfinite(noised).all())
+    >>> noisy = SystemEntropy().add_laplace(np.zeros(3), scale=2.0)
+    >>> noisy.shape, bool(np.isfinite(noisy).all())
     ((3,), True)
     """
 
@@ -85,12 +85,12 @@ class SystemEntropy:
         with _constructors() as make:
             if np.ndim(sigma) == 0:
                 return _perturbed(make.make_gaussian, l2_distance, value, float(sigma))
-            noised = np.empty(value.shape)
+            noisy = np.empty(value.shape)
             for each in np.unique(sigma):
                 here = np.flatnonzero(sigma == each)
                 part = _perturbed(make.make_gaussian, l2_distance, value[..., here], float(each))
-                noised[..., here] = part
-            return noised
+                noisy[..., here] = part
+            return noisy
 
     def select(self, scores: np.ndarray, scale: float) -> int:
         """Return index i with probability proportional to ``exp(scores[i] / scale)``.
@@ -255,12 +255,12 @@ def _perturbed(make, metric, value: Value, scale: float) -> np.ndarray:
     if not isinstance(value, FixedPoint):
         noisy = make(_float_vectors(), metric(T=float), scale=scale)
         return np.reshape(noisy(value.ravel().tolist()), value.shape)[()]
-    # a sum that leaves 64 bits is cut there: that is done to the noised sum, not to the value
+    # a sum that leaves 64 bits is cut there: that is done to the noisy sum, not to the value
     integers = value.integers.ravel().tolist()
     if not np.isfinite(scale * 2.0**value.bits):
         raise ValueError(f"noise of scale {scale:.3g} is not representable: epsilon is too small")
     noisy = make(
         vector_domain(atom_domain(T="i64")), metric(T="i64"), scale=scale * 2.0**value.bits
     )
-    noised = np.array(noisy(integers), dtype=np.int64).reshape(value.shape)
-    return np.asarray(FixedPoint(noised, value.bits))[()]
+    noisy = np.array(noisy(integers), dtype=np.int64).reshape(value.shape)
+    return np.asarray(FixedPoint(noisy, value.bits))[()]

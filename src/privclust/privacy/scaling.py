@@ -6,7 +6,7 @@ change. What the estimator then states holds for one of its rows, not for one re
 
 An estimator is not told what was done to its rows. Columns of mean 0 and deviation 1, to the last
 digits, are what gives such a scaler away, so those are looked for. Least values of 0 and largest
-of 1 in all columns are no sign of MinMaxScaler: rows that were drawn in to declared bounds, and
+of 1 in all columns are no sign of MinMaxScaler: rows that were clipped to declared bounds, and
 grey values, have them too, and who declares bounds is not to be warned. Nor are means of 0 alone:
 designs that are balanced on purpose have them. So silence says nothing.
 """

@@ -1,21 +1,21 @@
-r"""What a noised second moment matrix says of the matrix itself, from what is released alone.
+r"""What a noisy second moment matrix says of the matrix itself, from what is released alone.
 
-**Whether noise hides a subspace** (`clear_subspaces`). Let N be the noise of `SymmetricGaussian`:
-:math:`N(0, \sigma^2)` on the diagonal, :math:`N(0, \sigma^2 / w^2)` beside it, w at most
-:math:`\sqrt 2`. Its largest eigenvalue has mean at most :math:`2 \sigma \sqrt d / w`, by comparison
-with the Gaussian orthogonal ensemble, and in the coordinates of the noise it has Lipschitz constant
-:math:`\sqrt 2 / w`, so that it exceeds
+**Whether noise hides a subspace** (`detected_subspaces`). Let N be the noise of
+`SymmetricGaussian`: :math:`N(0, \sigma^2)` on the diagonal, :math:`N(0, \sigma^2 / w^2)` beside it,
+w at most :math:`\sqrt 2`. Its largest eigenvalue has mean at most :math:`2 \sigma \sqrt d / w`, by
+comparison with the Gaussian orthogonal ensemble, and in the coordinates of the noise it has
+Lipschitz constant :math:`\sqrt 2 / w`, so that it exceeds
 
 .. math:: T = \frac{\sigma}{w} (2 \sqrt d + t \sqrt 2)
 
 with probability at most :math:`e^{-t^2/2}`: 3.4e-4 for t = 4, and twice that for the norm.
 
-*The rule*: of a noised matrix, the gap between the eigenvalues q and q + 1 (or eigenvalue q and
+*The rule*: of a noisy matrix, the gap between the eigenvalues q and q + 1 (or eigenvalue q and
 zero, where q = d) is compared with T. With a gap g of the matrix itself, the leading subspace is
 turned by an angle of sine at most :math:`\|N\| / (g - \|N\|)` (Davis and Kahan): a gap below T says
 nothing of the direction.
 
-*False alarms*: by Weyl's inequality the noised gap is at least :math:`g - 2 \|N\|`. Where g is
+*False alarms*: by Weyl's inequality the noisy gap is at least :math:`g - 2 \|N\|`. Where g is
 above 3 T there is a warning with probability 6.7e-4 at the most, for each matrix. *Misses*: of
 noise alone the gap is above T with probability 1e-4 for d = 2, and less for larger d.
 
@@ -31,7 +31,7 @@ v: eigenvalues alone can be bettered. The best is v'Mv, and by Stein's identity,
 which is 1 for w of :math:`\sqrt 2`. This sum has an infinite variance, by eigenvalues that lie
 close to one another; the nearest numbers in the eigenvalues' order are their means over such ones
 (Stein's isotonic regression). Last comes the projection onto the positive semidefinite matrices
-with a nuclear norm of at most the noised trace (d'Orsi and Novikov): it subtracts the same from all
+with a nuclear norm of at most the noisy trace (d'Orsi and Novikov): it subtracts the same from all
 eigenvalues and makes those 0 that would fall below, which changes no order either.
 """
 
@@ -56,38 +56,38 @@ def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:
     return beside * (2.0 * math.sqrt(n_features) + _DEVIATIONS * math.sqrt(2.0))
 
 
-def clear_subspaces(
-    noised: np.ndarray, dimension: int, noise: SymmetricGaussian, *, of: str, stacklevel: int
+def detected_subspaces(
+    noisy: np.ndarray, dimension: int, noise: SymmetricGaussian, *, of: str, stacklevel: int
 ) -> np.ndarray:
-    """Return on which leading subspaces of noised matrices (k, d, d) noise does not decide, (k,).
+    """Return on which leading subspaces of noisy matrices (k, d, d) noise does not decide, (k,).
 
     `of` says in plural whose subspaces; `stacklevel` is as of `warnings.warn`, seen from here.
 
     Warns
     -----
     NoiseWarning
-        What is told follows from `noised`, and is as private.
+        What is told follows from `noisy`, and is as private.
     """
-    values = np.linalg.eigvalsh(noised)[:, ::-1]
+    values = np.linalg.eigvalsh(noisy)[:, ::-1]
     beyond = values[:, dimension] if dimension < values.shape[1] else 0.0
     gaps = values[:, dimension - 1] - beyond
-    is_clear = gaps > spectral_bound(noise, values.shape[1])
-    if not is_clear.all():
+    is_detected = gaps > spectral_bound(noise, values.shape[1])
+    if not is_detected.all():
         warnings.warn(
-            f"noise may hide {int((~is_clear).sum())} of {len(noised)} {of}: the gap between "
-            f"eigenvalue {dimension} of the noised moments and the next is below what noise alone "
+            f"noise may hide {int((~is_detected).sum())} of {len(noisy)} {of}: the gap between "
+            f"eigenvalue {dimension} of the noisy moments and the next is below what noise alone "
             "may reach. More rows, a larger epsilon or delta, a smaller norm_bound or fewer "
             "features help",
             NoiseWarning,
             stacklevel=stacklevel + 1,
         )
-    return is_clear
+    return is_detected
 
 
-def estimated_moments(noised: np.ndarray, noise: SymmetricGaussian) -> np.ndarray:
-    """Return what a noised matrix (d, d) says of the matrix: without noise's part of eigenvalues.
+def estimated_moments(noisy: np.ndarray, noise: SymmetricGaussian) -> np.ndarray:
+    """Return what a noisy matrix (d, d) says of the matrix: without noise's part of eigenvalues.
 
-    Positive semidefinite, with the eigenvectors of `noised`, and its trace where that is positive.
+    Positive semidefinite, with the eigenvectors of `noisy`, and its trace where that is positive.
 
     References
     ----------
@@ -103,12 +103,12 @@ def estimated_moments(noised: np.ndarray, noise: SymmetricGaussian) -> np.ndarra
            [0.  , 0.45, 0.  ],
            [0.  , 0.  , 0.45]])
     """
-    values, vectors = np.linalg.eigh(noised)
+    values, vectors = np.linalg.eigh(noisy)
     gaps = values[:, None] - values
     least = _LEAST_GAP * noise.sigma
     shares = _pair_weights(vectors, noise.weight) * np.sign(gaps) / np.maximum(abs(gaps), least)
     ordered = isotonic_regression(values - noise.sigma**2 * shares.sum(axis=1)).x
-    half = vectors * np.sqrt(onto_nuclear_ball(ordered, float(np.trace(noised))))
+    half = vectors * np.sqrt(onto_nuclear_ball(ordered, float(np.trace(noisy))))
     return half @ half.T
 
 

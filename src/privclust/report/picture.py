@@ -74,7 +74,7 @@ def caption(clusters: TableClusters) -> str:
         words += " Ellipses are 95 % by normal errors; dashed where these are not known well."
     if len(numbers) > _MOST_COLUMNS:
         words += f" Drawn are the {_MOST_COLUMNS} columns that tell clusters apart best."
-    n_hidden = int((~clusters.is_clear).sum())
+    n_hidden = int((~clusters.is_detected).sum())
     if n_hidden:
         are = "cluster is" if n_hidden == 1 else "clusters are"
         words += f" {n_hidden} {are} hidden by noise and not drawn."
@@ -93,13 +93,13 @@ def _drawn_columns(clusters: TableClusters) -> list[int]:
 def _between(clusters: TableClusters, j: int) -> float:
     """Return how far apart centers are in a coordinate, in parts of its declared range."""
     coordinate = clusters.coordinates[j]
-    values = _numbers(coordinate)[clusters.is_clear]
+    values = _numbers(coordinate)[clusters.is_detected]
     low, high = clusters.columns[coordinate.column]
     if coordinate.kind == DATE:
         low, high = (_days(np.datetime64(end, "s")) for end in (low, high))
     if not len(values):
         return 0.0
-    middle = np.average(values, weights=clusters.weights[clusters.is_clear])
+    middle = np.average(values, weights=clusters.weights[clusters.is_detected])
     return float(((values - middle) ** 2).mean()) / (high - low) ** 2
 
 
@@ -129,7 +129,7 @@ def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> 
     """Draw centers in two coordinates with the ellipses of their errors."""
     coordinates = [clusters.coordinates[j] for j in (first, second)]
     x, y = map(_numbers, coordinates)
-    for j in np.flatnonzero(clusters.is_clear):
+    for j in np.flatnonzero(clusters.is_detected):
         covariance = clusters.covariances[j][np.ix_((first, second), (first, second))]
         scale = np.sqrt(np.diag(covariance))  # units may differ by orders of magnitude
         correlation = covariance / np.where(scale > 0, np.outer(scale, scale), 1.0)
@@ -140,7 +140,7 @@ def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> 
     for coordinate, axis, values in zip(coordinates, (axes.xaxis, axes.yaxis), (x, y), strict=True):
         axis.set_label_text(_plain(coordinate.name))
         _set_ticks(axis, coordinate)
-        ends = values[clusters.is_clear], coordinate.errors[clusters.is_clear]
+        ends = values[clusters.is_detected], coordinate.errors[clusters.is_detected]
         (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(coordinate, *ends))
 
 
@@ -161,7 +161,7 @@ def _ellipse(center, scale, correlation, colour, axes):
 
 def _draw_discs(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
     """Draw discs with the numbers of clusters."""
-    sizes, shown = _sizes(clusters), np.flatnonzero(clusters.is_clear)
+    sizes, shown = _sizes(clusters), np.flatnonzero(clusters.is_detected)
     for j in shown:
         axes.scatter(x[j], y[j], s=sizes[j], color=_colour(j), alpha=0.35, linewidths=0)
     for together in _together(x, y, shown):
@@ -193,7 +193,7 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
     """Draw centers of the only column with their 95 % intervals, a line for each cluster."""
     coordinate = clusters.coordinates[j]
     x, places = _numbers(coordinate), np.arange(len(clusters.weights), dtype=float)
-    for place in np.flatnonzero(clusters.is_clear):
+    for place in np.flatnonzero(clusters.is_detected):
         axes.errorbar(
             x[place],
             place,
@@ -206,18 +206,20 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
     _set_ticks(axes.xaxis, coordinate)
     axes.set_yticks([])
     axes.invert_yaxis()
-    axes.set_xlim(_limits(coordinate, x[clusters.is_clear], coordinate.errors[clusters.is_clear]))
+    axes.set_xlim(
+        _limits(coordinate, x[clusters.is_detected], coordinate.errors[clusters.is_detected])
+    )
 
 
 def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
     """Draw what part of a cluster has which category."""
     shares = [c for c in clusters.coordinates if c.column == column]
-    left = np.zeros(int(clusters.is_clear.sum()))
+    left = np.zeros(int(clusters.is_detected.sum()))
     handles: list[tuple[Any, str]] = []
     places = np.arange(len(left))
-    drawn = sorted(range(len(shares)), key=lambda k: -shares[k].centers[clusters.is_clear].sum())
+    drawn = sorted(range(len(shares)), key=lambda k: -shares[k].centers[clusters.is_detected].sum())
     for k in sorted(drawn[:_MOST_CATEGORIES]):
-        widths = shares[k].centers[clusters.is_clear]
+        widths = shares[k].centers[clusters.is_detected]
         bars = axes.barh(places, widths, left=left, color=_colour(len(handles)))
         handles.append((bars, _plain(shares[k].name.removeprefix(f"{column}="))))
         left = left + widths
@@ -225,7 +227,7 @@ def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
         bars = axes.barh(places, 1.0 - left, left=left, color=COLOURS["grey"])
         handles.append((bars, "others"))
     axes.set(xlim=(0, 1), xlabel=f"share of {_plain(column)}", ylabel="cluster")
-    axes.set_yticks(places, [str(j + 1) for j in np.flatnonzero(clusters.is_clear)])
+    axes.set_yticks(places, [str(j + 1) for j in np.flatnonzero(clusters.is_detected)])
     axes.invert_yaxis()
     axes.grid(visible=False)
     how: dict[str, Any] = {

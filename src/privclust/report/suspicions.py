@@ -14,39 +14,39 @@ _NEAR, _NEAREST = 0.01, 0.002  # at most and at least, in parts of the range; el
 
 
 def suspicions(
-    coordinates: Sequence[Coordinate], columns: Mapping[str, Any], is_clear: np.ndarray
+    coordinates: Sequence[Coordinate], columns: Mapping[str, Any], is_detected: np.ndarray
 ) -> list[str]:
-    """Return a remark for each column all of whose clear centers are at its middle or an end.
+    """Return a remark for each column all of whose detected centers are at its middle or an end.
 
     Entries that are missing or cannot be read count as the middle, those beyond bounds as the
     nearest one; it may be that the rows do lie there.
     """
     remarks = []
-    for name, ends in columns.items() if is_clear.any() else ():
+    for name, ends in columns.items() if is_detected.any() else ():
         own = [c for c in coordinates if c.column == name]
-        places, near = zip(*(_in_parts(c, ends, is_clear) for c in own), strict=True)
+        places, near = zip(*(_in_parts(c, ends, is_detected) for c in own), strict=True)
         middle = 1.0 / len(own) if isinstance(ends, list) else 0.5
         if (np.abs(np.array(places) - middle) < near).all():
             of = "of all categories alike" if len(own) > 1 else "in the middle of its bounds"
             remarks.append(
-                f"column {name!r}: every clear cluster is {of}, as entries are taken to be "
+                f"column {name!r}: every detected cluster is {of}, as entries are taken to be "
                 "that are missing or cannot be read: do they look as was declared?"
             )
         elif not isinstance(ends, list):
             at_end = np.minimum(places[0], 1.0 - places[0]) < near[0]
             if at_end.all():
                 remarks.append(
-                    f"column {name!r}: every clear cluster is at an end of its bounds, to which "
+                    f"column {name!r}: every detected cluster is at an end of its bounds, to which "
                     "entries beyond are drawn: if there are some, widen them"
                 )
     return remarks
 
 
 def _in_parts(
-    coordinate: Coordinate, ends: Any, is_clear: np.ndarray
+    coordinate: Coordinate, ends: Any, is_detected: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where clear centers lie between the ends of a range, and how near is at one place."""
-    values, errors = coordinate.centers[is_clear], coordinate.errors[is_clear]
+    """Return where detected centers lie in a range, and the distance that counts as one place."""
+    values, errors = coordinate.centers[is_detected], coordinate.errors[is_detected]
     if isinstance(ends, list):
         low, width = 0.0, 1.0
     elif values.dtype.kind == "M":

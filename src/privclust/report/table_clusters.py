@@ -30,7 +30,7 @@ class TableClusters:
         Of the errors of centers, in units of the columns.
     weights, weight_errors : ndarray of shape (n_clusters,)
         Parts of the records, and standard errors.
-    is_clear : ndarray of shape (n_clusters,)
+    is_detected : ndarray of shape (n_clusters,)
         Whether a cluster is more than noise; of one that is not, no number is shown.
     is_reliable : ndarray of shape (n_clusters,)
         Whether the errors are known well.
@@ -49,7 +49,7 @@ class TableClusters:
     covariances: np.ndarray
     weights: np.ndarray
     weight_errors: np.ndarray
-    is_clear: np.ndarray
+    is_detected: np.ndarray
     is_reliable: np.ndarray
     n_records: float
     columns: dict[str, Any]
@@ -105,8 +105,8 @@ class TableClusters:
             kind = DATE if values.dtype.kind == "M" else kind
             error = of_centers[:, len(coordinates)]
             coordinates.append(Coordinate(name, column, kind, values, error))
-        is_clear = np.asarray(model.is_clear_)[order]
-        on_columns = suspicions(coordinates, encoder.columns, is_clear)
+        is_detected = np.asarray(model.is_detected_)[order]
+        on_columns = suspicions(coordinates, encoder.columns, is_detected)
         # all rows are of a single cluster
         weight_errors = errors.weights[order] * (len(order) > 1)
         return cls(
@@ -114,7 +114,7 @@ class TableClusters:
             covariances=errors.covariances[order] * np.outer(scale, scale),
             weights=model.weights_[order],
             weight_errors=weight_errors,
-            is_clear=is_clear,
+            is_detected=is_detected,
             is_reliable=errors.is_reliable[order],
             n_records=model.sketch_.n_samples,
             columns=dict(encoder.columns),
@@ -126,22 +126,22 @@ class TableClusters:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text; cells that noise hides are empty."""
         names = [end for c in self.coordinates for end in (c.name, f"{c.name} error")]
-        header = ["cluster", "weight", "weight error", *names, "clear", "errors known"]
+        header = ["cluster", "weight", "weight error", *names, "detected", "errors known"]
         rows = []
-        for j, is_clear in enumerate(self.is_clear):
+        for j, is_detected in enumerate(self.is_detected):
             numbers = [self.weights[j], self.weight_errors[j]]
             numbers += [end for c in self.coordinates for end in (c.centers[j], c.errors[j])]
-            cells = [_text(number) if is_clear else "" for number in numbers]
-            words = ["yes" if is_one else "no" for is_one in (is_clear, self.is_reliable[j])]
+            cells = [_text(number) if is_detected else "" for number in numbers]
+            words = ["yes" if is_one else "no" for is_one in (is_detected, self.is_reliable[j])]
             rows.append([str(j + 1), *cells, *words])
         return header, rows
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it in types of JSON; numbers that noise hides are None."""
         clusters = []
-        for j, is_clear in enumerate(self.is_clear):
-            cluster: dict[str, Any] = {"is_clear": bool(is_clear)}
-            if is_clear:
+        for j, is_detected in enumerate(self.is_detected):
+            cluster: dict[str, Any] = {"is_detected": bool(is_detected)}
+            if is_detected:
                 cluster |= {
                     "are_errors_known": bool(self.is_reliable[j]),
                     "weight": float(self.weights[j]),

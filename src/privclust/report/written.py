@@ -66,7 +66,7 @@ def _report(clusters: TableClusters, svg: str) -> str:
         rows=[_cells(clusters, j) for j in range(len(clusters.weights))],
         n_records=f"{n_records:,.0f}" if isinstance(n_records, float) else f"{n_records:,}",
         is_about=isinstance(n_records, float),
-        picture=svg if clusters.is_clear.any() else "",
+        picture=svg if clusters.is_detected.any() else "",
         caption=caption(clusters),
         declared=[
             (name, _declared(ends), name in clusters.private_bounds)
@@ -77,7 +77,7 @@ def _report(clusters: TableClusters, svg: str) -> str:
 
 def _cells(clusters: TableClusters, j: int) -> list[str]:
     """Return the weight and the center of a cluster with 95 % intervals."""
-    if not clusters.is_clear[j]:
+    if not clusters.is_detected[j]:
         return []
     weight = _interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])
     return [

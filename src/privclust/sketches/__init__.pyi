@@ -5,10 +5,10 @@ from ._frequencies import estimate_variance as estimate_variance
 from ._moment_sketch import MomentSketch as MomentSketch
 from ._noise import laplace_noise as laplace_noise
 from ._noise import sensitivities as sensitivities
+from ._release import corrected_sigma_xi as corrected_sigma_xi
 from ._release import printed_sigma_xi as printed_sigma_xi
 from ._release import promise as promise
 from ._release import release as release
 from ._release import scrambled as scrambled
-from ._release import sound_sigma_xi as sound_sigma_xi
 from ._sketch import Sketch as Sketch
 from ._sketch import secret_mask_seed as secret_mask_seed

@@ -152,7 +152,7 @@ class FeatureSums:
         ------
         ValueError
             If X has another shape or holds NaN, infinity or values so large that a phase overflows
-            (see `drawn_in`); if groups are not one a row; if rows and groups are mixed, or groups
+            (see `clipped`); if groups are not one a row; if rows and groups are mixed, or groups
             have masks. The sums are then as before.
         """
         X = self._check_records(X)
@@ -201,10 +201,10 @@ class FeatureSums:
                 "protects one kind protects the other less"
             )
 
-    def drawn_in(self, X: ArrayLike, middle: np.ndarray) -> np.ndarray:
+    def clipped(self, X: ArrayLike, middle: np.ndarray) -> np.ndarray:
         """Return records that `add` takes, whatever their entries are.
 
-        Each entry by itself is drawn in to what phases at these frequencies allow, of a magnitude
+        Each entry by itself is clipped to what phases at these frequencies allow, of a magnitude
         of at least 1e4 in float32 and 1e270 in float64; infinite ones too.
 
         Parameters
@@ -228,8 +228,8 @@ class FeatureSums:
         most = np.nextafter(dtype.type(self._turns_in(dtype)[1]), dtype.type(0))
         if not len(X) or (X.min() >= -most and X.max() <= most):
             return X
-        drawn_in = np.clip(X.astype(dtype, copy=False), -most, most)
-        return np.where(np.isnan(drawn_in), np.clip(middle, -most, most).astype(dtype), drawn_in)
+        clipped = np.clip(X.astype(dtype, copy=False), -most, most)
+        return np.where(np.isnan(clipped), np.clip(middle, -most, most).astype(dtype), clipped)
 
     @property
     def values(self) -> np.ndarray:

@@ -323,7 +323,7 @@ class MomentSketch(BaseSketch):
     def means(self) -> dict[int, np.ndarray]:
         """Return the moments over the number of rows, by degree.
 
-        A noised number below 1 counts as 1: that there may be no rows is told by nothing else.
+        A noisy number below 1 counts as 1: that there may be no rows is told by nothing else.
 
         Raises
         ------

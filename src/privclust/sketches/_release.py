@@ -40,7 +40,7 @@ def release(
 
     Laplace noise has scale :math:`\Delta_1 / \epsilon` on real and imaginary parts; for replaced
     records this is Definition 3 of the paper with
-    :math:`\sigma_\xi = 4 \sqrt{2 \alpha_r} m / (\sqrt{n_0} \epsilon)`, see `sound_sigma_xi`.
+    :math:`\sigma_\xi = 4 \sqrt{2 \alpha_r} m / (\sqrt{n_0} \epsilon)`, see `corrected_sigma_xi`.
     Normal noise has the least standard deviation that is (epsilon, delta)-private for
     :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are those of
     `sensitivities`.
@@ -207,7 +207,7 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
     The noise of eq. (4), :math:`\xi_j / \sqrt{\alpha_r m n_0}` with :math:`\xi_j` complex Laplace
     of parameter :math:`\sigma_\xi / \sqrt 2`, is Laplace noise of scale
     :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2` on the parts of the sums. Its guarantee is the
-    epsilon of `sound_sigma_xi`, for replaced records.
+    epsilon of `corrected_sigma_xi`, for replaced records.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
     return sketch._release(chosen, random_state)
 
 
-def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
+def corrected_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
     r"""Return the least :math:`\sigma_\xi` with which Definition 3 is epsilon-private.
 
     .. math:: \sigma_\xi = \frac{4 \sqrt{2 \alpha_r}\, m}{\sqrt{n_0}\, \epsilon}
@@ -278,7 +278,7 @@ def sound_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
 
     Examples
     --------
-    >>> round(sound_sigma_xi(1.0, 1000, 10**6, 1.0), 3)
+    >>> round(corrected_sigma_xi(1.0, 1000, 10**6, 1.0), 3)
     5.657
     """
     return printed_sigma_xi(alpha_r, m, n0, epsilon) / math.sqrt(alpha_r)
@@ -292,12 +292,12 @@ def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
     which gives :math:`\epsilon / \sqrt{\alpha_r}`-differential privacy: less than it says wherever
     :math:`\alpha_r < 1`. Our copy is an extraction that is garbled in this very formula (it has
     epsilon under the root of :math:`n_0`, which is put right here), and the paper's eq. (7) has
-    the root of :math:`\alpha_r`: the authors may well have meant `sound_sigma_xi`. For comparison
-    only; parameters as there.
+    the root of :math:`\alpha_r`: the authors may well have meant `corrected_sigma_xi`. For
+    comparison only; parameters as there.
 
     Examples
     --------
-    >>> printed_sigma_xi(0.25, 1000, 10**6, 1.0) / sound_sigma_xi(0.25, 1000, 10**6, 1.0)
+    >>> printed_sigma_xi(0.25, 1000, 10**6, 1.0) / corrected_sigma_xi(0.25, 1000, 10**6, 1.0)
     0.5
     """
     _SHARE("alpha_r", alpha_r, {})

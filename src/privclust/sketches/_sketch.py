@@ -57,7 +57,7 @@ class Sketch(BaseSketch):
     sums : array_like of complex, shape (m,)
         Finite.
     n_samples : int or float
-        n; a float, of any sign, where the count itself was noised.
+        n; a float, of any sign, where the count itself was made noisy.
     n_measurements : int or None
         r, from 1 to m; None for m.
     noise : SketchNoise or None
@@ -322,7 +322,7 @@ class Sketch(BaseSketch):
         Raises
         ------
         ValueError
-            If there are no records, or their noised number is below 1.
+            If there are no records, or their noisy number is below 1.
         """
         if self.n_samples < 1:
             raise ValueError(

@@ -73,5 +73,5 @@ def _state_of_rows(
     zeros = np.zeros(len(frequencies))
     for part in parts:
         rows, groups = rows_and_groups(part, strict)
-        sums.add(rows if strict else sums.drawn_in(rows, zeros), groups)
+        sums.add(rows if strict else sums.clipped(rows, zeros), groups)
     return sums.state()

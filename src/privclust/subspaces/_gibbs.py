@@ -89,7 +89,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Largest Euclidean norm of a row, known without the data. None takes it from the data, warns,
         and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the ball, with a warning, or refused. Drawn in,
+        What happens to longer rows: clipped to the ball, with a warning, or refused. Drawn in,
         any row is taken: one with infinite entries by these alone, and NaN as 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``, seeded by the operating system), anything
@@ -176,7 +176,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         ----------
         X : array-like of shape (n_samples, n_features)
             Points near linear subspaces; they are divided by `norm_bound`. Finite, unless they are
-            drawn in to one.
+            clipped to one.
         y : None
             Not used.
 

@@ -56,8 +56,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     with the least radius. The noise has standard deviation :math:`S / \alpha`, where S bounds how
     far one record can move the most central result, given these results and all that are near.
 
-    ``variant="sound"`` differs from Algorithm 1 as printed in four points, without which there is
-    no proof:
+    ``variant="corrected"`` differs from Algorithm 1 as printed in four points, without which there
+    is no proof:
 
     - *Subsets* are a partition, so that a record changes one result (s = 1). It is drawn without a
       look at the rows.
@@ -78,8 +78,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
       they ask for two to seven times as much noise, and for smoothness in proportion to 1 / D
       rather than :math:`1 / \sqrt D`.
 
-    The noised coordinates are D = k d min(q, d - q): where 2 q > d, bases are of the orthogonal
-    complements, which have the same angles. Noised projection matrices would be as accurate to
+    The noisy coordinates are D = k d min(q, d - q): where 2 q > d, bases are of the orthogonal
+    complements, which have the same angles. Noisy projection matrices would be as accurate to
     first order but have k d (d + 1) / 2 coordinates, which makes S less smooth and thus larger.
 
     **Failures of `base`.** One row must not decide whether there is a result. Where `base` raises
@@ -107,12 +107,12 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Budget, in nats; delta in (0, 1).
     n_subsets : int or None
         m; None: n / (2 q k), rounded down, so that subsets have about 2 q rows a cluster.
-    variant : {"sound", "paper"}
+    variant : {"corrected", "paper"}
     norm_bound : float or None
-        Rows are drawn in to a ball of this radius and divided by it. None: rows stay as they are;
+        Rows are clipped to a ball of this radius and divided by it. None: rows stay as they are;
         the guarantee needs no bound on them.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
         any row is taken: one with infinite entries by these alone, and NaN as 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
@@ -178,7 +178,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         n_subsets: int | None = None,
-        variant: Literal["sound", "paper"] = "sound",
+        variant: Literal["corrected", "paper"] = "corrected",
         norm_bound: float | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
         random_state: RandomState = None,
@@ -200,7 +200,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         ----------
         X : array-like of shape (n_samples, n_features)
             Points that are dealt to subsets at random; of magnitude up to 1e100, or any where they
-            are drawn in to a `norm_bound`.
+            are clipped to a `norm_bound`.
         y : None
             Not used.
 
@@ -225,7 +225,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         shape = (n_clusters, X.shape[1], self.dimension)
         try_base(self.base, len(X) // self.n_subsets_, shape)
         charge(self._promise(shape, is_seeded(source)))
-        draw = disjoint_subsets if self.variant == "sound" else printed_subsets
+        draw = disjoint_subsets if self.variant == "corrected" else printed_subsets
         subsets = draw(len(X), self.n_subsets_, rng)
         results, self.n_failed_ = subset_results(self.base, rows, subsets, shape, rng)
         self.subspaces_, self.guarantee_ = self.release(results, source)
@@ -240,7 +240,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         open ledgers for it; this does not.
         """
         self.n_subsets_ = len(results)
-        release = self._release if self.variant == "sound" else self._release_as_printed
+        release = self._release if self.variant == "corrected" else self._release_as_printed
         return release(results, source), self._promise(results.shape[1:], is_seeded(source))
 
     def _rows(self, X):
@@ -252,7 +252,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return rows / radius
 
     def _release(self, results, source):
-        """Return subspaces, as the class describes for ``variant="sound"``."""
+        """Return subspaces, as the class describes for ``variant="corrected"``."""
         frames = smaller_frames(results)
         n_clusters, _, width = frames.shape[1:]
         chosen = exact_calibration(self.epsilon, self.delta, frames[0].size)
@@ -260,8 +260,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         bound = smooth_sensitivity(radii, chosen.beta, math.sqrt(2.0 * n_clusters * width))
         noise = self._noise(results.shape[1:], bound + _DISTANCE_ROUNDING)
         self._set_noise(noise)
-        noised = noise.release(frames[most_central(radii, 1)], source)
-        return canonical_subspaces(noised, self.dimension)
+        noisy = noise.release(frames[most_central(radii, 1)], source)
+        return canonical_subspaces(noisy, self.dimension)
 
     def _release_as_printed(self, results, source):
         """Return subspaces by lines 2 to 7 of Algorithm 1."""
@@ -280,8 +280,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     def _noise(self, shape, bound):
         """Return the noise on results (n_clusters, n_features, dimension), of smooth bound S."""
         n_clusters, n_features, dimension = shape
-        is_sound, budget = self.variant == "sound", (self.epsilon, self.delta)
-        if is_sound:
+        is_private, budget = self.variant == "corrected", (self.epsilon, self.delta)
+        if is_private:
             n_coordinates = n_clusters * n_features * min(dimension, n_features - dimension)
             chosen = exact_calibration(*budget, n_coordinates)
         else:
@@ -294,23 +294,23 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             chosen.beta,
             n_coordinates,
             *budget,
-            proof=proof if is_sound else "Algorithm 1, Theorem 3.1",
-            flaw="" if is_sound else _NOT_SMOOTH,
+            proof=proof if is_private else "Algorithm 1, Theorem 3.1",
+            flaw="" if is_private else _NOT_SMOOTH,
         )
 
     def _promise(self, shape, seeded):
         """Return what a release promises, or why nothing; it does not depend on the rows."""
-        noise, is_sound = self._noise(shape, 1.0), self.variant == "sound"
-        caveats = [_FOR_SUBSPACES_ALONE] if is_sound else [_ORDER_IS_SEEN]
-        if not is_sound:
+        noise, is_private = self._noise(shape, 1.0), self.variant == "corrected"
+        caveats = [_FOR_SUBSPACES_ALONE] if is_private else [_ORDER_IS_SEEN]
+        if not is_private:
             calibration = Calibration(noise.alpha, noise.beta)
             if worst_delta(self.epsilon, calibration, noise.n_coordinates) > self.delta:
                 caveats.append("alpha and beta are not admissible for so large an epsilon")
         return Guarantee.of(
-            [noise.statement("subspaces" if is_sound else "bases")],
-            "approximate" if is_sound else "none",
+            [noise.statement("subspaces" if is_private else "bases")],
+            "approximate" if is_private else "none",
             Neighbours.REPLACE_ONE,
-            delta=float(self.delta) if is_sound else 0.0,
+            delta=float(self.delta) if is_private else 0.0,
             seeded=seeded,
             caveats=(*caveats, *caveats_of_bounds(self)),
         )
@@ -384,7 +384,7 @@ def printed_subsets(n_samples: int, n_subsets: int, rng: np.random.Generator) ->
     raise ValueError(
         f"n_subsets={n_subsets}: in {_MAX_DRAWS} draws there was always a record in more than "
         f"sqrt(m), that is {most}, of the subsets; give less than 4 subsets or more than "
-        f"{n_subsets}, or use variant='sound'"
+        f"{n_subsets}, or use variant='corrected'"
     )
 
 
@@ -456,16 +456,16 @@ def _least_matching(costs):
     return np.array(totals).reshape(costs.shape[:-2])
 
 
-def canonical_subspaces(noised: np.ndarray, dimension: int) -> np.ndarray:
-    """Return the spans of noised bases, or of complements, in an order and with bases of its own.
+def canonical_subspaces(noisy: np.ndarray, dimension: int) -> np.ndarray:
+    """Return the spans of noisy bases, or of complements, in an order and with bases of its own.
 
-    `noised` is (n_clusters, n_features, width); its spans are complements where `width` is not the
+    `noisy` is (n_clusters, n_features, width); its spans are complements where `width` is not the
     dimension. What is returned depends on the set of spans alone: of all bases of a subspace the
     one nearest to the first axes, and subspaces in the order of the mean place of their weight on
     the axes.
     """
-    n_features, width = noised.shape[1:]
-    everything = np.linalg.svd(noised / np.abs(noised).max())[0]
+    n_features, width = noisy.shape[1:]
+    everything = np.linalg.svd(noisy / np.abs(noisy).max())[0]
     bases = everything[..., :width] if width == dimension else everything[..., width:]
     left, _, right = np.linalg.svd(np.swapaxes(bases[:, :dimension], 1, 2))
     bases = bases @ (left @ right)

@@ -26,7 +26,7 @@ from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
-from privclust.privacy.spectra import clear_subspaces
+from privclust.privacy.spectra import detected_subspaces
 from privclust.subspaces._exact_moments import moments_by_subspace
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
@@ -44,11 +44,11 @@ def _check_averaged(name, value, others):
 
 
 class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
-    r"""k-plane clustering by noised second moments (SuLQ).
+    r"""k-plane clustering by noisy second moments (SuLQ).
 
     Each of `max_iter` rounds assigns rows to their nearest subspace and releases, with normal
     noise, the matrices :math:`M_l = \sum x x'` of the rows of all clusters at once. What follows is
-    post-processing: each subspace becomes the eigenvectors of its noised matrix of the `dimension`
+    post-processing: each subspace becomes the eigenvectors of its noisy matrix of the `dimension`
     largest eigenvalues. Rows are divided by `norm_bound` first, which changes no subspace.
 
     **Sensitivity.** Given the subspaces of the round, which are made of earlier releases, a row's
@@ -133,7 +133,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
         and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: drawn in to the bound, with a warning, or refused. Drawn in,
+        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
         any row is taken: one with infinite entries by these alone, and NaN as 0.
     neighbours : {"replace_one", "add_remove"}
         For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken,
@@ -147,7 +147,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         Orthonormal bases, as columns.
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
-    is_clear_ : ndarray of shape (n_clusters,)
+    is_detected_ : ndarray of shape (n_clusters,)
         Which subspaces noise cannot have turned, told from the released matrices alone.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
@@ -182,7 +182,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     ('approximate', 1.0)
     """
 
-    is_clear_: np.ndarray
+    is_detected_: np.ndarray
     n_iter_: int
 
     _constraints: ClassVar = {
@@ -231,7 +231,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         ----------
         X : array-like of shape (n_samples, n_features)
             Points near linear subspaces, each of which belongs to one of them. Finite, unless they
-            are drawn in to a `norm_bound`.
+            are clipped to a `norm_bound`.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
@@ -275,12 +275,12 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             if run == 0:  # a start of its own, which has been charged, comes with the first alone
                 how = is_seeded(source), leaks, unit_of(of_rows)
                 self.guarantee_ = self._promise(noise, start, reads_data, *how)
-            noised, bases = self._run(parts, bases, noise, source)
-            inside = float((bases * (noised @ bases)).sum())
+            noisy, bases = self._run(parts, bases, noise, source)
+            inside = float((bases * (noisy @ bases)).sum())
             if inside > largest_inside:
-                largest_inside, released, self.subspaces_ = inside, noised, bases
+                largest_inside, released, self.subspaces_ = inside, noisy, bases
         noise_left = replace(noise, sigma=noise.sigma / math.sqrt(self.n_averaged), rho=None)
-        self.is_clear_ = clear_subspaces(
+        self.is_detected_ = detected_subspaces(
             released, self.dimension, noise_left, of="subspaces", stacklevel=2
         )
         self.labels_ = residuals(bounded, self.subspaces_).argmin(axis=1)

@@ -115,7 +115,7 @@ def audit_mechanism(
     Notes
     -----
     Scores that differ by less than a millionth of their spread count as equal: floating-point
-    rounding is not what a sound mechanism should be convicted for unless a statistic asks for it.
+    rounding is not what a private mechanism should be convicted for unless a statistic asks for it.
 
     An output that is NaN in some runs is an output like any other: learned statistics see it, and a
     mechanism that returns it on one data set alone is convicted.

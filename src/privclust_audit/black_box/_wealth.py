@@ -26,8 +26,8 @@ One may look after each run, or after some, stop when one likes, and go on later
 
 holds the true pair at all times at once, with probability :math:`1 - \alpha`; and with it hold the
 least values on C of everything that depends on p and q, such as :math:`\ln((p - \delta) / q)` and
-:math:`p - e^\epsilon q`. A sound mechanism has :math:`p \le e^\epsilon q + \delta`; it is convicted
-only if the wealth is :math:`1/\alpha` against each such pair, thus against the true one.
+:math:`p - e^\epsilon q`. A private mechanism has :math:`p \le e^\epsilon q + \delta`; it is
+convicted only if the wealth is :math:`1/\alpha` against each such pair, thus against the true one.
 
 **The bound.** The logarithm of L is concave, and so C convex. Where the frequencies lie beyond the
 claim, the pair that it allows and that is hardest to bet against lies on the line

@@ -26,7 +26,7 @@ ALL_LEAVES = LaplaceNoise(_leaves, 1.0)
 
 
 def _sums(data) -> np.ndarray:
-    """Sums of rows (n, d), drawn in to [-1, 1]."""
+    """Sums of rows (n, d), clipped to [-1, 1]."""
     return np.clip(data, -1.0, 1.0).sum(axis=0)
 
 
@@ -78,7 +78,7 @@ _SWAPPED_LOSS = _OF_COORDINATE + _D * _OF_COUNT
 
 
 def _ball(data) -> np.ndarray:
-    """Sums of rows (n, d), drawn in to the unit ball."""
+    """Sums of rows (n, d), clipped to the unit ball."""
     norms = np.linalg.norm(data, axis=1, keepdims=True)
     return (data / np.maximum(norms, 1.0)).sum(axis=0)
 

@@ -1,4 +1,4 @@
-"""What is known of a fault: a claim, the mechanism, its sound twin, and a pair that shows it."""
+"""What is known of a fault: a claim, the mechanism, its private twin, and a pair that shows it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Fault:
     data, neighbour : numpy.ndarray
         Neighbours that show the fault.
     twin : callable or None
-        A sound mechanism with the same claim, called alike; None where `mechanism` is sound.
+        A private mechanism with the same claim, called alike; None where `mechanism` is private.
     loss : float or None
         Least epsilon, at the claimed delta, that the mechanism has on any neighbours; infinite
         where it has none, None where it is not known.
@@ -59,7 +59,7 @@ class Fault:
     log_density: Callable | None = None
 
     @property
-    def is_sound(self) -> bool:
+    def is_private(self) -> bool:
         """Whether the claim is right."""
         return self.twin is None
 

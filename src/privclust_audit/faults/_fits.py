@@ -45,7 +45,7 @@ _CLUSTERS = 3
 
 @batched
 def refused_n(data, rng, n):
-    """Noised counts of three clusters, or an error where there are fewer rows; here, no numbers."""
+    """Noisy counts of three clusters, or an error where there are fewer rows; here, no numbers."""
     if len(data) < _CLUSTERS:
         return np.full((n, _CLUSTERS), np.nan)
     return rng.laplace(_thirds(data), 1.0, (n, _CLUSTERS))

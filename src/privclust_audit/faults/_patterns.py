@@ -21,7 +21,7 @@ def _size(data) -> int:
 
 
 def _total(data) -> float:
-    """Sum of rows that are in [0, 1], or are drawn in."""
+    """Sum of rows that are in [0, 1], or are clipped."""
     return float(np.clip(data, 0.0, 1.0).sum())
 
 
@@ -37,7 +37,7 @@ def private_divisor(data, rng, n):
 
 
 @batched
-def noised_divisor(data, rng, n):
+def noisy_divisor(data, rng, n):
     """Both with noise, for half of the budget each."""
     return rng.laplace(_total(data), 2.0, n) / np.maximum(rng.laplace(len(data), 2.0, n), 1.0)
 
@@ -83,8 +83,8 @@ _ZEROS = np.zeros(4)
 _CHANGED = np.array([0.0, 0.0, 0.0, 1.0])
 
 ALL = [
-    Fault("private_divisor", "a noised sum is divided by the exact number of rows", 1.0, _MORE,
-          private_divisor, np.ones(1), np.ones(2), noised_divisor, _RECORD, loss=np.inf),
+    Fault("private_divisor", "a noisy sum is divided by the exact number of rows", 1.0, _MORE,
+          private_divisor, np.ones(1), np.ones(2), noisy_divisor, _RECORD, loss=np.inf),
     Fault("domain_from_data", "which categories there are is read from the data", 1.0, _MORE,
           domain_from_data, np.array([0, 0, 1, 3]), np.array([0, 0, 1]), DOMAIN_KNOWN, _RECORD,
           loss=np.inf),

@@ -1,4 +1,4 @@
-"""The sparse vector technique in six variants, of which two are sound.
+"""The sparse vector technique in six variants, of which two are private.
 
 Which answers are above a threshold is told until so many were. The variants, and what is wrong with
 them, are those that M. Lyu, D. Su and N. Li took together in "Understanding the sparse vector
@@ -20,26 +20,24 @@ _NOTHING = -1  # for answers after the last
 
 
 def _compared(answers, rng, n, threshold_scale, answer_scale, most=None, again=None):
-    """Marks (n, k): 1 above, 0 below, -1 not told; and the noised answers.
+    """Marks (n, k): 1 above, 0 below, -1 not told; and the noisy answers.
 
     `most` marks are 1, then nothing more is told. With `again` the threshold gets new noise of that
     scale after each.
     """
     k = len(answers)
     thresholds = rng.laplace(_THRESHOLD, threshold_scale, n)
-    noised = (
-        rng.laplace(answers, answer_scale, (n, k)) if answer_scale else np.tile(answers, (n, 1))
-    )
+    noisy = rng.laplace(answers, answer_scale, (n, k)) if answer_scale else np.tile(answers, (n, 1))
     marks = np.full((n, k), _NOTHING, dtype=np.int8)
     count = np.zeros(n, dtype=int)
     for j in range(k):
         is_told = count < (k if most is None else most)
-        is_above = is_told & (noised[:, j] >= thresholds)
+        is_above = is_told & (noisy[:, j] >= thresholds)
         marks[is_told, j] = is_above[is_told]
         count += is_above
         if again is not None:
             thresholds = np.where(is_above, rng.laplace(_THRESHOLD, again, n), thresholds)
-    return marks, noised
+    return marks, noisy
 
 
 def _with_value(marks, answers):
@@ -62,9 +60,9 @@ def svt_2(data, rng, n):
 
 @batched
 def svt_3(data, rng, n):
-    """The noised answer is told with the mark, though its noise has been compared already."""
-    marks, noised = _compared(data, rng, n, 2.0 / _CLAIM, 2.0 / _CLAIM, 1)
-    return _with_value(marks, noised)
+    """The noisy answer is told with the mark, though its noise has been compared already."""
+    marks, noisy = _compared(data, rng, n, 2.0 / _CLAIM, 2.0 / _CLAIM, 1)
+    return _with_value(marks, noisy)
 
 
 @batched
@@ -107,7 +105,7 @@ def svt_halves(data, rng, n):
 
 
 def _reached(answers, threshold_scale, answer_scale):
-    """On a grid of noised thresholds: these (m,), their density, and how likely answers are below.
+    """On a grid of noisy thresholds: these (m,), their density, and how likely answers are below.
 
     The last are, for each answer, the probability that all before it are below (k + 1, m), and that
     it is itself (k, m).
@@ -138,7 +136,7 @@ def _marks_density(threshold_scale, answer_scale):
 
 
 def _value_density(threshold_scale, answer_scale):
-    """Log-density of marks with the noised answer, which the threshold is not above."""
+    """Log-density of marks with the noisy answer, which the threshold is not above."""
 
     def log_density(outputs, data):
         outputs = np.asarray(outputs, dtype=float)
@@ -165,7 +163,7 @@ ALL = [
     Fault("svt_1", "none", _CLAIM, _ANSWERS, svt_1, *_LAST, None, _LYU, published=0.077,
           log_density=_marks_density(2.0 / _CLAIM, 4.0 / _CLAIM)),
     Fault("svt_2", "none", _CLAIM, _ANSWERS, svt_2, *_LAST, None, _LYU, published=0.079),
-    Fault("svt_3", "the noised answer is told, though its noise was compared already", _CLAIM,
+    Fault("svt_3", "the noisy answer is told, though its noise was compared already", _CLAIM,
           "each of six answers changes by up to 1", svt_3, *_SIXTH, numerical_svt, _LYU,
           loss=np.inf, published=0.165, log_density=_value_density(2.0 / _CLAIM, 2.0 / _CLAIM)),
     Fault("svt_4", "too little noise for the answers", _CLAIM, _ANSWERS, svt_4, *_LAST, svt_1, _LYU,

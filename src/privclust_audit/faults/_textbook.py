@@ -48,7 +48,7 @@ def noisy_max_exponential(data, rng, n):
 
 @batched
 def noisy_max_value(data, rng, n):
-    """The largest noised answer itself, on which each answer's noise has a hold."""
+    """The largest noisy answer itself, on which each answer's noise has a hold."""
     return rng.laplace(data, 2.0 / _CLAIM, (n, len(data))).max(axis=1)
 
 
@@ -84,7 +84,7 @@ _PLACES = np.arange(6)
 
 
 def _geometric(data, is_redrawn: bool) -> np.ndarray:
-    """Probabilities of 0 to 5: noise beyond is drawn in to the ends, or drawn again."""
+    """Probabilities of 0 to 5: noise beyond is clipped to the ends, or drawn again."""
     decay = np.exp(-_GEOMETRIC_CLAIM)
     weights = decay ** np.abs(_PLACES - data)
     if is_redrawn:
@@ -154,7 +154,7 @@ RAPPOR_FOR_ALL_HASHES, _ = _bits_kept((1.0 - _QUARTER, _QUARTER))
 
 @batched
 def prefix_sums(data, rng, n):
-    """Sums of noised elements, of which each may change."""
+    """Sums of noisy elements, of which each may change."""
     return np.cumsum(rng.laplace(data, len(data), (n, len(data))), axis=1)
 
 
@@ -188,7 +188,7 @@ ALL = [
           published=0.085),
     Fault("noisy_max_exponential", "none", _CLAIM, _ANSWERS, noisy_max_exponential, *_APART, None,
           SNIPER, published=0.09),
-    Fault("noisy_max_value", "the largest noised answer is returned, not which it is", _CLAIM,
+    Fault("noisy_max_value", "the largest noisy answer is returned, not which it is", _CLAIM,
           _ANSWERS, noisy_max_value, *_ALL_UP, noisy_max_fresh_value, _DING, published=0.243),
     Fault("noisy_max_value_exponential", "as noisy_max_value, with exponential noise", _CLAIM,
           _ANSWERS, noisy_max_value_exponential, *_ALL_UP, noisy_max_fresh_value, _DING,

@@ -69,7 +69,7 @@ def fit_case(
         "delta_bound": result.delta_lower_bound,
         "verdict": AUDIT_VERDICTS.index(result.verdict),
         "claimant": CLAIMANTS.index(case.claimant),
-        "is_sound": case.is_sound,
+        "is_private": case.is_private,
         "hits": event.hits,
         "other_hits": event.other_hits,
         "certifying": event.draws,
@@ -89,5 +89,5 @@ def evaluate_audit(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
     gap = numbers["epsilon_bound"] - numbers["claimed_epsilon"]
     is_convicted = numbers["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
     numbers["excess"], numbers["shortfall"] = max(gap, 0.0), max(-gap, 0.0)
-    numbers["is_surprise"] = float(is_convicted == bool(numbers["is_sound"]))
+    numbers["is_surprise"] = float(is_convicted == bool(numbers["is_private"]))
     return numbers

@@ -54,7 +54,7 @@ def faults(results: Results) -> Drawing:
             "on epsilon and the runs on both data sets; an audit stops at the conviction, its "
             "bound hardly above the claim. A cross: not found. A dash: the density is not known. A "
             "question mark: a look inside cannot tell. "
-            "CPU seconds are of all faults and their sound twins.",
+            "CPU seconds are of all faults and their private twins.",
         )
     return Drawing(figure, table)
 

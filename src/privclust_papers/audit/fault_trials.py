@@ -1,4 +1,4 @@
-"""Known faults as an experiment: which tool finds which, and whether it convicts sound twins."""
+"""Known faults as an experiment: which tool finds which, and whether it convicts private twins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 
 MOST_RUNS, MOST_TWIN_RUNS, SNIPER_RUNS = 4_000_000, 200_000, 2_000_000
 """On each data set at cost 1: of an audit, of an audit of a twin, of DP-Sniper's method."""
-WRONG = tuple(name for name, fault in FAULTS.items() if not fault.is_sound)
+WRONG = tuple(name for name, fault in FAULTS.items() if not fault.is_private)
 """Names of the mechanisms that have a fault."""
 UNKNOWN = -1.0
 """In place of 0 or 1 where a tool cannot be used."""

@@ -43,7 +43,7 @@ def search_sensitivity(data: TrialData, streams: TrialStreams) -> dict[str, np.n
         "largest": largest,
         "bound": case.bound,
         "claimant": CLAIMANTS.index(case.claimant),
-        "is_sound": case.is_sound,
+        "is_private": case.is_private,
         "tried": n_trials,
     }
     return {name: np.float64(value) for name, value in outputs.items()}
@@ -59,5 +59,5 @@ def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> 
     numbers["ratio"] = numbers["largest"] / numbers["bound"]
     numbers["exceeds"] = numbers["ratio"] - 1.0
     is_exceeded = numbers["exceeds"] > _BOUND_TOLERANCE
-    numbers["is_surprise"] = float(is_exceeded == bool(numbers["is_sound"]))
+    numbers["is_surprise"] = float(is_exceeded == bool(numbers["is_private"]))
     return numbers

@@ -14,10 +14,10 @@ from privclust.privacy.measurements import ComplexLaplace
 from privclust.sketches import (
     FeatureSums,
     Sketch,
+    corrected_sigma_xi,
     estimate_variance,
     printed_sigma_xi,
     scrambled,
-    sound_sigma_xi,
 )
 from privclust.synthetic.clusters import MixtureRows, draw_mixture
 from privclust_papers.ckm.data import GENERATED
@@ -278,5 +278,5 @@ STATEMENTS: dict[str, Check] = {
     "variance_line_summed": partial(_variance_line, False),
     "memory": _memory,
     "privacy_printed": partial(_privacy_loss, printed_sigma_xi),
-    "privacy_sound": partial(_privacy_loss, sound_sigma_xi),
+    "privacy_corrected": partial(_privacy_loss, corrected_sigma_xi),
 }

@@ -18,11 +18,11 @@ from privclust.decoding import decode
 from privclust.sketches import (
     FeatureSums,
     Sketch,
+    corrected_sigma_xi,
     draw_frequencies,
     laplace_noise,
     release,
     scrambled,
-    sound_sigma_xi,
 )
 from privclust.synthetic.clusters import draw_mixture
 from privclust_papers.ckm.data import as_array, budget_regime
@@ -44,7 +44,7 @@ _SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
 DECODERS = ("clompr", "gaussian", "gaussian_shared")
 _TOO_SMALL, _BETWEEN, _RECOVERABLE = 0.0, 1.0, 2.0
 
-Noised = Callable[[Sketch, np.random.Generator], Sketch]
+Noisy = Callable[[Sketch, np.random.Generator], Sketch]
 
 
 def attained_snr(alpha_r: float, sigma_xi: float, n_samples: int, norm2: float = NORM2) -> float:
@@ -166,7 +166,7 @@ class Sketching:
     def _n_features(self) -> int:
         return len(self.data.extra["bounds"][0])
 
-    def centers(self, n_measurements: int | None, noised: Noised) -> np.ndarray:
+    def centers(self, n_measurements: int | None, noisy: Noisy) -> np.ndarray:
         """Return centers from the sketch with noise, NaN where there are no measurements."""
         check_option("decoder", self.decoder, DECODERS)
         k, n_drawn = (self.data.extra[name] for name in ("n_clusters", "n_frequencies"))
@@ -179,7 +179,7 @@ class Sketching:
         frequencies = trial_frequencies(rng, self._n_features, n_drawn)[:, :m]
         seed = int(rng.integers(2**63))
         return decode(
-            noised(self._sketch(frequencies, n_measurements, seed), noise),
+            noisy(self._sketch(frequencies, n_measurements, seed), noise),
             k,
             bounds=self.data.extra["bounds"],
             method="clompr" if self.decoder == "clompr" else "gaussian",
@@ -254,8 +254,8 @@ def kmeans_on_devices(
     r"""Compressive k-means with the rows on L devices, each of which adds noise of its own.
 
     Definitions 3 and 4 with :math:`n_0 = n / L` and the :math:`\sigma_\xi` of eq. (7) (see
-    `privclust.sketches.sound_sigma_xi`), for replaced rows; or, with `delta` > 0, normal noise on
-    one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
+    `privclust.sketches.corrected_sigma_xi`), for replaced rows; or, with `delta` > 0, normal noise
+    on one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
     Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for normal
     noise); ``regime``, of `privclust_papers.ckm.data.budget_regime`.
@@ -266,7 +266,7 @@ def kmeans_on_devices(
     n, m = sketching.n_samples, sketching.n_frequencies
     r = round(alpha_r * m)
 
-    def noised(sketch: Sketch, noise: np.random.Generator) -> Sketch:
+    def noisy(sketch: Sketch, noise: np.random.Generator) -> Sketch:
         """Noise of all devices at once: its scale on sums does not depend on their rows."""
         mechanism = "gaussian" if delta > 0.0 else "laplace"
         first = release(sketch, epsilon, delta, noise=mechanism, random_state=noise)
@@ -280,10 +280,10 @@ def kmeans_on_devices(
 
     attained = math.nan
     if not delta:
-        sigma_xi = sound_sigma_xi(r / m, m, max(n // n_devices, 1), epsilon)
+        sigma_xi = corrected_sigma_xi(r / m, m, max(n // n_devices, 1), epsilon)
         attained = attained_snr(r / m, sigma_xi, n)
     return {
-        "centers": sketching.centers(r, noised),
+        "centers": sketching.centers(r, noisy),
         "snr_attained": np.float64(attained),
         "regime": budget_regime(epsilon),
     }

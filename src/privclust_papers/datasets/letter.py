@@ -59,7 +59,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     """Generate a set of the same size and range: a substitute that is not comparable.
 
     Each letter has a center, uniform in [3, 12]^16, and rows about it with a standard deviation of
-    2, rounded and drawn in to 0 to 15.
+    2, rounded and clipped to 0 to 15.
 
     Examples
     --------

@@ -265,11 +265,11 @@ def compose_budget(
     releases, ``rho`` by their joint sensitivity, and ``epsilon_<delta>`` at delta = 1e-4 and 1e-6,
     the least of addition, zCDP and PLD.
     """
-    sound = _settings({**data.extra, "variant": "sound"}, mean_noise)
-    share = budget_share(sound, data.extra["epsilon"], _RULE_DELTA, accounting)
+    corrected = _settings({**data.extra, "variant": "corrected"}, mean_noise)
+    share = budget_share(corrected, data.extra["epsilon"], _RULE_DELTA, accounting)
     # the joint release is not the paper's, so it is counted as it is
-    counted = sound if mean_noise == "joint" else replace(sound, variant="paper")
-    plan = perturbations(sound, share).values()
+    counted = corrected if mean_noise == "joint" else replace(corrected, variant="paper")
+    plan = perturbations(corrected, share).values()
     losses = [noise.claimed for noise in plan]
     costs = {"claimed_rho": claimed_rho(perturbations(counted, share).values())}
     costs["rho"] = claimed_rho(plan)
@@ -285,6 +285,6 @@ def _settings(setting: Setting, mean_noise: str) -> PlanSettings:
         n_iter=int(setting["n_iter"]),
         covariance_type=setting.get("covariance_type", "spherical"),
         mean_noise=mean_noise,
-        variant=setting.get("variant", "paper" if mean_noise != "joint" else "sound"),
+        variant=setting.get("variant", "paper" if mean_noise != "joint" else "corrected"),
         mean_delta=setting.get("mean_delta", 1e-3),
     )

@@ -33,8 +33,8 @@ _MAX_NATS = 12.0  # below the best that a panel shows
 _NEAR_EM = 0.05  # nats below EM that count as having come near it
 _LINEAR_PART = 10.0 / 9.0  # of a symlog axis from 0 to its threshold, in decades, as Matplotlib's
 _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
-_NOMINAL = ["cdp", "cdp_sound", "dp", "dp_sound", "joint_cdp", "adaptive_cdp"]
-_EQUAL_PRIVACY = ["dp_sound", "zcdp", "joint", "adaptive"]
+_NOMINAL = ["cdp", "cdp_corrected", "dp", "dp_corrected", "joint_cdp", "adaptive_cdp"]
+_EQUAL_PRIVACY = ["dp_corrected", "zcdp", "joint", "adaptive"]
 _N_NAME = "number of training points, N"
 _CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
 
@@ -239,7 +239,7 @@ def accuracy(results: Results) -> Drawing:
     panels = {
         "epsilon as the paper counts it": ["cdp", "dp", "dp_pure", *results.own],
         "at equal privacy: (epsilon, 0.01)-DP, pure DP (epsilon, 0)": [
-            *("dp_pure_sound", "dp_sound", "zcdp", "joint", "adaptive"),
+            *("dp_pure_corrected", "dp_corrected", "zcdp", "joint", "adaptive"),
             *results.own,
         ],
     }
@@ -272,8 +272,8 @@ def _gaps_to_em(trials: pd.DataFrame, x: str) -> pd.DataFrame:
 def fig3(results: Results) -> Drawing:
     """Figure 3: NICV against epsilon at nominal and at equal privacy, and clusterings."""
     (trials,) = results.trials.values()
-    nominal = ["cdplap", "cdplap_sound", "cdpgau", "cdpgau_sound", "dplloyd", "dplloyd_cdp"]
-    equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_sound", "dplloyd_pld"]
+    nominal = ["cdplap", "cdplap_corrected", "cdpgau", "cdpgau_corrected", "dplloyd", "dplloyd_cdp"]
+    equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_corrected", "dplloyd_pld"]
     panels = {
         "A  at the paper's nominal epsilon": nominal,
         "A'  at equal privacy: every curve (epsilon, 1e-6)-DP": equal,

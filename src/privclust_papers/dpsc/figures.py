@@ -45,8 +45,8 @@ _PRINTED = (
     "sulq_50_mod",
     "kplanes_ssc",
 )
-_SOUND_METHODS = (
-    "sa_ssc_sound",
+_CORRECTED_METHODS = (
+    "sa_ssc_corrected",
     "sulq_10",
     "sulq_50",
     "gibbs_random",
@@ -133,7 +133,7 @@ def beyond(results: Results) -> Drawing:
         "What is released: of Gibbs samples the last. Every solid curve is (ε, 1/(n ln n))-DP, of "
         "Gibbs samplers in the limit of many sweeps. Dotted: without privacy."
     )
-    return _utility(results, _SOUND_METHODS, text, released=True)
+    return _utility(results, _CORRECTED_METHODS, text, released=True)
 
 
 def starts(results: Results) -> Drawing:

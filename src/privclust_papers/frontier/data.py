@@ -29,7 +29,7 @@ _CLUSTERS = {"birch2": 100, "adult": 3, "gas": 6}
 _IRIS_BOX, _LETTER_BOX = (0.0, 10.0), (0.0, 15.0)  # centimetres; the format's range
 
 
-def made_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
+def synthetic_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """A set that needs no file, the same in all trials, which differ by noise and starts.
 
     The point has ``set``, of `privclust_papers.frontier.printed.SCORES`, and ``scaling``:
@@ -49,12 +49,12 @@ def made_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -
 
 
 def letter_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """Letter Recognition, all rows; the point has ``scaling``, as of `made_trial`."""
+    """Letter Recognition, all rows; the point has ``scaling``, as of `synthetic_trial`."""
     return _trial(dataset["X"], 26, _LETTER_BOX, point["scaling"], dataset["source"])
 
 
 def archived_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """A set of a file, all rows; the point has ``set``, of it, and ``scaling``, as `made_trial`.
+    """All rows of a set of a file; the point has ``set`` and ``scaling`` as `synthetic_trial`.
 
     Only g2 has a box that is known without the data.
     """

@@ -99,7 +99,7 @@ def fit_with_errors(
         "center_errors": errors.centers,
         "weight_errors": errors.weights,
         "inertia_error": np.array(errors.mean_inertia),
-        "is_reliable": errors.is_reliable & model.is_clear_,
+        "is_reliable": errors.is_reliable & model.is_detected_,
     }
 
 

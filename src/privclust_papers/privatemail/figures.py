@@ -53,11 +53,11 @@ _WITHOUT_PRIVACY = ("smlq", "smlq_code", "tsne", "features", "pixels")
 _GUARANTEED = (
     "mail_unlabelled",
     "code_unlabelled",
-    "sound",
-    "sound_embedding",
-    "dsne_sound",
-    "pca_sound",
-    "projection_sound",
+    "corrected",
+    "corrected_embedding",
+    "dsne_corrected",
+    "pca_corrected",
+    "projection_corrected",
     "label_response",
 )
 _SHOWN_ITERATES = (1, 2, 3)

@@ -64,8 +64,8 @@ def search_released_components(
     coordinates = rows @ directions[: settings["n_components"]].T
     bound = Sensitivity(2.0, "l2", Neighbours.REPLACE_ONE, "two vectors of norm at most 1")
     scale = analytic_gaussian_sigma(bound, epsilon, delta)
-    noised = Gaussian(bound, scale).release(coordinates, streams.get("noise"))
-    ranks = task.ranks(noised, coordinates, task.spaced())
+    noisy = Gaussian(bound, scale).release(coordinates, streams.get("noise"))
+    ranks = task.ranks(noisy, coordinates, task.spaced())
     return ranks | {"guaranteed": np.array(epsilon)} | claimed(epsilon, delta)
 
 

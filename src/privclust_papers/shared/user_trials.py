@@ -21,12 +21,12 @@ from privclust_papers.shared.rows import (
 
 
 def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """All rows, those outside the box drawn in to it; trials differ by noise.
+    """All rows, those outside the box clipped to it; trials differ by noise.
 
     So private methods, which draw rows in, and Lloyd's reference see the same rows.
     """
     extra = _extra(point, dataset) | {"n_frequencies": None}
-    X, facts = _drawn_in(dataset)
+    X, facts = _clipped(dataset)
     return TrialData(X, None, dataset["source"], facts, extra)
 
 
@@ -34,7 +34,7 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
     """A random split of the rows into 90 % and 10 %, moved and scaled from their box to the ball.
 
     The middle of the box goes to the origin, half its diagonal to 1, so that norms are at most 1
-    without a look at the data; rows outside the box are drawn in to it. There must be ten or more.
+    without a look at the data; rows outside the box are clipped to it. There must be ten or more.
     The point also has ``n_starts``.
     """
     extra = _extra(point, dataset)
@@ -44,7 +44,7 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
         raise ConfigError(
             f"{dataset['source']}: got {n_samples} rows; a mixture may have {TEST_PART} or more"
         )
-    X, facts = _drawn_in(dataset)
+    X, facts = _clipped(dataset)
     X = X - 0.5 * (low + high)
     X /= np.linalg.norm(0.5 * (high - low))
     X, test = random_split(X, streams)
@@ -52,8 +52,8 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
     return TrialData(X, None, dataset["source"], facts, extra)
 
 
-def _drawn_in(dataset: Dataset) -> tuple[np.ndarray, dict[str, str | int]]:
-    """Return the rows drawn in to their box, and how many of how many that were to."""
+def _clipped(dataset: Dataset) -> tuple[np.ndarray, dict[str, str | int]]:
+    """Return the rows clipped to their box, and how many of how many that were to."""
     X, low, high = (dataset[name] for name in ("X", "low", "high"))
     n_outside = int(((low > X) | (high < X)).any(axis=1).sum())
     facts = {ROWS_OUTSIDE: n_outside, ROWS: len(X)}

@@ -1,4 +1,4 @@
-"""What the auditor finds: the loss of sound mechanisms, and every mechanism broken on purpose."""
+"""What the auditor finds: the loss of private mechanisms, and every mechanism broken on purpose."""
 
 import time
 
@@ -126,7 +126,7 @@ def test_the_sound_forms_of_broken_mechanisms_are_not_convicted():
 
     At confidence 1 - 10^-6 none may.
     """
-    sound = {
+    corrected = {
         "wrong norm": batched(lambda data, rng, n: data + rng.laplace(scale=10, size=(n, 10))),
         "one stream twice": batched(
             lambda data, rng, n: np.array([data, -data]) + rng.laplace(scale=2, size=(n, 2))
@@ -136,7 +136,7 @@ def test_the_sound_forms_of_broken_mechanisms_are_not_convicted():
         ),
         "composition": batched(lambda data, rng, n: data + rng.laplace(scale=2, size=(n, 2))),
     }
-    for name, mechanism in sound.items():
+    for name, mechanism in corrected.items():
         _, data, neighbour = BROKEN[name]
         result = audit_mechanism(
             mechanism, data, neighbour, 1.0, 0.0, 8000, random_state=0, confidence=1 - 1e-6

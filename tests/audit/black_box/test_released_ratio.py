@@ -12,7 +12,7 @@ from privclust.privacy.measurements import Exponential, Gaussian, Laplace
 from privclust_audit.black_box import audit_mechanism
 from privclust_audit.inside import ReleasedRatio
 from privclust_papers.audit.cases.kmeans import WholeLloyd, WholeSketch
-from privclust_papers.audit.cases.mixtures import SoundEM, SoundMixture
+from privclust_papers.audit.cases.mixtures import CorrectedEM, CorrectedMixture
 from privclust_papers.audit.cases.subspaces import WholeMoments, WholeSuLQ
 
 X, Y = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
@@ -80,7 +80,8 @@ def test_the_law_has_the_loss_that_the_releases_have():
 @pytest.mark.parametrize(
     ("case", "part"),
     [
-        (SoundEM, 0.99), (lambda: SoundEM("full"), 0.99), (SoundMixture, 0.99), (WholeLloyd, 0.99),
+        (CorrectedEM, 0.99), (lambda: CorrectedEM("full"), 0.99), (CorrectedMixture, 0.99),
+        (WholeLloyd, 0.99),
         (WholeSuLQ, 0.99), (WholeMoments, 0.99), (lambda: WholeMoments("add_remove"), 0.99),
         pytest.param(WholeSketch, 0.7, marks=pytest.mark.slow),
     ],
@@ -88,7 +89,7 @@ def test_the_law_has_the_loss_that_the_releases_have():
 @pytest.mark.usefixtures("remembering_decoders")
 def test_whole_fits_of_ours_lose_what_they_claim_and_no_more(case, part):
     made = case()
-    is_laplace = isinstance(made, SoundEM | WholeLloyd | WholeSketch)
+    is_laplace = isinstance(made, CorrectedEM | WholeLloyd | WholeSketch)
     exact = made.law.epsilon(0.0 if is_laplace else made.delta)
     assert part * made.epsilon <= exact <= made.epsilon * (1 + 1e-6)
 

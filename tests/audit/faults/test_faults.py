@@ -9,7 +9,7 @@ from privclust_audit.black_box.neighbours import are_equal
 from privclust_audit.faults import FAULTS, LaplaceNoise
 
 N = 4000
-WRONG = [name for name, fault in FAULTS.items() if not fault.is_sound]
+WRONG = [name for name, fault in FAULTS.items() if not fault.is_private]
 HARD = [name for name in WRONG if FAULTS[name].epsilon < 0.5 and name != "svt_5"]
 CLEAR = sorted(set(WRONG) - {*HARD, "steps_forgotten", "noisy_histogram_upside_down"})
 WITH_DENSITY = [name for name, fault in FAULTS.items() if fault.log_density is not None]
@@ -24,9 +24,9 @@ def test_a_fault_says_what_it_is_and_runs(name):
     assert fault.neighbours
     assert fault.epsilon > 0
     assert 0 <= fault.delta < 1
-    assert (fault.about.split(":")[0] == "none") == fault.is_sound
+    assert (fault.about.split(":")[0] == "none") == fault.is_private
     assert not are_equal(fault.data, fault.neighbour)
-    assert fault.loss is None or (fault.loss > 1.0001 * fault.epsilon) != fault.is_sound
+    assert fault.loss is None or (fault.loss > 1.0001 * fault.epsilon) != fault.is_private
     for mechanism in (fault.mechanism, fault.twin):
         if mechanism is None:
             continue
@@ -72,7 +72,7 @@ def test_the_pair_attains_the_loss_that_is_stated(name):
     elif fault.loss is None or np.isfinite(fault.loss):
         loss = float((np.abs(first - second) / scale).sum())
         assert loss == pytest.approx(fault.loss if fault.loss is not None else loss)
-        assert (loss > 1.0001 * fault.epsilon) != fault.is_sound
+        assert (loss > 1.0001 * fault.epsilon) != fault.is_private
 
 
 def audit(mechanism, fault, n_trials, seed=0):
@@ -102,14 +102,14 @@ def test_faults_that_take_many_runs_are_found(name):
 
 @pytest.mark.system
 def test_sound_mechanisms_are_rarely_convicted():
-    sound = [
-        (fault.mechanism if fault.is_sound else fault.twin, fault) for fault in FAULTS.values()
+    corrected = [
+        (fault.mechanism if fault.is_private else fault.twin, fault) for fault in FAULTS.values()
     ]
     convicted = [
-        fault.name for mechanism, fault in sound
+        fault.name for mechanism, fault in corrected
         if audit(mechanism, fault, 20_000, 7).verdict == "violated"
     ]  # fmt: skip
-    assert len(convicted) <= stats.binom.isf(1e-4, len(sound), 0.05), convicted
+    assert len(convicted) <= stats.binom.isf(1e-4, len(corrected), 0.05), convicted
 
 
 def test_geometric_noise_that_is_drawn_again_has_the_stated_loss():

@@ -1,4 +1,4 @@
-"""Looking inside: each kind of violation is seen, named and placed; what is sound is left alone."""
+"""Looking inside: each kind of violation is found and named; private fits are left alone."""
 
 import functools
 import inspect
@@ -30,7 +30,7 @@ UNIT = Sensitivity(1.0, "l1", "replace-one", "rows lie in [0, 1]")
 
 
 class Total(BaseEstimator):
-    """A sound sum of rows in [0, 1], with one fault that a parameter names."""
+    """A corrected sum of rows in [0, 1], with one fault that a parameter names."""
 
     def __init__(self, fault="", epsilon=1.0, random_state=0):
         self.fault = fault
@@ -77,7 +77,7 @@ class Total(BaseEstimator):
         if self.fault == "a warning of noise" and rows.max() > 0.6:
             warnings.warn("hidden", NoiseWarning, stacklevel=2)
         if self.fault == "a warning" and rows.max() > 0.6:
-            warnings.warn("rows are drawn in", UserWarning, stacklevel=2)
+            warnings.warn("rows are clipped", UserWarning, stacklevel=2)
         relation = "replace-one"
         lines = [noise.statement("the sum")]
         self.guarantee_ = Guarantee.of(lines, "pure", relation, seeded=True)
@@ -425,7 +425,7 @@ def test_what_is_not_told_may_cost_less():
     def largest(data, rng):
         return rng.laplace(data, 2.0).max()
 
-    report = with_a_claim(largest, [0, 0, 0], [1, 1, 1], 1.0)  # which is sound
+    report = with_a_claim(largest, [0, 0, 0], [1, 1, 1], 1.0)  # which is corrected
     assert report.verdict == "cannot tell"
     assert "1.5 where 1 is claimed, if all" in report.remarks[0]
 

@@ -83,7 +83,7 @@ def test_from_a_table_to_centers_in_its_own_units(table, tmp_path, capsys):
         assert (found[f"{name} error"] < 0.1 * np.abs(truth)).all()  # a tenth: they are of use
     assert found["since"].str.slice(0, 7).tolist() == ["2020-07", "2023-04"]
     assert found["plan=basic"].round().tolist() == [0, 1]
-    assert (found["clear"] == "yes").all()
+    assert (found["detected"] == "yes").all()
     said = capsys.readouterr().err
     assert "(2, 1e-06)-differential privacy (replace-one neighbours, all rows of one group)" in said
 
@@ -150,7 +150,7 @@ def test_what_noise_hides_is_not_printed_as_a_number(table, tmp_path, capsys):
         3,
     )
     found = pd.read_csv(out / "centers.csv")
-    assert (found["clear"] == "no").all()
+    assert (found["detected"] == "no").all()
     assert found["age"].isna().all()
     assert "hidden by noise" in (out / "report.html").read_text()
     assert "0 of 3 clusters above the noise" in capsys.readouterr().err

@@ -116,10 +116,10 @@ def test_seeded_noise_repeats_and_says_that_it_is_no_release(run):
 def test_noise_is_not_that_of_the_frequencies_of_the_same_seed(run):
     run("sketch", "x.npy", "-o", "exact.h5", *DRAWN)
     run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1", "--seed-noise", "1")
-    noised = Sketch.load("s.h5")
-    same = np.random.default_rng(1).laplace(scale=noised.noise.scale, size=60)
-    noise = (noised.sums - Sketch.load("exact.h5").sums).view(float)
-    assert np.abs(noise - same).max() > noised.noise.scale
+    noisy = Sketch.load("s.h5")
+    same = np.random.default_rng(1).laplace(scale=noisy.noise.scale, size=60)
+    noise = (noisy.sums - Sketch.load("exact.h5").sums).view(float)
+    assert np.abs(noise - same).max() > noisy.noise.scale
 
 
 def test_ten_devices_are_one(run):
@@ -518,5 +518,5 @@ def test_of_a_center_that_noise_hides_no_error_is_told(run):
     assert run("sketch", "one.csv", "--seed", "1", *options, "-o", "one.h5")[0] == 0
     code, out, _ = run("decode", "one.h5", "--clusters", "2", "--errors", "--seed", "1")
     header, *rows = (line.split(",") for line in out.splitlines())
-    assert (code, header[-2:]) == (0, ["reliable", "clear"])
+    assert (code, header[-2:]) == (0, ["reliable", "detected"])
     assert {tuple(row[3:]) for row in rows} == {("", "", "", "no", "no")}

@@ -82,7 +82,7 @@ def test_private_subspaces_are_found_and_promise_what_the_sketch_does(run, optio
         assert bases.shape == (2, 4, 2)
         np.testing.assert_allclose(bases.transpose(0, 2, 1) @ bases, [np.eye(2)] * 2, atol=1e-9)
         assert wasserstein_distance(bases, TRUTH) < 0.3
-        assert table["clear"].eq("yes").all()
+        assert table["detected"].eq("yes").all()
         assert table.groupby("subspace")["weight"].first().sum() == pytest.approx(1.0)
     assert list(table) == [
         "subspace",
@@ -93,7 +93,7 @@ def test_private_subspaces_are_found_and_promise_what_the_sketch_does(run, optio
         "x4",
         "weight",
         "error",
-        "clear",
+        "detected",
     ]
 
 
@@ -113,7 +113,7 @@ def test_what_noise_hides_is_said(run):
     options = ("--subspaces", "--clusters", "2", "--dimension", "2", "--seed", "0")
     _, out, err = run("decode", "s.h5", *options)
     assert "noise" in err
-    assert bases_of(out)[1]["clear"].eq("no").any()
+    assert bases_of(out)[1]["detected"].eq("no").any()
 
 
 def test_any_records_are_taken_where_their_number_is_hidden(run):

@@ -151,11 +151,11 @@ def embeddings():
 
     X, y = np.abs(rows(90, 6)), np.arange(90) % 3
     placed = DPdSNE(epsilon=10.0, random_state=0).fit(X, 3.0 * X[:, :2]).transform(X[:40] + 0.1)
-    sound = PrivateMail(epsilon=1.0, random_state=0).fit(X, y)
+    corrected = PrivateMail(epsilon=1.0, random_state=0).fit(X, y)
     printed = PrivateMail(variant="paper", random_state=0).fit(X, y)
     return [
         SMLQ(random_state=0).fit(X, y).embedding_,
-        sound.release(X[:4]),
+        corrected.release(X[:4]),
         printed.release(X[:4], y[:4]),
         placed,
     ]

@@ -132,7 +132,7 @@ def test_long_clusters_are_split_lengthwise_as_k_means_does(epsilon):
     best = LloydKMeans(4, n_init=10, random_state=0).fit(X).inertia_
     private = {} if epsilon is None else {"delta": 1e-6, "bounds": (-20, 20)}
     model = CompressiveKMeans(4, epsilon=epsilon, random_state=0, **private).fit(X)
-    assert model.is_clear_.all()
+    assert model.is_detected_.all()
     found = LloydKMeans(4, init=model.cluster_centers_, max_iter=1).fit(X)
     assert found.inertia_ < 1.02 * best
 

@@ -306,7 +306,7 @@ def test_centers_of_noise_share_out_the_box(epsilon, seed):
 def test_drawn_in():
     found = Decoded(CENTERS, WEIGHTS, VARIANCES, 0, 0, 1, np.ones(3, dtype=bool), 0, 1)
     box = Box(np.array([-5.0, 1.0]), np.array([5.0, 4.0]))
-    np.testing.assert_array_equal(found.drawn_in(box).centers, [[-5, 1], [5, 2], [0, 4]])
+    np.testing.assert_array_equal(found.clipped(box).centers, [[-5, 1], [5, 2], [0, 4]])
 
 
 # --- what noise explains ---------------------------------------------------------------------
@@ -359,7 +359,7 @@ def test_noise_alone_has_no_clear_center():
             )
             with pytest.warns(NoiseWarning):
                 fit.fit(np.empty((0, d)))
-            assert not fit.is_clear_.any()
+            assert not fit.is_detected_.any()
 
 
 def test_of_atoms_on_one_cluster_one_is_left_and_noise_has_none():
@@ -371,10 +371,10 @@ def test_of_atoms_on_one_cluster_one_is_left_and_noise_has_none():
     problem = MixtureFit(features, frequencies, Moments(np.zeros(2), np.ones(2)), "shared")
     centers = np.array([[3.0, 1.0], [3.0, 1.001], [-4.0, 2.0]])
     spreads = np.full(3, 1e-3)
-    weights, kept = problem.clear_atoms(centers, spreads, 0.02**2)
+    weights, kept = problem.detected_atoms(centers, spreads, 0.02**2)
     assert len(kept) == 1
     assert kept[0] < 2
     assert weights[0] == pytest.approx(0.8, rel=0.01)
     loss = 0.8**2 * 400
-    assert len(problem.clear_atoms(centers, spreads, 1.01 * loss / 40)[1]) == 0
-    assert len(problem.clear_atoms(centers, spreads, 0.97 * loss / 40)[1]) == 1
+    assert len(problem.detected_atoms(centers, spreads, 1.01 * loss / 40)[1]) == 0
+    assert len(problem.detected_atoms(centers, spreads, 0.97 * loss / 40)[1]) == 1

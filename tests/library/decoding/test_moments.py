@@ -1,4 +1,4 @@
-"""Where data are, as a small noised sketch tells."""
+"""Where data are, as a small noisy sketch tells."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_equal_clusters_keep_the_moments_of_one_gaussian(d, k):
 
 
 def test_a_wrong_level_of_all_features_is_not_taken_for_rows_far_away():
-    """A noised number of rows is off by some per cent: the features of all rows are too large."""
+    """A noisy number of rows is off by some per cent: the features of all rows are too large."""
     rng = np.random.default_rng(0)
     d, box = 8, Box(np.full(8, -1.0), np.full(8, 1.0))
     X = 0.01 * rng.standard_normal((20_000, d))
@@ -73,7 +73,7 @@ def test_small_clusters_far_from_one_of_most_rows_are_found(d, k):
 
 
 def test_equal_clusters_in_many_dimensions_are_not_taken_for_one_and_far_rows():
-    """Sixteen blobs in 128 dimensions, seen along eight directions; their number is noised."""
+    """Sixteen blobs in 128 dimensions, seen along eight directions; their number is made noisy."""
     X = make_blobs(n_samples=20_000, n_features=128, centers=16, random_state=1)[0]
     X -= X.mean(axis=0)
     X /= np.linalg.norm(X, axis=1).max()

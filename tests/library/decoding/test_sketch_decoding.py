@@ -330,7 +330,7 @@ def test_command_decodes_a_file(tmp_path, capsys, private):
     expected = decode(sketch, 3, bounds=(-12, 12), random_state=4)
     rows = [line.split(",") for line in out.splitlines()[1:]]
     if private:
-        assert [row.pop() == "yes" for row in rows] == list(expected.is_clear)
+        assert [row.pop() == "yes" for row in rows] == list(expected.is_detected)
     found = np.array(rows, dtype=float)
     np.testing.assert_array_equal(found, np.column_stack([expected.centers, expected.weights]))
     assert ("NOT private" in err) != private
@@ -351,9 +351,9 @@ def test_the_summary_says_how_much_is_explained_and_what_noise_hides():
     line = said(exact, bounds=(-9, 9))
     assert re.fullmatch(r"2 clusters explain (9\d|100) % of what one leaves of the sketch", line)
     assert said(exact, 1) == ""
-    noised = release(exact, 1e-3, random_state=0)
-    assert "of 2 clusters cannot be told from noise" in said(noised, bounds=(-9, 9))
-    assert "with delta=1e-06 there would be" in said(noised, bounds=(-9, 9))
+    noisy = release(exact, 1e-3, random_state=0)
+    assert "of 2 clusters cannot be told from noise" in said(noisy, bounds=(-9, 9))
+    assert "with delta=1e-06 there would be" in said(noisy, bounds=(-9, 9))
     clear = release(exact, 1e3, random_state=0)
     assert "noise" not in said(clear, bounds=(-9, 9))
     low = Sketch.of(X, 0.02 * rng.standard_normal((2, 60)))

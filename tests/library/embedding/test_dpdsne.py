@@ -106,7 +106,7 @@ def test_forces_are_the_gradient_of_the_divergence(k):
 
 
 def descended(model, X, Z, rows):
-    """The sound embedding without noise, in dense arrays, from the docstring's formulas."""
+    """The corrected embedding without noise, in dense arrays, from the docstring's formulas."""
     P = cdist(rows, X, "sqeuclidean")
     affinities(P, math.log(model.perplexity))
     placed = []
@@ -130,7 +130,7 @@ def test_large_epsilon_is_descent_without_noise():
     np.testing.assert_allclose(found.transform(rows), descended(found, X, Z, rows), atol=1e-4)
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper"])
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
 def test_rows_come_to_lie_in_their_groups(variant):
     """At a large epsilon; at a small one the groups are guessed: 300 rows, chance is 1/3.
 
@@ -151,7 +151,7 @@ def test_rows_come_to_lie_in_their_groups(variant):
 
 
 def test_rows_do_not_depend_on_one_another():
-    """Sound rows stay where they are when others change or go, whatever the block they are in."""
+    """Corrected rows stay in place when other rows change or go, in every block."""
     X, Z, _ = three_groups()
     rows = np.tile(three_groups(30, seed=1)[0], (50, 1))  # more than a block
     fitted = model(epsilon=1e14, max_iter=5, learning_rate=0.5).fit(X, Z)
@@ -255,7 +255,7 @@ def test_two_rows_attain_what_the_printed_noise_leaves_out():
 # --- noise -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("variant", "sensitivity"), [("sound", 2.0), ("paper", 0.2)])
+@pytest.mark.parametrize(("variant", "sensitivity"), [("corrected", 2.0), ("paper", 0.2)])
 def test_noise_is_the_one_stated(variant, sensitivity):
     """One step from the middle of the cross, where D = 2; false alarms 1e-4 each.
 
@@ -265,9 +265,9 @@ def test_noise_is_the_one_stated(variant, sensitivity):
         variant=variant, max_iter=1, learning_rate=1e-3, clip=0.1, perplexity=3.0, exaggeration=3.0
     ).fit(CROSS, CROSS)
     moved = -fitted.transform(np.zeros((1500, 2))) / 1e-3
-    factor = 3.0 if variant == "sound" else 1.0
+    factor = 3.0 if variant == "corrected" else 1.0
     stated = float(fitted.guarantee_of(1).releases[0].noise.split()[1])
-    sigma = stated * (2.0 if variant == "sound" else 1.0)
+    sigma = stated * (2.0 if variant == "corrected" else 1.0)
     share = sensitivity / sigma
     assert pld_epsilon([Loss(share**2 / 2)], 1e-5) == pytest.approx(1.0, rel=2e-3)
     for column in moved.T:
@@ -330,7 +330,7 @@ def test_same_seed_same_bytes_and_fresh_noise():
 # --- odd input -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper"])
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
 def test_odd_geometry_gives_places_in_the_box(variant):
     """Anchors in one spot, equal rows, rows far away, great noise: finite, within the box."""
     X, Z, _ = three_groups()
@@ -355,7 +355,7 @@ def test_odd_geometry_gives_places_in_the_box(variant):
     [
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"delta": 1.0}, "delta must lie"),
-        ({"variant": "code"}, "variant must be one of sound, paper"),
+        ({"variant": "code"}, "variant must be one of corrected, paper"),
         ({"perplexity": 0.5}, "perplexity must be a finite number at least 1"),
         ({"perplexity": 120.0}, "perplexity must be less than the number of anchors"),
         ({"max_iter": 0}, "max_iter must be"),
@@ -400,7 +400,7 @@ def test_refused_rows_are_not_quoted_and_stand_outside_of_the_guarantee():
     assert "Mary" not in str(error.value)
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper"])
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
 def test_every_transform_is_charged_before_rows_are_placed(variant, monkeypatch):
     X, Z, _ = three_groups()
     fitted = model(variant=variant).fit(X, Z)

@@ -111,7 +111,7 @@ def test_exponential_loss_is_at_most_epsilon_and_nearly_attained(neighbours):
 @hidden
 @pytest.mark.parametrize("mechanism", GAUSSIAN)
 def test_noise_on_one_feature(mechanism):
-    """With d = 1 the noised moment is seen; Kolmogorov-Smirnov, false alarms 1e-4 each."""
+    """With d = 1 the noisy moment is seen; Kolmogorov-Smirnov, false alarms 1e-4 each."""
     X, rng = np.full((50, 1), 1.5), np.random.default_rng(1)
     fits = [
         PrivatePCA(1, mechanism=mechanism, norm_bound=3.0, random_state=rng).fit(X)
@@ -276,10 +276,10 @@ def test_noise_that_hides_components_is_told_from_what_is_released():
     for seed in range(20):
         for rows, epsilon in ((X, 1e-9), (X[:1], 1.0)):
             with pytest.warns(NoiseWarning, match="hide 1 of 1 sets of components"):
-                assert not model(epsilon=epsilon, random_state=seed).fit(rows).is_clear_
+                assert not model(epsilon=epsilon, random_state=seed).fit(rows).is_detected_
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert model(random_state=seed).fit(X).is_clear_
+            assert model(random_state=seed).fit(X).is_detected_
         with pytest.warns(NoiseWarning):  # the two are equal: neither is the first
             model(1, random_state=seed).fit(X)
 
@@ -311,7 +311,7 @@ def test_many_rows_are_summed_up_in_parts():
 
 
 def test_rounding_of_float32_does_not_pass_the_bound():
-    """Rows of float32 that are a little longer than the bound are drawn in to it like others."""
+    """Rows of float32 that are a little longer than the bound are clipped to it like others."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 40))
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)

@@ -204,15 +204,15 @@ def test_printed_noise_at_the_default_parameters(sigma, alpha, n_classes):
         assert model.noise_scale_ == pytest.approx(scale)
 
 
-@pytest.mark.parametrize("variant", ["paper", "code", "sound"])
+@pytest.mark.parametrize("variant", ["paper", "code", "corrected"])
 def test_noise_of_the_stated_scale_is_added(variant, monkeypatch):
     """What goes in and out of the mechanism; false-alarm rate 1e-4 each."""
     seen = []
 
     def recorded(self, value, source):
-        noised = release(self, value, source)
-        seen.append((noised - value, self.sensitivity, self.sigma))
-        return noised
+        noisy = release(self, value, source)
+        seen.append((noisy - value, self.sensitivity, self.sigma))
+        return noisy
 
     release = Gaussian.release
     monkeypatch.setattr(Gaussian, "release", recorded)
@@ -223,7 +223,7 @@ def test_noise_of_the_stated_scale_is_added(variant, monkeypatch):
     assert len(seen) == 1
     assert sigma == model.noise_scale_
     assert sensitivity.value == model.sensitivity_
-    assert noise.shape == ((3, 3) if variant == "sound" else (3, 2, 401))
+    assert noise.shape == ((3, 3) if variant == "corrected" else (3, 2, 401))
     assert stats.kstest(noise.ravel() / sigma, "norm").pvalue > 1e-4
 
 
@@ -414,7 +414,7 @@ def test_the_feature_has_the_least_noise_for_its_ball():
 
 
 def test_start_scale_changes_nothing_but_in_the_release():
-    """Printed and sound embeddings are linear in Q; a variance for a deviation is not."""
+    """Printed and corrected embeddings are linear in Q; a variance for a deviation is not."""
     X, y = images()
     for params, is_linear in (
         ({"released": "embedding"}, True),
@@ -514,7 +514,7 @@ def test_where_the_label_leaks_and_carries_no_recall(variant, n_classes):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"variant": "printed"}, "variant must be one of sound, paper, code"),
+        ({"variant": "printed"}, "variant must be one of corrected, paper, code"),
         ({"released": "image"}, "released must be one of feature, embedding"),
         ({"label_after_noise": True}, "label_after_noise must be False or None"),
         ({"label_after_noise": "yes"}, "label_after_noise must be True, False or None"),
@@ -553,7 +553,7 @@ def test_bad_data():
         model.release(X[:2], [0, 4])
     with pytest.raises(ValueError, match="one label for each of 40 queries, got 2"):
         model.release(X, [0, 1])
-    with pytest.raises(ValueError, match="only 'sound' maps one row at a time"):
+    with pytest.raises(ValueError, match="only 'corrected' maps one row at a time"):
         model.public_map(X)
     with pytest.raises(ValueError, match="number the classes from 0"):
         PrivateMail(variant="paper", random_state=0).fit(X, y * 5000)
@@ -611,7 +611,7 @@ def test_released_features_are_whole_numbers_within_the_ball(n_classes, monkeypa
     assert 0.99999 * 4**value.bits < squares.min() <= squares.max() <= 4**value.bits
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper"])
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
 def test_all_queries_are_charged_before_one_is_embedded(variant, monkeypatch):
     X, y = images()
     model = PrivateMail(variant=variant, random_state=0).fit(X, y)

@@ -38,16 +38,16 @@ def test_with_little_noise_the_neighbours_are_those_of_the_public_map():
     assert without.shape == (10, 4)
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper", "code"])
+@pytest.mark.parametrize("variant", ["corrected", "paper", "code"])
 def test_what_leaves_the_client(variant):
     """Rows to look up, anchors and k; neither features nor a label."""
     client, server = parties(variant=variant)
     (x,), (label,) = images(1, seed=2)
     message = client.ask(x, label, k=3)
     assert [item.name for item in fields(message)] == ["queries", "anchors", "k"]
-    assert message.queries.shape == (1, 4 if variant == "sound" else 2)
-    assert (message.anchors is None) == (variant == "sound")
-    if variant != "sound":
+    assert message.queries.shape == (1, 4 if variant == "corrected" else 2)
+    assert (message.anchors is None) == (variant == "corrected")
+    if variant != "corrected":
         assert message.anchors.shape == (60, 2)
     received = Message.from_json(message.to_json())
     np.testing.assert_array_equal(received.queries, message.queries)
@@ -55,14 +55,14 @@ def test_what_leaves_the_client(variant):
     assert str(message).startswith("3 nearest of 1 row of")
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper", "code"])
+@pytest.mark.parametrize("variant", ["corrected", "paper", "code"])
 def test_many_at_once_are_answered_as_one_by_one(variant):
     client, server = parties(variant=variant)
     X, y = images(4, seed=2)
     released = client.model_.release(X, y)
     places = server.locate(released)
     for row, place in zip(released, places, strict=True):
-        queries, anchors = (row[None], None) if variant == "sound" else (row[-1:], row[:-1])
+        queries, anchors = (row[None], None) if variant == "corrected" else (row[-1:], row[:-1])
         found = server.answer(Message(queries, anchors, 5))
         np.testing.assert_array_equal(found, nearest(place[None], server.gallery_, 5))
 
@@ -157,7 +157,7 @@ def test_bad_input():
         gap.ask(X[0], 3)
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper", "code"])
+@pytest.mark.parametrize("variant", ["corrected", "paper", "code"])
 @pytest.mark.parametrize("released", ["feature", "embedding"])
 def test_a_server_needs_no_source_of_noise(variant, released, monkeypatch):
     """Where OpenDP is not installed a client may not release, but a server can answer."""
@@ -173,7 +173,7 @@ def test_a_server_needs_no_source_of_noise(variant, released, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", ["sound", pytest.param("code", marks=pytest.mark.system)])
+@pytest.mark.parametrize("variant", ["corrected", pytest.param("code", marks=pytest.mark.system)])
 def test_the_example_runs_with_two_processes(variant):
     command = [sys.executable, str(EXAMPLE), "--variant", variant, "--queries", "5", "--seed", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)

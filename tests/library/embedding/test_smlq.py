@@ -163,7 +163,7 @@ def test_an_isolated_sample_stays_where_it_is():
         ({"sigma": 0.0}, "sigma must be"),
         ({"n_iter": 0}, "n_iter must be"),
         ({"n_components": 0}, "n_components must be"),
-        ({"variant": "sound"}, "variant must be one of paper, code"),
+        ({"variant": "corrected"}, "variant must be one of paper, code"),
         ({"kernel": "2sigma"}, "kernel must be one of"),
         ({"init": np.zeros((3, 2))}, r"init must be None or finite numbers of shape \(30, 2\)"),
         ({"alpha": 1e6, "n_iter": 200}, "overflowed"),

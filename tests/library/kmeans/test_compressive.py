@@ -401,8 +401,8 @@ def test_noise_has_the_scale_that_the_guarantee_states(monkeypatch, delta, noise
             model(1, **params, random_state=seed).fit(three_groups(200))
         losses = [one.loss.epsilon if noise == "laplace" else one.loss.rho for one in seen.noises]
         assert losses == pytest.approx([0.1 * sum(losses), 0.9 * sum(losses)])
-        for i, (exact, noised) in enumerate(zip(seen.inputs, seen.outputs, strict=True)):
-            noises[i].append((noised.sums - exact.sums).view(np.float64) / noised.noise.scale)
+        for i, (exact, noisy) in enumerate(zip(seen.inputs, seen.outputs, strict=True)):
+            noises[i].append((noisy.sums - exact.sums).view(np.float64) / noisy.noise.scale)
     law = stats.laplace if noise == "laplace" else stats.norm
     for drawn in noises:
         assert stats.kstest(np.concatenate(drawn), law.cdf).pvalue > 1e-4
@@ -417,8 +417,8 @@ def test_noise_is_new_in_each_call_and_independent_of_the_frequencies(monkeypatc
         for _ in range(3):
             fit.partial_fit(X)
     noises = [
-        (noised.sums - exact.sums).view(np.float64)
-        for exact, noised in zip(seen.inputs, seen.outputs, strict=True)
+        (noisy.sums - exact.sums).view(np.float64)
+        for exact, noisy in zip(seen.inputs, seen.outputs, strict=True)
     ]
     for i, j in ((0, 1), (0, 2), (1, 2)):
         assert (np.abs(noises[i] - noises[j]) > 1e-9).all()
@@ -564,7 +564,7 @@ def test_any_number_of_rows_is_taken_where_it_is_private():
         found = model(**private).fit(three_groups(20)[:n])
         assert found.cluster_centers_.shape == (3, 2)
         assert found.labels_.shape == (n,)
-        assert not found.is_clear_.any()
+        assert not found.is_detected_.any()
         calls = model(**private)
         for rows in (three_groups(20)[:n], three_groups(20)[:0]):
             calls.partial_fit(rows)
@@ -640,7 +640,7 @@ def test_good_fits_do_not_warn(k, d, delta):
             X.astype(np.float32), k, delta=delta, bounds=(-1, 1), random_state=seed
         )
         assert said == ""
-        assert found.is_clear_.all()
+        assert found.is_detected_.all()
         assert found.explained_ > 0.9
 
 
@@ -657,7 +657,7 @@ def test_fits_that_are_noise_warn(X, params):
     for seed in range(8):
         found, said = fitted(X, 2, random_state=seed, **params)
         assert "of 2 clusters cannot be told from noise" in said
-        assert not found.is_clear_.all()
+        assert not found.is_detected_.all()
         assert found.explained_ < 0.2
         assert ("with delta=1e-06 there would be" in said) == (params.get("epsilon") is None)
 

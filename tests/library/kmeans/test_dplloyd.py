@@ -34,7 +34,10 @@ def model(k=3, **params):
     ("params", "law"),
     [
         ({"variant": "paper"}, lambda d, eps: stats.laplace(scale=(d + 1) / eps)),
-        ({"variant": "sound"}, lambda d, eps: stats.laplace(scale=2 * (1 + math.sqrt(d)) / eps)),
+        (
+            {"variant": "corrected"},
+            lambda d, eps: stats.laplace(scale=2 * (1 + math.sqrt(d)) / eps),
+        ),
         ({"accounting": "cdp"}, lambda d, eps: stats.norm(scale=2 / math.sqrt(2 * eps))),
     ],
 )
@@ -63,7 +66,7 @@ def test_printed_scales(d, n_iter):
     X = np.full((20, d), 0.1)
     for variant, scale in (
         ("paper", (d + 1) * n_iter / 0.5),
-        ("sound", 2 * (1 + math.sqrt(d)) * n_iter / 0.5),
+        ("corrected", 2 * (1 + math.sqrt(d)) * n_iter / 0.5),
     ):
         found = DPLloyd(
             1, epsilon=0.5, variant=variant, max_iter=n_iter, norm_bound=1.0, random_state=0
@@ -108,7 +111,7 @@ def test_losses_follow_from_the_changes_found(d):
     X = np.full((20, d), 0.1)
     for params, relation in (
         ({"variant": "paper"}, "add-remove"),
-        ({"variant": "sound"}, "replace-one"),
+        ({"variant": "corrected"}, "replace-one"),
         ({"accounting": "cdp"}, "replace-one"),
         ({"accounting": "pld"}, "replace-one"),
     ):
@@ -137,9 +140,9 @@ def test_guarantees():
     paper = model(variant="paper", epsilon=0.8).fit(X).guarantee_
     assert (paper.definition, paper.relation) == ("pure", "add-remove")
     assert paper.epsilon == pytest.approx(0.8)
-    sound = model(epsilon=0.8).fit(X).guarantee_
-    assert (sound.definition, sound.relation) == ("pure", "replace-one")
-    assert sound.epsilon == pytest.approx(0.8)
+    corrected = model(epsilon=0.8).fit(X).guarantee_
+    assert (corrected.definition, corrected.relation) == ("pure", "replace-one")
+    assert corrected.epsilon == pytest.approx(0.8)
     pld = model(epsilon=0.8, accounting="pld", delta=1e-5).fit(X).guarantee_
     assert (pld.definition, pld.relation) == ("approximate", "replace-one")
     assert 0.97 * 0.8 < pld.epsilon <= 0.8
@@ -147,10 +150,10 @@ def test_guarantees():
     cdp = model(epsilon=0.8, accounting="cdp").fit(X).guarantee_
     assert (cdp.definition, cdp.relation) == ("cdp", "replace-one")
     assert cdp.mu == pytest.approx(0.8)
-    for promise in (paper, sound, pld, cdp):
+    for promise in (paper, corrected, pld, cdp):
         assert promise.seeded
         (caveat,) = promise.caveats
-        assert "rows count as drawn in to the bounds" in caveat
+        assert "rows count as clipped to the bounds" in caveat
 
 
 def test_bound_from_the_data_leaves_no_guarantee():
@@ -183,7 +186,7 @@ def test_same_seed_same_bytes():
 
 @pytest.mark.parametrize(
     "params",
-    [{"variant": "paper"}, {"variant": "sound"}, {"accounting": "cdp"}, {"accounting": "pld"}],
+    [{"variant": "paper"}, {"variant": "corrected"}, {"accounting": "cdp"}, {"accounting": "pld"}],
 )
 def test_without_noise_to_speak_of_it_is_lloyds_algorithm(params):
     X = three_groups()
@@ -205,8 +208,8 @@ def test_without_noise_to_speak_of_it_is_lloyds_algorithm(params):
 def test_centers_are_drawn_in_for_the_sound_variant_alone():
     X = three_groups(30)
     for seed in range(10):
-        sound = model(epsilon=0.05, random_state=seed).fit(X)
-        assert np.linalg.norm(sound.cluster_centers_, axis=1).max() <= 1 + 1e-12
+        corrected = model(epsilon=0.05, random_state=seed).fit(X)
+        assert np.linalg.norm(corrected.cluster_centers_, axis=1).max() <= 1 + 1e-12
         paper = model(epsilon=0.05, random_state=seed, variant="paper").fit(X)
         assert np.linalg.norm(paper.cluster_centers_, axis=1).max() > 1.0
 
@@ -249,7 +252,7 @@ def test_longer_rows_are_drawn_in_or_refused():
         ({"accounting": "pld", "delta": 0.0}, "delta"),
         ({"accounting": "pld", "delta": 1.5}, "delta must lie in .0, 1., got 1.5"),
         ({"accounting": "zcdp"}, "accounting must be one of pure, pld, cdp, got 'zcdp'"),
-        ({"variant": "code"}, "variant must be one of sound, paper, got 'code'"),
+        ({"variant": "code"}, "variant must be one of corrected, paper, got 'code'"),
         ({"variant": "paper", "accounting": "cdp"}, "variant='paper' has accounting 'pure' alone"),
         ({"n_clusters": 0}, "n_clusters must be an integer of at least 1, got 0"),
         ({"n_clusters": 21}, "n_clusters=21 for n_samples=20"),
@@ -304,7 +307,7 @@ def test_any_number_of_rows_is_taken_where_it_is_private(bounded):
         found = model(neighbours="add_remove", **bounded).fit(three_groups(20)[:n])
         assert found.cluster_centers_.shape == (3, 2)
         assert found.labels_.shape == (n,)
-        assert not found.is_clear_.any()
+        assert not found.is_detected_.any()
     with pytest.raises(ValueError, match="n_clusters=3 for n_samples=2"):
         model(**bounded).fit(three_groups(2))
 
@@ -320,7 +323,7 @@ def test_good_fits_do_not_warn(accounting, bounded):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             found = model(accounting=accounting, random_state=seed, **bounded).fit(X)
-        assert found.is_clear_.all()
+        assert found.is_detected_.all()
 
 
 @pytest.mark.parametrize("bounded", [{}, {"norm_bound": None, "bounds": (-1, 1)}])
@@ -330,7 +333,7 @@ def test_fits_that_are_noise_warn(bounded, n, epsilon):
         fit = model(neighbours="add_remove", epsilon=epsilon, random_state=seed, **bounded)
         with pytest.warns(NoiseWarning, match="of 3 clusters cannot be told from noise"):
             fit.fit(three_groups(n))
-        assert not fit.is_clear_.all()
+        assert not fit.is_detected_.all()
 
 
 def test_wide_bounds_hide_what_narrow_ones_show():
@@ -342,7 +345,7 @@ def test_wide_bounds_hide_what_narrow_ones_show():
         known = {"init": start, "norm_bound": None, "random_state": seed}
         with pytest.warns(NoiseWarning, match=r"delta=1e-06 there would be 1\.6 times less noise"):
             model(2, bounds=(-10, 10), **known).fit(X)
-    assert model(2, epsilon=10.0, bounds=(0, 1), **known).fit(X).is_clear_.all()
+    assert model(2, epsilon=10.0, bounds=(0, 1), **known).fit(X).is_detected_.all()
 
 
 # --- pickles ---------------------------------------------------------------------------------
@@ -495,7 +498,7 @@ def test_rows_outside_a_box():
     near = X.copy()
     near[3] = [1.0, 0.1]
     known = {"norm_bound": None, "bounds": (-1, 1)}
-    with pytest.warns(UserWarning, match="outside bounds are drawn in"):
+    with pytest.warns(UserWarning, match="outside bounds are clipped"):
         clipped = model(**known).fit(far)
     np.testing.assert_allclose(
         clipped.cluster_centers_, model(**known).fit(near).cluster_centers_, rtol=1e-12

@@ -121,7 +121,7 @@ def test_guarantees(neighbours, n_samples):
     assert pure.epsilon == pytest.approx(0.7)
     assert pure.seeded
     assert len(pure.caveats) == 1
-    assert "rows count as drawn in to the bounds" in pure.caveats[0]
+    assert "rows count as clipped to the bounds" in pure.caveats[0]
     approximate = model(delta=1e-6, **params).fit(three_groups()).guarantee_
     assert (approximate.definition, approximate.delta) == ("approximate", 1e-6)
     assert approximate.epsilon == pytest.approx(0.7, rel=1e-6)
@@ -173,7 +173,7 @@ def test_without_noise_to_speak_of_it_is_k_means_of_the_cells():
 
 
 def test_signed_counts_two_rules():
-    """A total within its noise stays, a mean outside is drawn in, else the weighted mean."""
+    """A total within its noise stays, a mean outside is clipped, else the weighted mean."""
     grid = Grid(Box(np.zeros(1), np.full(1, 4.0)), (4,))  # middles 0.5, 1.5, 2.5, 3.5
     start = np.array([[1.0], [3.0]])
     heard, _, _ = _run(grid, np.array([6.0, 2.0, 0.4, 0.4]), start, 1.0, 1)
@@ -233,7 +233,7 @@ def test_rows_outside_are_drawn_in_or_refused():
     far[7] = [3.0, -0.2]
     near = X.copy()
     near[7] = [1.0, -0.2]
-    with pytest.warns(UserWarning, match="outside bounds are drawn in"):
+    with pytest.warns(UserWarning, match="outside bounds are clipped"):
         found = model().fit(far)
     np.testing.assert_array_equal(found.noisy_counts_, model().fit(near).noisy_counts_)
     with pytest.raises(ValueError, match="row 7 lies outside bounds"):
@@ -324,7 +324,7 @@ def test_any_number_of_rows_is_taken_where_it_is_private(n_samples):
         found = model(neighbours="add_remove", n_samples=n_samples).fit(three_groups(20)[:n])
         assert found.cluster_centers_.shape == (3, 2)
         assert found.labels_.shape == (n,)
-        assert not found.is_clear_.all()
+        assert not found.is_detected_.all()
     with pytest.raises(ValueError, match="n_clusters=3 for n_samples=2"):
         model().fit(three_groups(2))
     with pytest.raises(ValueError, match="0 sample"):
@@ -352,7 +352,7 @@ def test_good_fits_do_not_warn():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             found = model(random_state=seed).fit(X)
-        assert found.is_clear_.all()
+        assert found.is_detected_.all()
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (10_000, 1e-9), (40, 0.2)])
@@ -361,7 +361,7 @@ def test_fits_that_are_noise_warn(n, epsilon):
         fit = model(epsilon=epsilon, random_state=seed, neighbours="add_remove")
         with pytest.warns(NoiseWarning, match="of 3 clusters cannot be told from noise"):
             found = fit.fit(three_groups(n))
-        assert not found.is_clear_.all()
+        assert not found.is_detected_.all()
 
 
 def test_labels_stay_with_the_data():

@@ -146,7 +146,7 @@ def test_output_follows_from_the_releases_alone(monkeypatch, neighbours, d):
         again = fitted(other, 4, neighbours=neighbours)
     assert next(left, None) is None
     assert first.n_rounds_ > 0
-    for name in ("cluster_centers_", "weights_", "is_clear_"):
+    for name in ("cluster_centers_", "weights_", "is_detected_"):
         assert getattr(again, name).tobytes() == getattr(first, name).tobytes()
     assert again.guarantee_ == first.guarantee_
 
@@ -201,7 +201,7 @@ def test_clusters_that_only_noise_made_are_said_to_be():
         fit = CompressiveKMeans(5, **(BUDGET | {"epsilon": 0.01})).fit(
             rng.standard_normal((200, 40))
         )
-    assert not fit.is_clear_.any()
+    assert not fit.is_detected_.any()
 
 
 # --- parameters ------------------------------------------------------------------------------

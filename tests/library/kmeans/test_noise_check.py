@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privclust.kmeans._noise_check import clear_clusters
+from privclust.kmeans._noise_check import detected_clusters
 from privclust.privacy.advice import less_noise
 from privclust.privacy.hidden import noise_message
 
@@ -20,9 +20,9 @@ def test_clusters_without_rows_and_with_many_are_told_as_often_as_stated(draw, d
     passed = failed = 0
     for _ in range(200):
         noise = getattr(rng, draw)(size=1000)
-        passed += clear_clusters(noise, deviation, FAR_APART, 1e-6).sum()
+        passed += detected_clusters(noise, deviation, FAR_APART, 1e-6).sum()
         for part in np.split(noise + 6 * deviation, 10):
-            failed += (~clear_clusters(part, deviation, FAR_APART[:100], 1e-6)).sum()
+            failed += (~detected_clusters(part, deviation, FAR_APART[:100], 1e-6)).sum()
     spread = 5 * np.sqrt(stated / 200_000)
     assert abs(passed / 200_000 - stated) < spread
     assert abs(failed / 200_000 - stated) < spread
@@ -32,15 +32,15 @@ def test_centers_that_noise_may_have_moved_onto_each_other_are_not_clear():
     counts = np.full(2, 100.0)
     for distance, expected in ((0.39, False), (0.41, True)):
         centers = np.array([[0.0, 0.0], [distance, 0.0]])
-        assert (clear_clusters(counts, 10.0, centers, 1.0) == expected).all()
+        assert (detected_clusters(counts, 10.0, centers, 1.0) == expected).all()
     one = np.zeros((1, 2))
-    assert clear_clusters(np.array([41.0]), 10.0, one, 1.0).tolist() == [True]
-    assert clear_clusters(np.array([39.0]), 10.0, one, 1.0).tolist() == [False]
+    assert detected_clusters(np.array([41.0]), 10.0, one, 1.0).tolist() == [True]
+    assert detected_clusters(np.array([39.0]), 10.0, one, 1.0).tolist() == [False]
 
 
 def test_a_center_that_is_noise_does_not_hide_one_beside_it():
     counts, centers = np.array([1000.0, 5.0]), np.array([[0.0], [1e-3]])
-    assert clear_clusters(counts, 10.0, centers, 1.0).tolist() == [True, False]
+    assert detected_clusters(counts, 10.0, centers, 1.0).tolist() == [True, False]
 
 
 def test_messages_name_how_many():

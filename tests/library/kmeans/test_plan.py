@@ -41,12 +41,12 @@ def test_more_budget_and_more_rows_have_less_error():
     billion = plan(10**9, 2, 3, 0.03, **settings)
     assert billion.median < 1.001
     assert billion.n_simulated == 50_000
-    assert billion.clear.tolist() == [1.0] * 3
+    assert billion.detected.tolist() == [1.0] * 3
 
 
 def test_what_noise_hides_is_said():
     outcome = plan(300, 2, 3, 0.01, 1e-6, n_trials=2, random_state=0)
-    assert outcome.clear.mean() < 0.5
+    assert outcome.detected.mean() < 0.5
     assert "noise hides" in str(outcome)
     low, high = outcome.interval
     assert low <= outcome.median <= high

@@ -71,11 +71,11 @@ def noise_log(monkeypatch):
         value = np.asarray(value)
         log["values"].append(value)
         log["sigmas"].append(sigma)
-        noised = value + source.normal(scale=sigma, size=value.shape)
+        noisy = value + source.normal(scale=sigma, size=value.shape)
         if log["replay"] is not None:
-            noised = log["replay"][len(log["values"]) - 1]
-        log["outcomes"].append(noised)
-        return noised
+            noisy = log["replay"][len(log["values"]) - 1]
+        log["outcomes"].append(noisy)
+        return noisy
 
     monkeypatch.setattr("privclust.privacy.noise.add_gaussian", add)
 
@@ -166,7 +166,7 @@ def test_guarantee_is_the_budget_and_hardly_less(epsilon, delta):
     assert promise.epsilon == promise.epsilon_at(delta)
     assert promise.seeded
     (caveat,) = promise.caveats
-    assert caveat.startswith("rows count as drawn in to the bounds")
+    assert caveat.startswith("rows count as clipped to the bounds")
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 50.0])
@@ -201,7 +201,7 @@ def test_fit_is_a_function_of_clipped_rows():
     far[:3] *= 24.0 / np.linalg.norm(far[:3], axis=1, keepdims=True)
     near = far.copy()
     near[:3] /= 2.0
-    with pytest.warns(UserWarning, match="norm above norm_bound=12 are drawn in"):
+    with pytest.warns(UserWarning, match="norm above norm_bound=12 are clipped"):
         clipped = model().fit(far)
     np.testing.assert_allclose(clipped.means_, model().fit(near).means_, rtol=1e-9)
     assert clipped.guarantee_.definition == "approximate"

@@ -204,7 +204,7 @@ def test_one_row_moves_a_release_by_at_most_its_sensitivity(random_mixture, rele
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_weights_of_another_radius_keep_their_sensitivity(random_mixture, released, kind):
-    """Weights for one radius, rows drawn in to another."""
+    """Weights for one radius, rows clipped to another."""
     d, rng = 3, np.random.default_rng(0)
     p = random_mixture(kind, 1, d, 0)
     for scale in (0.1, math.sqrt(d), 10.0):
@@ -307,6 +307,6 @@ def test_radius_and_factor_agree_with_draws(d, part):
     squared = (np.random.default_rng(0).standard_normal((50_000, d)) ** 2).sum(axis=1)
     inside = (squared <= radius**2).mean()
     assert abs(inside - part) < 5 * math.sqrt(part * (1 - part) / 50_000)
-    drawn_in = np.minimum(squared, radius**2) / d
-    error = 5 * drawn_in.std() / math.sqrt(50_000)
-    assert abs(drawn_in.mean() - clipping_factor(d, radius)) < error
+    clipped = np.minimum(squared, radius**2) / d
+    error = 5 * clipped.std() / math.sqrt(50_000)
+    assert abs(clipped.mean() - clipping_factor(d, radius)) < error

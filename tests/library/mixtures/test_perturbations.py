@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.mixtures._noised_statistics import add_noise
+from privclust.mixtures._noisy_statistics import add_noise
 from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
 from privclust.privacy.accounting import advanced_composition
 
@@ -17,7 +17,7 @@ TYPES = ("zero", "spherical", "diag", "full")
 DELTA = 1e-5
 
 
-def settings(kind="full", noise="joint", variant="sound", d=2, k=3, n_iter=10, mean_delta=1e-3):
+def settings(kind="full", noise="joint", variant="corrected", d=2, k=3, n_iter=10, mean_delta=1e-3):
     return PlanSettings(d, k, n_iter, kind, noise, variant, mean_delta)
 
 
@@ -128,15 +128,15 @@ def test_what_is_noised_is_what_the_search_is_over(kind, noise):
 
     names = ["joint"] if noise == "joint" else ["counts", "sums", "second_moments"]
     plan = {name: spy(name) for name in names}
-    noised = add_noise(plan, gamma[0], gamma[0][:, None] * x, second, None)
+    noisy = add_noise(plan, gamma[0], gamma[0][:, None] * x, second, None)
     assert set(seen) == set(perturbations(settings(kind, noise, d=d, k=k), 1.0))
     for name, value in seen.items():
         expected = contribution(name, kind, gamma, x)[0]
         np.testing.assert_allclose(value, expected, rtol=1e-14)
-    np.testing.assert_allclose(noised.counts, gamma[0])  # and puts it back where it was
-    np.testing.assert_allclose(noised.sums, gamma[0][:, None] * x)
+    np.testing.assert_allclose(noisy.counts, gamma[0])  # and puts it back where it was
+    np.testing.assert_allclose(noisy.sums, gamma[0][:, None] * x)
     if shape:
-        np.testing.assert_allclose(noised.second_moments, second)
+        np.testing.assert_allclose(noisy.second_moments, second)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -205,7 +205,7 @@ def test_the_papers_count_is_not_too_small_in_k_means_mode(noise, k, d):
 # --- budgets ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ["paper", "sound"])
+@pytest.mark.parametrize("variant", ["paper", "corrected"])
 @pytest.mark.parametrize(("k", "n_iter", "epsilon"), [(2, 1, 0.05), (3, 10, 0.9), (8, 30, 2.0)])
 def test_shares_of_section_5_and_of_equation_31(variant, k, n_iter, epsilon):
     c2 = 2 * math.log(1.25 / 0.01)

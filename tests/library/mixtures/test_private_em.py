@@ -45,7 +45,12 @@ def start_covariances(kind, k=3, d=2):
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize(
     ("variant", "noise"),
-    [("sound", "joint"), ("sound", "laplace"), ("sound", "gaussian"), ("paper", "laplace")],
+    [
+        ("corrected", "joint"),
+        ("corrected", "laplace"),
+        ("corrected", "gaussian"),
+        ("paper", "laplace"),
+    ],
 )
 def test_without_noise_to_speak_of_it_is_em(variant, noise, kind, estimate):
     """Iterates differ by the noise over the counts, which EM's map may stretch a little."""
@@ -171,7 +176,7 @@ def test_default_guarantee():
     assert promise.delta == 1e-5
     assert promise.seeded
     (caveat,) = promise.caveats
-    assert caveat.startswith("rows count as drawn in to the bounds")
+    assert caveat.startswith("rows count as clipped to the bounds")
     assert [release.mechanism for release in promise.releases] == ["gaussian"]
 
 
@@ -268,7 +273,7 @@ def test_fit_is_a_function_of_clipped_rows():
     far[:3] *= 2.0 / np.linalg.norm(X[:3], axis=1, keepdims=True)
     near = far.copy()
     near[:3] /= 2.0
-    with pytest.warns(UserWarning, match="norm above norm_bound=1 are drawn in"):
+    with pytest.warns(UserWarning, match="norm above norm_bound=1 are clipped"):
         clipped = model().fit(far)
     np.testing.assert_allclose(clipped.means_, model().fit(near).means_, rtol=0, atol=1e-12)
     assert clipped.guarantee_.definition == "approximate"
@@ -383,7 +388,7 @@ def test_files_keep_that_there_is_no_guarantee(tmp_path):
         ({"covariance_type": "tied"}, "covariance_type must be one of spherical, diag, full, zero"),
         ({"accounting": "rdp"}, "accounting must be one of cdp, advanced, zcdp, pld, got 'rdp'"),
         ({"mean_noise": "gamma"}, "mean_noise must be one of laplace, gaussian, joint"),
-        ({"variant": "code"}, "variant must be one of sound, paper, got 'code'"),
+        ({"variant": "code"}, "variant must be one of corrected, paper, got 'code'"),
         ({"estimate": "em"}, "estimate must be one of mle, map, got 'em'"),
         ({"variant": "paper"}, "variant='paper' knows mean_noise 'laplace' and 'gaussian'"),
         (
@@ -451,7 +456,7 @@ def _degenerate():
 @pytest.mark.parametrize("epsilon", [1e-12, 1.0, 1e12])
 def test_degenerate_data_gives_finite_results(name, kind, epsilon):
     X = _degenerate()[name]
-    for noise, variant in (("joint", "sound"), ("laplace", "paper"), ("gaussian", "sound")):
+    for noise, variant in (("joint", "corrected"), ("laplace", "paper"), ("gaussian", "corrected")):
         if (variant, kind) == ("paper", "diag"):
             continue
         found = model(

@@ -30,7 +30,7 @@ def X():
 def test_the_box_is_mapped_onto_the_range_and_no_row_leaves_it(X, dtype, ends):
     """The formula, and bounds of the range that hold as represented."""
     X = np.vstack([X, LOW, HIGH, np.nextafter(LOW, HIGH), np.nextafter(HIGH, LOW)]).astype(dtype)
-    X = Box(LOW, HIGH).drawn_in(X)  # 0.3 in single precision is outside
+    X = Box(LOW, HIGH).clipped(X)  # 0.3 in single precision is outside
     scaled = BoundsScaler((LOW, HIGH), feature_range=ends).fit_transform(X)
     assert scaled.dtype == dtype
     assert scaled.min() >= ends[0]
@@ -52,7 +52,7 @@ def test_centers_come_back_in_the_units_of_the_data(X):
     scaler = BoundsScaler((LOW, HIGH)).fit(X)
     back = scaler.inverse_transform(scaler.transform(X))
     np.testing.assert_allclose(back, X, rtol=0, atol=1e-15 * np.abs([LOW, HIGH]).max())
-    beyond = scaler.inverse_transform([[3.0, 0.0, np.nan]])  # nothing is drawn in
+    beyond = scaler.inverse_transform([[3.0, 0.0, np.nan]])  # nothing is clipped
     np.testing.assert_allclose(beyond, [[240.0, 1.5e5, np.nan]])
 
 
@@ -61,10 +61,10 @@ def test_rows_outside_go_on_or_are_drawn_in():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         beyond = BoundsScaler((0, 2)).fit_transform(X)
-        drawn_in = BoundsScaler((0, 2), clip=True).fit_transform(X)
+        clipped = BoundsScaler((0, 2), clip=True).fit_transform(X)
         single = BoundsScaler((0, 1e-3), clip=True).fit_transform((X[:3] * 1e38).astype(np.float32))
     np.testing.assert_array_equal(beyond[:3], [[-2, 2], [np.inf, -np.inf], [np.nan, 0]])
-    np.testing.assert_array_equal(drawn_in, [[-1, 1], [1, -1], [0, 0], [1, -1]])
+    np.testing.assert_array_equal(clipped, [[-1, 1], [1, -1], [0, 0], [1, -1]])
     np.testing.assert_array_equal(single, [[-1, 1], [1, -1], [0, 1]])
 
 

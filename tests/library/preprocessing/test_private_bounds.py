@@ -31,7 +31,7 @@ def test_bounds_hold_nearly_all_rows_and_are_not_much_wider(delta, neighbours):
     rng = np.random.default_rng(0)
     X = columns(100_000, rng)
     bounds = private_bounds(X, 0.5, delta, neighbours=neighbours, random_state=1)
-    assert bounds.is_clear.all()
+    assert bounds.is_detected.all()
     outside = ((bounds.low > X) | (bounds.high < X)).mean(axis=0)
     # at either end a thousandth and what is within two deviations of noise in the cells below, give
     # or take as much noise again; Laplace noise is the larger
@@ -57,7 +57,7 @@ def test_what_noise_hides_is_said():
     X = columns(50, np.random.default_rng(0))
     with pytest.warns(NoiseWarning, match="columns 0, 1, 2, 3"):
         bounds = private_bounds(X, 0.1, 1e-7, random_state=0)
-    assert not bounds.is_clear.any()
+    assert not bounds.is_detected.any()
     assert np.isnan(bounds.low).all()
 
 

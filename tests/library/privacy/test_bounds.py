@@ -28,7 +28,7 @@ def test_rows_within_the_bound_are_not_touched():
 
 def test_longer_rows_are_drawn_in_along_their_direction():
     X = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-30.0, 40.0]])
-    with pytest.warns(UserWarning, match="norm above norm_bound=2.5 are drawn in"):
+    with pytest.warns(UserWarning, match="norm above norm_bound=2.5 are clipped"):
         found, radius, leaks = bounded_rows(X, 2.5, "clip")
     np.testing.assert_allclose(found, [[1.5, 2.0], [0.3, 0.4], [0.0, 0.0], [-1.5, 2.0]], rtol=1e-15)
     assert (radius, leaks) == (2.5, ())
@@ -63,7 +63,7 @@ def test_no_rows_at_all_are_within_any_bound():
     assert bounded_rows(np.empty((0, 3)), 2.0, "clip")[0].shape == (0, 3)
     box, is_outside, _ = declared_box(np.empty((0, 3)), (-1.0, 1.0), "clip")
     assert not is_outside
-    assert box.drawn_in(np.empty((0, 3))).shape == (0, 3)
+    assert box.clipped(np.empty((0, 3))).shape == (0, 3)
 
 
 def test_a_box_takes_infinite_entries_and_those_that_are_no_numbers():
@@ -71,7 +71,7 @@ def test_a_box_takes_infinite_entries_and_those_that_are_no_numbers():
     with pytest.warns(UserWarning, match="drawn in"):
         box, is_outside, _ = declared_box(X, (0.0, [1.0, 3.0]), "clip")
     assert is_outside
-    assert box.drawn_in(X).tolist() == [[1.0, 1.5], [0.5, 0.0]]
+    assert box.clipped(X).tolist() == [[1.0, 1.5], [0.5, 0.0]]
 
 
 def test_longer_rows_are_refused():
@@ -156,7 +156,7 @@ def test_declared_box():
             np.testing.assert_array_equal(box.low, np.broadcast_to(bounds[0], 2))
             np.testing.assert_array_equal(box.high, np.broadcast_to(bounds[1], 2))
             np.testing.assert_array_equal(box.center + box.half_widths, box.high)
-    with pytest.warns(UserWarning, match="outside bounds are drawn in"):
+    with pytest.warns(UserWarning, match="outside bounds are clipped"):
         assert declared_box(X, (0, 2.5), "clip")[1]
     with pytest.raises(ValueError, match="row 1 lies outside bounds"):
         declared_box(X, (0, 2.5), "error")
@@ -173,7 +173,7 @@ def test_points_are_drawn_in_to_the_box_in_their_own_precision():
         for bounds in ((-0.1, 0.1), ([-1 / 3, 0.7], [1 / 7, 0.9]), (1e-30, 1e30)):
             box, _, _ = declared_box(np.full((1, 2), 0.8), bounds, "clip")
             X = (10 * rng.standard_normal((500, 2))).astype(dtype)
-            found = box.drawn_in(X)
+            found = box.clipped(X)
             assert found.dtype == dtype
             assert ((box.low <= found) & (found <= box.high)).all()
             expected = np.clip(X, box.low, box.high)

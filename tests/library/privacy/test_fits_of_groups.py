@@ -223,10 +223,10 @@ class Mechanism:
             def add(value, scale, source):
                 numbers = np.asarray(value)
                 self.asked.append((kind, numbers / scale))
-                noised = real(value, scale, source)
+                noisy = real(value, scale, source)
                 if is_first:
-                    self.answers.append(noised)
-                return noised if is_first else next(replies)
+                    self.answers.append(noisy)
+                return noisy if is_first else next(replies)
 
             return add
 

@@ -48,8 +48,8 @@ def test_one_flaw_takes_the_guarantee_away():
     assert any("one-sided" in caveat for caveat in broken.caveats)
     assert broken.epsilon_at(1e-2) == math.inf
     assert broken.to("zcdp") is broken
-    sound = Guarantee.of([GAUSSIAN], "zcdp", "replace-one", seeded=True)
-    whole = sound.compose(broken)
+    corrected = Guarantee.of([GAUSSIAN], "zcdp", "replace-one", seeded=True)
+    whole = corrected.compose(broken)
     assert whole.definition == "none"
     assert whole.seeded
 

@@ -221,7 +221,7 @@ def test_prices_that_are_not_the_noise_s_are_refused():
 
 
 def test_smooth_noise_of_no_sensitivity_is_a_flaw():
-    """Printed S may be 0, and then nothing is added; a sound bound may not."""
+    """Printed S may be 0, and then nothing is added; a corrected bound may not."""
     args = (2.0, 0.1, 3, 0.7, 1e-6)
     with pytest.raises(ValueError, match="bound must be"):
         SmoothGaussian(0.0, *args)

@@ -103,10 +103,10 @@ def test_noise_has_its_distribution_and_scale(system, seeded, add, distribution,
     """
     source = np.random.default_rng(4) if seeded else system
     alpha = 0.01 if seeded else SYSTEM_ALPHA
-    noised = add(np.full((100, 1000 if seeded else 60), centre), scale, source)
-    assert noised.dtype == np.float64
-    assert stats.kstest(noised.ravel(), distribution(centre, scale).cdf).pvalue > alpha
-    total, its_distribution = total_deviation(add, (noised - centre) / scale)
+    noisy = add(np.full((100, 1000 if seeded else 60), centre), scale, source)
+    assert noisy.dtype == np.float64
+    assert stats.kstest(noisy.ravel(), distribution(centre, scale).cdf).pvalue > alpha
+    total, its_distribution = total_deviation(add, (noisy - centre) / scale)
     assert 2 * min(its_distribution.cdf(total), its_distribution.sf(total)) > alpha
 
 
@@ -116,18 +116,18 @@ def test_shapes_are_kept_and_entries_are_not_shared(system, add, shape):
     for source in (system, np.random.default_rng(0)):
         value = np.array(1000.0 * np.arange(np.prod(shape, dtype=int)).reshape(shape), order="F")
         before = value.copy()
-        noised = add(value, 1.0, source)
-        assert np.shape(noised) == shape
-        assert isinstance(noised, np.ndarray if shape else float)
+        noisy = add(value, 1.0, source)
+        assert np.shape(noisy) == shape
+        assert isinstance(noisy, np.ndarray if shape else float)
         np.testing.assert_array_equal(value, before)
         # |noise| >= 40 has probability e^-40 an entry; entries in another order would be 1000 off
-        assert np.all(np.abs(noised - value) < 40)
-        assert np.unique(noised - value).size == value.size
+        assert np.all(np.abs(noisy - value) < 40)
+        assert np.unique(noisy - value).size == value.size
 
 
-def low_bits_are_lost(noised):
+def low_bits_are_lost(noisy):
     """Whether the outputs within 2^-6 of 0, of which there must be some, all lie on 2^-53 Z."""
-    small = noised[np.abs(noised) < 2.0**-6]
+    small = noisy[np.abs(noisy) < 2.0**-6]
     assert small.size > 0
     return bool(np.all(small * 2.0**53 == np.round(small * 2.0**53)))
 
@@ -245,11 +245,11 @@ def test_noise_on_fixed_point_has_its_distribution_and_keeps_to_the_multiples(
 ):
     """Kolmogorov-Smirnov at SYSTEM_ALPHA; the steps are far below what it can see."""
     value = FixedPoint(np.full(4000, 12345 << bits) + 1, bits)
-    noised = add(value, scale, system)
-    deviations = (noised - (12345 + 2.0**-bits)) / scale
+    noisy = add(value, scale, system)
+    deviations = (noisy - (12345 + 2.0**-bits)) / scale
     assert stats.kstest(deviations, distribution.cdf).pvalue > SYSTEM_ALPHA
     if scale <= 100.0:  # then the sums are doubles themselves
-        steps = np.ldexp(noised, bits)
+        steps = np.ldexp(noisy, bits)
         np.testing.assert_array_equal(steps, np.rint(steps))
 
 
@@ -263,6 +263,6 @@ def test_noise_is_added_to_the_integers_themselves(system, name, monkeypatch):
 
     monkeypatch.setattr("opendp.measurements.make_" + name, make)
     sums = np.array([[2**61, 2**61 + 1]])
-    noised = getattr(system, "add_" + name)(FixedPoint(sums, 3), 0.5)
+    noisy = getattr(system, "add_" + name)(FixedPoint(sums, 3), 0.5)
     assert taken == [(sums.ravel().tolist(), 4.0)]
-    assert noised.tolist() == [[2.0**58, 2.0**58]]
+    assert noisy.tolist() == [[2.0**58, 2.0**58]]

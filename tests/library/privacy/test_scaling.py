@@ -34,7 +34,7 @@ def X():
         (PowerTransformer(), True),
         (PCA(whiten=True), True),
         (StandardScaler(with_std=False), False),
-        (MinMaxScaler(), False),  # rows that were drawn in to declared bounds look the same
+        (MinMaxScaler(), False),  # rows that were clipped to declared bounds look the same
     ],
     ids=str,
 )

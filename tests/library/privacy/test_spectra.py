@@ -30,7 +30,7 @@ def turned(values, seed=0):
 
 @pytest.mark.parametrize("mod_sulq", [False, True])
 def test_estimated_eigenvalues_are_unbiased_where_they_lie_apart(mod_sulq):
-    """For what the noised eigenvectors capture of the matrix; z below 5 for each, 6e-7 by chance.
+    """For what the noisy eigenvectors capture of the matrix; z below 5 for each, 6e-7 by chance.
 
     Uncorrected ones are off by more than 10 of these errors. On an axis noise of MOD-SuLQ is less
     than beside it, so that the matrices are diagonal once.
@@ -38,12 +38,12 @@ def test_estimated_eigenvalues_are_unbiased_where_they_lie_apart(mod_sulq):
     noise = second_moment_noise(3, "add_remove", 1.0, 1e-6, mod_sulq=mod_sulq)
     values = noise.sigma * np.array([100.0, 94.0, 88.0])
     for M in (turned(values), np.diag(values)):
-        noised = noise.release(np.repeat(M[None], 6000, axis=0), np.random.default_rng(1))
-        raw, vectors = np.linalg.eigh(noised)
+        noisy = noise.release(np.repeat(M[None], 6000, axis=0), np.random.default_rng(1))
+        raw, vectors = np.linalg.eigh(noisy)
         true = np.einsum("nai,ab,nbi->ni", vectors, M, vectors)
-        estimates = np.array([np.linalg.eigvalsh(estimated_moments(Y, noise)) for Y in noised])
+        estimates = np.array([np.linalg.eigvalsh(estimated_moments(Y, noise)) for Y in noisy])
         errors = estimates - true
-        deviations = errors.std(axis=0) / np.sqrt(len(noised))
+        deviations = errors.std(axis=0) / np.sqrt(len(noisy))
         assert (np.abs(errors.mean(axis=0)) < 5 * deviations).all()
         assert (np.abs((raw - true).mean(axis=0)) > 10 * deviations)[[0, 2]].all()
 
@@ -73,7 +73,7 @@ def test_an_estimate_turns_with_the_matrix():
 
 @pytest.mark.parametrize("values", [[60.0, 50.0, 40.0], np.full(30, 20.0), 90.0 / np.arange(1, 31)])
 def test_an_estimate_is_nearer_than_the_projection_alone(values):
-    """Mean squares over 40 draws, in Frobenius norm; the projection is nearer than the noised."""
+    """Mean squares over 40 draws, in Frobenius norm; the projection is nearer than the noisy."""
     M = turned(np.pad(values, (0, 30 - len(values))) * 10.0)
     noise = second_moment_noise(30, "replace_one", 1.0, 1e-6)
     errors = np.zeros(3)

@@ -304,16 +304,16 @@ def test_records_of_any_numbers_are_drawn_in(dtype, scale):
     X = np.array(
         [[np.nan, 0.5], [np.inf, np.nan], [-np.inf, largest], [1.0, -2.0], [largest, 1.0]], dtype
     )
-    drawn_in = sums.drawn_in(X, middle)
-    assert drawn_in.dtype == dtype
+    clipped = sums.clipped(X, middle)
+    assert clipped.dtype == dtype
     limit = sums._turns_in(np.dtype(dtype))[1]
-    assert (np.abs(drawn_in) <= limit).all()
-    np.testing.assert_array_equal(drawn_in[3], X[3])
-    assert drawn_in[1, 1] == dtype(0.25)
-    for row, alone in zip(drawn_in, X, strict=True):
-        np.testing.assert_array_equal(sums.drawn_in(alone[None], middle)[0], row)
-    assert np.isfinite(sums.add(drawn_in).values).all()
-    assert sums.drawn_in(X[3:4], middle) is not None
+    assert (np.abs(clipped) <= limit).all()
+    np.testing.assert_array_equal(clipped[3], X[3])
+    assert clipped[1, 1] == dtype(0.25)
+    for row, alone in zip(clipped, X, strict=True):
+        np.testing.assert_array_equal(sums.clipped(alone[None], middle)[0], row)
+    assert np.isfinite(sums.add(clipped).values).all()
+    assert sums.clipped(X[3:4], middle) is not None
     usual = X[3:4].copy()
-    assert sums.drawn_in(usual, middle) is usual
-    assert sums.drawn_in(np.empty((0, 2), dtype), middle).shape == (0, 2)
+    assert sums.clipped(usual, middle) is usual
+    assert sums.clipped(np.empty((0, 2), dtype), middle).shape == (0, 2)

@@ -14,11 +14,11 @@ from privclust.sketches import _base
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._noise import SENSITIVITY_MARGIN
 from privclust.sketches._release import (
+    corrected_sigma_xi,
     printed_sigma_xi,
     release,
     scrambled,
     sensitivities,
-    sound_sigma_xi,
 )
 from privclust.sketches._sketch import Sketch
 
@@ -41,11 +41,11 @@ def test_laplace_noise_is_definition_3_with_the_sound_constant(m, r, n, epsilon)
     alpha = r / m
     sigma_xi = 4 * math.sqrt(2 * alpha) * m / (math.sqrt(n) * epsilon)
     on_s = sigma_xi / (2 * math.sqrt(alpha * m * n))
-    noised = release(example(n, m, r), epsilon, random_state=0)
-    assert noised.noise.scale == pytest.approx(on_s * alpha * n * math.sqrt(m) * MARGIN, rel=1e-12)
-    assert sound_sigma_xi(alpha, m, n, epsilon) == pytest.approx(sigma_xi, rel=1e-12)
+    noisy = release(example(n, m, r), epsilon, random_state=0)
+    assert noisy.noise.scale == pytest.approx(on_s * alpha * n * math.sqrt(m) * MARGIN, rel=1e-12)
+    assert corrected_sigma_xi(alpha, m, n, epsilon) == pytest.approx(sigma_xi, rel=1e-12)
     # E|xi|^2 = sigma_xi^2 by Definition 2, so that s has noise of variance sigma_xi^2 / (...)
-    variance_of_s = 2 * noised.noise_variance / (alpha * n * math.sqrt(m)) ** 2
+    variance_of_s = 2 * noisy.noise_variance / (alpha * n * math.sqrt(m)) ** 2
     assert variance_of_s == pytest.approx(sigma_xi**2 / (alpha * m * n) * MARGIN**2, rel=1e-12)
 
 
@@ -53,7 +53,7 @@ def test_laplace_noise_is_definition_3_with_the_sound_constant(m, r, n, epsilon)
 def test_printed_constant_promises_more_than_it_gives(alpha):
     m, n, epsilon = 100, 1000, 0.5
     printed = printed_sigma_xi(alpha, m, n, epsilon)
-    assert printed == pytest.approx(sound_sigma_xi(alpha, m, n, epsilon / math.sqrt(alpha)))
+    assert printed == pytest.approx(corrected_sigma_xi(alpha, m, n, epsilon / math.sqrt(alpha)))
     sketch = example(n, m, round(alpha * m))
     given = scrambled(sketch, printed, random_state=0).guarantee.epsilon
     assert given == pytest.approx(epsilon / math.sqrt(alpha) * MARGIN, rel=1e-9)
@@ -61,7 +61,7 @@ def test_printed_constant_promises_more_than_it_gives(alpha):
 
 def test_scrambled_with_the_sound_constant_is_a_release():
     sketch = example(m=50, r=20)
-    sigma_xi = sound_sigma_xi(0.4, 50, 200, 0.5)
+    sigma_xi = corrected_sigma_xi(0.4, 50, 200, 0.5)
     by_sigma, by_epsilon = (
         scrambled(sketch, sigma_xi, random_state=3),
         release(sketch, 0.5, random_state=3),
@@ -134,24 +134,24 @@ def test_every_record_counts_as_much_as_the_margin_allows(dtype):
 def test_noise_has_the_distribution_that_it_says(noise, neighbours):
     """Kolmogorov-Smirnov on 6,000 numbers, real and imaginary parts apart: false alarm 1e-3."""
     sketch = example(n=20, m=3000, r=100)
-    noised = release(sketch, 0.8, 1e-5, noise=noise, neighbours=neighbours, random_state=7)
-    law = {"laplace": stats.laplace, "gaussian": stats.norm}[noise](scale=noised.noise.scale)
-    difference = noised.sums - sketch.sums
+    noisy = release(sketch, 0.8, 1e-5, noise=noise, neighbours=neighbours, random_state=7)
+    law = {"laplace": stats.laplace, "gaussian": stats.norm}[noise](scale=noisy.noise.scale)
+    difference = noisy.sums - sketch.sums
     for values in (difference.real, difference.imag):
         assert stats.kstest(values, law.cdf).pvalue > 1e-3
     assert abs(np.corrcoef(difference.real, difference.imag)[0, 1]) < 4 / math.sqrt(3000)
-    assert noised.noise_variance == pytest.approx(law.var())
+    assert noisy.noise_variance == pytest.approx(law.var())
 
 
 def test_count_is_released_too_where_its_privacy_is_asked_for():
     """500 releases of one count: Kolmogorov-Smirnov, false alarm 1e-3."""
     sketch = example(n=20, m=3, r=2)
-    noised = [
+    noisy = [
         release(sketch, 2.0, neighbours="add_remove", random_state=seed) for seed in range(500)
     ]
     scale = (math.sqrt(2) * 2 + 1) / 2.0 * MARGIN
-    assert noised[0].noise.scale == pytest.approx(scale)
-    counts = [each.n_samples - 20 for each in noised]
+    assert noisy[0].noise.scale == pytest.approx(scale)
+    counts = [each.n_samples - 20 for each in noisy]
     assert stats.kstest(counts, stats.laplace(scale=scale).cdf).pvalue > 1e-3
     assert release(sketch, 2.0, random_state=0).n_samples == 20
 
@@ -160,18 +160,18 @@ def test_count_is_released_too_where_its_privacy_is_asked_for():
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_gaussian_noise_is_as_private_as_was_asked_and_not_much_more(epsilon, neighbours):
     delta, r = 1e-6, 10
-    noised = release(
+    noisy = release(
         example(r=r), epsilon, delta, noise="gaussian", neighbours=neighbours, random_state=0
     )
     shift = {"replace_one": 2 * math.sqrt(r), "add_remove": math.sqrt(r + 1)}[neighbours]
-    mu = shift * MARGIN / noised.noise.scale
+    mu = shift * MARGIN / noisy.noise.scale
     # delta of two normal distributions mu deviations apart
     exact = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(
         -mu / 2 - epsilon / mu
     )
     assert exact <= delta
     assert exact == pytest.approx(delta, rel=1e-4)
-    guarantee = noised.guarantee
+    guarantee = noisy.guarantee
     assert (guarantee.definition, guarantee.delta) == ("approximate", delta)
     assert guarantee.epsilon_at(delta) <= epsilon
     assert guarantee.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-4)
@@ -190,15 +190,15 @@ def laplace_renyi(order, shift):
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_laplace_noise_is_pure_and_its_concentration_holds(neighbours):
     r, epsilon = 12, 1.5
-    noised = release(example(r=r), epsilon, neighbours=neighbours, random_state=0)
-    guarantee = noised.guarantee
+    noisy = release(example(r=r), epsilon, neighbours=neighbours, random_state=0)
+    guarantee = noisy.guarantee
     assert (guarantee.definition, guarantee.epsilon) == ("pure", pytest.approx(epsilon))
     size = 2 if neighbours == "replace_one" else 1
     for order, angle in itertools.product((1.01, 2, 8, 64), np.linspace(0, np.pi / 4, 7)):
-        shifts = size * one_feature(angle) / noised.noise.scale
+        shifts = size * one_feature(angle) / noisy.noise.scale
         divergence = r * sum(laplace_renyi(order, shift) for shift in shifts)
         if neighbours == "add_remove":
-            divergence += laplace_renyi(order, 1 / noised.noise.scale)
+            divergence += laplace_renyi(order, 1 / noisy.noise.scale)
         assert divergence <= order * guarantee.total_rho
         assert divergence <= epsilon
 
@@ -260,8 +260,8 @@ def test_arguments_are_checked(arguments, reason):
 
 
 def test_noise_comes_once_and_on_sketches_only():
-    noised = release(example(), 1.0, random_state=0)
-    for again in (lambda: release(noised, 1.0), lambda: scrambled(noised, 1.0)):
+    noisy = release(example(), 1.0, random_state=0)
+    for again in (lambda: release(noisy, 1.0), lambda: scrambled(noisy, 1.0)):
         with pytest.raises(ValueError, match="noise already"):
             again()
     with pytest.raises(ValueError, match="must be a Sketch"):
@@ -274,7 +274,7 @@ def test_noise_comes_once_and_on_sketches_only():
     with pytest.raises(ValueError, match="too coarse"):
         release(many, 1.0)
     with pytest.raises(ValueError, match="alpha_r must be at most 1"):
-        sound_sigma_xi(1.5, 10, 10, 1.0)
+        corrected_sigma_xi(1.5, 10, 10, 1.0)
 
 
 # --- sums in whole numbers -----------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_a_release_is_charged_before_it_is_made(monkeypatch):
     charged = []
     monkeypatch.setattr(_base, "charge", charged.append)
     for params in ({}, {"delta": 1e-6}, {"neighbours": "add_remove", "share": 0.5}):
-        noised = release(example(r=20), 1.0, random_state=0, **params)
-        assert charged[-1] == noised.guarantee
+        noisy = release(example(r=20), 1.0, random_state=0, **params)
+        assert charged[-1] == noisy.guarantee
     assert scrambled(example(), 2.0, random_state=0).guarantee == charged[-1]
     assert len(charged) == 4

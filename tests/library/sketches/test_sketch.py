@@ -114,12 +114,12 @@ def test_noise_variance_of_merged_parts(X, rng, noise):
     """6,000 numbers; the variance of a variance is at most 2.7 / 6000: 5 deviations are 11 %."""
     frequencies = rng.standard_normal((D, 3000))
     exact = [Sketch.of(part, frequencies) for part in np.split(X, 5)]
-    noised = merged(
+    noisy = merged(
         release(part, 1.0, 1e-6, noise=noise, random_state=i) for i, part in enumerate(exact)
     )
-    assert noised.noise.n_parts == 5
-    difference = (noised.sums - merged(exact).sums).view(np.float64)
-    assert np.mean(difference**2) == pytest.approx(noised.noise_variance, rel=0.11)
+    assert noisy.noise.n_parts == 5
+    difference = (noisy.sums - merged(exact).sums).view(np.float64)
+    assert np.mean(difference**2) == pytest.approx(noisy.noise_variance, rel=0.11)
 
 
 def test_merging_keeps_the_guarantee(X, frequencies):
@@ -170,11 +170,11 @@ def test_no_records_have_no_values_but_merge(X, frequencies):
 
 
 def test_a_noised_count_below_one_has_no_values(X, frequencies):
-    noised = release(Sketch.of(X, frequencies), 1.0, neighbours="add_remove", random_state=0)
-    low = dataclasses.replace(noised, n_samples=-3.25)
+    noisy = release(Sketch.of(X, frequencies), 1.0, neighbours="add_remove", random_state=0)
+    low = dataclasses.replace(noisy, n_samples=-3.25)
     with pytest.raises(ValueError, match=r"with noise, is -3\.25"):
         _ = low.values
-    assert (low + noised).n_samples == pytest.approx(noised.n_samples - 3.25)
+    assert (low + noisy).n_samples == pytest.approx(noisy.n_samples - 3.25)
 
 
 def test_a_sketch_does_not_change(X, frequencies):
@@ -272,7 +272,7 @@ def test_honest_guarantees_are_read_in_every_sense(
 
 def test_arguments_are_checked(X, frequencies):
     sums = np.zeros(M)
-    noised = release(Sketch.of(X, frequencies), 1.0, random_state=0)
+    noisy = release(Sketch.of(X, frequencies), 1.0, random_state=0)
     for arguments, reason in (
         ((frequencies, sums[1:], 3), "sums must be"),
         ((frequencies, np.full(M, np.nan), 3), "finite"),
@@ -280,8 +280,8 @@ def test_arguments_are_checked(X, frequencies):
         ((frequencies, sums, -1), "n_samples"),
         ((frequencies, sums, 3, M + 1), "at most the number of frequencies"),
         ((frequencies, sums, 3, M, SketchNoise("laplace", 1.0)), "neither"),
-        ((frequencies, sums, math.nan, M, noised.noise, noised.guarantee), "n_samples"),
-        ((frequencies, sums, 3, M, noised.noise, noised.guarantee, {}), "must not carry"),
+        ((frequencies, sums, math.nan, M, noisy.noise, noisy.guarantee), "n_samples"),
+        ((frequencies, sums, 3, M, noisy.noise, noisy.guarantee, {}), "must not carry"),
     ):
         with pytest.raises(ValueError, match=reason):
             Sketch(*arguments)

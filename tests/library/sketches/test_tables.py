@@ -236,7 +236,7 @@ def test_encoders_of_arrays(tmp_path):
 def test_missing_entries_count_as_zero_and_large_ones_as_the_largest():
     columns = [[None, 1.0], [2.0, np.inf], [3, None]]
     table = pa.table([pa.array(column) for column in columns], names=COLUMNS)
-    largest = FeatureSums(FREQUENCIES).drawn_in([[0.0, np.inf, 0.0]], np.zeros(3))[0, 1]
+    largest = FeatureSums(FREQUENCIES).clipped([[0.0, np.inf, 0.0]], np.zeros(3))[0, 1]
     expected = Sketch.of(np.array([[0.0, 2.0, 3.0], [1.0, largest, 0.0]]), FREQUENCIES)
     assert state_bytes(Sketch.of_table(table, FREQUENCIES)) == state_bytes(expected)
 

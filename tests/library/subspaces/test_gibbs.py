@@ -21,7 +21,7 @@ from privclust.subspaces._subspace_clusterer import random_bases
 
 
 def union_of_subspaces(n, d, k, q, sigma, seed=0):
-    """Rows near random subspaces, drawn in to the unit ball, and the subspaces."""
+    """Rows near random subspaces, clipped to the unit ball, and the subspaces."""
     rng = np.random.default_rng(seed)
     bases = random_bases(k, d, q, rng)
     y = rng.standard_normal((n, q))

@@ -43,7 +43,7 @@ class Fixed(ClusterMixin, BaseEstimator):
 
 
 class Fussy(ClusterMixin, BaseEstimator):
-    """Labels by sign, noised; fails on subsets that hold a row above 5."""
+    """Labels by sign, noisy; fails on subsets that hold a row above 5."""
 
     def __init__(self, n_clusters=2, error=ValueError, warns=False, random_state=None):
         self.n_clusters = n_clusters
@@ -151,18 +151,18 @@ def test_complements_have_the_same_distances():
 
 @pytest.mark.parametrize(("d", "q"), [(5, 2), (5, 3), (3, 1), (4, 2)])
 def test_released_subspaces_depend_on_the_set_of_spans_alone(d, q):
-    """Order and rotation of what is noised leave no trace: not by the bases, nor by the order."""
+    """Order and rotation of the noisy results leave no trace, in bases or in their order."""
     rng = np.random.default_rng(0)
     width = min(q, d - q)
-    noised = random_bases(4, d, width, rng) + 0.3 * rng.standard_normal((4, d, width))
-    found = canonical_subspaces(noised, q)
+    noisy = random_bases(4, d, width, rng) + 0.3 * rng.standard_normal((4, d, width))
+    found = canonical_subspaces(noisy, q)
     np.testing.assert_allclose(
         found.transpose(0, 2, 1) @ found, np.broadcast_to(np.eye(q), (4, q, q)), atol=1e-12
     )
-    again = canonical_subspaces((noised @ random_bases(4, width, width, rng))[[2, 0, 3, 1]], q)
+    again = canonical_subspaces((noisy @ random_bases(4, width, width, rng))[[2, 0, 3, 1]], q)
     np.testing.assert_allclose(again, found, atol=1e-10)
     spans = smaller_frames(found[None])[0] if q != width else found
-    for basis in noised:
+    for basis in noisy:
         assert min(subspace_distance(np.linalg.qr(basis)[0], span) for span in spans) < 1e-10
 
 
@@ -347,7 +347,7 @@ def test_a_fit_is_charged_before_the_base_sees_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
-@pytest.mark.parametrize("variant", ["sound", "paper"])
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
 def test_any_row_is_drawn_in(entry, variant):
     X, _ = planes(300, 3, 2, 1)
     X[5, 1] = entry
@@ -368,7 +368,7 @@ def test_what_is_not_released_is_left_out():
 
 
 def test_norm_bound():
-    """Rows are drawn in one by one; without a bound they stay, and nothing is read off them."""
+    """Rows are clipped one by one; without a bound they stay, and nothing is read off them."""
     X, _ = planes(300, 3, 2, 1)
     X *= np.linspace(0.1, 4, 300)[:, None]
     with pytest.warns(UserWarning, match="drawn in"):
@@ -428,7 +428,7 @@ def test_condition_of_the_theorem():
     """Theorem 3.1 asks for epsilon > 2 D / sqrt(m); in the complement D is smaller."""
     X, _ = planes(600, 5, 2, 3)
     base = KPlanes(2, 3, n_init=1)
-    for variant, n_coordinates in (("sound", 2 * 5 * 2), ("paper", 2 * 5 * 3)):
+    for variant, n_coordinates in (("corrected", 2 * 5 * 2), ("paper", 2 * 5 * 3)):
         least = 2 * n_coordinates / math.sqrt(36)
         estimator = model(base, 3, n_subsets=36, variant=variant, epsilon=least)
         with pytest.warns(UserWarning, match=r"at most 2 D / sqrt\(m\)"):
@@ -459,7 +459,7 @@ def test_seeds():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"variant": "printed"}, "variant must be one of sound, paper"),
+        ({"variant": "printed"}, "variant must be one of corrected, paper"),
         ({"epsilon": 0}, "epsilon must be a finite number greater than 0"),
         ({"epsilon": math.inf}, "epsilon must be a finite number"),
         ({"delta": 1.0}, r"delta must lie in \(0, 1\)"),
@@ -491,7 +491,7 @@ def test_bad_rows(X):
         model().fit(X)
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper"])
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
 def test_odd_rows(variant):
     """All zero, all equal, as few as clusters, tiny and huge: finite subspaces."""
     ones = np.ones((12, 3))

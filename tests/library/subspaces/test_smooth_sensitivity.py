@@ -143,10 +143,10 @@ def test_printed_bound_is_not_smooth():
     assert before == pytest.approx(2 * math.exp(-14 * beta))
     assert after >= 2 * (s / 60) * DIAMETER
     assert math.log(after / before) > 12 * beta
-    sound = [
+    corrected = [
         smooth_sensitivity(r, beta, DIAMETER, s) for r in (neighbour_radii(np.zeros((m, m))), radii)
     ]
-    assert abs(math.log(sound[1] / sound[0])) <= beta * (1 + 1e-9)
+    assert abs(math.log(corrected[1] / corrected[0])) <= beta * (1 + 1e-9)
 
 
 def test_printed_bound_by_hand():

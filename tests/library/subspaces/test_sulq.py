@@ -40,7 +40,7 @@ def model(k=3, q=3, **params):
 @pytest.mark.parametrize("d", [2, 5])
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 def test_sensitivity_is_a_bound_and_attained(calibration, d):
-    """Changes of what is noised, by replacing one row of the ball; unit vectors of axes attain it.
+    """Changes of the statistics by replacing one row of the ball; unit vectors of axes attain it.
 
     In the coordinates of each calibration, over the matrices of all clusters together, but for the
     margin of the unit, in which rounded rows of the ball have norm 1 at most.
@@ -251,11 +251,11 @@ def test_noise_that_hides_subspaces_is_told_from_what_is_released():
         for X, epsilon in ((axes, 1e-9), (axes[:2], 1.0)):
             with pytest.warns(NoiseWarning, match="hide . of 2 subspaces"):
                 hidden = model(2, 1, epsilon=epsilon, **params).fit(X)
-            assert hidden.is_clear_.shape == (2,)
-            assert not hidden.is_clear_.all()
+            assert hidden.is_detected_.shape == (2,)
+            assert not hidden.is_detected_.all()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert model(2, 1, **params).fit(axes).is_clear_.all()
+            assert model(2, 1, **params).fit(axes).is_detected_.all()
 
 
 # --- what is computed ------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_averages_have_the_noise_of_so_many_rounds():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NoiseWarning)
                 lines = model(2, 1, init=np.eye(2)[:, :, None], **params).fit(axes)
-            clear[i] += lines.is_clear_.sum()
+            clear[i] += lines.is_detected_.sum()
     assert 0.15 < distances[1] / distances[0] < 0.35
     assert clear[0] <= 4
     assert clear[1] >= 36

@@ -74,7 +74,7 @@ def test_a_look_inside_finds_what_it_can_judge(name):
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in fault_trials.WRONG])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_look_inside_convicts_nothing_sound(name, seed):
+def test_a_look_inside_convicts_nothing_corrected(name, seed):
     fault = FAULTS[name]
     assert fault_trials.look_at(fault, fault.mechanism, seed)[0] != "violated"
 

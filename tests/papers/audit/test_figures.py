@@ -19,7 +19,7 @@ FOUND = {
     "delta_bound": 0.0,
     "verdict": 0.0,
     "claimant": 0.0,
-    "is_sound": 1.0,
+    "is_private": 1.0,
     "hits": 50.0,
     "other_hits": 20.0,
     "certifying": 100.0,

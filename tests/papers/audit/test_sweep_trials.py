@@ -110,7 +110,7 @@ def test_numbers_that_follow():
         "exact_delta": np.float64(0.1),
         "limit_loss": np.float64(3.0),
         "verdict": np.float64(1.0),
-        "is_sound": np.float64(0.0),
+        "is_private": np.float64(0.0),
         "loss_path": np.array([13.0, 2.0]),
     }
     found = evaluate_sweeps(None, outputs)

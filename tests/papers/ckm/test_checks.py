@@ -99,7 +99,7 @@ def test_proposition_1_as_printed_exceeds_epsilon_by_the_root_of_alpha_r():
     for trial in range(10):
         setting, loss_excess = excess("privacy_printed", trial)
         assert loss_excess == pytest.approx(math.sqrt(setting["m"] / setting["r"]) - 1.0)
-        setting, loss_excess = excess("privacy_sound", trial)
+        setting, loss_excess = excess("privacy_corrected", trial)
         assert loss_excess == pytest.approx(0.0, abs=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_complex_laplace_numbers_have_the_printed_variance():
 def test_every_statement_is_in_the_config_s_reach():
     assert set(checks.STATEMENTS) == {
         *("merging", "merging_masked", "unbiased_masks", "laplace_variance"),
-        *("privacy_printed", "privacy_sound", "memory"),
+        *("privacy_printed", "privacy_corrected", "memory"),
         *("variance_line_printed", "variance_line_summed"),
     }
     settings = [excess("merging", trial)[0] for trial in range(30)]

@@ -307,7 +307,7 @@ def test_pure_composition_gives_each_release_its_part():
 
     data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
     params = {"n_components": 3, "covariance_type": "spherical", "mean_noise": "laplace"}
-    for variant in ("paper", "sound"):
+    for variant in ("paper", "corrected"):
         budget = {"variant": variant, "accounting": "pure", "epsilon": 3.5, "max_iter": 4}
         fit_at_budget(Recorder, params | budget, data, streams(POINT))
     assert shares == pytest.approx([3.5 / (4 * 7)] * 6)
@@ -324,7 +324,7 @@ def test_true_parameters_have_the_least_loss_and_no_error():
     }
     best = evaluation.evaluate_density(data, exact)
     assert best["mean_error"] == 0.0
-    assert np.isnan(best["floored_means"])  # nothing was noised
+    assert np.isnan(best["floored_means"])  # nothing was made noisy
     for changed in (
         exact | {"means": means[None] + 0.05},
         exact | {"covariances": 2 * deviations[None] ** 2},
@@ -379,7 +379,7 @@ def test_nicv_of_a_clustering(checkins):
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0])
-@pytest.mark.parametrize("variant", ["paper", "sound"])
+@pytest.mark.parametrize("variant", ["paper", "corrected"])
 @pytest.mark.parametrize("kind", ["spherical", "full"])
 def test_metrics_are_finite_however_little_the_budget(records, kind, variant, epsilon):
     point = {"n_starts": 2}

@@ -30,7 +30,7 @@ UTILITY = (
     "sa_ssc",
     "sa_tsc",
     "sa_lrr",
-    "sa_ssc_sound",
+    "sa_ssc_corrected",
     "exp_ssc",
     "exp_lrr",
     "gibbs_random",
@@ -376,7 +376,9 @@ def test_every_method_that_is_drawn_is_run(request):
     document = load_yaml(request.config.rootpath / CONFIG)
     experiments = document["experiments"]
     for name in SIZES:
-        assert set(dpsc._PRINTED) | set(dpsc._SOUND_METHODS) <= set(experiments[name]["methods"])
+        assert set(dpsc._PRINTED) | set(dpsc._CORRECTED_METHODS) <= set(
+            experiments[name]["methods"]
+        )
     assert set(CHAINS) == set(experiments["dpsc_mixing"]["methods"])
     lines = [look["line"] for _, look in styles_in(document, ["dpsc_chain"])]
     assert lines == ["solid", "dashed"]

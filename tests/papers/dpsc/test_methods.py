@@ -31,7 +31,7 @@ def data():
 
 
 @pytest.mark.parametrize("by", SOLVERS)
-@pytest.mark.parametrize("variant", ["paper", "sound"])
+@pytest.mark.parametrize("variant", ["paper", "corrected"])
 def test_aggregation_by_each_solver(data, by, variant):
     params = {"base": by, "variant": variant, "epsilon": 1.0}
     aggregate = SampleAggregateSubspaceClustering
@@ -44,7 +44,7 @@ def test_aggregation_by_each_solver(data, by, variant):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_guarantees_of_aggregation(data):
-    sound, printed = (
+    corrected, printed = (
         subspaces.method_for(
             SampleAggregateSubspaceClustering,
             {"base": "lrr", "epsilon": 1.0, "delta": 1e-3, "variant": variant},
@@ -53,9 +53,9 @@ def test_guarantees_of_aggregation(data):
         )
         .fit(data.X)
         .guarantee_
-        for variant in ("sound", "paper")
+        for variant in ("corrected", "paper")
     )
-    assert (sound.definition, sound.epsilon, sound.delta) == ("approximate", 1.0, 1e-3)
+    assert (corrected.definition, corrected.epsilon, corrected.delta) == ("approximate", 1.0, 1e-3)
     assert printed.definition == "none"
 
 

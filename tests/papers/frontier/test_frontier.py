@@ -15,14 +15,14 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.report.drawing.style import Results, styles_of
 from privclust_papers.settings.config import ConfigError
 
-SPEC = {"seed": 1, "paper": "frontier", "experiment": "frontier_made", "swept": []}
+SPEC = {"seed": 1, "paper": "frontier", "experiment": "frontier_synthetic", "swept": []}
 SPEC["method"] = {"name": "compressive"}
 STREAMS = TrialStreams(SPEC, {}, 0)
 CONFIG = Path(__file__).parents[3] / "config" / "papers" / "frontier"
 
 
 def trial(name, scaling="data", k=None):
-    made = data.made_trial({"set": name, "scaling": scaling}, 0, None, None)
+    made = data.synthetic_trial({"set": name, "scaling": scaling}, 0, None, None)
     if k is not None:
         made.extra["n_clusters"] = k
     return made
@@ -136,7 +136,7 @@ def test_the_table_has_a_line_for_each_set(n_trials):
     ]
     made = pd.DataFrame(rows)
     letter = made[made["set"] == "g2_4"].drop(columns="set")
-    trials = {"frontier_made": made, "frontier_letter": letter}
+    trials = {"frontier_synthetic": made, "frontier_letter": letter}
     looks = [("compressive", {"colour": "vermillion", "marker": "o", "promise": "private"})]
     looks.append(("lloyd", {"colour": "black", "promise": "none"}))
     results = Results("frontier_tab1", trials, {}, {}, pd.DataFrame(), styles=styles_of(looks))

@@ -221,7 +221,7 @@ def test_methods_get_what_their_class_accepts():
 
 
 def test_what_a_method_is_run_at_is_recorded():
-    params = {"epsilon": 2.0, "n_components": None, "variant": "sound"}
+    params = {"epsilon": 2.0, "n_components": None, "variant": "corrected"}
     found = retrieval.fit_retrieval(methods.PrivateMailSearch, params, trial_of(), streams())
     assert found["claimed"].tolist() == [2.0, 1e-5]
     assert found["guaranteed"] == pytest.approx(2.0)
@@ -305,7 +305,7 @@ def test_classes_that_the_public_images_lack_have_the_nearest_number_at_the_clie
     assert (found.facts["n_public_classes"], found.facts["n_classes"]) == (2, 4)
     task = retrieval.task_of(found, "deep", streams())
     np.testing.assert_array_equal(task.client_labels(np.array([0, 10, 20, 30])), [0, 1, 1, 1])
-    for variant in ("paper", "code", "sound"):
+    for variant in ("paper", "code", "corrected"):
         model = methods.PrivateMailSearch(None, variant=variant, random_state=0)
         assert len(model.search(task)["ranks"]) == 40
     outputs = retrieval_checks.fit_alignment(PrivateMail, {"variant": "paper"}, found, streams())
@@ -371,7 +371,7 @@ def test_tsne_is_shared_and_the_same_each_time():
     assert recall(found, 1) == 1.0
 
 
-@pytest.mark.parametrize("variant", ["sound", "paper"])
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
 def test_dsne_places_queries_in_the_shared_embedding(variant):
     """An embedding as wide as those of t-SNE, which the steps are made for."""
     data = trial_of()

@@ -30,11 +30,11 @@ LEVELS = ("smlq", "smlq_code", "tsne", "features", "pixels")
 GUARDED = (
     "mail_unlabelled",
     "code_unlabelled",
-    "sound",
-    "sound_embedding",
-    "dsne_sound",
-    "pca_sound",
-    "projection_sound",
+    "corrected",
+    "corrected_embedding",
+    "dsne_corrected",
+    "pca_corrected",
+    "projection_corrected",
     "label_response",
 )
 RECALL = (*PUBLISHED, *LEVELS, *GUARDED)

@@ -25,7 +25,7 @@ class NoisyMean:
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Release the noised sum."""
+        """Release the noisy sum."""
         rng = np.random.default_rng(self.random_state)
         self.sum_ = X.sum() + rng.laplace(scale=self.scale)
         return self

@@ -176,10 +176,10 @@ class SymmetricGaussian(Gaussian):
         matrices = value if isinstance(value, FixedPoint) else np.asarray(value)
         rows, columns = np.triu_indices(matrices.shape[1])
         weights = weight * np.where(rows == columns, 1.0, self.weight)
-        noised = super().release(matrices[:, rows, columns], source, weights)
+        noisy = super().release(matrices[:, rows, columns], source, weights)
         result = np.empty(matrices.shape)
-        result[:, rows, columns] = noised
-        result[:, columns, rows] = noised
+        result[:, rows, columns] = noisy
+        result[:, columns, rows] = noisy
         return result
 
     def _numbers(self) -> dict[str, float]:

@@ -128,5 +128,5 @@ class ComplexLaplace(Laplace):
         """Return a complex value with noise, complex128; see `Measurement.release`."""
         array = finite_array("value", value, "biufc", np.complex128)
         parts = np.stack([array.real, array.imag], axis=-1)
-        noised = noise.add_laplace(parts, self.scale, source)
-        return np.ascontiguousarray(noised).view(np.complex128)[..., 0][()]
+        noisy = noise.add_laplace(parts, self.scale, source)
+        return np.ascontiguousarray(noisy).view(np.complex128)[..., 0][()]

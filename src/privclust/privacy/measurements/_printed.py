@@ -83,8 +83,8 @@ class Wishart(WithEpsilon):
     --------
     >>> from privclust.privacy import Sensitivity
     >>> moment = Sensitivity(0.01, "trace", "replace-one", "rows have norm at most 1, n = 100")
-    >>> noised = Wishart(moment, 1.0).release(np.zeros((2, 2)), np.random.default_rng(0))
-    >>> bool(np.linalg.eigvalsh(noised).min() > 0)
+    >>> noisy = Wishart(moment, 1.0).release(np.zeros((2, 2)), np.random.default_rng(0))
+    >>> bool(np.linalg.eigvalsh(noisy).min() > 0)
     True
     """
 

@@ -1,4 +1,4 @@
-"""Private unions of subspaces from one noised sketch of harmonic moments.
+"""Private unions of subspaces from one noisy sketch of harmonic moments.
 
 Read in this order: `_harmonics` (what a row becomes), `_sums` (exact sums), `_release` (how far a
 row moves them, and noise), `_sketch` (merging, files), `_objective`, `_likelihood` and
@@ -11,7 +11,7 @@ from privclust.subspaces.moments._bound import least_error
 from privclust.subspaces.moments._decoding import DecodedSubspaces, decode, misfit_message
 from privclust.subspaces.moments._estimator import MomentSubspaceClustering
 from privclust.subspaces.moments._selection import choose_sizes
-from privclust.subspaces.moments.last_round import is_clear
+from privclust.subspaces.moments.last_round import is_detected
 
 __all__ = [
     "DecodedSubspaces",
@@ -19,7 +19,7 @@ __all__ = [
     "MomentSubspaceClustering",
     "choose_sizes",
     "decode",
-    "is_clear",
+    "is_detected",
     "least_error",
     "misfit_message",
 ]

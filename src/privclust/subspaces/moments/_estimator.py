@@ -1,4 +1,4 @@
-"""Private unions of subspaces from one noised sketch of harmonic moments."""
+"""Private unions of subspaces from one noisy sketch of harmonic moments."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from privclust.subspaces.moments._selection import choose_sizes
 from privclust.subspaces.moments.last_round import (
     ROUND_SHARE,
     combined,
-    is_clear,
-    may_be_clear,
+    is_detected,
+    may_be_detected,
     pays,
     plan_round,
     released,
@@ -54,7 +54,7 @@ _ROUND = "rows beside decoded subspaces, one round"
 
 
 class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
-    r"""Subspace clustering from one noised sketch of harmonic moments, and a last look at the rows.
+    r"""Subspace clustering from one noisy sketch of harmonic moments, and a last look at the rows.
 
     Rows are scaled to norm 1, each by itself. The sums of their moments of degree 2 and 4 (and 6,
     with up to 6 features) are released once, with normal noise, see `MomentSketch`; subspaces are
@@ -99,7 +99,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     errors_ : ndarray of shape (n_clusters,)
         Expected distance of each subspace from the true one, the root of the mean of
         :math:`\|U U' - V V'\|_F^2`: by noise and by which rows there are, from what was released.
-    is_clear_ : ndarray of shape (n_clusters,)
+    is_detected_ : ndarray of shape (n_clusters,)
         Which subspaces are more than noise.
     has_last_round_ : bool
     decoded_ : DecodedSubspaces
@@ -141,7 +141,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     weights_: np.ndarray
     errors_: np.ndarray
-    is_clear_: np.ndarray
+    is_detected_: np.ndarray
     has_last_round_: bool
     decoded_: DecodedSubspaces
     sketch_: MomentSketch
@@ -244,9 +244,9 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         n_samples = max(self.sketch_.n_samples, 1.0)
         self.has_last_round_ = False
         is_asked_for = self.last_round != _AUTO
-        if is_asked_for or may_be_clear(optima):
+        if is_asked_for or may_be_detected(optima):
             decoded = optima.refined(rng)
-            if is_asked_for or is_clear(decoded).all():
+            if is_asked_for or is_detected(decoded).all():
                 plan = plan_round(decoded, n_samples, relation, *budget, rng)
                 self.has_last_round_ = is_asked_for or pays(plan, decoded)
         else:  # errors of what another sketch will better are not asked for
@@ -277,8 +277,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         """Keep what was decoded, and warn of what noise hides."""
         self.decoded_, self.subspaces_ = decoded, decoded.subspaces
         self.weights_, self.errors_ = decoded.weights, decoded.errors
-        self.is_clear_ = is_clear(decoded)
-        warn_of_noise(noise_message(self.is_clear_, of="subspaces"))
+        self.is_detected_ = is_detected(decoded)
+        warn_of_noise(noise_message(self.is_detected_, of="subspaces"))
         if message := misfit_message(decoded):
             warnings.warn(message, UserWarning, stacklevel=3)
 

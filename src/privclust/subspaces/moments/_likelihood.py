@@ -1,4 +1,4 @@
-r"""The law of noised means near a union of subspaces, and steps towards the most likely one.
+r"""The law of noisy means near a union of subspaces, and steps towards the most likely one.
 
 For sketches whose covariance fits in memory. The mean over n rows of features :math:`\phi` has
 covariance :math:`s^2 I + Cov(\phi) / n`; the second part is that of rows drawn from the fitted
@@ -56,7 +56,7 @@ class Likelihood:
     Parameters
     ----------
     means, deviations : mapping of int to ndarray or float
-        By degree: coordinates of the noised means, and the deviation of their noise.
+        By degree: coordinates of the noisy means, and the deviation of their noise.
     n_samples : float
         n.
     is_even : bool

@@ -1,4 +1,4 @@
-r"""How far unions of subspaces are from noised harmonic moments, for many candidates at once.
+r"""How far unions of subspaces are from noisy harmonic moments, for many candidates at once.
 
 With means over rows of harmonic moments :math:`Z_2, Z_4` and noise of deviation :math:`s_2, s_4` on
 their coordinates, a candidate has factors :math:`C_k = Y_k Y_k'` of trace q, amplitudes :math:`w_k`

@@ -99,7 +99,7 @@ def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
     return Sensitivity(value, "l2", relation, "a row adds f R, |f R| <= r, r f / 2 and r g / 2")
 
 
-def is_clear(decoded: DecodedSubspaces) -> np.ndarray:
+def is_detected(decoded: DecodedSubspaces) -> np.ndarray:
     """Return which subspaces noise has not hidden, (k,).
 
     Those that are known to within a small part of a random one's distance and explain more than
@@ -112,10 +112,10 @@ def is_clear(decoded: DecodedSubspaces) -> np.ndarray:
     return is_near & is_told & (decoded.gap >= _LEAST_GAP)
 
 
-def may_be_clear(optima: Optima) -> bool:
-    """Return whether all subspaces may be clear once the optima of a sketch are refined.
+def may_be_detected(optima: Optima) -> bool:
+    """Return whether all subspaces may be detected once the optima of a sketch are refined.
 
-    False only where `is_clear` would have none, or not all, of them.
+    False only where `is_detected` would have none, or not all, of them.
     """
     evidence = optima.evidence
     is_told = evidence is None or bool((evidence >= _LEAST_EVIDENCE).all())
@@ -126,7 +126,7 @@ def may_be_clear(optima: Optima) -> bool:
 
 
 def _largest_error(n_features, dimension):
-    """Return the error up to which a subspace is clear."""
+    """Return the error up to which a subspace is detected."""
     return _MOST_UNCLEAR * random_distance(n_features, dimension)
 
 
@@ -177,13 +177,13 @@ def released(
     source: NoiseSource,
     groups: Groups | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return noised sums of f R, (k, d - q, q), and of f and g, (k, 2)."""
+    """Return noisy sums of f R, (k, d - q, q), and of f and g, (k, 2)."""
     exact = round_sums(X, decoded, plan.radius, groups)
     weights = np.ones(exact.shape[1])
     weights[-2:] = plan.weight
-    noised = plan.noise.release(exact, source, weights)
+    noisy = plan.noise.release(exact, source, weights)
     k, d, q = decoded.subspaces.shape
-    return noised[:, :-2].reshape(k, d - q, q), noised[:, -2:]
+    return noisy[:, :-2].reshape(k, d - q, q), noisy[:, -2:]
 
 
 def round_sums(

@@ -21,16 +21,16 @@ class Claim:
         Whose claim it is: the project's, the paper's as printed, its authors' released code's, or
         that of our copy of the text, which is garbled there. Nobody claims what the audit tries
         to show how much is lost where a guarantee is taken for more than it says.
-    is_sound : bool
+    is_private : bool
         Whether the claim is right by all that is known, so that a conviction would be a surprise.
     """
 
     claimant = "ours"
-    is_sound = True
+    is_private = True
 
     def claimed_by(self, is_ours: bool, other: str = "paper") -> None:
-        """Say whose claim it is: ours, which is sound, or another's, which is not."""
-        self.is_sound, self.claimant = is_ours, "ours" if is_ours else other
+        """Say whose claim it is: ours, which keeps its promise, or another's, which is not."""
+        self.is_private, self.claimant = is_ours, "ours" if is_ours else other
 
 
 class AuditCase(Claim):

@@ -47,7 +47,7 @@ class PrintedMail(AuditCase):
         is_repaired = variant == "paper" and not label_after_noise
         self.claimant = variant if obfuscate else "ours" if is_repaired else "code"
         # the code's noise is the square of what is needed, which is far below 1
-        self.is_sound = variant == "paper" and (obfuscate or not label_after_noise)
+        self.is_private = variant == "paper" and (obfuscate or not label_after_noise)
         self._settings = {
             "n_components": 10, "variant": variant, "label_after_noise": label_after_noise,
             "obfuscate": obfuscate,
@@ -102,7 +102,7 @@ def _lengths(rows):
     return np.linalg.norm(rows, axis=1)
 
 
-class SoundMail(AuditCase):
+class CorrectedMail(AuditCase):
     """`PrivateMail` as it is by default: a query and its opposite."""
 
     delta = 0.01
@@ -141,7 +141,7 @@ class WholePCA(AuditCase):
         self.statistic = along(np.diag([1.0, -1.0]))
 
     def __call__(self, data, rng):
-        """Return the noised second moments, put together again."""
+        """Return the noisy second moments, put together again."""
         model = PrivatePCA(
             2, **self.budget, mechanism=self._mechanism, norm_bound=1.0, random_state=rng
         ).fit(data)
@@ -196,7 +196,7 @@ class PrintedTSNE(AuditCase):
     driven from the anchor; where it is not, the anchor draws both: two gradients turn round.
     """
 
-    claimant, is_sound = "paper", False
+    claimant, is_private = "paper", False
     epsilon, delta = 2.0, 0.01
     draws, least_draws = 100_000, 16_000
     _ANCHORS = np.array([[0.0], [100.0], [200.0]])
@@ -216,7 +216,7 @@ class PrintedTSNE(AuditCase):
         return self._model.with_noise_from(rng).transform(data)
 
 
-class SoundTSNE(AuditCase):
+class CorrectedTSNE(AuditCase):
     """`DPdSNE` as it is by default: a row by one of two anchors."""
 
     delta = 0.01

@@ -1,4 +1,4 @@
-"""Cases of the privacy audit: noised Lloyd iterations, grids and sketches."""
+"""Cases of the privacy audit: noisy Lloyd iterations, grids and sketches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
 from privclust.sketches import (
     Sketch,
+    corrected_sigma_xi,
     printed_sigma_xi,
     release,
     scrambled,
-    sound_sigma_xi,
 )
 from privclust_audit.black_box import vectorised
 from privclust_papers.audit.cases.audit_case import (
@@ -30,7 +30,7 @@ _CENTERS = np.array([[0.9], [-0.9]])  # that DPLloyd starts from
 
 
 class LloydRound(AuditCase):
-    """One round of `DPLloyd`: noised counts and sums, of a record in one or the other cluster.
+    """One round of `DPLloyd`: noisy counts and sums, of a record in one or the other cluster.
 
     The printed noise is for rows added or removed, and calibrated for one feature here; the
     DP-EM paper sets it beside mechanisms for replaced rows. The record is a row, or a group of
@@ -41,7 +41,7 @@ class LloydRound(AuditCase):
     data, neighbour = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
 
     def __init__(self, variant: str = "paper", n_rows: int = 1) -> None:
-        self.claimed_by(variant == "sound")
+        self.claimed_by(variant == "corrected")
         self.data = np.repeat(self.data, [n_rows, 1], axis=0)
         self._model = DPLloyd(2, epsilon=self.epsilon, variant=variant, max_iter=1, norm_bound=1.0)
         (value, noise), (other, _) = self.round(self.data), self.round(self.neighbour)
@@ -55,7 +55,7 @@ class LloydRound(AuditCase):
         return np.asarray(value), noise
 
     def many(self, data, rng, n):
-        """Return n noised rounds."""
+        """Return n noisy rounds."""
         value, noise = self.round(data)
         return noise.release(repeated(value, n), rng)
 
@@ -103,7 +103,7 @@ class ScrambledSketch(AuditCase):
 
     Masks are drawn anew each time, and the statistic averages over them. `sigma_xi` is that of
     Proposition 1 as our copy of the text has it, without the root of alpha_r ("printed"), or with
-    it, as in eq. (7) ("sound").
+    it, as in eq. (7) ("corrected").
     """
 
     epsilon = 3.0
@@ -112,11 +112,11 @@ class ScrambledSketch(AuditCase):
     data, neighbour = np.array([[math.pi / 4.0]]), np.array([[5.0 * math.pi / 4.0]])
 
     def __init__(self, sigma_xi: str = "printed") -> None:
-        self.is_sound = sigma_xi == "sound"
-        self.claimant = "paper" if self.is_sound else "copy"
+        self.is_private = sigma_xi == "corrected"
+        self.claimant = "paper" if self.is_private else "copy"
         self._frequencies, self._measured = np.array([[1.0, 1.0, 1.0, 1.0]]), 1
         m, r = 4, self._measured
-        rule = {"printed": printed_sigma_xi, "sound": sound_sigma_xi}[sigma_xi]
+        rule = {"printed": printed_sigma_xi, "corrected": corrected_sigma_xi}[sigma_xi]
         self._sigma_xi = rule(r / m, m, 1, self.epsilon)
         self._scale = self._sigma_xi * math.sqrt(r / m) / 2.0
         masks = np.array([mask for mask in itertools.product((0, 1), repeat=m) if sum(mask) == r])

@@ -26,13 +26,13 @@ _NARROW = 1e-4  # variances so small that responsibilities are 0 or 1
 class PrintedGamma(AuditCase):
     """Eq. (16): Gamma noise on the variance of a cluster with one record at 0, or at norm 1."""
 
-    claimant, is_sound = "paper", False
+    claimant, is_private = "paper", False
     least_draws = 200_000
     data, neighbour = 0.0, 1.0
     statistic = staticmethod(vectorised("below_support", lambda outputs: outputs < 1.0))
 
     def many(self, data, rng, n):
-        """Return n noised sums of squares."""
+        """Return n noisy sums of squares."""
         bound = Sensitivity(1.0, "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)")
         return Gamma(bound, self.epsilon).release(repeated(data, n), rng)
 
@@ -40,7 +40,7 @@ class PrintedGamma(AuditCase):
 class PrintedWishart(AuditCase):
     """Eqs. (17), (18): Wishart noise on the covariance of a cluster with one record at 0, or e1."""
 
-    claimant, is_sound = "paper", False
+    claimant, is_private = "paper", False
     draws, least_draws = 1_000_000, 50_000
     data, neighbour = np.zeros((2, 2)), np.diag([1.0, 0.0])
 
@@ -51,7 +51,7 @@ class PrintedWishart(AuditCase):
         )
 
     def many(self, data, rng, n):
-        """Return n noised sums of x x'."""
+        """Return n noisy sums of x x'."""
         bound = Sensitivity(1.0, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
         return Wishart(bound, self.epsilon).release(repeated(data, n), rng)
 
@@ -62,7 +62,7 @@ class RawCountInScale(AuditCase):
     All records of the cluster lie at 0, so that the scale alone tells. Ten features.
     """
 
-    claimant, is_sound = "code", False
+    claimant, is_private = "code", False
     delta = 1e-3
     least_draws = 100_000
     data, neighbour = 2, 1
@@ -71,7 +71,7 @@ class RawCountInScale(AuditCase):
     )
 
     def many(self, data, rng, n):
-        """Return n noised means."""
+        """Return n noisy means."""
         moved = Sensitivity(2.0 / data, "l2", Neighbours.REPLACE_ONE, "DP-EM, eq. (22)")
         sigma = classical_gaussian_sigma(moved, self.epsilon, self.delta)
         return Gaussian(moved, sigma).release(np.zeros((n, 10)), rng)
@@ -80,11 +80,11 @@ class RawCountInScale(AuditCase):
 class WholeEM(AuditCase):
     """`PrivateGaussianMixture` as printed, end to end: a record at 0, or at norm 1.
 
-    The statistic undoes the plug-in of the noised mean: with one component
-    N~ = N, so that N (Sigma~ + mu~ mu~') is the noised second moment, or more where a floor acted.
+    The statistic undoes the plug-in of the noisy mean: with one component
+    N~ = N, so that N (Sigma~ + mu~ mu~') is the noisy second moment, or more where a floor acted.
     """
 
-    claimant, is_sound = "paper", False
+    claimant, is_private = "paper", False
     delta = 1e-6
     draws, least_draws = 40_000, 3_000
 
@@ -115,7 +115,7 @@ class WholeEM(AuditCase):
         return np.linalg.eigvalsh(outputs - moved)[:, 0]
 
 
-class SoundEM(RecordedFit):
+class CorrectedEM(RecordedFit):
     """The same with Laplace noise: a record in one or the other of two components, one round."""
 
     delta = 1e-6
@@ -137,13 +137,13 @@ class SoundEM(RecordedFit):
             narrow = np.tile(_NARROW * np.eye(d), (2, 1, 1))
         return PrivateGaussianMixture(
             2, covariance_type=self._covariance_type, **self.budget, mean_noise="laplace",
-            variant="sound", max_iter=1, norm_bound=1.0, means_init=0.9 * self._means,
+            variant="corrected", max_iter=1, norm_bound=1.0, means_init=0.9 * self._means,
             covariances_init=narrow, random_state=rng,
         ).fit(data)  # fmt: skip
 
 
 class JointRelease(AuditCase):
-    """One round of the sound EM: one normal draw on counts, sums and second moments.
+    """One round of the corrected EM: one normal draw on counts, sums and second moments.
 
     The record that is exchanged is a unit vector in one component, and another in the other: the
     change of sqrt 6 that the noise is for. It is a row, or a group of `n_rows`, which is exchanged
@@ -164,10 +164,10 @@ class JointRelease(AuditCase):
         self.statistic = along(first - second)
 
     def many(self, data, rng, n):
-        """Return n noised rounds, flat."""
+        """Return n noisy rounds, flat."""
         stacked = (_repeated(part, n) for part in self.statistics(data))
-        noised = self._model.noised_round(*stacked, rng)
-        return _flat(noised.counts, noised.sums, noised.second_moments, n)
+        noisy = self._model.noisy_round(*stacked, rng)
+        return _flat(noisy.counts, noisy.sums, noisy.second_moments, n)
 
     def statistics(self, rows):
         """Return them without noise, at a start whose two components tell the records apart."""
@@ -193,7 +193,7 @@ def _flat(counts, sums, moments, n):
     return np.hstack(parts).reshape(n, -1)
 
 
-class SoundMixture(RecordedFit):
+class CorrectedMixture(RecordedFit):
     """`PrivateGaussianMixture` as it is by default, end to end: two rounds, of two crowds."""
 
     delta = 0.01

@@ -12,7 +12,7 @@ _BOX = (-1.0, 1.0)
 
 
 class MeansRound(AuditCase):
-    """A last round: the noised sum and count of one record, at one or the other end of a radius."""
+    """A last round: the noisy sum and count of one record, at one or the other end of a radius."""
 
     delta = 0.01
     draws, least_draws = 1_000_000, 200_000
@@ -23,7 +23,7 @@ class MeansRound(AuditCase):
         self.statistic = along(self._exact(self.data) - self._exact(self.neighbour))
 
     def many(self, data, rng, n):
-        """Return n noised rounds."""
+        """Return n noisy rounds."""
         return self._noise.release(repeated(self._exact(data), n), rng)
 
     def _exact(self, data):
@@ -33,7 +33,7 @@ class MeansRound(AuditCase):
 
 
 class WholeRounds(AuditCase):
-    """`CompressiveKMeans` with a last round: pilot, sketch, and the noised mean of one record."""
+    """`CompressiveKMeans` with a last round: pilot, sketch, and the noisy mean of one record."""
 
     epsilon, delta = 4.0, 0.01
     draws, least_draws = 1_500, 40

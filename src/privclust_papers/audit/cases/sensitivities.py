@@ -240,8 +240,8 @@ class LloydSums(SensitivityCase):
     norm = "l1"
     d = 1
 
-    def __init__(self, variant: str = "sound") -> None:
-        self.claimed_by(variant == "sound")
+    def __init__(self, variant: str = "corrected") -> None:
+        self.claimed_by(variant == "corrected")
         self._model = DPLloyd(2, variant=variant, norm_bound=1.0)
         self.bound = self._round(np.zeros((2, 1)))[1].sensitivity.value
 
@@ -270,7 +270,7 @@ class CellCounts(SensitivityCase):
 
 
 class MailStatistic(SensitivityCase):
-    """What PrivateMail's sound forms release of a query."""
+    """What PrivateMail's corrected forms release of a query."""
 
     d, n_rows = 3, 1
     trials, least_trials = 20_000, 2_000
@@ -374,11 +374,11 @@ class SmoothBound(SensitivityCase):
     beta = 1.0
     _DIAMETER = math.sqrt(2.0)
 
-    def __init__(self, variant: str = "sound") -> None:
-        self.claimed_by(variant == "sound")
-        self._m = 20 if self.is_sound else 400
-        self._s = 1 if self.is_sound else math.isqrt(self._m)
-        self.trials, self.least_trials = (20_000, 2_000) if self.is_sound else (200, 20)
+    def __init__(self, variant: str = "corrected") -> None:
+        self.claimed_by(variant == "corrected")
+        self._m = 20 if self.is_private else 400
+        self._s = 1 if self.is_private else math.isqrt(self._m)
+        self.trials, self.least_trials = (20_000, 2_000) if self.is_private else (200, 20)
 
     def function(self, angles):
         """Return the logarithm over beta."""
@@ -387,13 +387,13 @@ class SmoothBound(SensitivityCase):
     def sensitivity(self, angles):
         """Return S(B)."""
         radii = neighbour_radii(self.distances(angles))
-        bound = smooth_sensitivity if self.is_sound else printed_sensitivity
+        bound = smooth_sensitivity if self.is_private else printed_sensitivity
         return bound(radii, self.beta, self._DIAMETER, self._s)
 
     def distances(self, angles):
         """Return the distances of the lines."""
         frames = np.stack([np.cos(angles[:, 0]), np.sin(angles[:, 0])], axis=1)[:, None, :, None]
-        return result_distances(frames, "procrustes" if self.is_sound else "projection")
+        return result_distances(frames, "procrustes" if self.is_private else "projection")
 
     def draw(self, rng):
         """Return angles: about one place or several, more or less far from them."""
@@ -485,8 +485,8 @@ STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
         partial(SmoothBound, "paper"),
     ),
     "aggregate_local": ("most central result: distance over S", CentralResult),
-    "mail_feature": ("PrivateMail sound: discriminants", MailStatistic),
-    "mail_embedding": ("PrivateMail sound: embedding", partial(MailStatistic, "embedding")),
+    "mail_feature": ("PrivateMail corrected: discriminants", MailStatistic),
+    "mail_embedding": ("PrivateMail corrected: embedding", partial(MailStatistic, "embedding")),
     "mail_iterate": ("PrivateMail: first iterate, the bound proved here", MailIterate),
     "mail_exchange": ("PrivateMail: Algorithm 1, an exchange of the query", MailExchange),
     "mail_theorem": ("PrivateMail: Theorem 2, a record added", TheoremTwo),

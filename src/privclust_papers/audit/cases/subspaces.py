@@ -45,18 +45,18 @@ class OrderOfSubspaces(AuditCase):
     data, neighbour = False, True  # whether the record turns the order
 
     def __init__(self, variant: str = "paper", n_subsets: int = 1600) -> None:
-        self.claimed_by(variant == "sound")
-        self.draws, self.least_draws = (40_000, 2_000) if self.is_sound else (1_000_000, 100_000)
+        self.claimed_by(variant == "corrected")
+        self.draws, self.least_draws = (40_000, 2_000) if self.is_private else (1_000_000, 100_000)
         self._variant, self._m = variant, n_subsets
         self._winners: dict = {}
         self.statistic = vectorised("first_axis", lambda outputs: outputs[:, 0, 0, 0] ** 2)
 
     def many(self, data, rng, n):
         """Return n released lists of bases."""
-        if self.is_sound:
+        if self.is_private:
             winner, scale = self.winner(data, 1)
-            noised = add_gaussian(repeated(winner, n), scale, rng)
-            return np.stack([canonical_subspaces(one, 1) for one in noised])
+            noisy = add_gaussian(repeated(winner, n), scale, rng)
+            return np.stack([canonical_subspaces(one, 1) for one in noisy])
         holding = np.minimum(rng.binomial(self._m, 1.0 / self._m, n), math.isqrt(self._m))
         outputs = np.empty((n, 2, 2, 1))
         for count in np.unique(holding):
@@ -73,7 +73,9 @@ class OrderOfSubspaces(AuditCase):
                 KPlanes(2), **self.budget, variant=self._variant
             )
             model.release(results, np.random.default_rng(0))  # only for the scale that it sets
-            metric, s = ("procrustes", 1) if self.is_sound else ("projection", math.isqrt(self._m))
+            metric, s = (
+                ("procrustes", 1) if self.is_private else ("projection", math.isqrt(self._m))
+            )
             radii = neighbour_radii(result_distances(results, metric))
             self._winners[is_turned, count] = results[most_central(radii, s)], model.noise_scale_
         return self._winners[is_turned, count]
@@ -145,7 +147,7 @@ class GibbsChain(AuditCase):
         self._starts = {}
         for rows in (self.data, self.neighbour):
             labels = KPlanes(2, n_init=20, random_state=0).fit(rows).labels_
-            self._starts[rows.tobytes()] = "random" if self.is_sound else labels
+            self._starts[rows.tobytes()] = "random" if self.is_private else labels
 
     def __call__(self, data, rng):
         """Return the projections on the lines, the one nearer to 0 degrees first."""
@@ -159,7 +161,7 @@ class GibbsChain(AuditCase):
 class MeanOfSamples(AuditCase):
     """A mean over the last 100 samples at the price of one: the paper's figures average metrics."""
 
-    claimant, is_sound = "nobody", False
+    claimant, is_private = "nobody", False
     draws, least_draws = 50_000, 1_500
     data, neighbour = _AXES[:1], _AXES[1:]
 
@@ -175,7 +177,7 @@ class MeanOfSamples(AuditCase):
 
 
 class SuLQRounds(AuditCase):
-    """All rounds of `SuLQKPlanes`, noised second moments of a record at 0 or 90 degrees."""
+    """All rounds of `SuLQKPlanes`, noisy second moments of a record at 0 or 90 degrees."""
 
     delta = 0.01
     draws, least_draws = 400_000, 30_000
@@ -206,7 +208,7 @@ class WholeSuLQ(RecordedFit):
 
 
 class MomentRelease(AuditCase):
-    """The noised features of a sketch of one record, at the angle at which they are furthest."""
+    """The noisy features of a sketch of one record, at the angle at which they are furthest."""
 
     delta = 0.01
     draws, least_draws = 400_000, 30_000
@@ -222,7 +224,7 @@ class MomentRelease(AuditCase):
         self.statistic = along(self.data - self.neighbour)
 
     def many(self, data, rng, n):
-        """Return noised features, flat."""
+        """Return noisy features, flat."""
         return self._noise.release(repeated(data, n), rng)
 
 

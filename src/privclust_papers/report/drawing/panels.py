@@ -38,7 +38,7 @@ def counted(*tables: pd.DataFrame) -> str:
 def outside_note(trials: Iterable[pd.DataFrame]) -> str:
     """Say how many rows lay outside the box that was declared for them; nothing where none did."""
     notes = {
-        f"{outside:,} of {rows:,} rows lie outside the declared box, and are drawn in to it."
+        f"{outside:,} of {rows:,} rows lie outside the declared box, and are clipped to it."
         for table in trials
         if ROWS_OUTSIDE in table
         for outside, rows in table[[ROWS_OUTSIDE, ROWS]].drop_duplicates().to_numpy()

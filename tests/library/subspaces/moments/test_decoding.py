@@ -31,7 +31,7 @@ from privclust.subspaces.moments._information import tangent_information
 from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._selection import choose_sizes
-from privclust.subspaces.moments.last_round import is_clear, may_be_clear
+from privclust.subspaces.moments.last_round import is_detected, may_be_detected
 from privclust.subspaces.moments.union import Union, even_ratio
 from privclust.synthetic.subspaces import subspace_mixture
 
@@ -172,8 +172,8 @@ def test_noise_has_the_deviation_that_is_stated():
         squares = {degree: [] for degree in exact.moments}
         for seed in range(20):
             private = exact.release(1.0, 1e-5, neighbours=neighbours, random_state=seed)
-            for degree, noised in private.moments.items():
-                off = (noised - exact.moments[degree]) / private.n_samples
+            for degree, noisy in private.moments.items():
+                off = (noisy - exact.moments[degree]) / private.n_samples
                 squares[degree].append(float(off @ off) / private.deviations()[degree] ** 2)
         for degree, found in squares.items():
             size = n_moments(5, degree) - n_moments(5, degree - 2)  # harmonics
@@ -270,7 +270,7 @@ def test_rows_of_any_direction_have_no_clear_subspaces(n, d, k, q):
     for seed in (0, 3):  # one of these has the most evidence of five, of each shape
         X = np.random.default_rng(seed).standard_normal((n, d))
         model = MomentSubspaceClustering(k, q, delta=1e-5, random_state=seed).fit(X)
-        assert not model.is_clear_.any()
+        assert not model.is_detected_.any()
         assert not model.has_last_round_
 
 
@@ -313,7 +313,7 @@ def test_any_number_of_any_rows_gives_a_result(n):
     with pytest.warns(NoiseWarning):
         model.fit(X)
     assert model.subspaces_.shape == (2, 3, 1)
-    assert not model.is_clear_.any()
+    assert not model.is_detected_.any()
 
 
 @hidden
@@ -410,7 +410,7 @@ def test_affine_lines_are_planes_of_rows_with_a_constant():
         for a, b in zip(offsets, along, strict=True)
     ]
     found = model[-1]
-    assert found.is_clear_.all()
+    assert found.is_detected_.all()
     assert wasserstein_distance(found.subspaces_, np.array(truth)) < 0.1
     assert max(np.mean(found.labels_ == labels), np.mean(found.labels_ != labels)) > 0.95
 
@@ -426,7 +426,7 @@ def test_what_is_left_unrefined_changes_nothing(monkeypatch, d, seed):
     monkeypatch.setattr(Optima, "refined", lambda o, rng: refined.append(o) or whole(o, rng))
     short = clone(model).fit(X)
     assert len(refined) == 1
-    monkeypatch.setattr(_estimator, "may_be_clear", lambda optima: True)
+    monkeypatch.setattr(_estimator, "may_be_detected", lambda optima: True)
     long = clone(model).fit(X)
     assert len(refined) == 3
     assert not short.has_last_round_
@@ -458,7 +458,7 @@ def test_optima_that_cannot_be_clear_are_not(d):
         for epsilon in (0.3, 10.0):
             sketch = MomentSketch.of(rows, degree=4).release(epsilon, 1e-6, random_state=1)
             optima = find_optima(sketch, 2, 2, np.random.default_rng(0))
-            is_possible = may_be_clear(optima)
+            is_possible = may_be_detected(optima)
             seen.add(is_possible)
-            assert is_possible or not is_clear(optima.refined(np.random.default_rng(0))).all()
+            assert is_possible or not is_detected(optima.refined(np.random.default_rng(0))).all()
     assert seen == {False, True}

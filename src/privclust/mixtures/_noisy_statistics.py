@@ -1,4 +1,4 @@
-"""Noised statistics, and the parameters they give: everything here is post-processing."""
+"""Noisy statistics, and the parameters they give: everything here is post-processing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privclust.mixtures._perturbations import Noise
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource, Value
 
-_LARGEST = 1e50  # noised sums are cut here, so that squares of means in any units are finite
+_LARGEST = 1e50  # noisy sums are cut here, so that squares of means in any units are finite
 _CONDITION = 1e-12  # least eigenvalue of a covariance as a part of its largest: rounding is below
 
 
@@ -43,9 +43,9 @@ class FloorRates:
     Attributes
     ----------
     weights : float
-        A noised weight outside [0, 1], or a noised count below one row.
+        A noisy weight outside [0, 1], or a noisy count below one row.
     means : float
-        A noised mean outside the ball of the data. Counted also where it is left there.
+        A noisy mean outside the ball of the data. Counted also where it is left there.
     covariances : float
         A component with a variance (an eigenvalue) below the floor or above the ball's.
     """
@@ -65,16 +65,16 @@ def add_noise(
     """Release one iteration's statistics with the noise of a plan of `perturbations`."""
     if "joint" in plan:
         return add_joint_noise(cast(Gaussian, plan["joint"]), counts, sums, second_moments, source)
-    noised_counts = plan["counts"].release(counts, source)
-    noised_sums = plan["sums"].release(sums, source)
+    noisy_counts = plan["counts"].release(counts, source)
+    noisy_sums = plan["sums"].release(sums, source)
     if second_moments is None:
-        return NoisedStatistics(noised_counts, noised_sums, None)
+        return NoisedStatistics(noisy_counts, noisy_sums, None)
     part, shape = plan["second_moments"], second_moments.shape
     if len(shape) < 3 or part.mechanism == "wishart":
-        return NoisedStatistics(noised_counts, noised_sums, part.release(second_moments, source))
+        return NoisedStatistics(noisy_counts, noisy_sums, part.release(second_moments, source))
     rows, columns = np.triu_indices(shape[-1])
     triangle = part.release(second_moments[:, rows, columns], source)
-    return NoisedStatistics(noised_counts, noised_sums, _symmetric(triangle, shape))
+    return NoisedStatistics(noisy_counts, noisy_sums, _symmetric(triangle, shape))
 
 
 def add_joint_noise(
@@ -100,16 +100,14 @@ def add_joint_noise(
         parts.append(second_moments if len(second_moments.shape) == 2 else second_moments[:, None])
         scales.append(np.full(parts[-1].shape[1], weights[2]))
     dropped = int(weights[0] == 0.0)
-    noised = noise.release(
-        _beside(parts[dropped:]), source, weight=np.concatenate(scales[dropped:])
-    )
-    noised_counts = np.zeros(k) if dropped else noised[:, 0]
-    noised = noised[:, 1 - dropped :]
+    noisy = noise.release(_beside(parts[dropped:]), source, weight=np.concatenate(scales[dropped:]))
+    noisy_counts = np.zeros(k) if dropped else noisy[:, 0]
+    noisy = noisy[:, 1 - dropped :]
     if second_moments is None:
-        return NoisedStatistics(noised_counts, noised, None)
-    tail, shape = noised[:, d:], second_moments.shape
+        return NoisedStatistics(noisy_counts, noisy, None)
+    tail, shape = noisy[:, d:], second_moments.shape
     tail = _symmetric(tail, shape) if len(shape) == 3 else tail.reshape(shape)
-    return NoisedStatistics(noised_counts, noised[:, :d], tail)
+    return NoisedStatistics(noisy_counts, noisy[:, :d], tail)
 
 
 def _beside(parts: list) -> Value:
@@ -130,7 +128,7 @@ def _symmetric(triangle: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Which estimate is made of noised statistics, in unit-ball coordinates."""
+    """Which estimate is made of noisy statistics, in unit-ball coordinates."""
 
     concentration: float  # alpha of the Dirichlet prior; 1 for maximum likelihood
     mean_precision: float  # kappa_0; 0 for maximum likelihood
@@ -142,9 +140,9 @@ class Estimate:
 
 
 def parameters_from(
-    noised: NoisedStatistics, n_samples: int, estimate: Estimate
+    noisy: NoisedStatistics, n_samples: int, estimate: Estimate
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Turn noised statistics into parameters; never fails, whatever the noise.
+    """Turn noisy statistics into parameters; never fails, whatever the noise.
 
     Weights are cut to [0, 1] and rescaled (DP-EM, footnote 4; all equal if none is left), counts
     are floored at one row, means optionally projected onto the ball and variances floored (and
@@ -153,15 +151,15 @@ def parameters_from(
     Returns weights, means, covariances (None where there are no second moments), and whether the
     floors of each of these acted (3, n_components). N = `n_samples` is public.
     """
-    share = noised.counts / n_samples
+    share = noisy.counts / n_samples
     cut = np.clip(share, 0.0, 1.0)
     weights = cut / cut.sum() if cut.sum() > 0 else np.full(len(cut), 1.0 / len(cut))
     counts = np.maximum(weights * n_samples, 1.0)
     acted = np.zeros((3, len(counts)), dtype=bool)
     acted[0] = (share != cut) | (weights * n_samples < 1.0)
 
-    total = noised.counts.size * (estimate.concentration - 1.0)
-    means_mle = np.clip(noised.sums, -_LARGEST, _LARGEST) / counts[:, None]
+    total = noisy.counts.size * (estimate.concentration - 1.0)
+    means_mle = np.clip(noisy.sums, -_LARGEST, _LARGEST) / counts[:, None]
     means = means_mle * (counts / (counts + estimate.mean_precision))[:, None]
     norms = np.linalg.norm(means, axis=1)
     acted[1] = norms > 1.0
@@ -169,8 +167,8 @@ def parameters_from(
         shrink = 1.0 / np.maximum(norms, 1.0)
         means, means_mle = means * shrink[:, None], means_mle * shrink[:, None]
     covariances = None
-    if noised.second_moments is not None:
-        second_moments = np.clip(noised.second_moments, -_LARGEST, _LARGEST)
+    if noisy.second_moments is not None:
+        second_moments = np.clip(noisy.second_moments, -_LARGEST, _LARGEST)
         covariances, acted[2] = _covariances(second_moments, counts, means_mle, estimate)
     weights = (n_samples * weights + estimate.concentration - 1.0) / (n_samples + total)
     return weights, means, covariances, acted
@@ -179,7 +177,7 @@ def parameters_from(
 def _covariances(
     second_moments: np.ndarray, counts: np.ndarray, means: np.ndarray, estimate: Estimate
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Plug the noised means into the second moments (eqs. 12, 16, 18) and floor the outcome."""
+    """Plug the noisy means into the second moments (eqs. 12, 16, 18) and floor the outcome."""
     kappa, n_axes = estimate.mean_precision, second_moments.ndim
     divisor = per_component(counts + estimate.degrees_of_freedom, n_axes)
     # N_k mu mu' enters with 1 - kappa_0 / (kappa_0 + N_k), which is 1 for maximum likelihood

@@ -1,4 +1,4 @@
-"""Noise by its law, and parameters from noised statistics.
+"""Noise by its law, and parameters from noisy statistics.
 
 Each test of a law has a false-alarm rate of at most 1e-4; seeds are fixed.
 """
@@ -16,7 +16,7 @@ from privclust.mixtures import (
     maximum_a_posteriori,
     maximum_likelihood,
 )
-from privclust.mixtures._noised_statistics import (
+from privclust.mixtures._noisy_statistics import (
     Estimate,
     NoisedStatistics,
     add_noise,
@@ -50,7 +50,7 @@ def release(kind, noise, variant, values=(100.0, 0.0, 0.0), seed=0, d=3):
 
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize("variant", ["paper", "sound"])
+@pytest.mark.parametrize("variant", ["paper", "corrected"])
 def test_separate_noise_on_counts_and_sums(kind, noise, variant):
     if (variant, kind) == ("paper", "diag"):
         pytest.skip("the paper has no diagonal covariances")
@@ -66,12 +66,12 @@ def test_separate_noise_on_counts_and_sums(kind, noise, variant):
 
 @pytest.mark.parametrize("kind", ["spherical", "diag"])
 def test_separate_noise_on_variances(kind):
-    found = release(kind, "laplace", "sound", (1.0, 0.0, 3.0))
+    found = release(kind, "laplace", "corrected", (1.0, 0.0, 3.0))
     assert follows(found.second_moments - 3.0, stats.laplace(scale=1.0 / SHARE))
 
 
 def test_separate_noise_on_covariances_is_symmetric():
-    noise = release("full", "laplace", "sound").second_moments
+    noise = release("full", "laplace", "corrected").second_moments
     np.testing.assert_array_equal(noise, noise.transpose(0, 2, 1))
     rows, columns = np.triu_indices(3)
     entries = noise[:, rows, columns]
@@ -82,7 +82,7 @@ def test_separate_noise_on_covariances_is_symmetric():
 
 @pytest.mark.parametrize("kind", SHAPES)
 def test_joint_noise_has_one_deviation_everywhere(kind):
-    found = release(kind, "joint", "sound", (5.0, 6.0, 7.0))
+    found = release(kind, "joint", "corrected", (5.0, 6.0, 7.0))
     sigma = (2.0 if kind == "zero" else math.sqrt(6.0)) / SHARE
     assert follows(found.counts - 5.0, stats.norm(scale=sigma))
     assert follows(found.sums - 6.0, stats.norm(scale=sigma))
@@ -93,7 +93,7 @@ def test_joint_noise_has_one_deviation_everywhere(kind):
 def test_joint_noise_on_matrices_is_isotropic():
     """By Frobenius's inner product every direction has the same deviation, all independent."""
     sigma = math.sqrt(6.0) / SHARE
-    noise = release("full", "joint", "sound").second_moments
+    noise = release("full", "joint", "corrected").second_moments
     np.testing.assert_array_equal(noise, noise.transpose(0, 2, 1))
     assert follows((noise**2).sum(axis=(1, 2)) / sigma**2, stats.chi2(6))
     rng = np.random.default_rng(1)
@@ -110,13 +110,13 @@ def test_joint_noise_on_matrices_is_isotropic():
 
 @pytest.mark.parametrize(("estimate", "kappa", "c"), [(MLE, 0.0, 0.0), (MAP, 1.0, 10.0)])
 def test_noise_on_parameters_has_the_scales_of_the_paper(estimate, kappa, c):
-    """Eqs. (15) to (18), and (23), (30) for MAP, with the noised N_k in the scale."""
+    """Eqs. (15) to (18), and (23), (30) for MAP, with the noisy N_k in the scale."""
     n, s = 100.0, 1000.0  # the second moments are so large that no floor acts
     for kind in ("spherical", "full"):
-        noised = release(kind, "laplace", "paper", (n, 7.0, s), seed=2)
-        weights, means, covariances, acted = parameters_from(noised, int(n) * K, estimate)
+        noisy = release(kind, "laplace", "paper", (n, 7.0, s), seed=2)
+        weights, means, covariances, acted = parameters_from(noisy, int(n) * K, estimate)
         assert not acted[2].any()
-        likelihood = parameters_from(noised, int(n) * K, MLE)
+        likelihood = parameters_from(noisy, int(n) * K, MLE)
         counts = n * K * likelihood[0]  # N pi~_k
         if estimate is MLE:
             np.testing.assert_array_equal(weights, likelihood[0])
@@ -124,7 +124,7 @@ def test_noise_on_parameters_has_the_scales_of_the_paper(estimate, kappa, c):
             np.testing.assert_allclose(weights, (counts + 1.0) / (n * K + K), rtol=1e-12)
         unit = (means - (7.0 / (counts + kappa))[:, None]) * (counts + kappa)[:, None]
         assert follows(unit, stats.laplace(scale=2.0 * math.sqrt(3.0) / SHARE))
-        plain = likelihood[1]  # the noised maximum-likelihood means stand in the covariances
+        plain = likelihood[1]  # the noisy maximum-likelihood means stand in the covariances
         pull = counts**2 / (counts + kappa)
         prior = 0.1 if kappa else 0.0
         if kind == "spherical":
@@ -164,7 +164,7 @@ def mixture(kind, k=3, d=2, seed=0):
 def test_without_noise_it_is_the_m_step(kind, project, d):
     X, parameters = mixture(kind, d=d)
     found = expected_statistics(X, parameters)
-    noised = NoisedStatistics(found.counts, found.sums, found.second_moments)
+    noisy = NoisedStatistics(found.counts, found.sums, found.second_moments)
     expected = {
         Estimate(1.0, 0.0, 0.0, 0.0, 1e-6, project): maximum_likelihood(found, parameters),
         Estimate(2.0, 1.0, 2.0 * (d + 2.0), 0.1, 1e-6, project): maximum_a_posteriori(
@@ -172,7 +172,7 @@ def test_without_noise_it_is_the_m_step(kind, project, d):
         ),
     }
     for estimate, m_step in expected.items():
-        weights, means, covariances, acted = parameters_from(noised, len(X), estimate)
+        weights, means, covariances, acted = parameters_from(noisy, len(X), estimate)
         assert not acted.any()
         np.testing.assert_allclose(weights, m_step.weights, rtol=1e-12)
         np.testing.assert_allclose(means, m_step.means, rtol=0, atol=1e-13)
@@ -180,8 +180,8 @@ def test_without_noise_it_is_the_m_step(kind, project, d):
 
 
 def test_without_second_moments_there_are_no_covariances():
-    noised = NoisedStatistics(np.array([30.0, 70.0]), np.array([[3.0, 0.0], [0.0, 7.0]]), None)
-    weights, means, covariances, acted = parameters_from(noised, 100, MLE)
+    noisy = NoisedStatistics(np.array([30.0, 70.0]), np.array([[3.0, 0.0], [0.0, 7.0]]), None)
+    weights, means, covariances, acted = parameters_from(noisy, 100, MLE)
     assert covariances is None
     np.testing.assert_allclose(weights, [0.3, 0.7])
     np.testing.assert_allclose(means, [[0.1, 0.0], [0.0, 0.1]])
@@ -190,12 +190,12 @@ def test_without_second_moments_there_are_no_covariances():
 
 def test_weights_are_cut_and_rescaled():
     """Footnote 4: negative is 0, above one is 1, the sum is 1; a count is at least one row."""
-    noised = NoisedStatistics(np.array([-5.0, 150.0, 100.0]), np.ones((3, 1)), None)
-    weights, means, _, acted = parameters_from(noised, 100, MLE)
+    noisy = NoisedStatistics(np.array([-5.0, 150.0, 100.0]), np.ones((3, 1)), None)
+    weights, means, _, acted = parameters_from(noisy, 100, MLE)
     np.testing.assert_allclose(weights, [0.0, 0.5, 0.5])
     np.testing.assert_allclose(means, [[1.0], [0.02], [0.02]])
     assert acted[0].tolist() == [True, True, False]
-    weights, _, _, _ = parameters_from(noised, 100, MAP)
+    weights, _, _, _ = parameters_from(noisy, 100, MAP)
     np.testing.assert_allclose(weights, [1 / 103, 51 / 103, 51 / 103])
 
     small = NoisedStatistics(np.array([0.5, 99.5]), np.full((2, 1), 0.25), None)
@@ -212,9 +212,9 @@ def test_weights_are_cut_and_rescaled():
 
 @pytest.mark.parametrize("project", [True, False])
 def test_means_are_drawn_in_for_the_sound_variant_alone(project):
-    noised = NoisedStatistics(np.full(2, 50.0), np.array([[150.0, 200.0], [30.0, 0.0]]), None)
+    noisy = NoisedStatistics(np.full(2, 50.0), np.array([[150.0, 200.0], [30.0, 0.0]]), None)
     estimate = Estimate(1.0, 0.0, 0.0, 0.0, 1e-3, project)
-    _, means, _, acted = parameters_from(noised, 100, estimate)
+    _, means, _, acted = parameters_from(noisy, 100, estimate)
     assert acted[1].tolist() == [True, False]
     np.testing.assert_allclose(means, [[0.6, 0.8] if project else [3.0, 4.0], [0.6, 0.0]])
 
@@ -268,8 +268,8 @@ def test_no_noise_is_too_absurd(kind, project, estimate):
             if kind == "full":
                 second = 0.5 * second + 0.5 * second.transpose(0, 2, 1)
             counts, sums = rng.standard_normal(k) * other, size * rng.standard_normal((k, d))
-            noised = NoisedStatistics(counts, sums, second)
-            weights, means, covariances, _ = parameters_from(noised, 100, estimate)
+            noisy = NoisedStatistics(counts, sums, second)
+            weights, means, covariances, _ = parameters_from(noisy, 100, estimate)
             found = MixtureParameters(weights, means, covariances, kind)
             if project:
                 assert (np.linalg.norm(found.means, axis=1) <= 1 + 1e-12).all()
