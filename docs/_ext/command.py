@@ -1,26 +1,31 @@
-"""Directive `command`: what the help of each command of `privclust` says, from its parser."""
+"""Directive `command`: the help of each command of a program, from the program's parser."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from privclust.command import parser
-
 _FORMATTER = partial(argparse.HelpFormatter, width=80)
 
 
 class Command(SphinxDirective):
-    """A section for each command: what it does, how it is called, and all its options."""
+    """A section for each command: what it does, how it is called, and all its options.
+
+    The argument is a module with a function ``parser()``, such as ``privclust.command``.
+    """
+
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
-        return [section(name, command) for name, command in commands(parser())]
+        whole = import_module(self.arguments[0]).parser()
+        return [section(whole.prog, name, command) for name, command in commands(whole)]
 
 
 def commands(whole: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -30,11 +35,11 @@ def commands(whole: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Arg
             yield from action.choices.items()
 
 
-def section(name: str, command: argparse.ArgumentParser) -> nodes.section:
+def section(program: str, name: str, command: argparse.ArgumentParser) -> nodes.section:
     """Return what is said of a command."""
     command.formatter_class = _FORMATTER
     usage = command.format_usage().removeprefix("usage: ").rstrip()
-    content = nodes.section(ids=[f"privclust-{name}"], names=[f"privclust {name}"])
+    content = nodes.section(ids=[f"{program}-{name}"], names=[f"{program} {name}"])
     content += nodes.title("", "", nodes.literal("", command.prog))
     content += nodes.paragraph("", command.description)
     content += nodes.literal_block(usage, usage, language="text")

@@ -88,7 +88,7 @@ def test_defaults_are_written_out(monkeypatch):
     command = import_module("command")
     example = command.argparse.ArgumentParser(prog="x", description="d")
     example.add_argument("--size", default=7, required=True, help="a size; default: %(default)s")
-    assert "a size; default: 7; needed" in command.section("x", example).astext()
+    assert "a size; default: 7; needed" in command.section("privclust", "x", example).astext()
 
 
 def plain(text):

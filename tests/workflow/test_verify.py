@@ -60,7 +60,7 @@ def fresh(project, folder):
 def verify(project, crate, *arguments):
     """Run the command in the project's folder: its exit code, output and messages."""
     done = subprocess.run(
-        [sys.executable, "-m", "privclust", "verify", str(crate), *map(str, arguments)],
+        [sys.executable, "-m", "privclust_papers", "verify", str(crate), *map(str, arguments)],
         cwd=project.folder,
         env=project.environment,
         capture_output=True,

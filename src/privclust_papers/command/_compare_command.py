@@ -1,4 +1,4 @@
-"""``privclust compare``: what two runs of the pipeline have otherwise."""
+"""``privclust-papers compare``: what two runs of the pipeline have otherwise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LISTED_OF_A_TARGET = 3  # numbers
 
 
 def add_to(commands) -> None:
-    """``privclust compare``."""
+    """``privclust-papers compare``."""
     parser = add_command(
         commands,
         "compare",

@@ -1,4 +1,4 @@
-"""``privclust verify``: an archived run, of which jobs drawn at random are done again."""
+"""``privclust-papers verify``: an archived run, of which jobs drawn at random are done again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = ("data", "features", "shared", "fit", "metrics", "table")
 
 
 def add_to(commands) -> None:
-    """``privclust verify``."""
+    """``privclust-papers verify``."""
     parser = add_command(
         commands,
         "verify",

@@ -1,4 +1,4 @@
-"""``privclust compare``: what it prints, and its exit code."""
+"""``privclust-papers compare``: what it prints, and its exit code."""
 
 import json
 
