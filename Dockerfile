@@ -11,7 +11,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/privclust
-COPY LICENSE Makefile README.md pyproject.toml requirements.lock ./
+COPY LICENSE Makefile README.md hatch_build.py pyproject.toml requirements.lock ./
 COPY src src
 RUN make setup PYTHON=python3 && rm -rf /root/.cache
 

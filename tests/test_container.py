@@ -62,6 +62,7 @@ def test_what_is_copied_is_there_and_is_what_the_installation_reads():
         *needed.split(),
         project["project"]["readme"],
         *project["project"]["license-files"],
+        "hatch_build.py",
         *(package.split("/")[0] for package in packages),
     }
     assert set(files) == expected

@@ -73,7 +73,7 @@ def test_every_option_of_every_command_is_in_its_section():
     named = dict(command.commands(parser()))
     assert {"sketch", "decode", "plan", "audit"} <= set(named)
     for name, of_command in named.items():
-        section = command.section(name, of_command)
+        section = command.section("privclust", name, of_command)
         text = section.astext()
         assert section["ids"] == [f"privclust-{name}"]
         terms = [term.astext() for term in section.findall(command.nodes.term)]

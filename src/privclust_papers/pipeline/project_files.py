@@ -35,7 +35,7 @@ _SOURCES = (
     "workflow/rules/*.smk",
     "workflow/schemas/*.schema.yaml",
     "workflow/scripts/*.py",
-    "workflow/scripts/privclust-papers",
+    "src/privclust_papers/command/privclust-papers",
 )
 _SETTINGS = ("datasets", "features", "my_methods", "my_data")  # that are paths of config files
 _OF_A_PAPER = ("paper.yaml", "claims.yaml", "printed.csv")
