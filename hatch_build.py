@@ -11,4 +11,6 @@ class PapersCommand(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Name the script for the builder; `version` is "editable" or "standard"."""
         if version == "editable":
-            build_data["shared_scripts"] = {"src/privclust_papers/command/privclust-papers": "privclust-papers"}
+            build_data["shared_scripts"] = {
+                "src/privclust_papers/command/privclust-papers": "privclust-papers"
+            }

@@ -302,7 +302,7 @@ def test_an_archive_that_cannot_be_restored_writes_nothing(honest):
 
 @pytest.mark.attack(
     claim="a run that cannot be read is not one that differs",
-    before="privclust-papers compare ended on a damaged archive as if numbers differed, in zlib's words",
+    before="compare ended on a damaged archive as if numbers differed, in zlib's words",
     now="it names the file, and ends as for a file that is no run",
 )
 def test_a_damaged_archive_is_not_compared(honest):

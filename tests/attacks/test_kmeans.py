@@ -17,7 +17,7 @@ from privclust_audit.black_box import audit_mechanism
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning"),
-    pytest.mark.filterwarnings("ignore:.*drawn in.*:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*clipped.*:UserWarning"),
 ]
 SURE = 300  # runs of each of two data sets; an event that tells them apart gives epsilon of 3.9
 
@@ -163,7 +163,7 @@ def test_audit_of_two_rows_against_one():
 @pytest.mark.attack(
     claim="out_of_bounds='clip' clips: no record decides between result and error",
     before="a row above 1e100, in float32 above 2e36, infinite or NaN raised, with its value named",
-    now="a result for each, as if the row had been drawn in",
+    now="a result for each, as if the row had been clipped",
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("which", range(6))

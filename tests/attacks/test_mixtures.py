@@ -160,7 +160,7 @@ def test_narrow_frames(narrow):
 @pytest.mark.attack(
     claim="out_of_bounds='clip': no record decides between a result and an error",
     before="NaN, infinity, and rows too large to square: ValueError",
-    now="rows are drawn in by a rule of their own; the fit has the same form",
+    now="rows are clipped by a rule of their own; the fit has the same form",
 )
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300, 1e-320])
 @pytest.mark.parametrize("kind", ["full", "zero", "adaptive"])

@@ -6,6 +6,7 @@ Public are the names in the `__all__` of a package, and those that other public 
 import inspect
 import pkgutil
 import re
+import tomllib
 import typing
 from importlib import import_module
 from importlib.resources import files
@@ -306,6 +307,16 @@ def test_options_are_those_of_the_docstring(name):
         if parameter in described and '"' in described[parameter]:
             wanted = set(re.findall(r'"([^"]*)"', described[parameter]))
             assert options(annotation) == wanted, parameter
+
+
+def test_public_modules_are_held_to_strict_types():
+    """pyproject.toml names each of them."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    overrides = project["tool"]["mypy"]["overrides"]
+    (strict,) = [part["module"] for part in overrides if part.get("disallow_untyped_defs")]
+    assert strict == sorted(strict)
+    without = {name for name in MODULES if name.endswith("__main__")}
+    assert set(strict) == {"privclust", *MODULES} - without
 
 
 def test_the_package_says_that_it_has_types():

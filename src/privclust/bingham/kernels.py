@@ -36,7 +36,7 @@ _TILE_ROWS, _TILE_COLUMNS = 16, 256  # 32 kB: products of large matrices come fr
 
 
 @part(fastmath=REORDER)
-def _factor(G, p, kappa, L, R):
+def _factor(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -> float:
     """Write the Cholesky factor L of G + kappa I and R = L^-1; return tr((G + kappa I)^-1).
 
     The diagonal of L holds reciprocals. Returns _NO_MATRIX where it is not positive definite.
@@ -70,7 +70,7 @@ def _factor(G, p, kappa, L, R):
 
 
 @part(fastmath=REORDER)
-def _squared_trace(R, p):
+def _squared_trace(R: np.ndarray, p: int) -> float:
     """tr(Omega^-2) from R = L^-1."""
     total = 0.0
     for a in range(p):
@@ -83,7 +83,7 @@ def _squared_trace(R, p):
 
 
 @part()
-def prepare(G, p, kappa, L, R):
+def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -> float:
     """Write factors of Omega = G + kappa I with tr(Omega^-1) near 2; return the kappa used.
 
     The leading p x p part of the symmetric G counts; `kappa` is a guess, which speeds up the
@@ -118,7 +118,7 @@ def prepare(G, p, kappa, L, R):
 
 
 @part()
-def _prepare_by_eigenvalues(G, p, L, R):
+def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray) -> float:
     """The same where Newton's method had no good start."""
     values = np.linalg.eigvalsh(G[:p, :p].copy())
     # below the root, from where Newton's method for 1 / trace rises to it without overshooting
@@ -137,7 +137,7 @@ def _prepare_by_eigenvalues(G, p, L, R):
 
 
 @part(fastmath=REORDER)
-def draw(R, p, rng, x):
+def draw(R: np.ndarray, p: int, rng: np.random.Generator, x: np.ndarray) -> None:
     """Write to x[:p] an exact draw from the density e^(-x' G x) of which `prepare` made R."""
     half = 0.5 * p
     while True:
@@ -159,7 +159,7 @@ def draw(R, p, rng, x):
 
 
 @kernel()
-def draw_vectors(A, rng, out):
+def draw_vectors(A: np.ndarray, rng: np.random.Generator, out: np.ndarray) -> None:
     """Fill rows of `out` with independent draws from the density e^(x' A x)."""
     p = A.shape[0]
     L, R = np.empty((p, p)), np.empty((p, p))
@@ -173,7 +173,7 @@ def draw_vectors(A, rng, out):
 
 
 @part(fastmath=REORDER)
-def dot(a, b):
+def dot(a: np.ndarray, b: np.ndarray) -> float:
     """Inner product of two vectors."""
     total = 0.0
     for i in range(a.shape[0]):
@@ -182,7 +182,7 @@ def dot(a, b):
 
 
 @part(fastmath=REORDER)
-def multiply_symmetric(B, K, sign, out):
+def multiply_symmetric(B: np.ndarray, K: np.ndarray, sign: float, out: np.ndarray) -> None:
     """Write sign * B K for a symmetric K, whose rows are taken four at a time.
 
     Tiles of `out` stay in the cache; each entry is summed up in the same order whatever they are.
@@ -214,7 +214,7 @@ def multiply_symmetric(B, K, sign, out):
 
 
 @part(fastmath=REORDER)
-def orthonormalise(B):
+def orthonormalise(B: np.ndarray) -> None:
     """Make rows orthonormal by Gram-Schmidt, twice: rounding of many reflections goes."""
     for _ in range(2):
         for i in range(B.shape[0]):
@@ -228,13 +228,13 @@ def orthonormalise(B):
 
 
 @kernel()
-def haar_rows(B, rng):
+def haar_rows(B: np.ndarray, rng: np.random.Generator) -> None:
     """Write uniformly distributed orthonormal rows."""
     draw_haar_rows(B, rng)
 
 
 @part()
-def draw_haar_rows(B, rng):
+def draw_haar_rows(B: np.ndarray, rng: np.random.Generator) -> None:
     """Write uniformly distributed orthonormal rows."""
     for i in range(B.shape[0]):
         for m in range(B.shape[1]):
@@ -243,7 +243,9 @@ def draw_haar_rows(B, rng):
 
 
 @part(fastmath=REORDER)
-def _reflect(rows, first, p, h, beta, total):
+def _reflect(
+    rows: np.ndarray, first: np.ndarray, p: int, h: np.ndarray, beta: float, total: np.ndarray
+) -> None:
     """Reflect the p rows that `first` and h describe: rows 0 .. p-2 of E, and the moved one."""
     # rows[first[i]] -= beta h_i sum_k h_k rows[first[k]]
     d = rows.shape[1]
@@ -259,14 +261,14 @@ def _reflect(rows, first, p, h, beta, total):
 
 
 @part()
-def frame_workspace(d):
+def frame_workspace(d: int) -> tuple[np.ndarray, ...]:
     """What `resample_frame` needs: W, G, L, R of shape (d, d), vectors, row numbers."""
     square = np.empty((4, d, d))
     return square[0], square[1], square[2], square[3], np.empty((4, d)), np.empty(d, np.int64)
 
 
 @part()
-def moved_frame(d, q):
+def moved_frame(d: int, q: int) -> tuple[float, int]:
     """Return (sign, r) of `resample_frame` for U of density e^tr(U' M U): which frame it moves.
 
     A sweep is exact for q = 1, where it moves U, and q = d - 1, where it moves the complement. In
@@ -277,20 +279,22 @@ def moved_frame(d, q):
 
 
 @part()
-def subspace_rows(d, q):
+def subspace_rows(d: int, q: int) -> tuple[int, int]:
     """Return first and last + 1 of the rows of a full basis that span the subspace."""
     sign, r = moved_frame(d, q)
     return (0, q) if sign < 0 else (r, d)
 
 
 @kernel()
-def is_subspace_first(d, q):
+def is_subspace_first(d: int, q: int) -> bool:
     """Return whether the rows of a full basis begin with those that span the subspace."""
     return subspace_rows(d, q)[0] == 0
 
 
 @part(fastmath=REORDER)
-def rotated_frame(B, q, rng, rotation, out):
+def rotated_frame(
+    B: np.ndarray, q: int, rng: np.random.Generator, rotation: np.ndarray, out: np.ndarray
+) -> None:
     """Write the subspace's basis, turned by a uniform rotation or reflection, as columns."""
     first, _ = subspace_rows(B.shape[0], q)
     draw_haar_rows(rotation, rng)
@@ -303,7 +307,9 @@ def rotated_frame(B, q, rng, rotation, out):
 
 
 @kernel()
-def draw_frames(A, B, q, n_sweeps, rng, out):
+def draw_frames(
+    A: np.ndarray, B: np.ndarray, q: int, n_sweeps: int, rng: np.random.Generator, out: np.ndarray
+) -> None:
     """Fill `out` (size, d, q) with frames of density e^tr(U' A U), n_sweeps sweeps between them.
 
     The rows of B (d, d) are the chain's state, in place, in the order that `moved_frame` says; q is
@@ -321,7 +327,15 @@ def draw_frames(A, B, q, n_sweeps, rng, out):
 
 
 @part(fastmath=REORDER)
-def resample_frame(B, K, sign, r, rng, kappas, space):
+def resample_frame(
+    B: np.ndarray,
+    K: np.ndarray,
+    sign: float,
+    r: int,
+    rng: np.random.Generator,
+    kappas: np.ndarray,
+    space: tuple[np.ndarray, ...],
+) -> None:
     """One sweep of Gibbs sampling over the first r rows of B, of density e^(-sign tr(F' K F)).
 
     The rows of B (d, d) are orthonormal and changed in place: the frame F is the first r, 1 to d -
@@ -350,7 +364,16 @@ def resample_frame(B, K, sign, r, rng, kappas, space):
 
 
 @part(fastmath=REORDER)
-def _move(B, G, p, x, h, w, total, places):
+def _move(
+    B: np.ndarray,
+    G: np.ndarray,
+    p: int,
+    x: np.ndarray,
+    h: np.ndarray,
+    w: np.ndarray,
+    total: np.ndarray,
+    places: np.ndarray,
+) -> None:
     """Reflect the last of p rows of B to what x says, the others and their part of G along."""
     # the reflection by h takes the last axis to x or -x, whichever is farther: no cancellation
     for i in range(p):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 from privclust.core.printable import printable
 
@@ -12,15 +13,17 @@ from privclust.core.printable import printable
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {printable(message)} (see --help)\n")
 
 
 def add_command(
-    commands, name: str, run: Callable, summary: str, description: str
+    commands: Any, name: str, run: Callable[..., Any], summary: str, description: str
 ) -> argparse.ArgumentParser:
     """Add a command's parser, whose arguments name what runs it and how to refuse them."""
-    parser = commands.add_parser(name, help=summary, description=description)
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=description
+    )
     parser.set_defaults(run=run, usage_error=parser.error)
     return parser
 
@@ -87,7 +90,7 @@ def names(text: str) -> tuple[str, ...]:
     return parts
 
 
-def add_delimiter(add: Callable) -> None:
+def add_delimiter(add: Callable[..., Any]) -> None:
     """Add what stands between fields."""
     add(
         "--delimiter",
@@ -97,7 +100,7 @@ def add_delimiter(add: Callable) -> None:
     )
 
 
-def add_groups(add: Callable, more: str = "") -> None:
+def add_groups(add: Callable[..., Any], more: str = "") -> None:
     """Add the column that says whose a row is."""
     add(
         "--groups",
@@ -108,7 +111,9 @@ def add_groups(add: Callable, more: str = "") -> None:
     )
 
 
-def add_neighbours(add: Callable, more: str = "", default: str | None = "replace_one") -> None:
+def add_neighbours(
+    add: Callable[..., Any], more: str = "", default: str | None = "replace_one"
+) -> None:
     """Add which change of the records is hidden."""
     add(
         "--neighbours",
@@ -120,12 +125,12 @@ def add_neighbours(add: Callable, more: str = "", default: str | None = "replace
     )
 
 
-def add_epsilon_and_delta(add: Callable, *, required: bool, delta: str) -> None:
+def add_epsilon_and_delta(add: Callable[..., Any], *, required: bool, delta: str) -> None:
     """Add the budget; `delta` is its help."""
     add("--epsilon", type=positive_number, metavar="E", required=required, help="in nats")
     add("--delta", type=probability, metavar="D", required=required, help=delta)
 
 
-def add_ledger(add: Callable) -> None:
+def add_ledger(add: Callable[..., Any]) -> None:
     """Add the file that costs are charged to."""
     add("--budget", metavar="FILE", help="ledger to draw on (privclust.privacy.Budget.open)")

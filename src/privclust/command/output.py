@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from privclust.core.files import why_unreadable
 from privclust.core.printable import printable
@@ -40,19 +41,19 @@ def say(text: str) -> None:
         print(printable(line), file=sys.stderr, flush=True)
 
 
-def count(sketch) -> str:
+def count(sketch: Any) -> str:
     """Return the number of records or groups in words; a noisy number has a decimal."""
     n_samples = sketch.n_samples
     number = f"{n_samples:,.1f}" if isinstance(n_samples, float) else f"{n_samples:,}"
     return f"{number} {'records' if sketch.unit == 'row' else 'groups of records'}"
 
 
-def say_privacy(sketch) -> None:
+def say_privacy(sketch: Any) -> None:
     """Print what the sketch and all that is made from it promise."""
     say(_NOT_PRIVATE if sketch.guarantee is None else str(sketch.guarantee))
 
 
-def add_output(add, metavar: str, description: str, **settings) -> None:
+def add_output(add: Callable[..., Any], metavar: str, description: str, **settings: Any) -> None:
     """Add the arguments that `check_output` looks at."""
     add("-o", "--output", metavar=metavar, help=description, **settings)
     add("--force", action="store_true", help="replace the file to write, if it is there")
@@ -127,7 +128,7 @@ def check_readable(inputs: list[str | None]) -> None:
 
 
 @contextlib.contextmanager
-def progress(total: int | None, unit: str = "records read") -> Iterator:
+def progress(total: int | None, unit: str = "records read") -> Iterator[Callable[[int], object]]:
     """Give a function that is told how much more was done; while nothing is, show that it runs."""
     try:
         from tqdm import tqdm
@@ -151,7 +152,7 @@ def _repeated(call: Callable[[], object], seconds: float) -> Iterator[None]:
     """Call a function again and again meanwhile, from a thread."""
     is_over = threading.Event()
 
-    def repeat():
+    def repeat() -> None:
         while not is_over.wait(seconds):
             call()
 

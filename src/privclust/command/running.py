@@ -8,6 +8,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 from privclust.command.output import say
 
@@ -58,7 +59,7 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
 def _termination_as_exception() -> Iterator[None]:
     """Turn SIGTERM into `_Terminated` meanwhile; only the main thread may."""
 
-    def stop(signum, frame):
+    def stop(signum: int, frame: Any) -> None:
         raise _Terminated
 
     if threading.current_thread() is not threading.main_thread():
@@ -76,7 +77,7 @@ def _warnings_as_lines(prog: str) -> Iterator[None]:
     """Print a warning as one line and once, without the place in the code that it came from."""
     said = set()
 
-    def show(message, *place):
+    def show(message: Warning | str, *place: Any, **more: Any) -> None:
         line = f"{prog}: warning: {' '.join(str(message).split())}"
         if line not in said:
             said.add(line)

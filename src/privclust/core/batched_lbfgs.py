@@ -56,7 +56,7 @@ def descend(
 class _State:
     """Where all starts are, where they go next, and what they remember."""
 
-    def __init__(self, starts, values, gradients) -> None:
+    def __init__(self, starts: np.ndarray, values: np.ndarray, gradients: np.ndarray) -> None:
         n, p = starts.shape
         self.points, self.values, self.gradients = starts.copy(), values, gradients
         self._moves, self._turns = np.zeros((2, n, _MEMORY, p))
@@ -68,7 +68,14 @@ class _State:
         self._slopes = np.zeros(n)
         self._turn(np.arange(n))
 
-    def take(self, moving, trial, values, gradients, tolerance):
+    def take(
+        self,
+        moving: np.ndarray,
+        trial: np.ndarray,
+        values: np.ndarray,
+        gradients: np.ndarray,
+        tolerance: float,
+    ) -> None:
         """Accept the trials that go down enough; shorten the step of the others."""
         enough = self.values[moving] + _SUFFICIENT * self.steps[moving] * self._slopes[moving]
         accepted = values <= enough  # false for what is no number
@@ -86,7 +93,7 @@ class _State:
         self.gradients[rows] = gradients[accepted]
         self._turn(rows)
 
-    def _remember(self, rows, points, gradients):
+    def _remember(self, rows: np.ndarray, points: np.ndarray, gradients: np.ndarray) -> None:
         """Keep the last moves and how the gradient turned over them, the newest last."""
         move, turn = points - self.points[rows], gradients - self.gradients[rows]
         product = np.einsum("ij,ij->i", move, turn)
@@ -99,7 +106,7 @@ class _State:
         self._curvatures[here, :-1] = self._curvatures[here, 1:]
         self._curvatures[here, -1] = 1.0 / product[kept]
 
-    def _turn(self, rows):
+    def _turn(self, rows: np.ndarray) -> None:
         """Set the next directions by the two loops of L-BFGS, and full steps along them."""
         q, factors = self.gradients[rows].copy(), np.zeros((_MEMORY, len(rows)))
         for i in range(_MEMORY - 1, -1, -1):

@@ -52,7 +52,9 @@ def minimise_in_box(
     return (_by_routine if _IS_KNOWN else _by_wrapper)(objective, start, low, high, n_steps)
 
 
-def _by_routine(objective, start, low, high, n_steps):
+def _by_routine(
+    objective: Objective, start: np.ndarray, low: np.ndarray, high: np.ndarray, n_steps: int
+) -> tuple[np.ndarray, float]:
     """As `minimise_in_box`, by SciPy's compiled routine."""
     size, is_open = start.size, np.isinf(high)
     kinds = np.where(is_open, 1, 2).astype(np.int32)
@@ -79,10 +81,12 @@ def _by_routine(objective, start, low, high, n_steps):
             return point, float(value)
 
 
-def _by_wrapper(objective, start, low, high, n_steps):
+def _by_wrapper(
+    objective: Objective, start: np.ndarray, low: np.ndarray, high: np.ndarray, n_steps: int
+) -> tuple[np.ndarray, float]:
     """As `minimise_in_box`, by SciPy's public function."""
 
-    def value_and_gradient(point):
+    def value_and_gradient(point: np.ndarray) -> tuple[float, np.ndarray]:
         gradient = np.empty(point.size)
         return objective(point, gradient), gradient
 

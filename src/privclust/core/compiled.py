@@ -26,6 +26,8 @@ import inspect
 import logging
 from collections.abc import Callable, Set
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
@@ -37,7 +39,7 @@ REORDER = frozenset({"reassoc", "contract", "nsz"})
 _CONSTANTS = (bool, int, float, complex, str, bytes, tuple)
 
 
-def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable:
+def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable[..., Any]:
     """Return a decorator that compiles a function which Python calls, and caches it.
 
     It must not be called by other compiled functions of the package: see `part`.
@@ -71,16 +73,16 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
     (25.0, array([25.]))
     """
 
-    def decorate(function):
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         compiled = njit(forceinline=False, **_options(fastmath, error_model))(function)
         if isinstance(compiled, Dispatcher):  # not with NUMBA_DISABLE_JIT
-            compiled._cache = _Cache(function)
+            compiled._cache = _Cache(function)  # type: ignore[attr-defined, no-untyped-call]
         return compiled
 
     return decorate
 
 
-def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable:
+def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Callable[..., Any]:
     """Return a decorator that compiles a function to be inlined in those that call it.
 
     Python can call it too, as tests do, but it is compiled anew in each process, and its last bits
@@ -107,21 +109,25 @@ def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Calla
     return njit(forceinline=True, **_options(fastmath, error_model))
 
 
-def _options(fastmath, error_model):
+def _options(fastmath: bool | Set[str], error_model: str) -> dict[str, Any]:
     """Numba's options of both kinds; one that is not given would be the first caller's."""
     flags = fastmath if isinstance(fastmath, bool) else set(fastmath)
     return {"nogil": True, "error_model": error_model, "fastmath": flags}
 
 
 class _Cache(FunctionCache):
-    """Numba's cache, whose entries are also keyed by what else a function is made of."""
+    """Numba's cache, whose entries are also keyed by what else a function is made of.
 
-    def _index_key(self, sig, codegen):
-        return (*super()._index_key(sig, codegen), _ingredients(self._py_func))
+    Numba's classes have no types, which the ignored errors are about.
+    """
 
-    def load_overload(self, sig, target_context):
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        return (*key, _ingredients(self._py_func))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
-        overload = super().load_overload(sig, target_context)
+        overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if overload is None:
             _say_once()
         return overload
@@ -135,7 +141,7 @@ def _say_once() -> None:
     )
 
 
-def _ingredients(function) -> str:
+def _ingredients(function: Callable[..., Any]) -> str:
     """Return a digest of the files and the constants that a function is compiled from.
 
     Constants are those its body and the functions it calls have from their modules.
@@ -161,7 +167,7 @@ def _ingredients(function) -> str:
     return digest.hexdigest()
 
 
-def _names(code) -> set[str]:
+def _names(code: CodeType) -> set[str]:
     """Return the global names in a function and in the functions within it."""
     inner = (_names(constant) for constant in code.co_consts if inspect.iscode(constant))
     return set(code.co_names).union(*inner)

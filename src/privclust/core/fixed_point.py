@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,13 +38,13 @@ _FACTOR_ROUNDER = 1.5 * 2.0 ** (52 - FACTOR_BITS)
 
 
 @part()
-def rounded_term(x):
+def rounded_term(x: float) -> float:
     """Return the multiple of 2^-30 nearest to a number of magnitude up to 2^20; compiled."""
     return (x + _SUM_ROUNDER) - _SUM_ROUNDER
 
 
 @part()
-def rounded_factor(x):
+def rounded_factor(x: float) -> float:
     """Return the multiple of 2^-16 nearest to a number of magnitude up to 2^34; compiled."""
     return (x + _FACTOR_ROUNDER) - _FACTOR_ROUNDER
 
@@ -120,10 +121,10 @@ class FixedPoint:
         """Of the array."""
         return self.integers.shape
 
-    def __getitem__(self, key) -> FixedPoint:
+    def __getitem__(self, key: Any) -> FixedPoint:
         return FixedPoint(self.integers[key], self.bits)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         floats = np.ldexp(self.integers.astype(np.float64), -self.bits)
         return np.asarray(floats, dtype=dtype or np.float64)  # an array, also of one number
 

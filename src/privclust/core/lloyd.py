@@ -130,7 +130,7 @@ def nearest_center(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     return labels
 
 
-def _in_order(X, centers):
+def _in_order(X: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return both in C order, so that the kernel is compiled once; check that they fit."""
     if X.shape[1] != centers.shape[1]:
         raise ValueError(
@@ -140,7 +140,9 @@ def _in_order(X, centers):
 
 
 @kernel()
-def _assign(X, centers, counts, sums, labels):
+def _assign(
+    X: np.ndarray, centers: np.ndarray, counts: np.ndarray, sums: np.ndarray, labels: np.ndarray
+) -> float:
     """Add to counts and sums, and write labels, unless these are empty; return the inertia.
 
     Samples are taken in blocks that are transposed, so that the loops over a block vectorise;
@@ -165,7 +167,7 @@ def _assign(X, centers, counts, sums, labels):
 
 
 @part()
-def _transpose(samples, block):
+def _transpose(samples: np.ndarray, block: np.ndarray) -> None:
     """Write samples as columns: a feature at a time, which takes half as long as by samples."""
     for j in range(samples.shape[1]):
         row = block[j]
@@ -174,7 +176,9 @@ def _transpose(samples, block):
 
 
 @kernel()
-def _sum_exactly(X, centers, offset, scale, totals):
+def _sum_exactly(
+    X: np.ndarray, centers: np.ndarray, offset: np.ndarray, scale: np.ndarray, totals: np.ndarray
+) -> None:
     """Add counts and sums in units of 2^-30 to totals (n_clusters, 1 + n_features), int64."""
     n_clusters, n_features = centers.shape
     block, units = np.zeros((n_features, BLOCK)), np.zeros((BLOCK, n_features))
@@ -205,7 +209,7 @@ def _sum_exactly(X, centers, offset, scale, totals):
 
 
 @part()
-def _unit_term(x, offset, scale):
+def _unit_term(x: float, offset: float, scale: float) -> int:
     """Return a coordinate in units, clipped to [-1, 1] and rounded; NaN is 0."""
     unit = (np.float64(x) - offset) * scale
     unit = unit if unit > -1.0 else (-1.0 if unit <= -1.0 else 0.0)
@@ -214,7 +218,9 @@ def _unit_term(x, offset, scale):
 
 
 @part()
-def squared_distances(columns, n_samples, center, distances):
+def squared_distances(
+    columns: np.ndarray, n_samples: int, center: np.ndarray, distances: np.ndarray
+) -> None:
     """Write the squared distance of each column of (n_features, n_samples) to one center; compiled.
 
     Samples are columns so that the loop over them vectorises; it is quickest where `n_samples`,
@@ -229,7 +235,14 @@ def squared_distances(columns, n_samples, center, distances):
 
 
 @part()
-def find_nearest(columns, n_samples, centers, distances, least, nearest):
+def find_nearest(
+    columns: np.ndarray,
+    n_samples: int,
+    centers: np.ndarray,
+    distances: np.ndarray,
+    least: np.ndarray,
+    nearest: np.ndarray,
+) -> None:
     """Write the nearest center of each column, and its squared distance; compiled.
 
     Parameters
@@ -256,7 +269,9 @@ def find_nearest(columns, n_samples, centers, distances, least, nearest):
 
 
 @part()
-def add_to_clusters(samples, labels, counts, sums):
+def add_to_clusters(
+    samples: np.ndarray, labels: np.ndarray, counts: np.ndarray, sums: np.ndarray
+) -> None:
     """Add samples to the counts and sums of the clusters of their labels, in order; compiled.
 
     `labels` may have more entries than there are `samples`; `counts` (n_clusters,) and `sums`
@@ -295,7 +310,7 @@ def lloyd(
     return centers, error, n_iter
 
 
-def _farthest(X, centers, n_rows):
+def _farthest(X: np.ndarray, centers: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the rows farthest from their nearest center, the farthest first."""
     least = np.full(len(X), np.inf)
     for center in centers:
@@ -329,7 +344,7 @@ def plus_plus(
 
 
 @kernel()
-def _lower_distances(X, center, least):
+def _lower_distances(X: np.ndarray, center: np.ndarray, least: np.ndarray) -> float:
     """Lower each row's squared distance to that to a new center; return their sum.
 
     Row by row: to transpose blocks for one center, as `_assign` does for all, takes up to 8 times
@@ -347,7 +362,7 @@ def _lower_distances(X, center, least):
 
 
 @kernel()
-def _row_at(least, threshold):
+def _row_at(least: np.ndarray, threshold: float) -> int:
     """Return the first row at which the running sum exceeds the threshold."""
     total = 0.0
     last = 0

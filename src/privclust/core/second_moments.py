@@ -11,6 +11,8 @@ of rows whose roundings do not conspire by some 2^-17 sqrt(n).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from privclust.core.compiled import kernel
@@ -57,7 +59,7 @@ def in_units(rows: np.ndarray, unit: float) -> np.ndarray:
 
 
 @kernel()
-def _divide(rows, unit, rounded):
+def _divide(rows: np.ndarray, unit: float, rounded: Any) -> None:
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
             rounded[i, j] = rounded_factor(np.float64(rows[i, j]) / unit)
@@ -92,7 +94,7 @@ class MomentSums:
         self._settle()
         return FixedPoint(self._integers.copy(), PRODUCT_BITS)
 
-    def _settle(self):
+    def _settle(self) -> None:
         """Turn what is exact as doubles into integers, which have more room."""
         self._integers += FixedPoint.of_exact(self._pending, PRODUCT_BITS).integers
         self._pending[:] = 0.0

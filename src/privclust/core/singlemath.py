@@ -3,6 +3,8 @@
 As `privclust.core.vectormath`: arithmetic and selects alone, products fused with sums by name.
 """
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -27,20 +29,20 @@ _C4 = np.float32(0.001392617611993558)
 
 
 @intrinsic
-def fused(typing_context, x, y, z):
+def fused(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     """x y + z, rounded once."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
 
     return types.float32(types.float32, types.float32, types.float32), generate
 
 
 @intrinsic
-def _power_of_two(typing_context, shifted):
+def _power_of_two(typing_context: Any, shifted: Any) -> Any:
     """2^n, n being the integer that _ROUNDER has in its low bits once n is added to it."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         integer = ir.IntType(32)
         bits = builder.bitcast(arguments[0], integer)
         bits = builder.shl(builder.add(bits, ir.Constant(integer, 127)), ir.Constant(integer, 23))
@@ -50,7 +52,7 @@ def _power_of_two(typing_context, shifted):
 
 
 @part()
-def exp_nonpositive(x):
+def exp_nonpositive(x: float) -> float:
     """Exponential of a float32 that is not positive, as `privclust.core.vectormath` has of doubles.
 
     Parameters
@@ -72,7 +74,8 @@ def exp_nonpositive(x):
     (1.0, 0.0)
     """
     y = LEAST_EXPONENT if x < LEAST_EXPONENT else x
-    shifted = fused(y, _INVERSE_LN2, _ROUNDER)
+    # Numba supplies the typing context
+    shifted = fused(y, _INVERSE_LN2, _ROUNDER)  # type: ignore[call-arg]
     n = shifted - _ROUNDER
     r = fused(-n, _LN2_LOW, fused(-n, _LN2_HIGH, y))
     p = fused(r, _C4, _C3)

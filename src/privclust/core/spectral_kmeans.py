@@ -71,7 +71,9 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
 
 
 @kernel()
-def _best_of_starts(X, firsts, draws, n_clusters, tolerance):
+def _best_of_starts(
+    X: np.ndarray, firsts: np.ndarray, draws: np.ndarray, n_clusters: int, tolerance: float
+) -> np.ndarray:
     """Run all starts; a later one is better if its inertia is less and its clusters are others."""
     n_samples, n_features = X.shape
     centers, moved = np.empty((n_clusters, n_features)), np.empty((n_clusters, n_features))
@@ -95,7 +97,15 @@ def _best_of_starts(X, firsts, draws, n_clusters, tolerance):
 
 
 @part()
-def _plus_plus(columns, first, draws, centers, lowered, least, best):
+def _plus_plus(
+    columns: np.ndarray,
+    first: int,
+    draws: np.ndarray,
+    centers: np.ndarray,
+    lowered: np.ndarray,
+    least: np.ndarray,
+    best: np.ndarray,
+) -> None:
     """Draw centers among the samples by greedy k-means++, at the threshold as scikit-learn does.
 
     A running sum that equals it is enough, and the last sample stands for rounding; a draw of
@@ -131,7 +141,17 @@ def _plus_plus(columns, first, draws, centers, lowered, least, best):
 
 
 @part()
-def _iterate(X, columns, centers, moved, labels, before, distances, work, tolerance):
+def _iterate(
+    X: np.ndarray,
+    columns: np.ndarray,
+    centers: np.ndarray,
+    moved: np.ndarray,
+    labels: np.ndarray,
+    before: np.ndarray,
+    distances: np.ndarray,
+    work: np.ndarray,
+    tolerance: float,
+) -> None:
     """Run Lloyd's algorithm; leave labels, and squared distances from their centers."""
     before[:] = -1
     for _ in range(_MAX_ITER):
@@ -156,7 +176,9 @@ def _iterate(X, columns, centers, moved, labels, before, distances, work, tolera
 
 
 @part()
-def _update(X, centers, labels, distances, moved):
+def _update(
+    X: np.ndarray, centers: np.ndarray, labels: np.ndarray, distances: np.ndarray, moved: np.ndarray
+) -> None:
     """Move each center to the mean of its samples, an empty one to the farthest sample."""
     n_clusters, n_features = centers.shape
     counts = np.zeros(n_clusters)
@@ -178,7 +200,7 @@ def _update(X, centers, labels, distances, moved):
 
 
 @part()
-def _is_renamed(labels, others, n_clusters):
+def _is_renamed(labels: np.ndarray, others: np.ndarray, n_clusters: int) -> bool:
     """Say whether the clusters of some labels are those of others, by other names."""
     names = np.full(n_clusters, -1)
     for i in range(labels.size):

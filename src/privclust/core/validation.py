@@ -64,7 +64,7 @@ class Integer:
     at_most: str = ""
     below: str = ""
 
-    def __call__(self, name, value, others):
+    def __call__(self, name: str, value: Any, others: Mapping[str, Any]) -> None:
         check_integer(name, value, minimum=self.minimum)
         size = self.at_most or self.below
         most = others.get(size, math.inf)
@@ -86,7 +86,7 @@ class Real:
     below: float = math.inf
     at_most: float = math.inf
 
-    def __call__(self, name, value, others):
+    def __call__(self, name: str, value: Any, others: Mapping[str, Any]) -> None:
         check_real(name, value, above=self.above, inclusive=self.inclusive)
         if value > self.at_most:
             raise ValueError(f"{name} must be at most {self.at_most:g}, got {value!r}")
@@ -103,7 +103,7 @@ class Option:
     options: Collection[str]
     or_other: bool = False
 
-    def __call__(self, name, value, others):
+    def __call__(self, name: str, value: Any, others: Mapping[str, Any]) -> None:
         if isinstance(value, str) or not self.or_other:
             check_option(name, value, self.options)
 
@@ -117,7 +117,7 @@ class Unless:
     constraint: Constraint
     otherwise: Constraint | None = None
 
-    def __call__(self, name, value, others):
+    def __call__(self, name: str, value: Any, others: Mapping[str, Any]) -> None:
         is_other = others[self.parameter] in self.values
         constraint = self.otherwise if is_other else self.constraint
         if constraint is not None:

@@ -6,6 +6,8 @@ Products are fused with sums by name, not by the compiler's leave: results are t
 in the vector part of a loop, in what is left of it, and on any processor.
 """
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -33,30 +35,30 @@ _C9 = 2.51003758422237e-08
 
 
 @intrinsic
-def _bits(typing_context, value):
+def _bits(typing_context: Any, value: Any) -> Any:
     """The 64 bits of a float as an integer."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
 
     return types.int64(types.float64), generate
 
 
 @intrinsic
-def _from_bits(typing_context, value):
+def _from_bits(typing_context: Any, value: Any) -> Any:
     """The float of 64 bits."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
 
 
 @intrinsic
-def fused(typing_context, x, y, z):
+def fused(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     """x y + z, rounded once."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
 
     return types.float64(types.float64, types.float64, types.float64), generate
@@ -64,7 +66,7 @@ def fused(typing_context, x, y, z):
 
 # Sums must not be reordered here: the rounding by _ROUNDER and the two-part ln 2 rely on it.
 @part()
-def exp_nonpositive(x):
+def exp_nonpositive(x: float) -> float:
     """Exponential of a number that is not positive, for use in compiled loops.
 
     With ``n`` the integer nearest to ``x / ln 2`` and ``r = x - n ln 2``, ``exp(x)`` is
@@ -88,7 +90,8 @@ def exp_nonpositive(x):
     (1.0, 0.0)
     """
     y = LEAST_EXPONENT if x < LEAST_EXPONENT else x
-    shifted = fused(y, _INVERSE_LN2, _ROUNDER)
+    # Numba supplies the typing context
+    shifted = fused(y, _INVERSE_LN2, _ROUNDER)  # type: ignore[call-arg]
     n = shifted - _ROUNDER
     r = fused(-n, _LN2_LOW, fused(-n, _LN2_HIGH, y))
     p = fused(r, _C9, _C8)

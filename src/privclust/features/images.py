@@ -26,7 +26,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,7 +66,7 @@ class UnreadableImagesError(ValueError):
         )
 
 
-class ImageList(Sequence):
+class ImageList(Sequence[Any]):
     """Images of any source, decoded when they are asked for.
 
     Parameters
@@ -179,7 +179,7 @@ class ImageList(Sequence):
         return sha.hexdigest()
 
 
-class _Encoded(Sequence):
+class _Encoded(Sequence[bytes]):
     """Files behind one another, as bytes."""
 
     def __init__(self, content: np.ndarray, offsets: np.ndarray) -> None:
@@ -241,7 +241,7 @@ def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[s
     return subset | taken
 
 
-def _decode(item) -> np.ndarray:
+def _decode(item: Any) -> np.ndarray:
     """Return an image as RGB array of type uint8."""
     if isinstance(item, np.ndarray):
         if item.ndim != 3 or item.shape[2] != 3 or item.dtype != np.uint8 or not item.size:
@@ -271,7 +271,7 @@ def _crop(image: np.ndarray, box: np.ndarray) -> np.ndarray:
     return part
 
 
-def _bytes(item) -> bytes:
+def _bytes(item: Any) -> bytes:
     """Return the bytes of an encoded image."""
     if isinstance(item, bytes):
         return item

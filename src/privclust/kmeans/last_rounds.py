@@ -104,7 +104,7 @@ class Round:
         return self.noise.sigma * self.radius / self._rows
 
     @property
-    def _rows(self):
+    def _rows(self) -> np.ndarray:
         """Numbers of rows that moves are divided by."""
         return np.maximum(self.counts, max(_LEAST_COUNT * self.count_noise, 1.0))
 
@@ -140,7 +140,9 @@ def radius_of_cluster(variance: float, n_features: int) -> float:
     return math.sqrt(variance * float(chi2.ppf(_WITHIN, n_features)))
 
 
-def noise_of_round(n_clusters, n_features, n_samples, sigma, radius) -> float:
+def noise_of_round(
+    n_clusters: int, n_features: int, n_samples: float, sigma: float, radius: float
+) -> float:
     """Return by how much noise of a round raises the mean squared distance to the nearest center.
 
     That is with clusters of one size.
@@ -148,7 +150,7 @@ def noise_of_round(n_clusters, n_features, n_samples, sigma, radius) -> float:
     return n_features * (n_clusters * sigma * radius / max(n_samples, 1.0)) ** 2
 
 
-def pays(n_clusters, n_features, n_samples, sigma, part) -> bool:
+def pays(n_clusters: int, n_features: int, n_samples: float, sigma: float, part: float) -> bool:
     """Return whether a round about decoded centers adds little to what k clusters leave.
 
     `part` is the variance of a cluster, in parts of the data's.
@@ -195,7 +197,9 @@ def round_sums(
     return weighted_sums(terms)[0]
 
 
-def _sums_of_rows(X, labels, offsets, radius):
+def _sums_of_rows(
+    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, radius: float
+) -> FixedPoint:
     """Return the sums and counts of rows that weigh the same."""
     sums = np.zeros(offsets.shape, dtype=np.int64)
     for start in range(0, len(X), EXACT_ROWS):
@@ -207,7 +211,9 @@ def _sums_of_rows(X, labels, offsets, radius):
 
 
 @kernel()
-def _add_shortened(X, labels, offsets, scale, total):
+def _add_shortened(
+    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, scale: float, total: np.ndarray
+) -> None:
     """Add u of each row to its cluster's total, rounded by itself."""
     unit = np.empty(X.shape[1])
     for i in range(X.shape[0]):
@@ -299,7 +305,9 @@ def rounds_from_middle(
     return [mean, first, one_round(X, labels, first.centers, closer, half, source, groups)]
 
 
-def _wide(squares, n_clusters, n_features, n_samples, sigma, least):
+def _wide(
+    squares: float, n_clusters: int, n_features: int, n_samples: float, sigma: float, least: float
+) -> float:
     """Return a radius about a point for rows of which the mean square of a feature is known.
 
     It is the root of the mean square, at least, and up to twice that, as rows differ and a
@@ -311,6 +319,6 @@ def _wide(squares, n_clusters, n_features, n_samples, sigma, least):
     return max(radius * min(max(reach, 1.0), _WIDEST), least)
 
 
-def _least_radius(box):
+def _least_radius(box: Box) -> float:
     """Return a radius of which the unit is an ordinary number: rows may all be equal."""
     return _LEAST_RADIUS * float(np.linalg.norm(box.half_widths))

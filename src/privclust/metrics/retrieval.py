@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -213,7 +213,7 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
     return min(hit, miss, 1.0)
 
 
-def _blocks(queries, gallery):
+def _blocks(queries: np.ndarray, gallery: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries and their squared distances to the gallery, but for a constant."""
     is_direct = gallery.shape[1] <= _MAX_DIRECT
     if is_direct:
@@ -236,7 +236,7 @@ def _blocks(queries, gallery):
 
 
 @kernel()
-def _squared_differences(queries, columns, distances):
+def _squared_differences(queries: np.ndarray, columns: np.ndarray, distances: np.ndarray) -> None:
     """Write squared distances of queries (m, d) to a gallery given as columns (d, n)."""
     for i in range(queries.shape[0]):
         row = distances[i]
@@ -248,7 +248,13 @@ def _squared_differences(queries, columns, distances):
 
 
 @kernel()
-def _ranks(distances, y_queries, y_gallery, own, ranks):
+def _ranks(
+    distances: np.ndarray,
+    y_queries: np.ndarray,
+    y_gallery: np.ndarray,
+    own: np.ndarray,
+    ranks: np.ndarray,
+) -> None:
     """Write how many come before the first of the query's class, ties in order of the gallery."""
     n = y_gallery.size
     for i in range(y_queries.size):
@@ -266,7 +272,7 @@ def _ranks(distances, y_queries, y_gallery, own, ranks):
         ranks[i] = rank
 
 
-def _checked_rows(queries, gallery):
+def _checked_rows(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return both as floating matrices of one precision, or raise a ValueError."""
     matrices = []
     for name, rows in (("queries", queries), ("gallery", gallery)):
@@ -287,7 +293,7 @@ def _checked_rows(queries, gallery):
     return queries, gallery
 
 
-def _checked_vector(name, values, size):
+def _checked_vector(name: str, values: ArrayLike, size: int) -> np.ndarray:
     """Return integers as int64, or raise a ValueError."""
     values = np.asarray(values)
     if values.dtype.kind not in "iub" or values.shape != (size,):

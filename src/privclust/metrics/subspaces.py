@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from privclust.core.grassmann import residuals
@@ -166,7 +169,7 @@ def principal_angles(basis: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.arctan2(sines[::-1], cosines)
 
 
-def _squared_distances(bases, others):
+def _squared_distances(bases: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return ||P_i - P'_j||_F^2 of each pair, (n, m), without cancellation.
 
     With Q = I - P it is ||Q_i V_j||_F^2 + ||Q'_j U_i||_F^2.
@@ -178,7 +181,7 @@ def _squared_distances(bases, others):
     return first + second
 
 
-def _checked_pair(basis, other):
+def _checked_pair(basis: ArrayLike, other: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return two matrices with orthonormal columns in one space."""
     basis, other = _checked("basis", basis, 2), _checked("other", other, 2)
     if len(basis) != len(other):
@@ -189,7 +192,7 @@ def _checked_pair(basis, other):
     return basis, other
 
 
-def _checked(name, bases, n_axes):
+def _checked(name: str, bases: Any, n_axes: int) -> np.ndarray:
     """Return an array of bases, or raise a ValueError that says what it is not."""
     bases = np.asarray(bases, dtype=np.float64)
     if bases.ndim != n_axes or bases.size == 0 or bases.shape[-1] > bases.shape[-2]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,10 @@ def weighted_statistics(
 
 
 def summed_up(
-    kernel: Callable, X: np.ndarray, arguments: tuple, mixture: MixtureParameters
+    kernel: Callable[..., Any],
+    X: np.ndarray,
+    arguments: tuple[Any, ...],
+    mixture: MixtureParameters,
 ) -> tuple[FixedPoint, FixedPoint, FixedPoint]:
     """Return counts, sums and moments, in their shapes, of a kernel's passes over all rows."""
     if len(X) > LARGEST_ROWS:

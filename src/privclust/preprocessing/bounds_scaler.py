@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +18,7 @@ _FLOATS = [np.float64, np.float32]
 _BLOCK = 1 << 15  # entries that are mapped together, in a processor's cache
 
 
-def _check_range(name, value, others):
+def _check_range(name: str, value: Any, others: Mapping[str, Any]) -> None:
     """Raise a ValueError unless it is two numbers, as `checked_box` takes them."""
     try:
         least, largest = value
@@ -124,16 +125,16 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         box, target = self._boxes(X.shape[1])
         return _mapped(X, target, box, False)
 
-    def _validated(self, X, reset=False):
+    def _validated(self, X: ArrayLike, reset: bool = False) -> np.ndarray:
         """Return any number of rows, of as many features as before if `fit` was called."""
         return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=reset)
 
-    def _boxes(self, n_features):
+    def _boxes(self, n_features: int) -> tuple[Box, Box]:
         """Return the declared box and the one that it is mapped to."""
         check_parameters(self)
         return checked_box(bounds_of(self), n_features), checked_box(self.feature_range, n_features)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Say that fitting learns nothing, and that any number is taken."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False

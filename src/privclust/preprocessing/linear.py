@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from numbers import Real
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,9 +68,9 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
         return X @ self.components_.T
 
 
-def _not_zero(name, value, others):
+def _not_zero(name: str, value: Any, others: Mapping[str, Any]) -> None:
     """Either sign will do, which no constraint of many parameters says."""
-    if not isinstance(value, Real) or not np.isfinite(value) or value == 0:
+    if not isinstance(value, Real) or not math.isfinite(value) or value == 0:
         raise ValueError(f"{name}: got {value!r}; it may be a finite number other than 0")
 
 
@@ -113,12 +115,12 @@ class AppendOne(TransformerMixin, BaseEstimator):
         X = self._rows(X, reset=False)
         return np.column_stack([X, np.full(len(X), float(self.value))])
 
-    def _rows(self, X, reset):
+    def _rows(self, X: ArrayLike, reset: bool) -> np.ndarray:
         """Return any number of rows with any cells: what follows is to draw them in."""
         options = {"ensure_all_finite": False, "ensure_min_samples": 0, "reset": reset}
         return any_validated(self, X, dtype=np.float64, **options)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Say that fitting learns nothing, and that any cell is taken."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,7 +130,7 @@ def private_bounds(
     charge(guarantee)
     units = np.full(len(X), 2**SUM_BITS) if groups is None else groups.units
 
-    def noisy(bins, n_bins):
+    def noisy(bins: Iterable[np.ndarray], n_bins: int) -> np.ndarray:
         """Return noisy counts (d, n_bins) of the bins of entries, an iterator over columns."""
         exact = np.stack([_counts(of_column, units, n_bins) for of_column in bins])
         return np.asarray(noise.release(FixedPoint(exact, SUM_BITS), source))
@@ -229,7 +230,9 @@ def _rough_bounds(counts: np.ndarray, least: float) -> tuple[np.ndarray, np.ndar
     return low, high
 
 
-def _narrowed(low, high, counts, deviation):
+def _narrowed(
+    low: np.ndarray, high: np.ndarray, counts: np.ndarray, deviation: float
+) -> tuple[np.ndarray, ...]:
     """Return bounds that cut off what is few, beside noise and the rows, at either end.
 
     They are then widened by more the larger the part is that may have been cut off.
@@ -246,12 +249,12 @@ def _narrowed(low, high, counts, deviation):
     return tuple(np.where(is_told, new, old) for new, old in zip(wide, (low, high), strict=True))
 
 
-def _margin(cut, total):
+def _margin(cut: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Return by what part of their width bounds are widened, of how many rows are cut off."""
     return np.minimum(_MARGIN_OF_CUT * cut / np.maximum(total, 1.0), _LARGEST_MARGIN)
 
 
-def _first_above(sums, allowed):
+def _first_above(sums: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Return the first cell of each column whose sum is above what may be cut off."""
     is_above = sums > allowed
     return np.where(is_above.any(axis=1), is_above.argmax(axis=1), sums.shape[1])

@@ -140,14 +140,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the names of the coordinates."""
         return np.array([name for part in self._parts() for name in part.names], dtype=object)
 
-    def _parts(self):
+    def _parts(self) -> list[Any]:
         """Return what each column is."""
         check_parameters(self)
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise ValueError("columns must be a mapping of names to bounds or categories")
         return [_part(str(name), declared) for name, declared in self.columns.items()]
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Say that fitting learns nothing."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
@@ -168,16 +168,16 @@ class _Numbers:
     highs = np.ones(1)
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """The name of the coordinate."""
         return [self.name]
 
     @property
-    def scale(self):
+    def scale(self) -> Any:
         """The unit of the coordinate: the range, of dates in days."""
         return np.array([(self.high - self.low) / (_DAY if self.is_date else 1.0)])
 
-    def encoded(self, column, strict):
+    def encoded(self, column: Any, strict: bool) -> np.ndarray:
         """Return parts of the range, (n, 1)."""
         values = (seconds_of if self.is_date else numbers_of)(column)
         if strict and np.isnan(values).any():
@@ -187,7 +187,7 @@ class _Numbers:
         parts = np.clip((inside - self.low) / (self.high - self.low), 0.0, 1.0)
         return np.where(np.isnan(parts), 0.5, parts)[:, None]
 
-    def decoded(self, X):
+    def decoded(self, X: np.ndarray) -> Any:
         """Return the column of points (n, 1)."""
         values = self.low + X[:, 0] * (self.high - self.low)
         if self.is_date:
@@ -203,26 +203,26 @@ class _Categories:
     categories: tuple[str, ...]
 
     @property
-    def width(self):
+    def width(self) -> int:
         """A coordinate each."""
         return len(self.categories)
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """The names of the coordinates."""
         return [f"{self.name}={category}" for category in self.categories]
 
     @property
-    def highs(self):
+    def highs(self) -> Any:
         """The largest coordinates."""
         return np.full(self.width, _SIDE)
 
     @property
-    def scale(self):
+    def scale(self) -> Any:
         """The unit of the coordinates: a share."""
         return np.full(self.width, 1.0 / _SIDE)
 
-    def encoded(self, column, strict):
+    def encoded(self, column: Any, strict: bool) -> np.ndarray:
         """Return corners of a simplex, (n, K), or its middle."""
         places = {category: k for k, category in enumerate(self.categories)}
         found = np.array(
@@ -240,7 +240,7 @@ class _Categories:
         rows[known, found[known]] = _SIDE
         return rows
 
-    def decoded(self, X):
+    def decoded(self, X: np.ndarray) -> Any:
         """Return shares of points (n, K)."""
         shares = _nearest_shares(X / _SIDE)
         return dict(zip(self.names, shares.T, strict=True))

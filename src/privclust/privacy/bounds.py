@@ -105,7 +105,7 @@ def row_norms(X: np.ndarray) -> np.ndarray:
 
 
 @kernel()
-def _norms(X, norms):
+def _norms(X: np.ndarray, norms: np.ndarray) -> None:
     """Write norms, summed in the order of the features."""
     for i in range(X.shape[0]):
         total = 0.0
@@ -124,7 +124,7 @@ def _clipped(rows: np.ndarray, radius: float) -> np.ndarray:
     return rows * np.minimum(1.0, radius / np.maximum(norms, radius))[:, None]
 
 
-def _only_infinite(rows):
+def _only_infinite(rows: np.ndarray) -> np.ndarray:
     """Put 0 for NaN and, in rows with infinite entries, signs for these and 0 for all others.
 
     Returns in which rows there were any.
@@ -247,7 +247,7 @@ def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n_folded = n_samples // beside * beside
     folded, rest = X[:n_folded].reshape(-1, beside * n_features), X[n_folded:]
 
-    def extreme(function):
+    def extreme(function: Callable[..., Any]) -> np.ndarray:
         of_folded = function(folded, axis=0).reshape(beside, n_features)
         return function(np.vstack([of_folded, rest]), axis=0).astype(np.float64)
 
@@ -428,7 +428,13 @@ def separated_points(
     return separated
 
 
-def _packed(n_points, n_features, rng, uniform, separation):
+def _packed(
+    n_points: int,
+    n_features: int,
+    rng: np.random.Generator,
+    uniform: Callable[..., np.ndarray],
+    separation: float,
+) -> np.ndarray | None:
     """Return points 2 `separation` apart and `separation` off the border, or None."""
     points = np.empty((n_points, n_features))
     for k in range(n_points):

@@ -241,10 +241,10 @@ class Budget:
         """A copy would be a second budget for the same records."""
         return self
 
-    def __deepcopy__(self, memo: dict) -> Budget:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
         return self
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         """Pickle the path of a file; refuse what another process could not write to."""
         if self.path is None:
             raise _other_process()
@@ -256,7 +256,7 @@ class Budget:
             _tell_workers()
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         with _LOCK:
             last = max(i for i, ledger in enumerate(_OPEN) if ledger is self)
             del _OPEN[last]

@@ -43,7 +43,7 @@ class PrivateEstimator:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what may leave: all but attributes that are not released."""
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc, assignment]
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
 
     def released(self) -> Self:
@@ -61,7 +61,7 @@ class PrivateEstimator:
         other.__dict__.pop("_sklearn_version", None)  # of pickles alone
         return other
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Say that NaN and text are taken where rows are brought into declared bounds."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.string = takes_any_row(self)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from privclust.core.packages import require
 
@@ -64,7 +65,7 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
         bits *= 2
 
 
-def _second_term(mp, u, v, epsilon):
+def _second_term(mp: Any, u: Any, v: Any, epsilon: Any) -> Any:
     """Lower bound on e^epsilon Phi(-v), exact but for the last bits where v is not huge."""
     if v < _HUGE:
         return mp.exp(epsilon) * mp.ncdf(-v)
@@ -115,7 +116,7 @@ def least_epsilon(rho: float, delta: float) -> float:
     )
 
 
-def _in_doubles(ratio, epsilon, delta):
+def _in_doubles(ratio: float, epsilon: float, delta: float) -> bool | None:
     """What `is_private` says, in doubles: right but near the border, or where delta is small."""
     u, v = epsilon / ratio - ratio / 2.0, epsilon / ratio + ratio / 2.0
     second = math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(v / math.sqrt(2.0))

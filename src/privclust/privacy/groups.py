@@ -275,7 +275,7 @@ def weighted_sums(
     return totals
 
 
-def _shift(parts, spread):
+def _shift(parts: Any, spread: float) -> int:
     """Return s."""
     if spread is None:
         spread = sum(part.integers.size for part in parts)

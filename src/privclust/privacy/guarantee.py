@@ -3,7 +3,7 @@ r"""What a fitted estimator promises: the releases it made, and what they compos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -183,7 +183,9 @@ class Guarantee:
         """Whether a finite run is private."""
         return self.definition not in ("none", "asymptotic")
 
-    def _restated(self, releases, definition, relation, delta) -> Guarantee:
+    def _restated(
+        self, releases: Sequence[Release], definition: str, relation: Neighbours, delta: float
+    ) -> Guarantee:
         """Compose other releases, or in another sense, with the same seed and caveats."""
         rest = {name: getattr(self, name) for name in ("seeded", "caveats", "unit")}
         rest["delta"] = delta

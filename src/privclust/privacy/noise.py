@@ -226,7 +226,7 @@ def unprotected_generator(source: NoiseSource) -> np.random.Generator:
 
 
 @contextmanager
-def _constructors() -> Iterator:
+def _constructors() -> Iterator[Any]:
     """OpenDP's measurements, with the feature that they ask for switched on only meanwhile."""
     from opendp import measurements
     from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
@@ -241,14 +241,14 @@ def _constructors() -> Iterator:
                 disable_features(_FEATURE)
 
 
-def _float_vectors():
+def _float_vectors() -> Any:
     """OpenDP's domain of vectors of floats other than NaN."""
     from opendp.domains import atom_domain, vector_domain
 
     return vector_domain(atom_domain(T=float, nan=False))
 
 
-def _perturbed(make, metric, value: Value, scale: float) -> np.ndarray:
+def _perturbed(make: Any, metric: Any, value: Value, scale: float) -> np.ndarray:
     """Apply a measurement on vectors to an array; a scalar stays one, as in numpy."""
     from opendp.domains import atom_domain, vector_domain
 

@@ -112,7 +112,7 @@ def estimated_moments(noisy: np.ndarray, noise: SymmetricGaussian) -> np.ndarray
     return half @ half.T
 
 
-def _pair_weights(vectors, weight):
+def _pair_weights(vectors: np.ndarray, weight: float) -> np.ndarray:
     """Return c, (d, d), of eigenvectors in the columns."""
     squares = np.square(vectors)
     return 2.0 / weight**2 + (2.0 - 4.0 / weight**2) * (squares.T @ squares)

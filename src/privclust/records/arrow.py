@@ -138,7 +138,7 @@ def labels_of(part: Any, name: str) -> tuple[np.ndarray, bool]:
     return plain_text(column), column.null_count > 0
 
 
-def _arrow_labels(series, name):
+def _arrow_labels(series: Any, name: str) -> Any:
     """Return a column of a frame of pandas, whose types may differ from partition to partition."""
     import pyarrow
 
@@ -228,7 +228,7 @@ class RowReader:
             )
         return rows
 
-    def _numbers(self, part):
+    def _numbers(self, part: Any) -> np.ndarray:
         """Return numbers as they are."""
         if self.dtype is None:
             return rows_of(part, self.columns)

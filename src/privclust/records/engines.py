@@ -6,7 +6,7 @@ import hashlib
 import io
 import itertools
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
@@ -44,7 +44,7 @@ def added(states: Iterable[State]) -> State:
     return result
 
 
-def dask_total(frame: Any, state_of: Callable, reading: Reading) -> State:
+def dask_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> State:
     """Apply the function to each partition by a task, and add states up by a tree of tasks.
 
     With groups partitions are computed twice: first labels alone, to count them.
@@ -69,7 +69,7 @@ def dask_total(frame: Any, state_of: Callable, reading: Reading) -> State:
     return _merged(states, dask.delayed(added)).compute() if states else state_of(iter(()))
 
 
-def _merged(parts, sum_of):
+def _merged(parts: Any, sum_of: Any) -> Any:
     """Return the sum of delayed parts, by a tree of tasks."""
     while len(parts) > 1:
         groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
@@ -77,13 +77,13 @@ def _merged(parts, sum_of):
     return parts[0]
 
 
-def _state_of_frame(shared, frame) -> State:
+def _state_of_frame(shared: Any, frame: Any) -> State:
     """Return the state of a frame of pandas."""
     state_of, reader = shared
     return state_of(map(reader, _pieces(frame, reader)))
 
 
-def _pieces(frame, reader):
+def _pieces(frame: Any, reader: Any) -> Iterator[Any]:
     """Cut a frame of pandas."""
     step = batch_rows(len(reader.reads))
     return (frame.iloc[start : start + step] for start in range(0, len(frame), step))
@@ -97,7 +97,7 @@ class _Counted:
     partitions: list[tuple[bytes, int]]
 
     @classmethod
-    def of(cls, frame, reader: LabelReader, secret: bytes) -> Self:
+    def of(cls, frame: Any, reader: LabelReader, secret: bytes) -> Self:
         """Count one partition."""
         counts = LabelCounts(map(reader, _pieces(frame, reader)), secret)
         return cls(counts, [(counts.digest(), len(frame))])
@@ -119,7 +119,7 @@ class _Counted:
         return next((i for i, (_, n_rows) in enumerate(self.partitions) if n_rows), 0)
 
 
-def _counted_by_dask(parts, groups):
+def _counted_by_dask(parts: Any, groups: Any) -> tuple[Any, Any]:
     """Return delayed counts, which stay with the workers, and their token."""
     import dask
 
@@ -132,7 +132,7 @@ def _counted_by_dask(parts, groups):
     return counted, dask.delayed(_Counted.token)(counted).compute()
 
 
-def _state_of_groups(shared, frame, counted, number, token) -> State:
+def _state_of_groups(shared: Any, frame: Any, counted: Any, number: int, token: Any) -> State:
     """Return the state of a frame of pandas; the first that has rows counts all groups.
 
     What was counted may have been lost with a worker, and counted again: a partition that is other
@@ -149,7 +149,7 @@ def _state_of_groups(shared, frame, counted, number, token) -> State:
     return state_of(map(reader, _pieces(frame, reader)))
 
 
-def _schema_of_dask(types):
+def _schema_of_dask(types: Any) -> Any:
     """Return the types that are declared of the columns of a Dask frame."""
     pyarrow = require("pyarrow", "tables")
     fields = []
@@ -162,7 +162,7 @@ def _schema_of_dask(types):
     return pyarrow.schema(fields)
 
 
-def spark_total(frame: Any, state_of: Callable, reading: Reading) -> State:
+def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> State:
     """Apply the function to each partition by an executor, which sends its state once.
 
     With groups the rows are brought together by groups, which Spark does in bounded memory.
@@ -176,7 +176,7 @@ def spark_total(frame: Any, state_of: Callable, reading: Reading) -> State:
     if reader.groups is not None:
         frame = _with_sizes(frame, plain.pop())
 
-    def states(batches):
+    def states(batches: Any) -> Iterator[Any]:
         """Return the state of one partition, in one row."""
         import pyarrow
 
@@ -190,7 +190,7 @@ def spark_total(frame: Any, state_of: Callable, reading: Reading) -> State:
     return added(itertools.chain([state_of(iter(()))], map(dict, unpacked)))
 
 
-def _with_sizes(frame, label):
+def _with_sizes(frame: Any, label: Any) -> Any:
     """Put in place of labels how many rows each has, the row's place among them, and if it is none.
 
     One window makes both numbers, so that they are of the same rows.
@@ -206,7 +206,7 @@ def _with_sizes(frame, label):
     return frame.withColumn("size", sizes).withColumn("place", places).drop(label)
 
 
-def _parts_of_spark(reader, batches):
+def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
     """Yield the rows of batches, with those of groups."""
     n = len(reader.columns)
     for batch in batches:
@@ -218,7 +218,7 @@ def _parts_of_spark(reader, batches):
         yield GroupedRows(rows, sizes, int(np.sum(places == 1)), bool(is_missing.any()))
 
 
-def _schema_of_spark(types):
+def _schema_of_spark(types: Any) -> Any:
     """Return the types of the columns of a Spark frame, in numbers alone to the letter."""
     pyarrow = require("pyarrow", "tables")
     numbers = {

@@ -118,7 +118,7 @@ class LabelCounts:
         at, places, _ = self._places(labels)
         return self._counts[at][places]
 
-    def _places(self, labels):
+    def _places(self, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return where the labels' counts are, which one each label has, and how often they come.
 
         A ValueError says that one was not counted.
@@ -131,11 +131,11 @@ class LabelCounts:
             raise ValueError(CHANGED)
         return at, places, counts
 
-    def _count(self, keys):
+    def _count(self, keys: np.ndarray) -> None:
         """Count more keys."""
         self._add(*np.unique(keys, return_counts=True))
 
-    def _add(self, keys, counts):
+    def _add(self, keys: np.ndarray, counts: np.ndarray) -> None:
         """Add counts of sorted keys, each there once."""
         at = np.searchsorted(self._keys, keys)
         is_new = np.ones(len(keys), dtype=bool)
@@ -145,7 +145,7 @@ class LabelCounts:
         self._keys = np.insert(self._keys, at[is_new], keys[is_new])
         self._counts = np.insert(self._counts, at[is_new], counts[is_new])
 
-    def _hashed(self, labels):
+    def _hashed(self, labels: Any) -> np.ndarray:
         """Return the hashes of texts; the same for the same, in any process."""
         hashes = {
             label: hashlib.blake2b(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -115,7 +116,7 @@ class Table:
         first = pd.read_csv(self.path, dtype=str, **how)
         return [name.strip() for name in first.iloc[0]]
 
-    def _parquet(self):
+    def _parquet(self) -> Any:
         """Open the file."""
         parquet = require("pyarrow.parquet", "Parquet files")
         return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
@@ -139,7 +140,7 @@ class Table:
                 for name, at in zip(names, places, strict=True)
             }
 
-    def _read(self, read):
+    def _read(self, read: Callable[[], Any]) -> Any:
         """Return what is read, or raise an error that holds nothing of the table."""
         try:
             return read()

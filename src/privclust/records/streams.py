@@ -68,7 +68,7 @@ class Chunks:
     name: str
     n_features: int
     n_rows: int | None
-    _pieces: Iterator = field(repr=False)
+    _pieces: Iterator[Any] = field(repr=False)
     _columns: tuple[str, ...] | None = field(default=None, repr=False)
     _strict: bool = field(default=True, repr=False)
     _row: int = field(default=0, repr=False)
@@ -89,14 +89,14 @@ class Chunks:
         self._row += len(chunk)
         return chunk
 
-    def _check_labels(self):
+    def _check_labels(self) -> None:
         """Say where a label is missing."""
         missing = self.labels == ""
         if self._strict and missing.any():
             row = self._row + int(missing.argmax()) + 1
             raise ValueError(f"{self.name}: row {row} has no entry in column {self.label!r}")
 
-    def _checked(self, piece) -> np.ndarray:
+    def _checked(self, piece: Any) -> np.ndarray:
         """Bring a piece to a type that can be computed with, or say what is wrong with it."""
         array = np.asarray(piece)
         if array.dtype.kind not in "iuf":
@@ -220,7 +220,7 @@ def _can_delimit(character: str) -> bool:
     return is_printable and not character.isalnum() and character not in "+-._'\""
 
 
-def _from_table(name: str, table, chunk_size: int | None, stride: int = 1) -> Chunks:
+def _from_table(name: str, table: Any, chunk_size: int | None, stride: int = 1) -> Chunks:
     """Slices of what has a shape; a multiple of `stride` rows each."""
     if len(table.shape) != 2 or table.shape[1] == 0:
         raise ValueError(f"{name}: must have shape (n, n_features), got {tuple(table.shape)}")
@@ -231,7 +231,7 @@ def _from_table(name: str, table, chunk_size: int | None, stride: int = 1) -> Ch
     return Chunks(name, n_features, n_rows, pieces)
 
 
-def _from_iterable(source: Iterable) -> Chunks:
+def _from_iterable(source: Iterable[Any]) -> Chunks:
     """Chunks that someone else makes; the first one tells their width."""
     pieces = iter(source)
     first = next(pieces, None)
@@ -289,7 +289,7 @@ def _from_file(
     return records
 
 
-def named(path: Path, pieces: Iterator) -> Iterator:
+def named(path: Path, pieces: Iterator[Any]) -> Iterator[Any]:
     """Pass pieces on; an error of the reader becomes one line with the path."""
     try:
         yield from pieces
@@ -345,7 +345,7 @@ def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chu
     return _from_table(str(path), table, chunk_size, stride=table.chunks[0] if table.chunks else 1)
 
 
-def _is_table(item) -> bool:
+def _is_table(item: Any) -> bool:
     """Whether an HDF5 object is a two-dimensional array."""
     return getattr(item, "ndim", None) == 2
 
@@ -396,7 +396,7 @@ def _parquet(
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
     names = _refuse(path, _numeric_columns, schema, columns, label)
 
-    def pieces():
+    def pieces() -> Iterator[Any]:
         """Open the file when it is its turn: a folder may hold thousands."""
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
             size, read = _rows(chunk_size, len(names)), [*names, *([label] if label else [])]
@@ -411,7 +411,9 @@ def _parquet(
     return records
 
 
-def _numeric_columns(schema, columns: Sequence[str] | None, label: str | None) -> tuple[str, ...]:
+def _numeric_columns(
+    schema: Any, columns: Sequence[str] | None, label: str | None
+) -> tuple[str, ...]:
     """Return the columns of numbers to read, of which the label is none."""
     names = check_columns(schema, columns)
     if label is not None:
@@ -425,7 +427,7 @@ def _numeric_columns(schema, columns: Sequence[str] | None, label: str | None) -
     return names
 
 
-def _refuse(path: Path, check: Callable, *arguments: Any) -> Any:
+def _refuse(path: Path, check: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a check does, whose error is one line with the path."""
     try:
         return check(*arguments)
@@ -493,7 +495,7 @@ def _refuse_delimiter(path: Path, line: str) -> None:
             )
 
 
-def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
+def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[Any]:
     """Parse chunk by chunk; pandas leaves a column with any text in it as text."""
     pd = require("pandas", "CSV files")
     try:
@@ -513,7 +515,7 @@ def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
             yield frame.to_numpy(dtype=np.float64)
 
 
-def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
+def _refuse_text(path: Path, records: Chunks, frame: Any, column: int) -> None:
     """Raise for the first field of a column that is text."""
     pd = require("pandas", "CSV files")
     fields = frame.iloc[:, column]
@@ -524,7 +526,7 @@ def _refuse_text(path: Path, records: Chunks, frame, column: int) -> None:
     raise _Refused(f"{path}: {records.place(row, column)} is no number{hint}")
 
 
-def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator:
+def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[Any]:
     """Parse line by line."""
     at = records._label_at
     for lines in lines_of(path, how["chunksize"]):

@@ -115,7 +115,7 @@ def total(
     return _total_of_threads(parts, state_of, n_threads, progress)
 
 
-def _checked_columns(columns, encoder, groups):
+def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
     """Return the columns to read, by themselves or an encoder's; None for all."""
     if encoder is not None and not hasattr(encoder, "transform"):
         raise ValueError(f"encoder must have a method transform, got {type(encoder).__name__}")
@@ -168,7 +168,9 @@ def files_of(source: str | os.PathLike[str]) -> list[str]:
 _Part: TypeAlias = tuple[Callable[[Any], Any], Iterator[Any]]  # what reads batches, and these
 
 
-def _total_of_groups(source, state_of, reading, row_filter, n_threads, progress) -> State:
+def _total_of_groups(
+    source: Any, state_of: Any, reading: Any, row_filter: Any, n_threads: int, progress: Any
+) -> State:
     """Read twice: whose rows are, to count them, and then all."""
     if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
         raise ValueError(
@@ -185,7 +187,7 @@ def _total_of_groups(source, state_of, reading, row_filter, n_threads, progress)
     return state
 
 
-def _parts(source, reading, row_filter) -> Generator[_Part, None, None]:
+def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
     """Return the parts of files or a stream."""
     paths = list(source) if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | os.PathLike) for path in paths):
@@ -205,7 +207,7 @@ def _parts(source, reading, row_filter) -> Generator[_Part, None, None]:
     return _parts_of_streams(pyarrow, streams, reading)
 
 
-def _parts_of_streams(pyarrow, streams, reading) -> Generator[_Part, None, None]:
+def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Part, None, None]:
     """One slice of a batch each; what an engine says of an error may hold entries, and is not."""
     for stream in _unquoted(streams):
         try:
@@ -224,7 +226,7 @@ def _parts_of_streams(pyarrow, streams, reading) -> Generator[_Part, None, None]
                     yield reader, iter([batch.slice(start, step)])
 
 
-def _unquoted(stream) -> Iterator[Any]:
+def _unquoted(stream: Any) -> Iterator[Any]:
     """Pass on what comes; of an error the kind alone."""
     try:
         yield from stream
@@ -236,7 +238,7 @@ def _unquoted(stream) -> Iterator[Any]:
         ) from None
 
 
-def _dataset_of_files(paths):
+def _dataset_of_files(paths: Any) -> Any:
     """Return the data set of paths; of a folder's folders named key=value, keys are columns."""
     dataset = require("pyarrow.dataset", "Parquet files")
     for path in map(os.fspath, paths):
@@ -257,7 +259,7 @@ def _dataset_of_files(paths):
         return dataset.dataset(files, format="parquet", **how)
 
 
-def _parts_of_dataset(data, reading, row_filter) -> Generator[_Part, None, None]:
+def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
     """One row group each, by the types of its own file."""
     pyarrow = require("pyarrow", "Parquet files")
     dataset = require("pyarrow.dataset", "Parquet files")
@@ -286,20 +288,20 @@ def _parts_of_dataset(data, reading, row_filter) -> Generator[_Part, None, None]
             yield reader, _batches(name, piece, options, quiet)
 
 
-def _partition_keys(data):
+def _partition_keys(data: Any) -> tuple[Any, ...]:
     """Return the columns that folders named key=value are, of a data set of files."""
     partitioning = getattr(data, "partitioning", None)
     return () if partitioning is None else tuple(partitioning.schema)
 
 
-def _batches(name, piece, options, quiet):
+def _batches(name: str, piece: Any, options: Any, quiet: bool) -> Iterator[Any]:
     """Read a part of a file."""
     with _named(name, quiet):
         yield from piece.to_batches(**options)
 
 
 @contextlib.contextmanager
-def _named(name, quiet):
+def _named(name: str, quiet: bool) -> Any:
     """Make an error one line with a file's name; of text and of filters it might quote entries."""
     try:
         yield
@@ -310,11 +312,11 @@ def _named(name, quiet):
         raise ValueError(f"{name}: {reason}") from None
 
 
-def _total_of_threads(parts, state_of, n_threads, progress) -> State:
+def _total_of_threads(parts: Any, state_of: Any, n_threads: int, progress: Any) -> State:
     """Let threads take parts until none is left; each adds up its own."""
     lock, stop = threading.Lock(), threading.Event()
 
-    def rows_of_parts():
+    def rows_of_parts() -> Iterator[Any]:
         """Yield rows of parts that no other thread has."""
         while not stop.is_set():
             with lock:
@@ -330,7 +332,7 @@ def _total_of_threads(parts, state_of, n_threads, progress) -> State:
                     with lock:
                         progress(len(batch))
 
-    def state(_):
+    def state(_: int) -> Any:
         """Add up what one thread takes; the others stop where it fails."""
         try:
             return state_of(rows_of_parts())

@@ -52,7 +52,7 @@ TEXT_RC: dict[Any, Any] = {"font.family": "sans-serif", "svg.fonttype": "none"}
 """In place of those, where an SVG holds text as text: with a list of fonts, the first of ours."""
 
 
-def house_style():
+def house_style() -> AbstractContextManager[None]:
     """Return a context in which figures look as all do."""
     return mpl.rc_context(RC)
 

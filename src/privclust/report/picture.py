@@ -50,7 +50,7 @@ def picture(clusters: TableClusters) -> Figure:
         return _drawn(clusters, pairs, categories)
 
 
-def _drawn(clusters, pairs, categories) -> Figure:
+def _drawn(clusters: TableClusters, pairs: Any, categories: Any) -> Figure:
     """Draw a panel for each pair and each column of categories."""
     n_panels = len(pairs) + len(categories)
     n_across = min(_PANELS_IN_ROW, n_panels)
@@ -144,7 +144,7 @@ def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> 
         (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(coordinate, *ends))
 
 
-def _ellipse(center, scale, correlation, colour, axes):
+def _ellipse(center: Any, scale: Any, correlation: float, colour: str, axes: Any) -> Any:
     """Return the 95 % ellipse: a circle that is stretched, sheared and scaled to units."""
     across, along = math.sqrt(max(1.0 + correlation, 0.0)), math.sqrt(max(1.0 - correlation, 0.0))
     to_units = (
@@ -246,7 +246,7 @@ def _plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def _set_ticks(axis, coordinate: Coordinate) -> None:
+def _set_ticks(axis: Any, coordinate: Coordinate) -> None:
     """Write dates as such, and few enough numbers to be read."""
     axis.set_major_locator(MaxNLocator(4))
     if coordinate.kind == DATE:

@@ -61,6 +61,7 @@ estimators replace X by its principal coordinates, so that D is its rank.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -95,13 +96,13 @@ class Schedule:
     max_iter: int = 100
     tol: float = 0.0
 
-    def at(self, iteration):
+    def at(self, iteration: int) -> tuple[float, float]:
         """Return nu and beta (0 without rho) of an iteration."""
         step = min(iteration, self.noise_variances.size - 1)
         beta = 0.0 if self.weight_penalties is None else self.weight_penalties[step]
         return float(self.noise_variances[step]), float(beta)
 
-    def last(self):
+    def last(self) -> Schedule:
         """Return the schedule without its annealing."""
         penalties = self.weight_penalties
         penalties = None if penalties is None else penalties[-1:]
@@ -126,7 +127,7 @@ class Solution:
     weight_penalties: np.ndarray
     converged: bool
 
-    def continued(self, X, schedule):
+    def continued(self, X: np.ndarray, schedule: Schedule) -> Solution:
         """Descend on from here, without annealing, for what is left of `max_iter` iterations."""
         n_left = schedule.max_iter - self.objective.size + 1
         if n_left < 2:
@@ -135,14 +136,16 @@ class Solution:
         weights = None if schedule.weight_penalties is None else self.weights
         run = solve(X, rest, self.variances, weights)
         names = ("objective", "noise_variances", "weight_penalties")
-        joined = {n: np.append(getattr(self, n), getattr(run, n)[1:]) for n in names}
+        joined: dict[str, Any] = {
+            n: np.append(getattr(self, n), getattr(run, n)[1:]) for n in names
+        }
         return replace(run, **joined)
 
 
 class _EStep:
     """Posterior moments of all tasks; owns the work arrays of one descent."""
 
-    def __init__(self, X):
+    def __init__(self, X: np.ndarray) -> None:
         rank, n_tasks = X.shape
         self.X = X
         self.products = packed_outer_products(X)
@@ -154,7 +157,7 @@ class _EStep:
         self.leverage = np.empty((n_tasks, n_tasks))
         self.moments = np.empty((n_tasks, n_tasks))
 
-    def __call__(self, gamma, noise_variance):
+    def __call__(self, gamma: np.ndarray, noise_variance: float) -> float:
         """Fill `moments` with E and return the part of (16') that depends on Sigma.
 
         Entry (j, j) of `gamma` must be zero.
@@ -170,7 +173,7 @@ class _EStep:
         return data_term - self.X.size * np.log(noise_variance)
 
 
-def _prior_variances(variances, task_weights):
+def _prior_variances(variances: np.ndarray, task_weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Return gamma with a zero diagonal and the prior part of (16') without rho.
 
     `task_weights` has w_j in row j; None stands for the identity.
@@ -189,7 +192,9 @@ def _prior_variances(variances, task_weights):
     return gamma, prior_term
 
 
-def _update_variances(moments, variances, task_weights):
+def _update_variances(
+    moments: np.ndarray, variances: np.ndarray, task_weights: np.ndarray
+) -> np.ndarray:
     """Return the minimiser of the bound in Lambda."""
     if task_weights is None:
         updated = moments.copy()
@@ -200,7 +205,9 @@ def _update_variances(moments, variances, task_weights):
     return np.divide(moments @ task_weights, users, out=variances.copy(), where=used)
 
 
-def _update_weights(moments, variances, weight_penalty):
+def _update_weights(
+    moments: np.ndarray, variances: np.ndarray, weight_penalty: float
+) -> np.ndarray:
     """Return the minimiser of the bound in W, w_j in row j."""
     logs = np.log(variances)
     costs = moments.T @ (1.0 / variances)  # row j is c_j
@@ -214,20 +221,22 @@ def _update_weights(moments, variances, weight_penalty):
 class _Descent:
     """Lambda, W and L at one nu and beta; steps are tried and taken back where L would rise."""
 
-    def __init__(self, X, schedule, variances, weights):
+    def __init__(
+        self, X: np.ndarray, schedule: Schedule, variances: np.ndarray, weights: np.ndarray | None
+    ) -> None:
         self.e_step = _EStep(np.ascontiguousarray(X))
         self.schedule, self.variances, self.weights = schedule, variances, weights
         self.squared_weights = float(X.shape[1]) if weights is None else np.sum(weights**2)
         self.stretch = 1.0
 
-    def evaluate(self, iteration):
+    def evaluate(self, iteration: int) -> float:
         """Do the E step and return L."""
         noise_variance, weight_penalty = self.schedule.at(iteration)
         self.gamma, objective = _prior_variances(self.variances, self.weights)
         objective += self.e_step(self.gamma, noise_variance)
         return objective + weight_penalty * self.squared_weights
 
-    def step(self, iteration, stretch=1.0):
+    def step(self, iteration: int, stretch: float = 1.0) -> None:
         """Update Lambda, by a stretched step in its logarithm, and W."""
         updated = _update_variances(self.e_step.moments, self.variances, self.weights)
         if stretch > 1.0:
@@ -239,7 +248,7 @@ class _Descent:
             self.weights = _update_weights(self.e_step.moments, updated, weight_penalty)
             self.squared_weights = np.einsum("ji,ji->", self.weights, self.weights)
 
-    def stretched_step(self, iteration, objective):
+    def stretched_step(self, iteration: int, objective: float) -> float:
         """Do a stretched step, or where L would rise the plain one, and return L after it."""
         before = self.variances, self.weights, self.squared_weights
         moments = self.e_step.moments.copy()
@@ -254,7 +263,9 @@ class _Descent:
         return after
 
 
-def solve(X, schedule, variances, weights=None):
+def solve(
+    X: np.ndarray, schedule: Schedule, variances: np.ndarray, weights: np.ndarray | None = None
+) -> Solution:
     """Descend on objective (16) from positive variances (N, N); X (D, N) has N >= 2.
 
     `weights` (N, N) are W at the start, None for W = I.
@@ -282,14 +293,23 @@ def solve(X, schedule, variances, weights=None):
             converged = objectives[-1 - WINDOW] - objectives[-1] <= limit
         if converged:
             break
-    history = [(value, *schedule.at(i)) for i, value in enumerate(objectives)]
+    history = np.array([(value, *schedule.at(i)) for i, value in enumerate(objectives)])
     weights = descent.weights
     weights = np.eye(n_samples) if weights is None else weights.T.copy()
     Z = descent.gamma * descent.e_step.cross
-    return Solution(Z, descent.variances, weights, *np.array(history).T, bool(converged))
+    objective, noise_variances, weight_penalties = history.T
+    return Solution(
+        Z,
+        descent.variances,
+        weights,
+        objective,
+        noise_variances,
+        weight_penalties,
+        bool(converged),
+    )
 
 
-def restart_variances(coefficients, floor):
+def restart_variances(coefficients: np.ndarray, floor: float) -> np.ndarray:
     """Start for Lambda from coefficients (N, N): the two-step affinity, with the largest entry 1.
 
     Samples of one subspace that are not linked have neighbours in common; links between subspaces

@@ -126,12 +126,12 @@ def weighted_features(sums: HarmonicSums, relation: Neighbours) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def degrees(degree):
+def degrees(degree: int) -> tuple[int, ...]:
     """Return the degrees of moments that decoders use."""
     return tuple(range(2, degree + 1, 2))
 
 
-def coordinate_weights(n_features, degree, weight):
+def coordinate_weights(n_features: int, degree: int, weight: float) -> np.ndarray:
     """Return by what entries are multiplied to be coordinates of features."""
     if degree == 0:
         return np.array([math.sqrt(weight)])

@@ -30,8 +30,8 @@ says, by the same bounds: one unit in every entry of all degrees is taken for an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -161,7 +161,7 @@ class HarmonicSums:
         total[touched] += (exact // math.prod(divisors)).astype(np.int64)
         return FixedPoint(total, MOMENT_BITS)
 
-    def _add_block(self, rows):
+    def _add_block(self, rows: np.ndarray) -> None:
         """Add directions; every sum of products is exact in doubles."""
         d = self.n_features
         first, second = sorted_indices(d, 2).astype(np.intp).T
@@ -264,7 +264,7 @@ def weighted_harmonics(sums: Mapping[int, HarmonicSums], n_groups: int) -> Harmo
     return total
 
 
-def _spread(n_features, degrees):
+def _spread(n_features: int, degrees: Iterable[int]) -> float:
     """Return how long features may be of sums that have one unit in every entry."""
     d, squares = n_features, 0.0
     for degree in degrees:
@@ -307,24 +307,24 @@ def last_rounding(n_features: int, weights: Mapping[int, float]) -> float:
     return 2.0**-MOMENT_BITS * math.sqrt(squares)
 
 
-def _of_entry(n_features, degree, weight):
+def _of_entry(n_features: int, degree: int, weight: float) -> float:
     """Return the squared weight in the features of each entry of harmonic moments."""
     return weight / (squared_length(n_features, degree) if degree else 1.0)
 
 
-def _rounded(values):
+def _rounded(values: np.ndarray) -> np.ndarray:
     """Return the nearest multiples of 2^-18 of numbers of magnitude up to 1; changes `values`."""
     values += _ROUNDER
     values -= _ROUNDER
     return values
 
 
-def _integers(sums):
+def _integers(sums: np.ndarray) -> np.ndarray:
     """Return exact doubles as multiples of 2^-36."""
     return FixedPoint.of_exact(sums, MOMENT_BITS).integers
 
 
-def _times(matrix, integers):
+def _times(matrix: Any, integers: np.ndarray) -> np.ndarray:
     """Return a sparse matrix of small integers times exact ones of any size."""
     columns, starts = integers[matrix.indices] * matrix.data.astype(object), matrix.indptr
     sums = np.concatenate([[0], np.cumsum(columns)]) if len(columns) else np.zeros(1, dtype=object)

@@ -124,7 +124,7 @@ class MixtureRows:
             rows[start : start + len(block)] = block
         return rows
 
-    def _parts(self, start, stop) -> Iterator[tuple[int, int, int]]:
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Yield a chunk's number and the range of its rows, for each that the range meets."""
         stop = self.n_samples if stop is None else stop
         check_integer("start", start, minimum=0)
@@ -142,13 +142,13 @@ class MixtureRows:
         sequence = np.random.SeedSequence(self._seed, spawn_key=(number,))
         return np.random.Generator(np.random.PCG64DXSM(sequence))
 
-    def _labels(self, rng, n_rows: int) -> np.ndarray:
+    def _labels(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
         """Draw the components of a chunk's first rows, and leave the generator at its numbers."""
         labels = np.empty(n_rows, dtype=np.int64)
         _choose(rng.random(self._chunk), self._edges, labels)
         return labels
 
-    def _rows(self, rng, labels) -> np.ndarray:
+    def _rows(self, rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
         """Draw a chunk's first rows."""
         rows = rng.standard_normal((len(labels), self.n_features))
         if self._factors.ndim == 1:
@@ -227,7 +227,7 @@ def _elongated(d: int, rng: np.random.Generator) -> np.ndarray:
     return directions * spreads
 
 
-def _factors(factors, k: int, d: int) -> np.ndarray:
+def _factors(factors: ArrayLike, k: int, d: int) -> np.ndarray:
     """Return standard deviations or matrices as a float64 array."""
     array = np.ones(k) if factors is None else np.array(factors, dtype=np.float64)
     is_positive = array.ndim != 1 or (array > 0).all()
@@ -239,7 +239,7 @@ def _factors(factors, k: int, d: int) -> np.ndarray:
     return array
 
 
-def _edges(weights, k: int) -> np.ndarray:
+def _edges(weights: ArrayLike, k: int) -> np.ndarray:
     """Return where one component's part of [0, 1) ends and the next begins."""
     array = np.ones(k) if weights is None else np.array(weights, dtype=np.float64)
     if array.shape != (k,) or not np.isfinite(array).all() or not (array > 0).all():
@@ -248,7 +248,7 @@ def _edges(weights, k: int) -> np.ndarray:
 
 
 @kernel()
-def _choose(uniform, edges, labels):
+def _choose(uniform: np.ndarray, edges: np.ndarray, labels: np.ndarray) -> None:
     """Write the part of [0, 1) that each number lies in; counting them all needs no branches."""
     for i in range(labels.size):
         label = 0
@@ -258,7 +258,9 @@ def _choose(uniform, edges, labels):
 
 
 @kernel()
-def _place_spherical(rows, labels, centers, spreads):
+def _place_spherical(
+    rows: np.ndarray, labels: np.ndarray, centers: np.ndarray, spreads: np.ndarray
+) -> None:
     """Turn standard normal rows into rows of their components, in place."""
     for i in range(rows.shape[0]):
         k = labels[i]
@@ -267,7 +269,7 @@ def _place_spherical(rows, labels, centers, spreads):
 
 
 @kernel()
-def _place(rows, labels, centers, factors):
+def _place(rows: np.ndarray, labels: np.ndarray, centers: np.ndarray, factors: np.ndarray) -> None:
     """The same with a matrix for each component."""
     drawn = np.empty(rows.shape[1])
     for i in range(rows.shape[0]):

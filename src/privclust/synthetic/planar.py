@@ -254,7 +254,7 @@ def from_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.nd
     return center + radius * points
 
 
-def _fitting(points, center, radius: float) -> tuple[np.ndarray, np.ndarray]:
+def _fitting(points: ArrayLike, center: ArrayLike, radius: float) -> tuple[np.ndarray, np.ndarray]:
     """Return points and center as arrays whose shapes fit."""
     check_real("radius", radius)
     points, center = np.asarray(points, dtype=float), np.asarray(center, dtype=float)

@@ -45,7 +45,7 @@ def audit_mechanism(
     *,
     confidence: float = 0.95,
     neighbours: Neighbours | str | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
     stopping: str = "fixed",
     closeness: float = 0.9,
 ) -> AuditResult:

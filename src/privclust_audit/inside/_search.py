@@ -169,7 +169,7 @@ def look_inside(
     samplers: bool | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
-    progress: Callable[[int], None] = lambda n: None,
+    progress: Callable[[int], object] = lambda n: None,
 ) -> InsideResult:
     """Search for neighbours that break what a fit promises, by looking inside.
 

@@ -243,7 +243,7 @@ def test_whether_an_epsilon_is_too_large_does_not_depend_on_a_private_number_of_
 def test_any_row_is_drawn_in(mechanism, entry, dtype):
     X = ellipsoid(100).astype(dtype)
     X[3, 2] = entry
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model(mechanism=mechanism).fit(X)
     assert np.isfinite(found.components_).all()
     assert "entries that are no numbers" in str(found.guarantee_)
@@ -316,7 +316,7 @@ def test_rounding_of_float32_does_not_pass_the_bound():
     X = rng.standard_normal((500, 40))
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
     assert (X.astype(np.float64) ** 2).sum(axis=1).max() > 1.0 + 1e-9
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         rows, radius, _ = bounded_rows(X, 1.0, "clip")
     for row in rows:
         moments = second_moments(row[None], unit(radius, 40))
@@ -335,7 +335,7 @@ def test_units_do_not_matter():
 def test_long_rows_are_drawn_in_or_refused():
     X = ellipsoid(500)
     X[::7] *= 50.0
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model().fit(X)
     expected = model().fit(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0))
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-9)

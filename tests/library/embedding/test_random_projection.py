@@ -147,7 +147,7 @@ def test_fit_looks_at_no_value_of_the_data():
 def test_long_rows_are_drawn_in_or_refused():
     X = unit_rows(10)
     found = model(epsilon=1e12).fit(X)
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         drawn = found.transform(7.0 * X)
     np.testing.assert_allclose(drawn, X @ found.components_.T, atol=1e-4)
     with pytest.raises(ValueError, match="norm_bound=1"):
@@ -279,7 +279,7 @@ def test_any_row_is_drawn_in(entry):
     X = unit_rows(5)
     X[2, 3] = entry
     found = model().fit(X)
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         released = found.transform(X)
     assert np.isfinite(released).all()
     assert "entries that are no numbers" in str(found.guarantee_)

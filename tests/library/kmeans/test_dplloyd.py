@@ -232,7 +232,7 @@ def test_longer_rows_are_drawn_in_or_refused():
     far[0] *= 2.0 / np.linalg.norm(X[0])
     near = far.copy()
     near[0] /= 2.0
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         clipped = model().fit(far)
     np.testing.assert_allclose(
         clipped.cluster_centers_, model().fit(near).cluster_centers_, rtol=1e-12
@@ -295,7 +295,7 @@ def test_any_row_counts_as_drawn_in(bounded, dtype):
     ):
         far, near = X.copy(), X.copy()
         far[7], near[7] = row, as_if
-        with pytest.warns(UserWarning, match="drawn in"):
+        with pytest.warns(UserWarning, match="clipped"):
             found = model(**bounded).fit(far)
         expected = model(**bounded).fit(near)
         np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-9)

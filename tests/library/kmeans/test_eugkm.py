@@ -309,7 +309,7 @@ def test_any_row_counts_in_the_nearest_cell(dtype):
     ):
         far, near = X.copy(), X.copy()
         far[7], near[7] = row, as_if
-        with pytest.warns(UserWarning, match="drawn in"):
+        with pytest.warns(UserWarning, match="clipped"):
             found = model(epsilon=3.0).fit(far)
         expected = model(epsilon=3.0).fit(near)
         np.testing.assert_array_equal(found.noisy_counts_, expected.noisy_counts_)

@@ -238,7 +238,7 @@ def test_without_noise_to_speak_of_it_is_close_to_em(kind):
     X = rows(4000, kind=kind)
     found = model(covariance_type=kind, epsilon=1e9, accounting="cdp", max_iter=15).fit(X)
     em = GaussianMixtureEM(3, covariance_type=kind, n_init=5, random_state=0).fit(X)
-    # rows drawn in tell less: the cost of the sampling error, p / 2n nats for p parameters
+    # clipped rows tell less: the cost of the sampling error, p / 2n nats for p parameters
     n_free = {"spherical": 11, "diag": 14, "full": 17}[kind]
     assert em.score(X) - found.score(X) < n_free / (2.0 * len(X))
 
@@ -377,9 +377,9 @@ def test_rows_that_are_not_numbers_are_refused(bad):
 
 
 def test_rows_too_far_to_square_are_drawn_in():
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model().fit(np.full((20, 2), 1e120))
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         near = model().fit(np.full((20, 2), 1e3))
     np.testing.assert_allclose(found.means_, near.means_, rtol=1e-12)
 

@@ -39,7 +39,7 @@ def test_norms_after_clipping_are_within_the_bound_at_any_scale():
     rng = np.random.default_rng(1)
     for radius in (1e-100, 1e-3, 1.0, 7.3, 1e90):
         X = rng.standard_normal((500, 4)) * radius * 10.0 ** rng.uniform(-2, 8, (500, 1))
-        with pytest.warns(UserWarning, match="drawn in"):
+        with pytest.warns(UserWarning, match="clipped"):
             found, _, _ = bounded_rows(X, radius, "clip")
         assert (np.linalg.norm(found / radius, axis=1) <= 1 + 1e-12).all()
 
@@ -50,12 +50,12 @@ def test_any_row_is_drawn_in_by_a_rule_of_its_own():
         [[1e200, 0.0], [3e307, -4e307], [inf, -1e300], [inf, -inf], [nan, 3.0], [nan, 0.1]]
     )
     drawn = [[2.0, 0.0], [1.2, -1.6], [2.0, 0.0], [2**0.5, -(2**0.5)], [0.0, 2.0], [0.0, 0.1]]
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         rows, _, leaks = bounded_rows(X, 2.0, "clip")
     np.testing.assert_allclose(rows, drawn, rtol=1e-15, atol=1e-15)
     assert leaks == ()
     for row, alone in zip(rows, X, strict=True):
-        with pytest.warns(UserWarning, match="drawn in"):
+        with pytest.warns(UserWarning, match="clipped"):
             np.testing.assert_array_equal(bounded_rows(alone[None], 2.0, "clip")[0][0], row)
 
 
@@ -68,7 +68,7 @@ def test_no_rows_at_all_are_within_any_bound():
 
 def test_a_box_takes_infinite_entries_and_those_that_are_no_numbers():
     X = np.array([[np.inf, np.nan], [0.5, -np.inf]])
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         box, is_outside, _ = declared_box(X, (0.0, [1.0, 3.0]), "clip")
     assert is_outside
     assert box.clipped(X).tolist() == [[1.0, 1.5], [0.5, 0.0]]

@@ -35,7 +35,7 @@ def test_any_row_is_taken_where_bounds_are_declared_and_clip(kind):
     for refusing in (Means(), Means(**kind, out_of_bounds="error")):
         with pytest.raises(ValueError, match="contains NaN"):
             private_records(refusing, X)
-    assert "drawn in" in caveats_of_bounds(Means(**kind))[0]
+    assert "clipped" in caveats_of_bounds(Means(**kind))[0]
     assert "outside the guarantee" in caveats_of_bounds(Means(**kind, out_of_bounds="error"))[0]
 
 

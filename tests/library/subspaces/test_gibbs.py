@@ -342,7 +342,7 @@ def test_longer_rows_are_drawn_in_or_refused():
     X, _ = union_of_subspaces(100, 5, 2, 2, 0.0)
     far = X.copy()
     far[0] *= 4.0
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         clipped = model(2, 2).fit(far)
     near = model(2, 2).fit(X / np.linalg.norm(X, axis=1, keepdims=True))
     np.testing.assert_allclose(clipped.subspaces_, near.subspaces_, atol=1e-9)
@@ -507,7 +507,7 @@ def test_bad_input_of_the_exact_chain(call, message):
 def test_any_row_is_drawn_in(entry):
     X = plane_rows(30)
     X[5, 1] = entry
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model(n_sweeps=3).fit(X)
     assert found.labels_.shape == (30,)
     assert "entries that are no numbers" in str(found.guarantee_)

@@ -351,7 +351,7 @@ def test_a_fit_is_charged_before_the_base_sees_rows(monkeypatch):
 def test_any_row_is_drawn_in(entry, variant):
     X, _ = planes(300, 3, 2, 1)
     X[5, 1] = entry
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model(norm_bound=1.0, variant=variant).fit(X)
     assert np.isfinite(found.subspaces_).all()
     assert found.labels_.shape == (300,)
@@ -371,7 +371,7 @@ def test_norm_bound():
     """Rows are clipped one by one; without a bound they stay, and nothing is read off them."""
     X, _ = planes(300, 3, 2, 1)
     X *= np.linspace(0.1, 4, 300)[:, None]
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model(epsilon=50.0, norm_bound=2.0).fit(X)
     short = X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True) / 2)
     same = model(epsilon=50.0, norm_bound=2.0).fit(short)

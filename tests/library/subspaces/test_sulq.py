@@ -211,7 +211,7 @@ def test_any_number_of_rows_where_it_is_private(n):
 def test_any_row_is_drawn_in(entry):
     X, _ = rows_near_subspaces(100)
     X[3, 1] = entry
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model().fit(X)
     assert found.labels_.shape == (100,)
     assert "entries that are no numbers" in str(found.guarantee_)
@@ -285,7 +285,7 @@ def test_long_rows_are_drawn_in():
     longer = X.copy()
     longer[::7] *= 50.0
     norms = np.linalg.norm(longer, axis=1, keepdims=True)
-    with pytest.warns(UserWarning, match="drawn in"):
+    with pytest.warns(UserWarning, match="clipped"):
         found = model().fit(longer)
     expected = model().fit(longer / np.maximum(norms, 1.0))
     np.testing.assert_allclose(found.subspaces_, expected.subspaces_, atol=1e-9)

@@ -37,7 +37,9 @@ Dong, A. Roth and W. J. Su, "Gaussian differential privacy", 2022, on compositio
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +127,7 @@ def may_be_detected(optima: Optima) -> bool:
     return least is None or bool((least <= _largest_error(*optima.unions[0].bases.shape[1:])).all())
 
 
-def _largest_error(n_features, dimension):
+def _largest_error(n_features: int, dimension: int) -> float:
     """Return the error up to which a subspace is detected."""
     return _MOST_UNCLEAR * random_distance(n_features, dimension)
 
@@ -201,7 +203,7 @@ def round_sums(
     return weighted_sums(terms, math.sqrt(k * ((d - q) * q + 2)) / radius)[0]
 
 
-def _sums_of_rows(X, decoded, radius):
+def _sums_of_rows(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> FixedPoint:
     """Return the sums of rows that weigh the same."""
     k, d, q = decoded.subspaces.shape
     sums = np.zeros((k, (d - q) * q + 2), dtype=np.int64)
@@ -220,7 +222,7 @@ def _sums_of_rows(X, decoded, radius):
 
 
 @kernel()
-def _add_shortened(along, across, radius, total):
+def _add_shortened(along: np.ndarray, across: np.ndarray, radius: float, total: np.ndarray) -> None:
     """Add f R, f and g of each row, rounded by itself; rows of zeros add nothing."""
     q = along.shape[1]
     for i in range(along.shape[0]):
@@ -293,7 +295,9 @@ class _Simulated:
     factors: np.ndarray
 
 
-def _simulated(decoded, radii, rng, beside=None):
+def _simulated(
+    decoded: DecodedSubspaces, radii: Sequence[float], rng: np.random.Generator, beside: Any = None
+) -> dict[float, _Simulated]:
     """Return by radius what rows of unions that the sketch leaves open give."""
     k, d, q = decoded.subspaces.shape
     root = _root(decoded.covariance)
@@ -325,7 +329,13 @@ def _simulated(decoded, radii, rng, beside=None):
     }
 
 
-def _weighed(decoded, simulated, slopes, n_samples, noise):
+def _weighed(
+    decoded: DecodedSubspaces,
+    simulated: _Simulated,
+    slopes: np.ndarray,
+    n_samples: float,
+    noise: Gaussian,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the weights of a round beside a sketch, and errors by noise and by rows, (p, p) each.
 
     Noise of both is independent, but both see the same rows: their errors by these add up. So
@@ -339,7 +349,13 @@ def _weighed(decoded, simulated, slopes, n_samples, noise):
     return weights, by_noise, together @ together.T
 
 
-def _roughly(decoded, simulated, slopes, n_samples, noise):
+def _roughly(
+    decoded: DecodedSubspaces,
+    simulated: _Simulated,
+    slopes: np.ndarray,
+    n_samples: float,
+    noise: Gaussian,
+) -> float:
     """Return the variance of all tangents as `_weighed` has it, as if their errors were apart."""
     of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
     of_sketch = 1.0 / np.diag(decoded.by_noise)
@@ -348,19 +364,26 @@ def _roughly(decoded, simulated, slopes, n_samples, noise):
     return float((1.0 / (of_sketch + of_noise) + scatter**2).sum())
 
 
-def _of_round(decoded, simulated, slopes, n_samples, noise):
+def _of_round(
+    decoded: DecodedSubspaces,
+    simulated: _Simulated,
+    slopes: np.ndarray,
+    n_samples: float,
+    noise: Gaussian,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the precision of each tangent by noise, and its deviation by rows, (p,) each."""
     k, q = slopes.shape
     squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
-    columns = (
-        squares / (noise.sigma**2 + n_samples**2 * simulated.bias),
-        np.sqrt(n_samples * simulated.squares / squares),
-    )
+    precisions = squares / (noise.sigma**2 + n_samples**2 * simulated.bias)
+    deviations = np.sqrt(n_samples * simulated.squares / squares)
     shape = k, decoded.complements.shape[2], q
-    return [np.broadcast_to(column[:, None, :], shape).ravel() for column in columns]
+    of_noise, of_rows = (
+        np.broadcast_to(column[:, None, :], shape).ravel() for column in (precisions, deviations)
+    )
+    return of_noise, of_rows
 
 
-def _root(matrix):
+def _root(matrix: np.ndarray) -> np.ndarray:
     """Return the symmetric root of a covariance."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T

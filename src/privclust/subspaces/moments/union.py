@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import null_space
@@ -93,7 +94,7 @@ class Union:
 
 
 @lru_cache(maxsize=256)
-def _deviations_of(spreads):
+def _deviations_of(spreads: np.ndarray) -> np.ndarray:
     """Return deviations of normal rows that have these second moments once they have norm 1."""
     target = np.array(spreads) / sum(spreads)
     if np.ptp(target) == 0:
@@ -108,7 +109,7 @@ def _deviations_of(spreads):
     return np.sqrt(variances)
 
 
-def _noisy_amplitudes(part, d, q):
+def _noisy_amplitudes(part: float | np.ndarray, d: int, q: int) -> tuple[Any, Any]:
     """Return amplitudes of degrees 2 and 4 of one cluster with a part of the squares beside it.
 
     Of the trace-free moments of rows that are spread evenly within and beside their subspace, as
