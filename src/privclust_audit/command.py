@@ -38,7 +38,11 @@ def add_to(commands) -> None:
     called = "called as (data, rng), returns an output; with --inside an estimator, a callable "
     called += "that returns one, or a callable of a data set"
     add("mechanism", metavar="MODULE:CALLABLE", help=called)
-    add("--inside", action="store_true", help="record what is made noisy, and replay on neighbours")
+    add(
+        "--inside",
+        action="store_true",
+        help="record the noisy values, replay on neighbours",
+    )
     add(
         "--epsilon",
         type=number,

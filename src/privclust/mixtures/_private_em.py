@@ -230,7 +230,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, whose statistics are made noisy in units of `norm_bound`.
+            Rows; their statistics get noise in units of `norm_bound`.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
@@ -349,7 +349,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         return MixtureParameters(weights, means, covariances, kind).stretched(radius)
 
     def _statistics(self, radius, weights, means, covariances, X) -> ExactStatistics:
-        """Return what is made noisy, of rows in units of the radius or a little more."""
+        """Return the statistics that get noise, of rows in units of the radius or a little more."""
         if covariances is None:
             return nearest_mean_statistics(X, radius, means)
         return exact_statistics(X, radius, self._parameters(1.0, weights, means, covariances))

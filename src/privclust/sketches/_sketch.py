@@ -57,7 +57,7 @@ class Sketch(BaseSketch):
     sums : array_like of complex, shape (m,)
         Finite.
     n_samples : int or float
-        n; a float, of any sign, where the count itself was made noisy.
+        n; a float, of any sign, where the number itself is noisy.
     n_measurements : int or None
         r, from 1 to m; None for m.
     noise : SketchNoise or None

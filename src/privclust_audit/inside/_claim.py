@@ -62,7 +62,7 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
     if not names:
         return Cost(epsilon=0.0)
     if any(not np.isfinite(each).all() for each in moved):
-        return Cost("what is made noisy is no number on one data set alone", told)
+        return Cost("the value that gets noise is no number on one data set alone", told)
     if names == {LAPLACE}:
         spent = math.fsum(np.concatenate(moved))
         if spent <= claim.epsilon * (1.0 + PRICE_TOLERANCE):

@@ -81,7 +81,7 @@ class RecordedRelease:
         if self.mechanism != other.mechanism:
             return f"it is {other.mechanism} in place of {self.mechanism}"
         if self.form != other.form:
-            return f"what is made noisy has the form {other.form} in place of {self.form}"
+            return f"the value that gets noise has the form {other.form} in place of {self.form}"
         if names := _other_noise(self, other):
             return f"its {', '.join(names)} differs"
         if np.shape(self.weight) != np.shape(other.weight) or np.any(self.weight != other.weight):

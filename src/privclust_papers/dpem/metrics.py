@@ -84,7 +84,7 @@ def evaluate_centers(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
 
 
 def _floors_and_first(outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Mean rates of the floors, NaN where nothing is made noisy; the first start, for pictures."""
+    """Mean rates of the floors, NaN where nothing gets noise; the first start, for pictures."""
     rates = outputs["floors"].mean(axis=0) if "floors" in outputs else [np.nan] * len(_FLOORS)
     first = {name: outputs[name][0] for name in _PARAMETERS}
     return {**dict(zip(_FLOORS, rates, strict=True)), **first}

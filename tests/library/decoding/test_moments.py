@@ -73,7 +73,7 @@ def test_small_clusters_far_from_one_of_most_rows_are_found(d, k):
 
 
 def test_equal_clusters_in_many_dimensions_are_not_taken_for_one_and_far_rows():
-    """Sixteen blobs in 128 dimensions, seen along eight directions; their number is made noisy."""
+    """Sixteen blobs in 128 dimensions, seen along eight directions; their number is noisy."""
     X = make_blobs(n_samples=20_000, n_features=128, centers=16, random_state=1)[0]
     X -= X.mean(axis=0)
     X /= np.linalg.norm(X, axis=1).max()

@@ -324,7 +324,7 @@ def test_true_parameters_have_the_least_loss_and_no_error():
     }
     best = evaluation.evaluate_density(data, exact)
     assert best["mean_error"] == 0.0
-    assert np.isnan(best["floored_means"])  # nothing was made noisy
+    assert np.isnan(best["floored_means"])  # nothing got noise
     for changed in (
         exact | {"means": means[None] + 0.05},
         exact | {"covariances": 2 * deviations[None] ** 2},
