@@ -5,7 +5,10 @@ rule costs:
     input:
         page=JOBS.page,
         code=source_files(
-            ["privclust_papers.report.costs", "privclust_papers.report.drawing.run_costs"]
+            [
+                "privclust_papers.report.costs",
+                "privclust_papers.report.drawing.run_costs",
+            ]
         ),
         script="workflow/scripts/costs.py",
     output:
