@@ -51,20 +51,28 @@ def names(wheel):
         return set(archive.namelist())
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+def test_the_wheel_holds_the_library_and_the_audit_and_nothing_else(wheel):
     found = names(wheel)
     sources = {
         path.relative_to(ROOT / "src").as_posix()
-        for path in (ROOT / "src" / "privclust").rglob("*")
+        for package in ("privclust", "privclust_audit")
+        for path in (ROOT / "src" / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert {name for name in found if ".dist-info/" not in name} == sources
     assert {
         "privclust/py.typed",
         "privclust/kmeans/__init__.pyi",
-        "privclust/report/page/page.js",
+        "privclust/report/report.html.j2",
+        "privclust_audit/command.py",
     } <= found
     assert any(name.endswith("licenses/LICENSE") for name in found)
+    (scripts,) = (name for name in found if name.endswith("entry_points.txt"))
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read(scripts).decode()
+    assert "privclust = privclust.command:main" in text
+    assert "audit = privclust_audit.command" in text
+    assert "privclust-papers" not in text  # of a clone
 
 
 def test_the_sdist_is_the_whole_project(sdist):
@@ -154,4 +162,4 @@ def test_it_fits_with_five_packages_beside_it(run):
 def test_its_command_says_how_it_is_used(run):
     done = run("import runpy; runpy.run_module('privclust', run_name='__main__')", "--help")
     assert done.returncode == 0, done.stderr
-    assert "sketch" in done.stdout
+    assert {"sketch", "audit"} <= set(done.stdout.split())
