@@ -62,7 +62,8 @@ def call(): model.fit(X)
     "privclust cluster": """
 import os, tempfile
 from privclust.command import main
-os.chdir(tempfile.mkdtemp())
+folder = tempfile.TemporaryDirectory()
+os.chdir(folder.name)
 np.savetxt("rows.csv", X, delimiter=",", header="x,y", comments="")
 command = "cluster rows.csv --bounds x=-10:10,y=-10:10 --clusters 3 --epsilon 1 --delta 1e-6"
 command += " --seed 0 --force -o out"
