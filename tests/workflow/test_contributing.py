@@ -51,7 +51,7 @@ def project(project_in, tmp_path_factory):
     project.edit("config/papers/ckm/paper.yaml", "ckm_privacy", "ckm_beyond")
     project.edit("config/papers/ckm/paper.yaml", "ckm_fig3", "ckm_beyond")
     for name in ("tests/library/test_public_api.py", "pyproject.toml"):
-        (project.folder / name).parent.mkdir(exist_ok=True)
+        (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, project.folder / name)
     return project
 
