@@ -8,7 +8,7 @@ the audit with the likelihood ratio where densities are known, both until they h
 a look inside, and by DP-Sniper's method with ten times the runs that the first took (at least
 20,000 and at most 2,000,000 on each data set). How many runs that method needs is searched for by
 doubling, from 500 on each data set; as each search may stop at a lucky one, that favours it.
-Corrected mechanisms and twins are attacked likewise, but for the doubling, and listed where one is
+Private mechanisms and twins are attacked likewise, but for the doubling, and listed where one is
 convicted. Quick effort has a hundredth of the runs and takes less than a minute.
 """
 
@@ -126,7 +126,7 @@ def row(name, fault, findings, least):
 
 
 def table(effort, names):
-    """Return the table and a line on what is corrected, in Markdown."""
+    """Return the table and a line on private mechanisms, in Markdown."""
     lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
     tools = ("outputs alone", "likelihood ratio", "looked inside", "DP-Sniper's method")
     convicted, n_private, n_faults, counts = [], 0, 0, np.zeros(4, dtype=int)

@@ -425,7 +425,7 @@ def test_what_is_not_told_may_cost_less():
     def largest(data, rng):
         return rng.laplace(data, 2.0).max()
 
-    report = with_a_claim(largest, [0, 0, 0], [1, 1, 1], 1.0)  # which is corrected
+    report = with_a_claim(largest, [0, 0, 0], [1, 1, 1], 1.0)  # which is true
     assert report.verdict == "cannot tell"
     assert "1.5 where 1 is claimed, if all" in report.remarks[0]
 
