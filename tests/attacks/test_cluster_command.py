@@ -7,6 +7,7 @@ import pytest
 
 from privclust.command import main
 from privclust.preprocessing import TableEncoder
+from privclust.records.errors import ReadingError
 from privclust.records.named_columns import Table
 
 pa = pytest.importorskip("pyarrow")
@@ -75,6 +76,7 @@ def test_an_entry_of_parquet_changes_no_other_row(kind, tmp_path):
     usual, dtype, odd = KINDS[kind]
     usual = usual * 30
     encoders = [TableEncoder({"x": ends}) for ends in (DECLARED["year"], DECLARED["code"], (0, 9))]
+    encoders = [encoder for encoder in encoders if _is_taken(encoder, kind)]
 
     def rows(values):
         path = tmp_path / "t.parquet"
@@ -88,6 +90,16 @@ def test_an_entry_of_parquet_changes_no_other_row(kind, tmp_path):
         after = rows([entry, *usual[1:]])
         for one, other in zip(before, after, strict=True):
             assert one[1:].tobytes() == other[1:].tobytes()
+
+
+def _is_taken(encoder, kind):
+    """Whether a column of a type may be declared so: that is decided by types alone."""
+    empty = pa.table({"x": pa.array([], KINDS[kind][1])})
+    try:
+        encoder.fit(empty)
+    except ReadingError:
+        return False
+    return True
 
 
 HOW = ["--bounds", "age=0:110", "--epsilon", "1", "--delta", "1e-6", "--seed", "0"]

@@ -181,12 +181,12 @@ def _read(table, args, declared: dict[str, Any]):
     import numpy as np
 
     from privclust.preprocessing import TableEncoder
-    from privclust.preprocessing.table_encoder import numbers_of
+    from privclust.records.columns import column_of
 
     def encoded(name, part):
         """Return the coordinates of a column (n, width) of float32, or its numbers."""
         if declared[name] is None:
-            return numbers_of(part[name])
+            return column_of(part[name]).numbers()
         return TableEncoder({name: declared[name]}).transform(part).astype(np.float32)
 
     is_public = args.neighbours == "replace_one" and not args.groups
@@ -196,17 +196,16 @@ def _read(table, args, declared: dict[str, Any]):
         for part in table.columns([*declared, *([args.groups] if args.groups else [])]):
             parts.append({name: encoded(name, part) for name in declared})
             if args.groups:
-                groups.append(part[args.groups])
+                groups += part[args.groups].keys()
             if advance is not None:
                 advance(len(part[args.groups or next(iter(declared))]))
     if not any(len(part[name]) for part in parts for name in part):
         if args.neighbours == "replace_one":
             raise ValueError(f"{args.table}: has no rows")
-        nothing = {name: np.empty(0, dtype=object) for name in declared}
+        nothing: dict[str, list] = {name: [] for name in declared}
         parts = [{name: encoded(name, nothing) for name in declared}]
-        groups = [np.empty(0)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in declared}
-    return columns, np.concatenate(groups) if args.groups else None
+    return columns, groups if args.groups else None
 
 
 def _private_bounds(columns, groups, declared, unknown, args):

@@ -147,7 +147,7 @@ def add_persons(
 
 def labels_of(path: str, column: str, **how) -> Iterator:
     """Yield whose the records of a file are; of a Parquet file that column alone is read."""
-    from privclust.records.labels import as_text
+    from privclust.records.columns import column_of
     from privclust.records.streams import chunks, named
 
     stream = chunks(path, label=column, **how)
@@ -159,7 +159,7 @@ def labels_of(path: str, column: str, **how) -> Iterator:
 
     file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
     batches = file.iter_batches(columns=[column])
-    yield from named(Path(path), (as_text(batch.column(0)) for batch in batches))
+    yield from named(Path(path), (column_of(batch.column(0)).keys() for batch in batches))
 
 
 def public_stream(args):

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.validation import check_parameters
-from privclust.privacy.estimator import any_validated, validated
+from privclust.privacy.estimator import validated
 
 
 class PrincipalCoordinates(TransformerMixin, BaseEstimator):
@@ -118,7 +118,7 @@ class AppendOne(TransformerMixin, BaseEstimator):
     def _rows(self, X: ArrayLike, reset: bool) -> np.ndarray:
         """Return any number of rows with any cells: what follows is to draw them in."""
         options = {"ensure_all_finite": False, "ensure_min_samples": 0, "reset": reset}
-        return any_validated(self, X, dtype=np.float64, **options)
+        return validated(self, X, dtype=np.float64, **options)
 
     def __sklearn_tags__(self) -> Any:
         """Say that fitting learns nothing, and that any cell is taken."""

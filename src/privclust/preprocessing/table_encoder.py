@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -12,8 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from privclust.core.validation import check_parameters
+from privclust.records.cells import seconds
+from privclust.records.columns import Column, column_of
+from privclust.records.errors import ReadingError
 
-Column = tuple[Any, Any] | Sequence[str]
+Declared = tuple[Any, Any] | Sequence[str]
 """Of numbers or dates (low, high); of categories a list of their names."""
 _SIDE = math.sqrt(0.5)  # of a simplex whose corners are 1 apart
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "s")
@@ -76,7 +78,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        columns: Mapping[str, Column],
+        columns: Mapping[str, Declared],
         *,
         missing: Literal["middle", "error"] = "middle",
     ) -> None:
@@ -87,7 +89,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Check the declarations, and that the table X has these columns; nothing else is read."""
         parts = self._parts()
         for part in parts:
-            _column(X, part.name)
+            part.column(X)
         self.n_features_in_ = len(parts)
         return self
 
@@ -101,7 +103,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             dict of arrays.
         """
         parts = self._parts()
-        columns = [_column(X, part.name) for part in parts]
+        columns = [part.column(X) for part in parts]
         lengths = {len(column) for column in columns}
         if len(lengths) > 1:
             raise ValueError(f"columns must be of one length, got {sorted(lengths)}")
@@ -177,9 +179,13 @@ class _Numbers:
         """The unit of the coordinate: the range, of dates in days."""
         return np.array([(self.high - self.low) / (_DAY if self.is_date else 1.0)])
 
-    def encoded(self, column: Any, strict: bool) -> np.ndarray:
+    def column(self, X: Any) -> Column:
+        """Return the column of a table, of a type that can hold numbers or dates."""
+        return _column(X, self.name, "dates" if self.is_date else "numbers")
+
+    def encoded(self, column: Column, strict: bool) -> np.ndarray:
         """Return parts of the range, (n, 1)."""
-        values = (seconds_of if self.is_date else numbers_of)(column)
+        values = column.seconds() if self.is_date else column.numbers().astype(float)
         if strict and np.isnan(values).any():
             kind = "dates" if self.is_date else "numbers"
             raise ValueError(f"column {self.name!r} must hold {kind} alone: an entry is none")
@@ -222,16 +228,13 @@ class _Categories:
         """The unit of the coordinates: a share."""
         return np.full(self.width, 1.0 / _SIDE)
 
-    def encoded(self, column: Any, strict: bool) -> np.ndarray:
+    def column(self, X: Any) -> Column:
+        """Return the column of a table, of a type that can hold categories."""
+        return _column(X, self.name, "categories")
+
+    def encoded(self, column: Column, strict: bool) -> np.ndarray:
         """Return corners of a simplex, (n, K), or its middle."""
-        places = {category: k for k, category in enumerate(self.categories)}
-        found = np.array(
-            [
-                -1 if entry is None or entry != entry else places.get(_label(entry), -1)
-                for entry in column.tolist()
-            ],
-            dtype=int,
-        )
+        found = np.array(column.places(self.categories), dtype=int)
         if strict and (found < 0).any():
             raise ValueError(f"column {self.name!r}: an entry is none of its categories")
         rows = np.full((len(found), self.width), _SIDE / self.width)
@@ -256,9 +259,7 @@ def _part(name: str, declared: Any) -> _Numbers | _Categories:
     try:
         low, high = declared
         is_date = isinstance(low, str | np.datetime64)
-        low, high = (
-            seconds_of(np.array([end]))[0] if is_date else float(end) for end in (low, high)
-        )
+        low, high = (seconds(end) if is_date else float(end) for end in (low, high))
     except (TypeError, ValueError):
         raise ValueError(
             f"column {name!r}: must be declared as (low, high) or a list of categories"
@@ -269,56 +270,17 @@ def _part(name: str, declared: Any) -> _Numbers | _Categories:
     return _Numbers(name, low, high, is_date)
 
 
-def _column(X: Any, name: str) -> np.ndarray:
-    """Return a column of a table."""
+def _column(X: Any, name: str, what: str) -> Column:
+    """Return a column of a table; a ReadingError if its type cannot hold what is declared."""
     try:
-        column = np.asarray(X[name])
+        values = X[name]
     except (KeyError, IndexError, TypeError, ValueError):
-        raise ValueError(f"the table has no column {name!r}") from None
-    if column.ndim != 1:
-        raise ValueError(f"column {name!r} must have one entry a row, got shape {column.shape}")
+        raise ReadingError(f"the table has no column {name!r}") from None
+    if len(shape := getattr(values, "shape", (0,))) != 1:
+        raise ReadingError(f"column {name!r} must have one entry a row, got shape {shape}")
+    column = column_of(values)
+    column.check(name, what)
     return column
-
-
-def _label(entry: Any) -> str:
-    """Return the name of a category; a whole number's without a point."""
-    if isinstance(entry, float) and entry.is_integer():
-        return str(int(entry))
-    return str(entry)
-
-
-def numbers_of(column: np.ndarray) -> np.ndarray:
-    """Return entries as numbers, NaN for what is none, each by itself."""
-    if column.dtype.kind in "fiub":
-        return column.astype(float)
-    return np.array([_number(entry) for entry in column.tolist()], dtype=float)
-
-
-def _number(entry: Any) -> float:
-    """Return one entry as a number."""
-    try:
-        return float(entry)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def seconds_of(column: np.ndarray) -> np.ndarray:
-    """Return dates in seconds since 1970, NaN for what is none, each by itself."""
-    if column.dtype.kind == "M":
-        times = column.astype("datetime64[s]")
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of time zones, which are taken off
-            times = np.array([_time(entry) for entry in column.tolist()], dtype="datetime64[s]")
-    return np.where(np.isnat(times), math.nan, times.astype(np.int64).astype(float))
-
-
-def _time(entry: Any) -> np.datetime64:
-    """Return one entry as a date."""
-    try:
-        return np.datetime64(str(entry), "s") if entry is not None else np.datetime64("NaT")
-    except (ValueError, OverflowError):
-        return np.datetime64("NaT")
 
 
 def _nearest_shares(X: np.ndarray) -> np.ndarray:

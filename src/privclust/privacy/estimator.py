@@ -10,20 +10,21 @@ error is an event outside of the guarantee, which says so.
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning
 from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
+from privclust.records.columns import is_frame
+from privclust.records.errors import ReadingError
+from privclust.records.matrix import numbers_of_table
 
-NO_NUMBERS = "X must hold real numbers, but an entry cannot be read as one"
 _ANY_ROW = "rows count as clipped to the bounds, entries that are no numbers as their middle"
 _ANY_DIRECTION = "rows count at norm 1, entries that are no numbers as 0"
 ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
@@ -148,33 +149,49 @@ def private_records(
         "ensure_all_finite": not takes_any,
         "ensure_min_samples": 0 if any_number else 1,
     }
-    rows = (any_validated if takes_any else validated)(estimator, X, **options)
+    rows = validated(estimator, X, **options)
     is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
     if reset and is_bounded and getattr(estimator, "epsilon", 1.0) is not None:
         warn_if_standardised(rows)
     return rows
 
 
-def any_validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
-    """Return what `validated` does, of a table of any cells: NaN where one is no number."""
-    try:
-        return validated(estimator, X, **options)
-    except (TypeError, ValueError):
-        numbers = _numbers(X)
-        if numbers is None:
-            raise
-    return validated(estimator, numbers, **options)
+def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
+    """Return what scikit-learn's ``validate_data`` does, of a table whose cells are read alone.
 
-
-def validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
-    """Return what scikit-learn's ``validate_data`` does, whose messages quote entries of X.
-
-    Here they do not: text that is no number, an array of another dimension, complex numbers.
+    Types that hold no numbers are refused as types (`privclust.records.matrix`). Names of columns
+    are taken from X itself.
     """
+    numbers = numbers_of_table(X)
+    finite = options.pop("ensure_all_finite", True)
+    options["ensure_all_finite"] = False
+    rows = _validated(estimator, X, numbers, options)
+    if finite:
+        check_finite(rows[0] if isinstance(rows, tuple) else rows)
+    return rows
+
+
+def check_finite(X: np.ndarray) -> None:
+    """Raise a ReadingError if an entry is NaN, as one is that is no number, or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum(dtype=np.float64)
+    if not np.isfinite(total) and not np.isfinite(X).all():
+        no_number = "NaN, or an entry that cannot be read as a number"
+        what = no_number if np.isnan(X).any() else "infinity"
+        raise ReadingError(f"X must hold finite real numbers, but contains {what}")
+
+
+def _validated(estimator: Any, X: Any, numbers: Any, options: dict[str, Any]) -> Any:
+    """Return rows that scikit-learn has checked, whose messages are shown without entries."""
+    refused: Exception
     try:
-        return validate_data(estimator, X, **options)
-    except OverflowError:
-        refused: Exception = ValueError(NO_NUMBERS)
+        if not is_frame(X):
+            return validate_data(estimator, numbers, **options)
+        reset = options.pop("reset", True)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if "y" in options:
+            return check_X_y(numbers, estimator=estimator, **options)
+        return check_array(numbers, estimator=estimator, input_name="X", **options)
     except (TypeError, ValueError) as error:
         refused = type(error)(_without_entries(str(error)))
     raise refused  # outside of the handler: it keeps no error with entries as its context
@@ -182,10 +199,6 @@ def validated(estimator: Any, X: ArrayLike, **options: Any) -> np.ndarray:
 
 def _without_entries(message: str) -> str:
     """Return a message of scikit-learn's without the entries that it quotes."""
-    if message.startswith(("could not convert", "invalid literal", "complex() arg")):
-        return NO_NUMBERS
-    if message.startswith("setting an array element"):
-        return "X must be a table, whose rows are of one length"
     message = re.sub(r"\narray=.*?\.\n(?=Reshape)", "\n", message, flags=re.DOTALL)
     return message.partition("not supported\n")[0] + "not supported" * (
         "not supported\n" in message
@@ -200,25 +213,3 @@ def _one_type(X: ArrayLike, dtype: Any) -> Any:
     if not isinstance(dtype, list):
         return dtype
     return X.dtype if isinstance(X, np.ndarray) and X.dtype in dtype else dtype[0]
-
-
-def _numbers(X: Any) -> Any:
-    """Return a table of objects or text with each cell as a number; None if it is none."""
-    try:
-        entries = np.asarray(X, dtype=object)
-    except ValueError:  # ragged
-        return None
-    if entries.ndim != 2 or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUST"):
-        return None
-    numbers = np.array([_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
-    return type(X)(numbers, columns=X.columns) if hasattr(X, "columns") else numbers
-
-
-def _number(entry: Any) -> float:
-    """Return an entry as a float: infinite where it is too large, NaN where it is no number."""
-    try:
-        return float(entry)
-    except OverflowError:
-        return math.inf if entry > 0 else -math.inf
-    except (TypeError, ValueError):
-        return math.nan

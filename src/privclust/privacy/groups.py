@@ -45,6 +45,8 @@ from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.records.arrow import GroupedRows
+from privclust.records.columns import column_of
+from privclust.records.errors import ReadingError
 
 ROW, GROUP = "row", "group"
 """What is protected: one row, or all rows of one group."""
@@ -65,6 +67,7 @@ class Groups:
     Attributes
     ----------
     sizes : ndarray of shape (n_samples,), int64
+        0 for a row that belongs to nobody, which contributes nothing.
     count : int
         How many groups there are.
     """
@@ -79,7 +82,8 @@ class Groups:
         Parameters
         ----------
         groups : array-like of shape (n_samples,)
-            Whose each row is: numbers, text or whatever else can be sorted.
+            The person of each row: numbers, text or times, each read by itself, so that 3, 3.0 and
+            "3" are one person. A row whose entry is missing (None, NaN, blank) belongs to nobody.
         n_samples : int
 
         Returns
@@ -89,9 +93,9 @@ class Groups:
 
         Raises
         ------
-        ValueError
-            If there are more or fewer than rows, if one is missing (NaN, None), or if they cannot
-            be told apart by sorting. No entry is named.
+        privclust.records.errors.ReadingError
+            If there are more or fewer than rows, or their type is one of durations, complex numbers
+            or nested values.
 
         Examples
         --------
@@ -103,23 +107,21 @@ class Groups:
             if len(groups.sizes) != n_samples:
                 raise ValueError(f"groups are of {len(groups.sizes)} rows, not of {n_samples}")
             return groups
-        groups = np.asarray(groups)
-        if groups.shape != (n_samples,):
-            raise ValueError(
-                f"groups must have shape ({n_samples},), one a row, got {groups.shape}"
-            )
-        try:
-            if np.any(_missing(groups)):
-                raise ValueError(_NOBODYS)
-            _, places, counts = np.unique(groups, return_inverse=True, return_counts=True)
-        except TypeError:
-            raise ValueError("groups must be of one type that can be sorted") from None
-        return cls(counts[places], len(counts))
+        if not hasattr(groups, "shape"):
+            groups = list(groups)  # type: ignore[arg-type]
+        shape = getattr(groups, "shape", (len(groups),))  # type: ignore[arg-type]
+        if shape != (n_samples,):
+            raise ReadingError(f"groups must have shape ({n_samples},), one a row, got {shape}")
+        column = column_of(groups)
+        column.check("groups", "persons")
+        codes, count = column.codes()
+        counts = np.append(np.bincount(codes[codes >= 0], minlength=count), 0)
+        return cls(counts[codes], count)
 
     @property
     def weights(self) -> np.ndarray:
-        """One over the number of rows of each row's group, (n_samples,)."""
-        return 1.0 / self.sizes
+        """One over the number of rows of each row's group, (n_samples,); 0 without a group."""
+        return np.where(self.sizes > 0, 1.0 / np.maximum(self.sizes, 1), 0.0)
 
     @property
     def units(self) -> np.ndarray:
@@ -128,7 +130,7 @@ class Groups:
         Those of a group add up to 1 at most: where each row is counted once, in units, a group adds
         a point of the convex hull of what a row adds and of 0, without a margin.
         """
-        return 2**UNIT_BITS // self.sizes
+        return np.where(self.sizes > 0, 2**UNIT_BITS // np.maximum(self.sizes, 1), 0)
 
     def rows(self, start: int, stop: int) -> Groups:
         """Return those of a part of the rows; the first part alone counts the groups."""
@@ -150,17 +152,15 @@ def rows_and_groups(
 ) -> tuple[np.ndarray, Groups | None]:
     """Return the rows of a part of a table, and whose they are, if a column says so.
 
-    Those of nobody are one group's.
-
     Raises
     ------
-    ValueError
-        If there are such, and `strict`.
+    privclust.records.errors.ReadingError
+        If a row belongs to nobody, and `strict`.
     """
     if not isinstance(part, GroupedRows):
         return part, None
-    if strict and part.is_missing:
-        raise ValueError(_NOBODYS)
+    if strict and not part.sizes.all():
+        raise ReadingError(_NOBODYS)
     return part.rows, Groups(part.sizes, part.n_new)
 
 
@@ -212,9 +212,9 @@ def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]
     Returns
     -------
     list of tuples
-        The size, and the rows of each array, in their order, C-contiguous; at least one tuple. With
-        groups one of them is of a size above 1, if of no rows, so that what they cannot be used for
-        is refused whatever their sizes are.
+        The size, and the rows of each array, in their order, C-contiguous; at least one tuple. Rows
+        of nobody are in none. With groups one of them is of a size above 1, if of no rows, so that
+        what they cannot be used for is refused whatever their sizes are.
 
     Examples
     --------
@@ -223,10 +223,14 @@ def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]
     """
     if groups is None:
         return [(1, *arrays)]
-    if not (groups.sizes > 1).any():
+    sizes = groups.sizes
+    if (sizes == 0).any():
+        arrays = tuple(array[sizes > 0] for array in arrays)
+        sizes = sizes[sizes > 0]
+    if not (sizes > 1).any():
         return [(1, *arrays), (2, *(array[:0] for array in arrays))]
-    order = np.argsort(groups.sizes, kind="stable")
-    sizes, starts = np.unique(groups.sizes[order], return_index=True)
+    order = np.argsort(sizes, kind="stable")
+    sizes, starts = np.unique(sizes[order], return_index=True)
     pieces = [np.split(array[order], starts[1:]) for array in arrays]
     return list(zip(sizes.tolist(), *pieces, strict=True))
 
@@ -289,10 +293,3 @@ def _shift(parts: Any, spread: float) -> int:
             "clusters or features"
         )
     return shift
-
-
-def _missing(groups: np.ndarray) -> np.ndarray:
-    """Return which are None or not equal to themselves, as NaN is not."""
-    if groups.dtype.kind != "O":
-        return groups != groups
-    return np.array([group is None or group != group for group in groups], dtype=bool)

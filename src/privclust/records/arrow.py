@@ -14,9 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privclust.core.printable import excerpt
-from privclust.records.labels import check_label, plain_text
+from privclust.records.columns import (
+    DURATION,
+    NESTED,
+    NUMBER,
+    TIME,
+    check_kind,
+    column_of,
+    kind_of_arrow,
+)
 
-TIMES = "; turn times into numbers, such as days"
 _PANDAS_INDEX = "__index_level_"
 _BATCH_VALUES = 1 << 20  # of a table that a thread has in memory at a time, beside a row group's
 
@@ -54,104 +61,26 @@ def numeric_type(schema: Any, columns: Sequence[str]) -> np.dtype:
 
     Raises
     ------
-    ValueError
-        If one of them holds something other than integers or floats.
+    ReadingError
+        If one of them holds something other than numbers or truth values.
     """
     from pyarrow import types
 
     kinds = [schema.field(name).type for name in columns]
     for name, kind in zip(columns, kinds, strict=True):
-        if not (types.is_integer(kind) or types.is_floating(kind)):
-            hint = TIMES if types.is_temporal(kind) else ""
-            hint = "; cast it to a double" if types.is_decimal(kind) else hint
-            raise ValueError(f"column {excerpt(name)!r} holds {excerpt(kind)}, not numbers{hint}")
+        of_arrow = kind_of_arrow(kind)
+        if of_arrow != NUMBER:
+            check_kind(of_arrow if of_arrow in (TIME, DURATION) else NESTED, kind, name, "numbers")
     is_short = all(types.is_float32(kind) or types.is_float16(kind) for kind in kinds)
     return np.dtype(np.float32 if is_short else np.float64)
 
 
-def check_entries(schema: Any, name: str, kind: str) -> None:
-    """Refuse a column whose type can hold no entries of a kind, which would all count as missing.
-
-    Kinds are ``"numbers"``, ``"dates"`` and ``"categories"``. Types of columns are public, and text
-    may be of any kind.
-
-    Raises
-    ------
-    ValueError
-        If it is of another type.
-    """
-    from pyarrow import types
-
-    of_column = schema.field(name).type
-    if types.is_dictionary(of_column):
-        of_column = of_column.value_type
-    if types.is_nested(of_column) or (kind == "numbers" and types.is_temporal(of_column)):
-        is_other = True
-    else:
-        is_text = types.is_string(of_column) or types.is_large_string(of_column)
-        is_day = types.is_date(of_column) or types.is_timestamp(of_column)
-        is_other = kind == "dates" and not (is_text or is_day)
-    if is_other:
-        raise ValueError(f"column {excerpt(name)!r} holds {excerpt(of_column)}, not {kind}")
-
-
-def rows_of(batch: Any, columns: Sequence[str]) -> np.ndarray:
+def rows_of(part: Any, columns: Sequence[str], dtype: np.dtype) -> np.ndarray:
     """Return the rows of columns that hold numbers, shape (n_rows, n_columns), column-major."""
-    rows = np.empty((len(columns), len(batch)), numeric_type(batch.schema, columns))
+    rows = np.empty((len(columns), len(part)), dtype)
     for row, name in zip(rows, columns, strict=True):
-        row[:] = batch[name].to_numpy(zero_copy_only=False)
+        row[:] = column_of(part[name]).numbers()
     return rows.T
-
-
-def entries_of(batch: Any, columns: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return columns of any types as arrays, shape (n_rows,) each, for an encoder of tables.
-
-    Integers with nulls are Python's: as floats, large ones would be others' by a null elsewhere.
-    """
-    from pyarrow import types
-
-    arrays = {}
-    for name in columns:
-        array = batch[name]
-        if types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if types.is_integer(array.type) and array.null_count:
-            arrays[name] = np.array(array.to_pylist(), dtype=object)
-        else:
-            arrays[name] = array.to_numpy(zero_copy_only=False)
-    return arrays
-
-
-def labels_of(part: Any, name: str) -> tuple[np.ndarray, bool]:
-    """Return whose the rows of a batch of Arrow or a frame of pandas are, and if some are no one's.
-
-    As text, empty where it is missing: rows of nobody are those of one.
-
-    Raises
-    ------
-    ValueError
-        If a frame holds something other than text or whole numbers.
-    """
-    column = part[name]
-    if not is_of(part, "pyarrow"):
-        column = _arrow_labels(column, name)
-    return plain_text(column), column.null_count > 0
-
-
-def _arrow_labels(series: Any, name: str) -> Any:
-    """Return a column of a frame of pandas, whose types may differ from partition to partition."""
-    import pyarrow
-
-    other = f"column {excerpt(name)!r} holds something other than text or whole numbers"
-    if getattr(series.dtype, "kind", "O") == "f":  # large numbers would be others'
-        raise ValueError(f"{other} in one partition: write missing ones as a type that has them")
-    try:
-        array = pyarrow.array(series.astype(object), from_pandas=True)
-    except (pyarrow.ArrowException, TypeError, ValueError):  # whose message may hold an entry
-        raise ValueError(f"{other} in one partition") from None
-    if not pyarrow.types.is_null(array.type):
-        check_label(pyarrow.field(name, array.type))
-    return array
 
 
 class GroupedRows(NamedTuple):
@@ -161,17 +90,14 @@ class GroupedRows(NamedTuple):
     ----------
     rows : ndarray of shape (n, n_features)
     sizes : ndarray of shape (n,), int64
-        How many rows the group of each has in the whole table.
+        How many rows the group of each has in the whole table; 0 for a row of nobody.
     n_new : int
         How many groups are counted here: each once among all parts.
-    is_missing : bool
-        Whether it is missing whose one of the rows is.
     """
 
     rows: np.ndarray
     sizes: np.ndarray
     n_new: int
-    is_missing: bool
 
 
 @dataclass(frozen=True)
@@ -197,7 +123,7 @@ class RowReader:
     encoder: Any = None
     dtype: np.dtype | None = None
     groups: str | None = None
-    sizes: Callable[[np.ndarray], tuple[np.ndarray, int]] | None = None
+    sizes: Callable[[list[str | None]], tuple[np.ndarray, int]] | None = None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -208,17 +134,15 @@ class RowReader:
         """Return the rows (n, n_features) of a batch of Arrow, or of a frame of pandas."""
         if self.groups is None or self.sizes is None:
             return self.rows(part)
-        labels, is_missing = labels_of(part, self.groups)
-        return GroupedRows(self.rows(part), *self.sizes(labels), is_missing)
+        return GroupedRows(self.rows(part), *self.sizes(persons_of(part, self.groups)))
 
     def rows(self, part: Any) -> np.ndarray:
         """Return the rows alone."""
         if takes_tables(self.encoder):
-            is_batch = is_of(part, "pyarrow")
-            table = entries_of(part, self.columns) if is_batch else part
-            rows = self.encoder.transform(table)
+            rows = self.encoder.transform(part)
         else:
-            rows = self._numbers(part)
+            dtype = numeric_type(part.schema, self.columns) if self.dtype is None else self.dtype
+            rows = rows_of(part, self.columns, dtype)
             if self.encoder is not None:
                 rows = self.encoder.transform(rows)
         rows = np.asarray(rows)
@@ -228,19 +152,16 @@ class RowReader:
             )
         return rows
 
-    def _numbers(self, part: Any) -> np.ndarray:
-        """Return numbers as they are."""
-        if self.dtype is None:
-            return rows_of(part, self.columns)
-        rows = np.empty((len(self.columns), len(part)), self.dtype)
-        for row, name in zip(rows, self.columns, strict=True):
-            try:
-                row[:] = part[name].to_numpy(dtype=self.dtype, na_value=np.nan)
-            except (TypeError, ValueError):  # whose message may hold an entry
-                raise ValueError(
-                    f"column {excerpt(name)!r} holds something other than numbers in one partition"
-                ) from None
-        return rows.T
+
+def persons_of(part: Any, name: str) -> list[str | None]:
+    """Return the person of each row of a batch of Arrow or a frame of pandas; None for nobody."""
+    return column_of(part[name]).keys()
+
+
+def check_person(schema: Any, name: str) -> None:
+    """Raise a ReadingError if a column of a schema is of a type that names no persons."""
+    kind = schema.field(name).type
+    check_kind(kind_of_arrow(kind), kind, name, "persons")
 
 
 def takes_tables(encoder: object) -> bool:
@@ -265,9 +186,9 @@ class LabelReader:
         """Names of all columns that are read."""
         return (self.groups,)
 
-    def __call__(self, part: Any) -> np.ndarray:
-        """Return the labels of a batch of Arrow, or of a frame of pandas."""
-        return labels_of(part, self.groups)[0]
+    def __call__(self, part: Any) -> list[str | None]:
+        """Return the persons of a batch of Arrow, or of a frame of pandas."""
+        return persons_of(part, self.groups)
 
 
 @dataclass(frozen=True)
@@ -284,7 +205,7 @@ class Reading:
     columns: Sequence[str] | None
     encoder: Any = None
     groups: str | None = None
-    sizes: Callable[[np.ndarray], tuple[np.ndarray, int]] | None = None
+    sizes: Callable[[list[str | None]], tuple[np.ndarray, int]] | None = None
 
     def names(self, schema: Any) -> tuple[str, ...]:
         """Return the columns that are features; a ValueError if one is not there."""
@@ -308,7 +229,7 @@ class Reading:
         if not takes_tables(self.encoder):
             numeric_type(schema, names)
         if self.groups is not None:
-            check_label(schema.field(self.groups))
+            check_person(schema, self.groups)
         return RowReader(names, self.encoder, None, self.groups, self.sizes)
 
 
@@ -325,7 +246,7 @@ class LabelReading:
     def reader(self, schema: Any) -> LabelReader:
         """Return the reader of labels; a ValueError if their type does not fit."""
         self.reads(schema)
-        check_label(schema.field(self.groups))
+        check_person(schema, self.groups)
         return LabelReader(self.groups)
 
 

@@ -8,13 +8,13 @@ a record, and a quoted line end ends it too.
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from privclust.core.packages import require
+from privclust.records.cells import number
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
 """Suffixes of compressed files that are read as well."""
@@ -59,16 +59,13 @@ def numbers_of(fields: Sequence[str], n_features: int) -> list[float]:
     fields = fields[:n_features]
     try:
         numbers = list(map(float, fields))
+        if "_" in "".join(fields):  # Python's digits may hold it, no other program's
+            raise ValueError
     except ValueError:  # field by field; what float takes at once is the same so
-        texts = [text.strip().strip('"') for text in fields]
-        numbers = [float(text) if is_number(text) else np.nan for text in texts]
-    return numbers + [np.nan] * (n_features - len(numbers))
+        numbers = [number(text.strip().strip('"')) for text in fields]
+    return numbers + [math.nan] * (n_features - len(numbers))
 
 
 def is_number(text: str) -> bool:
     """Whether a field is a number (or NaN)."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return text.strip().lower() == "nan" or not math.isnan(number(text))

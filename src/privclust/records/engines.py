@@ -21,6 +21,7 @@ from privclust.records.arrow import (
     numeric_type,
     takes_tables,
 )
+from privclust.records.columns import column_of
 from privclust.records.labels import CHANGED, LabelCounts
 
 State: TypeAlias = dict[str, np.ndarray]
@@ -191,19 +192,37 @@ def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> S
 
 
 def _with_sizes(frame: Any, label: Any) -> Any:
-    """Put in place of labels how many rows each has, the row's place among them, and if it is none.
+    """Put in place of persons how many rows each has, 0 for nobody, and the row's place among them.
 
     One window makes both numbers, so that they are of the same rows.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as of
 
-    text = of.coalesce(of.col(label).cast("string"), of.lit(""))
-    frame = frame.withColumn("is_missing", of.col(label).isNull()).withColumn(label, text)
     group = Window.partitionBy(label)
-    sizes = of.count(of.lit(1)).over(group)
-    places = of.row_number().over(group.orderBy(label))
+    frame = _with_keys(frame, label)
+    is_nobody = of.col(label).isNull()
+    sizes = of.when(is_nobody, 0).otherwise(of.count(of.lit(1)).over(group))
+    places = of.when(is_nobody, 0).otherwise(of.row_number().over(group.orderBy(label)))
     return frame.withColumn("size", sizes).withColumn("place", places).drop(label)
+
+
+def _with_keys(frame: Any, label: Any) -> Any:
+    """Put in place of entries the keys of persons, which workers make of each by itself."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    def keyed(batches: Any) -> Iterator[Any]:
+        """Return batches with keys."""
+        import pyarrow
+
+        for batch in batches:
+            at = batch.schema.names.index(label)
+            keys = pyarrow.array(column_of(batch.column(at)).keys(), pyarrow.string())
+            yield batch.set_column(at, label, keys)
+
+    text = StructField(label, StringType(), True)
+    fields = [text if field.name == label else field for field in frame.schema.fields]
+    return frame.mapInArrow(keyed, StructType(fields))
 
 
 def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
@@ -214,8 +233,8 @@ def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
         if reader.groups is None:
             yield rows
             continue
-        is_missing, sizes, places = (batch.column(n + i).to_numpy(False) for i in range(3))
-        yield GroupedRows(rows, sizes, int(np.sum(places == 1)), bool(is_missing.any()))
+        sizes, places = (batch.column(n + i).to_numpy(False) for i in range(2))
+        yield GroupedRows(rows, sizes, int(np.sum(places == 1)))
 
 
 def _schema_of_spark(types: Any) -> Any:

@@ -16,8 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from privclust.core.printable import excerpt
-
 _PENDING = 1 << 20  # labels that are sorted at once
 _HASH = np.dtype("S16")
 CHANGED = "the records have changed while they were read: those of a label are other than counted"
@@ -45,29 +43,6 @@ def other_columns(names: Sequence[str], label: str) -> tuple[str, ...]:
     return others
 
 
-def check_label(column: Any) -> None:
-    """Raise a ValueError unless a field of an Arrow schema is of text or whole numbers."""
-    from pyarrow import types
-
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    tests = types.is_integer, types.is_string, types.is_large_string, types.is_string_view
-    if not any(is_kind(kind) for is_kind in tests):
-        raise ValueError(
-            f"column {column.name!r} holds {excerpt(column.type)}; groups are told by text or by "
-            "whole numbers"
-        )
-
-
-def as_text(column: Any) -> np.ndarray:
-    """Return an Arrow array as text without blanks at its ends; empty where an entry is missing."""
-    return np.array([entry.strip() for entry in plain_text(column)], dtype=object)
-
-
-def plain_text(column: Any) -> np.ndarray:
-    """Return an Arrow array as text, an array of objects; empty where an entry is missing."""
-    return column.cast("string").fill_null("").to_numpy(zero_copy_only=False)
-
-
 class LabelCounts:
     """How many records each label has; 24 bytes a label, and some 60 while more are added.
 
@@ -80,13 +55,15 @@ class LabelCounts:
     (2, [1, 2])
     """
 
-    def __init__(self, labels: Iterable[np.ndarray] = (), secret: bytes | None = None) -> None:
+    def __init__(
+        self, labels: Iterable[Sequence[str | None]] = (), secret: bytes | None = None
+    ) -> None:
         self.secret = secrets.token_bytes(32) if secret is None else secret
         self._keys = np.empty(0, dtype=_HASH)
         self._counts = np.empty(0, dtype=np.int64)
         pending: list[np.ndarray] = []
         for some in labels:
-            pending.append(self._hashed(some))
+            pending.append(self._hashed([label for label in some if label is not None]))
             if sum(map(len, pending)) >= _PENDING:
                 self._count(np.concatenate(pending))
                 pending = []
@@ -107,16 +84,17 @@ class LabelCounts:
         sha.update(self._counts.tobytes())
         return sha.digest()
 
-    def sizes(self, labels: np.ndarray) -> np.ndarray:
-        """Return how many records there are of the label of each of these.
+    def sizes(self, labels: Sequence[str | None]) -> np.ndarray:
+        """Return how many records there are of the label of each of these; 0 for None.
 
         Raises
         ------
         ValueError
             If one of them was not counted.
         """
-        at, places, _ = self._places(labels)
-        return self._counts[at][places]
+        known = [label for label in labels if label is not None]
+        at, places, _ = self._places(known)
+        return _with_nobody(labels, self._counts[at][places])
 
     def _places(self, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return where the labels' counts are, which one each label has, and how often they come.
@@ -156,6 +134,13 @@ class LabelCounts:
         return np.array([hashes[label] for label in labels], dtype=_HASH)
 
 
+def _with_nobody(labels: Sequence[str | None], sizes: np.ndarray) -> np.ndarray:
+    """Return sizes of labels with 0 where there is none."""
+    all_sizes = np.zeros(len(labels), dtype=np.int64)
+    all_sizes[[label is not None for label in labels]] = sizes
+    return all_sizes
+
+
 class SecondReading:
     """Records that were counted, read once more; 8 bytes a label, and threads may share it.
 
@@ -173,22 +158,23 @@ class SecondReading:
         self._left = counts._counts.copy()
         self._lock = threading.Lock()
 
-    def sizes(self, labels: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return how many records the label of each has, and how many labels come the first time.
+    def sizes(self, labels: Sequence[str | None]) -> tuple[np.ndarray, int]:
+        """Return how many records the label of each has, 0 for None, and how many labels are new.
 
         Raises
         ------
         ValueError
             If one of them was not counted, or came more often by now.
         """
-        at, places, counts = self._counted._places(labels)
+        known = [label for label in labels if label is not None]
+        at, places, counts = self._counted._places(known)
         sizes = self._counted._counts[at]
         with self._lock:
             n_new = int(np.count_nonzero(self._left[at] == sizes))
             self._left[at] -= counts
             if (self._left[at] < 0).any():
                 raise ValueError(CHANGED)
-        return sizes[places], n_new
+        return _with_nobody(labels, sizes[places]), n_new
 
     def check_all_seen(self) -> None:
         """Raise a ValueError if records that were counted did not come."""

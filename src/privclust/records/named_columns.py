@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
-from privclust.records.arrow import check_columns, check_entries, entries_of
+from privclust.records.arrow import check_columns
+from privclust.records.columns import TEXT, Column, check_kind, column_of, kind_of_arrow
 from privclust.records.csv_lines import COMPRESSIONS, fields_of, lines_of
 
 _ROWS = 1 << 16  # read at once
@@ -53,11 +52,11 @@ class Table:
             raise kind(f"{path}: {reason}")
         self.names = tuple(self._read(self._header))
 
-    def columns(self, names: Iterable[str]) -> Iterator[dict[str, np.ndarray]]:
-        """Yield parts of the table, of so many rows each, as arrays by the names of columns.
+    def columns(self, names: Iterable[str]) -> Iterator[dict[str, Column]]:
+        """Yield parts of the table, of so many rows each, by the names of columns.
 
-        Of a CSV file every line below the first is a row, and its fields are text, without blanks
-        at their ends; None where there is none. Of Parquet they have the file's own types.
+        Of a CSV file every line below the first is a row, and its fields are text; None where there
+        is none. Of Parquet they have the file's own types.
 
         Raises
         ------
@@ -79,7 +78,8 @@ class Table:
         if self._is_parquet:
             try:
                 with self._parquet() as file:
-                    check_entries(file.schema_arrow, name, kind)
+                    of_column = file.schema_arrow.field(name).type
+                    check_kind(kind_of_arrow(of_column), of_column, name, kind)
             except ValueError as error:
                 raise ValueError(f"{self.path}: {error}") from None
 
@@ -121,22 +121,19 @@ class Table:
         parquet = require("pyarrow.parquet", "Parquet files")
         return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
 
-    def _parquet_parts(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
+    def _parquet_parts(self, names: list[str]) -> Iterator[dict[str, Column]]:
         """Read batches of rows, of these columns alone."""
         with self._parquet() as file:
             for batch in file.iter_batches(batch_size=_ROWS, columns=names):
-                yield entries_of(batch, names)
+                yield {name: column_of(batch[name]) for name in names}
 
-    def _csv_parts(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
+    def _csv_parts(self, names: list[str]) -> Iterator[dict[str, Column]]:
         """Split lines, each by itself."""
         places = [self.names.index(name) for name in names]
         for lines in lines_of(self.path, _ROWS):
             rows = [fields_of(line, self._delimiter) for line in lines]
             yield {
-                name: np.array(
-                    [(row[at].strip() or None) if at < len(row) else None for row in rows],
-                    dtype=object,
-                )
+                name: Column([row[at] if at < len(row) else None for row in rows], TEXT, "text")
                 for name, at in zip(names, places, strict=True)
             }
 

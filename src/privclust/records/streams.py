@@ -18,11 +18,13 @@ from privclust.core.packages import how_to_install, require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 from privclust.records.arrow import (
-    TIMES,
     check_columns,
+    check_person,
     numeric_type,
     rows_of,
 )
+from privclust.records.cells import key, read_each
+from privclust.records.columns import column_of
 from privclust.records.csv_lines import (
     COMPRESSIONS,
     fields_of,
@@ -30,7 +32,9 @@ from privclust.records.csv_lines import (
     lines_of,
     numbers_of,
 )
-from privclust.records.labels import as_text, check_label, other_columns
+from privclust.records.errors import ReadingError
+from privclust.records.labels import other_columns
+from privclust.records.matrix import numbers_of_table
 
 Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """Where records come from; see `chunks`."""
@@ -61,8 +65,8 @@ class Chunks:
         Names of the columns. For comparing, not for showing: a CSV's first line may be a record.
     label : str or None
         Name of a column that is kept apart.
-    labels : ndarray of shape (n,) or None
-        Its entries in the chunk that came last, as text; empty where they are missing.
+    labels : list of str or None
+        The persons that it names in the chunk that came last, by key; None for nobody.
     """
 
     name: str
@@ -74,7 +78,7 @@ class Chunks:
     _row: int = field(default=0, repr=False)
     header: tuple[str, ...] | None = field(default=None, repr=False)
     label: str | None = None
-    labels: np.ndarray | None = field(default=None, repr=False)
+    labels: list[str | None] | None = field(default=None, repr=False)
     _label_at: int | None = field(default=None, repr=False)
 
     def __iter__(self) -> Chunks:
@@ -91,18 +95,18 @@ class Chunks:
 
     def _check_labels(self) -> None:
         """Say where a label is missing."""
-        missing = self.labels == ""
-        if self._strict and missing.any():
-            row = self._row + int(missing.argmax()) + 1
+        if self._strict and self.labels is not None and None in self.labels:
+            row = self._row + self.labels.index(None) + 1
             raise ValueError(f"{self.name}: row {row} has no entry in column {self.label!r}")
 
     def _checked(self, piece: Any) -> np.ndarray:
         """Bring a piece to a type that can be computed with, or say what is wrong with it."""
-        array = np.asarray(piece)
-        if array.dtype.kind not in "iuf":
-            hint = TIMES if array.dtype.kind in "mM" else ""
-            kind = excerpt(array.dtype)
-            raise ValueError(f"{self.name}: holds {kind} where real numbers should be{hint}")
+        try:
+            array = np.asarray(numbers_of_table(piece))
+        except ReadingError as error:
+            raise ReadingError(f"{self.name}: {error}") from None
+        if array.dtype.kind == "c":
+            raise ReadingError(f"{self.name}: holds complex numbers, not real ones")
         if array.ndim != 2 or array.shape[1] != self.n_features:
             raise ValueError(
                 f"{self.name}: after row {self._row} comes a chunk of shape {array.shape}, "
@@ -395,6 +399,7 @@ def _parquet(
     with parquet.ParquetFile(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
     names = _refuse(path, _numeric_columns, schema, columns, label)
+    dtype = numeric_type(schema, names)
 
     def pieces() -> Iterator[Any]:
         """Open the file when it is its turn: a folder may hold thousands."""
@@ -402,8 +407,8 @@ def _parquet(
             size, read = _rows(chunk_size, len(names)), [*names, *([label] if label else [])]
             for batch in file.iter_batches(batch_size=size, columns=read):
                 if len(batch):
-                    rows = rows_of(batch, names)
-                    yield rows if label is None else (rows, as_text(batch.column(label)))
+                    rows = rows_of(batch, names, dtype)
+                    yield rows if label is None else (rows, column_of(batch.column(label)).keys())
 
     records = Chunks(str(path), len(names), n_rows, pieces(), names, header=names)
     records.label = label
@@ -418,7 +423,7 @@ def _numeric_columns(
     names = check_columns(schema, columns)
     if label is not None:
         others = other_columns(schema.names, label)
-        check_label(schema.field(label))
+        check_person(schema, label)
         if columns is None:
             names = others
         elif label in names:
@@ -522,7 +527,7 @@ def _refuse_text(path: Path, records: Chunks, frame: Any, column: int) -> None:
     is_text = pd.to_numeric(fields.astype(str), errors="coerce").isna() & fields.notna()
     row = int(is_text.to_numpy().argmax())
     time = pd.to_datetime(str(fields.iloc[row]), errors="coerce", format="ISO8601")
-    hint = "" if pd.isna(time) else f" but a time{TIMES}"
+    hint = "" if pd.isna(time) else " but a time; turn times into numbers, such as days"
     raise _Refused(f"{path}: {records.place(row, column)} is no number{hint}")
 
 
@@ -534,7 +539,7 @@ def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[Any
         records_of_lines = [fields_in(line, how["sep"]) for line in lines]
         if at is not None:
             texts = [fields.pop(at) if at < len(fields) else "" for fields in records_of_lines]
-            labels = np.array([text.strip() for text in texts], dtype=object)
+            labels = read_each(texts, key)
         numbers = [numbers_of(fields, records.n_features) for fields in records_of_lines]
         rows = np.array(numbers).reshape(-1, records.n_features)
         yield rows if at is None else (rows, labels)

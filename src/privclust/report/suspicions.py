@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privclust.preprocessing.table_encoder import seconds_of
+from privclust.records.cells import seconds
+from privclust.records.columns import column_of
 from privclust.report.coordinate import Coordinate
 
 _NEAR, _NEAREST = 0.01, 0.002  # at most and at least, in parts of the range; else by the errors
@@ -50,8 +51,8 @@ def _in_parts(
     if isinstance(ends, list):
         low, width = 0.0, 1.0
     elif values.dtype.kind == "M":
-        low, high = (float(seconds_of(np.array([end]))[0]) for end in ends)
-        values, errors, width = seconds_of(values), errors * 86_400.0, high - low
+        low, high = (seconds(end) for end in ends)
+        values, errors, width = column_of(values).seconds(), errors * 86_400.0, high - low
     else:
         low, width = ends[0], ends[1] - ends[0]
     near = np.clip(2.0 * errors / width, _NEAREST, _NEAR)

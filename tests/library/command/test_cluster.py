@@ -279,7 +279,7 @@ def test_a_missing_entry_is_no_category_of_that_name(tmp_path):
     assert not np.array_equal(rows[0], rows[1])
     huge = np.array([10**400, 1], dtype=object)
     np.testing.assert_array_equal(
-        TableEncoder({"a": (0, 2)}).transform({"a": huge}), [[0.5], [0.5]]
+        TableEncoder({"a": (0, 2)}).transform({"a": huge}), [[1.0], [0.5]]
     )
 
 

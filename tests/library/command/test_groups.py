@@ -177,7 +177,7 @@ def test_short_lines_of_known_number_are_refused(run):
         ("bare.csv", GROUPS, "bare.csv: has no header, so that there is no column 'who'"),
         ("twice.csv", GROUPS, "twice.csv: has several columns of the name 'who'"),
         ("alone.csv", GROUPS, "alone.csv: has no columns but 'who'"),
-        ("float.parquet", GROUPS, "column 'who' holds double; groups are told by text or by whole"),
+        ("spans.parquet", GROUPS, "column 'who' holds duration[ns], not persons"),
         ("empty.csv", GROUPS, "empty.csv: no records"),
     ],
 )
@@ -187,7 +187,7 @@ def test_what_has_no_such_column_is_refused(run, file, options, message):
     Path("twice.csv").write_text("who,a,who\nann,1,bob\n")
     Path("alone.csv").write_text("who\nann\n")
     Path("empty.csv").write_text("who,a\n")
-    visits().astype({"who": float}).to_parquet("float.parquet", index=False)
+    visits().assign(who=np.timedelta64(1, "ns")).to_parquet("spans.parquet", index=False)
     code, _, err = run("sketch", file, "-o", "s.h5", *DRAWN, *options, *PRIVATE)
     assert code == 1
     assert message in err

@@ -4,11 +4,12 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from privclust.kmeans import CompressiveKMeans
 from privclust.privacy import Budget, BudgetError, Guarantee
-from privclust.privacy.groups import Groups
+from privclust.privacy.groups import Groups, by_size
 from privclust.sketches import (
     FeatureSums,
     Sketch,
@@ -49,16 +50,24 @@ def test_weights_are_one_over_the_rows_of_a_group(ids):
     ("ids", "message"),
     [
         ([1, 2], r"groups must have shape \(3,\), one a row, got \(2,\)"),
-        ([[1], [2], [3]], r"got \(3, 1\)"),
-        ([1.0, math.nan, 2.0], "groups must not be missing"),
-        (np.array(["a", None, "b"], dtype=object), "groups must not be missing"),
-        (np.array([1, "secret", 2.0], dtype=object), "groups must be of one type"),
+        (np.array([[1], [2], [3]]), r"got \(3, 1\)"),
+        (np.array([1, 2, 3], "m8[s]"), r"'groups' holds timedelta64\[s\], not persons"),
+        (np.array([1j, 2, 3]), "'groups' holds complex128, not persons"),
     ],
 )
 def test_groups_that_are_none_are_refused_and_not_named(ids, message):
     with pytest.raises(ValueError, match=message) as error:
         Groups.of(ids, 3)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, " ", "NaN", np.datetime64("NaT"), pd.NA])
+def test_a_row_of_nobody_contributes_nothing(missing):
+    groups = Groups.of([1, missing, 2.0, "1"], 4)
+    assert groups.sizes.tolist() == [2, 0, 1, 2]
+    assert groups.count == 2
+    assert groups.weights[1] == groups.units[1] == 0
+    assert all(1 not in places for _, places in by_size(groups, np.arange(4)))
 
 
 def test_weights_of_other_rows_are_refused():

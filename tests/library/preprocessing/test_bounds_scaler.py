@@ -115,9 +115,14 @@ def test_a_bad_range_is_named(X, ends):
 
 def test_messages_hold_no_cell():
     for method in ("fit", "transform", "inverse_transform"):
-        with pytest.raises(ValueError, match="rows are of one length") as raised:
-            getattr(BoundsScaler((0, 1)), method)([["Mary", 1.0], ["Bob"]])
+        with pytest.raises(ValueError, match="Expected 2D array") as raised:
+            getattr(BoundsScaler((0, 1)), method)(["Mary", "Bob"])
         assert "Mary" not in str(raised.value)
+
+
+def test_rows_of_a_list_have_as_many_columns_as_most_of_them():
+    rows = BoundsScaler((0, 2)).fit_transform([[1.0, 2.0], [1.0, 2.0, 9.0], [1.0], [2.0, "x"]])
+    np.testing.assert_array_equal(rows, [[0, 1], [0, 1], [0, np.nan], [1, np.nan]])
 
 
 def test_text_counts_as_no_number():

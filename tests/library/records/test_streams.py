@@ -209,7 +209,7 @@ def test_files_that_are_not_what_their_names_say(tmp_path):
         chunks(path)
     assert "pickle" not in str(caught.value)
     np.save(path, np.array([["2026-01-31"]], dtype="M8[D]"))
-    with pytest.raises(ValueError, match=r"holds datetime64\[D\] .*; turn times into numbers"):
+    with pytest.raises(ValueError, match=r"holds datetime64\[D\], .*; turn times into numbers"):
         joined(path)
     pd.DataFrame({"day": pd.to_datetime(["2026-01-31"])}).to_parquet(tmp_path / "x.parquet")
     with pytest.raises(ValueError, match=r"column 'day' holds timestamp.*; turn times into"):
@@ -320,8 +320,8 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         ([], "holds no chunk"),
         (X[0], r"\(n, n_features\), got \(3,\)"),
         (X[:, :0], r"got \(1000, 0\)"),
-        (X.astype(str), "where real numbers should be"),
-        (X + 1j, "where real numbers should be"),
+        (X.astype(str), "the array: X holds <U.*, not numbers"),
+        (X + 1j, "complex numbers, not real ones"),
         (3, "an array, a path or an iterable"),
         (np.where(X[2, 2] == X, np.inf, X)[2:], "row 1, column 3 is infinite"),
     ],

@@ -16,9 +16,9 @@ from privclust.privacy.bounds import directions
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import (
     PrivateEstimator,
-    any_validated,
     caveats_of_bounds,
     private_records,
+    validated,
 )
 from privclust.privacy.groups import GROUP, checked_groups
 from privclust.privacy.hidden import noise_message, warn_of_noise
@@ -228,9 +228,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         """Return rows at norm 1, as `fit` counts them, for `predict` and `transform`."""
         check_is_fitted(self)
         return directions(
-            any_validated(
-                self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite=False
-            )
+            validated(self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite=False)
         )
 
     def _in_two_steps(self, X, exact, source, rng, groups):

@@ -1,0 +1,226 @@
+"""One cell read by itself: as a number, a time, a category or a person.
+
+Every function of one cell is a pure function of that cell: no other cell of its column plays a
+part, and no cell raises an error. Functions of columns return the same bits, faster where the
+column has a type (`privclust.records.columns`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import numpy as np
+
+MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "<na>", "nat", "null", "none"})
+"""Texts that stand for a missing entry, in any case of letters, unless they are a category."""
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_NO_NUMBERS = (*_TIMES, complex, np.complexfloating, np.ndarray)
+_NULLS = ("NAType", "NaTType")  # of pandas, which need not be installed
+_NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)?", re.ASCII)
+_CACHED = (str, int, float, bytes)  # whose equal values, of one type, are read alike
+_MOST_EXACT = 2**53  # beyond, floats are not all whole numbers, and texts spell them shortly
+_MOST_DIGITS = 4000  # of a whole number that is written out
+_SECONDS_OF = {"Y": 31_556_952, "M": 2_629_746, "W": 604_800, "D": 86_400, "h": 3_600, "m": 60}
+_MOST_SECONDS = 2**62
+_Value = TypeVar("_Value")
+
+
+def text_of(cell: Any) -> str | None:
+    """Return a cell as text without blanks at its ends; None if it has no text of its own.
+
+    Bytes are read as UTF-8, of which what is none is replaced.
+    """
+    try:
+        if isinstance(cell, bytes | bytearray | memoryview):
+            cell = bytes(cell).decode("utf-8", "replace")
+        text = str(cell).strip()
+    except Exception:  # whatever a class of its own does
+        return None
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell holds nothing: None, NaN, NaT, NA, masked, blank, or a word for that.
+
+    Examples
+    --------
+    >>> [is_missing(cell) for cell in (None, float("nan"), " ", "N/A", 0, "x")]
+    [True, True, True, True, False, False]
+    """
+    if cell is None or cell is np.ma.masked or type(cell).__name__ in _NULLS:
+        return True
+    if isinstance(cell, str | bytes):
+        text = text_of(cell)
+        return text is None or text.lower() in MISSING_WORDS
+    if isinstance(cell, float | np.floating):
+        return bool(cell != cell)
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(cell))
+    return False
+
+
+def number(cell: Any) -> float:
+    """Return a cell as a float: NaN where it is no number, infinite where it is too large.
+
+    Truth values are 0 and 1. Texts are numbers in the notation of Python, without underscores.
+
+    Examples
+    --------
+    >>> [number(cell) for cell in ("1.5", True, 10**400, "two", None)]
+    [1.5, 1.0, inf, nan, nan]
+    """
+    if type(cell) is float:
+        return cell
+    if isinstance(cell, _NO_NUMBERS):
+        return math.nan
+    try:
+        if isinstance(cell, bytes):
+            cell = cell.decode("ascii")
+        if isinstance(cell, str) and "_" in cell:
+            return math.nan
+        return float(cell)
+    except OverflowError:
+        return _signed_infinity(cell)
+    except Exception:  # whatever a class of its own raises
+        return math.nan
+
+
+def _signed_infinity(cell: Any) -> float:
+    """Return what a number is that is too large for a float."""
+    try:
+        return math.inf if cell > 0 else -math.inf
+    except Exception:
+        return math.nan
+
+
+def seconds(cell: Any) -> float:
+    """Return a date or time in seconds since 1970, rounded down; NaN where it is none.
+
+    Texts are ISO 8601. Where there is a time zone, it is that of Greenwich to which times are
+    brought. Numbers are no dates.
+
+    Examples
+    --------
+    >>> [seconds(cell) for cell in ("1970-01-02", np.datetime64("1970-01-01T00:01"), 7, "soon")]
+    [86400.0, 60.0, nan, nan]
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of time zones in texts
+        return _seconds(cell)
+
+
+def _seconds(cell: Any) -> float:
+    """Return what `seconds` does, where warnings are off."""
+    try:
+        if isinstance(cell, np.datetime64):
+            return float(seconds_of_times(np.array([cell]))[0])
+        if type(cell).__name__ in _NULLS:
+            return math.nan
+        if isinstance(cell, datetime.datetime):
+            if cell.tzinfo is not None:
+                cell = cell.astimezone(datetime.UTC).replace(tzinfo=None)
+            cell = cell.replace(microsecond=0).isoformat()
+        elif isinstance(cell, datetime.date):
+            cell = cell.isoformat()
+        elif not isinstance(cell, str | bytes):
+            return math.nan
+        text = text_of(cell)
+        if not text or (not text[-1:].isdigit() and text[-1:] not in "Zz"):
+            return math.nan  # also numpy's words "now" and "today"
+        return float(seconds_of_times(np.array([np.datetime64(text)]))[0])
+    except Exception:  # no date
+        return math.nan
+
+
+def seconds_of_times(times: np.ndarray) -> np.ndarray:
+    """Return an array of ``datetime64`` in seconds since 1970; NaN for NaT and what is too far.
+
+    numpy's own conversion raises, for all, if one leaves 64 bits.
+    """
+    unit, step = np.datetime_data(times.dtype)
+    if unit == "generic":
+        return np.full(times.shape, math.nan)
+    times = times.astype(times.dtype.newbyteorder("="))
+    is_far = np.isnat(times)
+    if unit in _SECONDS_OF or step > 1:
+        counts, most = times.view(np.int64), _MOST_SECONDS // (_SECONDS_OF.get(unit, 1) * step)
+        is_far |= (counts > most) | (counts < -most)
+    inside = np.where(is_far, np.zeros((), dtype=times.dtype), times)
+    whole = inside.astype("datetime64[s]").astype(np.int64).astype(float)
+    return np.where(is_far, math.nan, whole)
+
+
+def key(cell: Any) -> str | None:
+    """Return what tells a category or a person from others; None where a cell is missing.
+
+    Numbers that are equal have one key, whatever their type and spelling: 3, 3.0, "3" and " 3.00".
+    So do texts that differ in blanks at their ends alone.
+
+    Examples
+    --------
+    >>> [key(cell) for cell in (3, 3.0, "3.00", b"3", 0.5, " ann", True, None, "NaN")]
+    ['3', '3', '3', '3', '5e-1', 'ann', 'true', None, None]
+    """
+    if is_missing(cell):
+        return None
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        try:
+            return str(int(cell))
+        except ValueError:  # of too many digits for Python
+            return hex(cell)
+    if isinstance(cell, float | np.floating):
+        number_of = float(cell)
+        if number_of.is_integer():  # exact, so that a float32 is the whole number that it holds
+            cell = int(number_of) if abs(number_of) <= _MOST_EXACT else number_of
+    text = text_of(cell)
+    if text is None:
+        return None
+    if text[4:5] == "-" and (midnight := _MIDNIGHT.fullmatch(text)):
+        return midnight[1]
+    return _plain_number(text) or (text.lower() if text.lower() in ("true", "false") else text)
+
+
+def _plain_number(text: str) -> str | None:
+    """Return the one spelling of a decimal number; None for other texts."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    sign, whole, fraction, exponent = match.groups()
+    digits = whole + (fraction or "")
+    if not digits:
+        return None
+    power = int(exponent or 0) - len(fraction or "")
+    kept = digits.rstrip("0")
+    power += len(digits) - len(kept)
+    kept = kept.lstrip("0")
+    if not kept:
+        return "0"
+    sign = "-" if sign == "-" else ""
+    if power >= 0 and len(kept) + power <= _MOST_DIGITS:
+        return f"{sign}{kept}{'0' * power}"
+    return f"{sign}{kept}e{power}"
+
+
+def read_each(cells: Iterable[Any], read: Callable[[Any], _Value]) -> list[_Value]:
+    """Return a function of each cell; equal cells of one type are read once."""
+    known: dict[tuple[type, Any], _Value] = {}
+    values = []
+    for cell in cells:
+        if type(cell) not in _CACHED:
+            values.append(read(cell))
+            continue
+        name = (type(cell), cell)
+        if name not in known:
+            known[name] = read(cell)
+        values.append(known[name])
+    return values

@@ -1,0 +1,304 @@
+"""Columns of any container, read by what the container says of their type, never by their cells.
+
+A container (NumPy, pandas, Arrow, Polars, a list) says what a column may hold. A column of a type
+that cannot hold what is asked for is refused, whatever its cells are. Of all others each cell is
+read by itself (`privclust.records.cells`): by compiled code where the type is one of numbers or
+times, else cell by cell, with the same outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privclust.core.packages import require
+from privclust.core.printable import excerpt
+from privclust.records.cells import (
+    key,
+    number,
+    read_each,
+    seconds,
+    seconds_of_times,
+    text_of,
+)
+from privclust.records.errors import ReadingError
+
+ANY, NUMBER, TIME, DURATION, TEXT = "any", "number", "time", "duration", "text"
+CATEGORY, COMPLEX, NESTED = "category", "complex", "nested"
+_KINDS = {"b": NUMBER, "i": NUMBER, "u": NUMBER, "f": NUMBER, "M": TIME, "m": DURATION}
+_KINDS |= {"U": TEXT, "S": TEXT, "T": TEXT, "c": COMPLEX, "V": NESTED}
+_HELD = {  # what columns of each kind may be declared as
+    "numbers": (ANY, NUMBER, TEXT, CATEGORY),
+    "dates": (ANY, TIME, TEXT, CATEGORY),
+    "categories": (ANY, NUMBER, TEXT, CATEGORY, TIME),
+    "persons": (ANY, NUMBER, TEXT, CATEGORY, TIME),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """The cells of a column, and what its container says of their type.
+
+    Attributes
+    ----------
+    cells : ndarray or list
+        An array of truth values, integers, floats or ``datetime64``, or a list of Python objects.
+    kind : str
+        ``"number"``, ``"time"``, ``"duration"``, ``"text"``, ``"category"``, ``"complex"``,
+        ``"nested"``, or ``"any"`` where the container has no type.
+    type : str
+        The container's name of the type.
+    """
+
+    cells: np.ndarray | list[Any]
+    kind: str
+    type: str
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def numbers(self) -> np.ndarray:
+        """Return the cells as floats, (n,): NaN where one is none, each by itself.
+
+        float32 and float16 become float32, all others float64.
+        """
+        if isinstance(self.cells, np.ndarray) and self.kind == NUMBER:
+            is_short = self.cells.dtype.kind == "f" and self.cells.dtype.itemsize <= 4
+            return self.cells.astype(np.float32 if is_short else np.float64, copy=False)
+        if isinstance(self.cells, np.ndarray):
+            return np.full(len(self.cells), np.nan)
+        return np.fromiter(map(number, self.cells), float, len(self.cells))
+
+    def seconds(self) -> np.ndarray:
+        """Return dates and times in seconds since 1970, (n,): NaN where one is none."""
+        if isinstance(self.cells, np.ndarray):
+            if self.kind == TIME:
+                return seconds_of_times(self.cells)
+            return np.full(len(self.cells), np.nan)
+        return np.array(read_each(self.cells, seconds), dtype=float)
+
+    def keys(self) -> list[str | None]:
+        """Return what tells persons or categories apart; None where a cell is missing."""
+        cells = self.cells
+        if isinstance(cells, np.ndarray):
+            values, places = np.unique(cells, return_inverse=True)  # NaN and NaT are one
+            names = np.array([key(value) for value in values], dtype=object)
+            return names[places].tolist() if len(values) else []
+        return read_each(cells, key)
+
+    def places(self, categories: Sequence[str]) -> list[int]:
+        """Return the place of each cell among categories, -1 where it is none of them.
+
+        A text that is a category as it stands is that one; else equal keys decide, so that 3.0 is
+        the category "3".
+        """
+        by_key: dict[str | None, int] = {}
+        for place, category in reversed(list(enumerate(categories))):
+            by_key[key(category)] = place
+        by_key.pop(None, None)  # a category that is a word for missing is found as it stands alone
+        by_text = {category: place for place, category in enumerate(categories)}
+
+        def place_of(cell: Any) -> int:
+            """Return the place of one cell."""
+            name = text_of(cell) if isinstance(cell, str | bytes) else None
+            return by_text[name] if name in by_text else by_key.get(key(cell), -1)
+
+        if isinstance(self.cells, np.ndarray):
+            values, at = np.unique(self.cells, return_inverse=True)
+            return np.array([place_of(value) for value in values], int)[at.reshape(-1)].tolist()
+        return read_each(self.cells, place_of)
+
+    def codes(self) -> tuple[np.ndarray, int]:
+        """Return a number for each person, (n,) of int64, -1 where a cell is missing; how many."""
+        if isinstance(self.cells, np.ndarray):
+            values, places = np.unique(self.cells, return_inverse=True)
+            places = places.astype(np.int64).reshape(-1)
+            if len(values) and values[-1] != values[-1]:  # NaN and NaT are sorted last
+                places[places == len(values) - 1] = -1
+                return places, len(values) - 1
+            return places, len(values)
+        known: dict[str, int] = {}
+        keys = self.keys()
+        codes = [-1 if name is None else known.setdefault(name, len(known)) for name in keys]
+        return np.array(codes, dtype=np.int64), len(known)
+
+    def check(self, name: str, what: str) -> None:
+        """Raise a ReadingError if the type cannot hold what is declared of a column.
+
+        Parameters
+        ----------
+        name : str
+            Of the column, which is public.
+        what : {"numbers", "dates", "categories", "persons"}
+        """
+        check_kind(self.kind, self.type, name, what)
+
+
+def check_kind(kind: str, type_name: str, name: str, what: str) -> None:
+    """Raise a ReadingError if a column of a kind cannot hold what is declared of it."""
+    if kind in _HELD[what]:
+        return
+    hint = ""
+    if kind in (TIME, DURATION) and what == "numbers":
+        hint = "; turn times into numbers, such as days" + (
+            ", or declare dates as bounds (TableEncoder)" if kind == TIME else ""
+        )
+    raise ReadingError(f"column {excerpt(name)!r} holds {excerpt(type_name)}, not {what}{hint}")
+
+
+def column_of(column: Any) -> Column:
+    """Return a column of any container.
+
+    Parameters
+    ----------
+    column : array-like of shape (n,)
+        An array of NumPy (also masked), a series of pandas or Polars, an array of Arrow, a list, or
+        whatever ``numpy.asarray`` takes.
+    """
+    if isinstance(column, Column):
+        return column
+    if isinstance(column, np.ndarray):
+        return _of_numpy(column)
+    package = _package(column)
+    if package in _READERS:
+        return _READERS[package](column)
+    if hasattr(column, "__array__"):
+        return _of_numpy(np.asarray(column))
+    return Column(list(column), ANY, type(column).__name__)
+
+
+def _package(container: Any) -> str:
+    """Return the package of a container's class, or of the first parent that has a reader."""
+    names = [kind.__module__.partition(".")[0] for kind in type(container).__mro__]
+    return next((name for name in names if name in _READERS), "")
+
+
+def _of_numpy(array: np.ndarray) -> Column:
+    """Return an array of NumPy."""
+    kind = _KINDS.get(array.dtype.kind, ANY)
+    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+        if array.dtype.kind == "f":
+            return Column(array.filled(np.nan), kind, str(array.dtype))
+        cells = [None if cell is np.ma.masked else cell for cell in array]
+        return Column(cells, kind, str(array.dtype))
+    array = np.asarray(array)
+    cells = array if kind in (NUMBER, TIME) else list(array)
+    return Column(cells, kind, str(array.dtype))
+
+
+def _of_pandas(series: Any) -> Column:
+    """Return a series, an index or an array of pandas."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return _of_numpy(np.asarray(series))
+    name, text = type(dtype).__name__, str(dtype)
+    if name == "ArrowDtype":
+        return _of_arrow(getattr(series, "array", series).__arrow_array__())
+    if name == "DatetimeTZDtype":
+        return Column(np.asarray(series, dtype=f"datetime64[{dtype.unit}]"), TIME, text)
+    if name == "SparseDtype":
+        return _of_numpy(np.asarray(series))
+    plain = getattr(dtype, "numpy_dtype", None)  # of Int64, Float32, boolean
+    if plain is not None and plain.kind in "biuf":
+        if not series.isna().any():
+            return Column(series.to_numpy(dtype=plain), NUMBER, text)
+        if plain.kind == "f":
+            return Column(series.to_numpy(dtype=plain, na_value=np.nan), NUMBER, text)
+    kind = {"CategoricalDtype": CATEGORY, "StringDtype": TEXT}.get(name, NESTED)
+    return Column(
+        np.asarray(series, dtype=object).tolist(), NUMBER if plain is not None else kind, text
+    )
+
+
+def _of_polars(series: Any) -> Column:
+    """Return a series of Polars."""
+    if str(series.dtype).startswith("Object"):
+        return Column(series.to_list(), ANY, str(series.dtype))
+    return _of_arrow(series.to_arrow())
+
+
+def kind_of_arrow(kind: Any) -> str:
+    """Return what columns of a type of Arrow hold."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        inner = kind_of_arrow(kind.value_type)
+        return CATEGORY if inner == TEXT else inner
+    if isinstance(kind, _extension_type()):
+        return kind_of_arrow(kind.storage_type)
+    if types.is_run_end_encoded(kind):
+        return kind_of_arrow(kind.value_type)
+    if types.is_null(kind):
+        return ANY
+    is_whole = types.is_integer(kind) or types.is_boolean(kind)
+    if is_whole or types.is_floating(kind) or types.is_decimal(kind):
+        return NUMBER
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return TIME
+    if types.is_time(kind) or types.is_duration(kind) or types.is_interval(kind):
+        return DURATION
+    return NESTED if types.is_nested(kind) or types.is_union(kind) else TEXT
+
+
+def _extension_type() -> Any:
+    """Return the class of Arrow's types that store others."""
+    return require("pyarrow", "tables").BaseExtensionType
+
+
+def _of_arrow(array: Any) -> Column:
+    """Return an array of Arrow, in one chunk or several."""
+    from pyarrow import types
+
+    kind, text = kind_of_arrow(array.type), str(array.type)
+    if isinstance(array.type, _extension_type()):
+        chunks = array.chunks if hasattr(array, "chunks") else [array]
+        storage = require("pyarrow", "tables").chunked_array(
+            [chunk.storage for chunk in chunks], array.type.storage_type
+        )
+        return Column(_of_arrow(storage).cells, kind, text)
+    if types.is_run_end_encoded(array.type):
+        array = require("pyarrow.compute", "tables").run_end_decode(array)
+        return Column(_of_arrow(array).cells, kind, text)
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    whole = types.is_integer(array.type) or types.is_boolean(array.type)
+    is_plain = types.is_floating(array.type) or (whole and not array.null_count)
+    if is_plain or kind == TIME:
+        is_in_chunks = hasattr(array, "chunks")
+        cells = array.to_numpy() if is_in_chunks else array.to_numpy(zero_copy_only=False)
+        return Column(cells, kind, text)
+    return Column(_objects(array), kind, text)
+
+
+def _objects(array: Any) -> list[Any]:
+    """Return the entries of an array of Arrow as Python's; text that is no UTF-8 as bytes."""
+    try:
+        return array.to_pylist()
+    except UnicodeDecodeError:
+        return array.cast(require("pyarrow", "tables").large_binary()).to_pylist()
+
+
+_READERS: dict[str, Callable[[Any], Column]] = {
+    "pandas": _of_pandas,
+    "polars": _of_polars,
+    "pyarrow": _of_arrow,
+}
+
+
+def columns_of(table: Any) -> list[tuple[str, Any]]:
+    """Return names and columns of a frame of pandas or Polars, or a table of Arrow, in order."""
+    if _package(table) == "pandas":
+        return [(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
+    if _package(table) == "pyarrow":
+        return list(zip(table.schema.names, table.columns, strict=True))
+    return [(series.name, series) for series in table.get_columns()]
+
+
+def is_frame(table: Any) -> bool:
+    """Return whether a table has columns with types of their own."""
+    package = _package(table)
+    has = {"pandas": "iloc", "polars": "get_columns", "pyarrow": "schema"}.get(package, "")
+    return bool(has) and hasattr(table, has) and len(getattr(table, "shape", ())) == 2

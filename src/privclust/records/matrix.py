@@ -1,0 +1,142 @@
+"""The rows of X, as numbers: from arrays, frames and lists, each cell by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privclust.core.printable import excerpt
+from privclust.records.cells import number
+from privclust.records.columns import COMPLEX, Column, column_of, columns_of, is_frame
+from privclust.records.errors import ReadingError
+
+_ROWS_ARE_NO_ROWS = (str, bytes, bytearray, dict, set, frozenset)
+
+
+def numbers_of_table(X: Any) -> Any:
+    """Return a table as an array of numbers, NaN where a cell is none.
+
+    Whether a table is refused is decided by its container's types, never by a cell. What is no
+    table at all (of one dimension, sparse, of complex numbers) is returned as it is, for
+    scikit-learn to refuse.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        An array of numbers is returned itself. Arrays of objects, and lists of rows, are read cell
+        by cell; rows of a list have as many columns as most of them: shorter ones lack cells, and
+        what is beyond in longer ones is passed over.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+
+    Raises
+    ------
+    ReadingError
+        If a column is of a type that holds no numbers, such as text, times or objects in a frame.
+
+    Examples
+    --------
+    >>> numbers_of_table([[1, "2"], ["three", None], [4]])
+    array([[ 1.,  2.],
+           [nan, nan],
+           [ 4., nan]])
+    """
+    if is_frame(X):
+        return _of_frame(X)
+    if isinstance(X, list | tuple):
+        return _of_rows(X)
+    if not isinstance(X, np.ndarray):
+        if not hasattr(X, "__array__") or hasattr(X, "toarray"):
+            return X
+        X = np.asarray(X)
+    return _of_array(X)
+
+
+def _of_array(X: np.ndarray) -> np.ndarray:
+    """Return an array of NumPy."""
+    kind = X.dtype.kind
+    if X.ndim != 2 or kind == "c" or (kind in "biuf" and not isinstance(X, np.ma.MaskedArray)):
+        if kind not in "biufcO":
+            raise ReadingError(f"X holds {excerpt(X.dtype)}, not numbers")
+        return X
+    if kind not in "biufO":
+        raise ReadingError(f"X holds {excerpt(X.dtype)}, not numbers{_hint(kind)}")
+    return column_of(X.reshape(-1)).numbers().reshape(X.shape)
+
+
+def _hint(kind: str) -> str:
+    """Say what may be done about a type."""
+    return "; turn times into numbers, such as days" if kind in "mM" else ""
+
+
+def _of_frame(X: Any) -> np.ndarray:
+    """Return a frame, of which all columns must be of numbers."""
+    kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [None])]
+    if set(kinds) <= set("biuf") and all(isinstance(kind, np.dtype) for kind in X.dtypes):
+        return np.asarray(X, dtype=np.float64)  # at once, with the same outcome
+    columns: list[np.ndarray] = []
+    for name, values in columns_of(X):
+        column = column_of(values)
+        if column.kind == COMPLEX:
+            raise ValueError("Complex data not supported")
+        _check_of_frame(name, column)
+        columns.append(column.numbers())
+    rows = np.empty((len(X), len(columns)))
+    for j, column in enumerate(columns):
+        rows[:, j] = column
+    return rows
+
+
+def _check_of_frame(name: str, column: Column) -> None:
+    """Refuse types other than of numbers, such as text, whatever the cells are."""
+    if column.kind != "number":
+        hint = "; declare its values with TableEncoder"
+        if column.kind in ("time", "duration"):
+            hint = "; declare its bounds with TableEncoder, or turn it into numbers"
+        elif column.kind == "any":
+            hint = "; give it a type of numbers, as by pandas.to_numeric"
+        raise ReadingError(
+            f"column {excerpt(name)!r} of X holds {excerpt(column.type)}, not numbers{hint}"
+        )
+
+
+def _of_rows(X: Sequence[Any]) -> Any:
+    """Return a list of rows."""
+    lengths = Counter(map(_length, X))
+    most = max(lengths.values(), default=0)
+    width = max((n for n, count in lengths.items() if count == most), default=-1)
+    if width < 0:  # numbers, not rows
+        return np.full(len(X), np.nan)
+    rows = np.full((len(X), width), np.nan)
+    for row, values in zip(rows, X, strict=True):
+        n = _length(values)
+        if n > 0:
+            row[: min(n, width)] = _numbers_of_row(values)[:width]
+    return rows
+
+
+def _length(row: Any) -> int:
+    """Return how many cells a row has; -1 of what is none."""
+    if isinstance(row, _ROWS_ARE_NO_ROWS) or not hasattr(row, "__len__"):
+        return -1
+    try:
+        return len(row)
+    except Exception:  # an array of no dimension, or whatever a class of its own does
+        return -1
+
+
+def _numbers_of_row(row: Any) -> np.ndarray:
+    """Return the cells of one row as numbers."""
+    if isinstance(row, list | tuple):
+        return np.fromiter(map(number, row), float, len(row))
+    try:
+        column = column_of(row)
+        cells = column.numbers() if column.kind in ("number", "any", "text") else None
+    except Exception:  # whatever a class of its own does
+        cells = None
+    return np.full(len(row), np.nan) if cells is None or cells.shape != (len(row),) else cells
