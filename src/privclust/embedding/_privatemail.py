@@ -32,7 +32,12 @@ from privclust.embedding._smlq_kernels import later_iterates, series_terms
 from privclust.embedding._smlq_sensitivity import sensitivity_bound, weighted_mean_diameter
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
-from privclust.privacy.estimator import caveats_of_bounds, private_records, validated
+from privclust.privacy.estimator import (
+    all_or_nothing,
+    caveats_of_bounds,
+    private_records,
+    validated,
+)
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
@@ -197,6 +202,7 @@ class PrivateMail(LabelledEmbedding):
         self.start_seed = start_seed
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Compute what concerns the public images alone, and how much noise a query needs.
 

@@ -10,8 +10,10 @@ error is an event outside of the guarantee, which says so.
 
 from __future__ import annotations
 
+import functools
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,8 +32,53 @@ _ANY_DIRECTION = "rows count at norm 1, entries that are no numbers as 0"
 ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
 
 
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method `fit` that leaves an estimator fitted wholly, or as not fitted.
+
+    Fitted attributes are forgotten before a fit. A fit that is refused, or interrupted, forgets all
+    that it has set: no attribute of one fit stands beside the guarantee of another.
+    """
+
+    @functools.wraps(fit)
+    def whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        _forget(estimator)
+        try:
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            _forget(estimator)
+            raise
+
+    return whole
+
+
+def _forget(estimator: Any) -> None:
+    """Remove all attributes but the parameters."""
+    parameters = estimator.get_params(deep=False)
+    for name in [name for name in vars(estimator) if name not in parameters]:
+        delattr(estimator, name)
+
+
+def _or_as_before(partial_fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method `partial_fit` that leaves an estimator as it was where it raises."""
+
+    @functools.wraps(partial_fit)
+    def whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(estimator))
+        try:
+            return partial_fit(estimator, *args, **kwargs)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return whole
+
+
 class PrivateEstimator:
     """An estimator whose fitted attributes are private but for some, which stay with the data.
+
+    A fit is whole or not at all: `all_or_nothing`. A call of ``partial_fit`` that raises leaves the
+    estimator as it was.
 
     Files, pickles and copies for other processes leave out what is not released: `_NOT_RELEASED`
     names such attributes, which are there after `fit` for whoever holds the data.
@@ -41,6 +88,13 @@ class PrivateEstimator:
 
     _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
     _SCALES_ROWS: ClassVar[bool] = False  # to norm 1, each by itself: no bounds are needed
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Make the class's own `fit` and `partial_fit` whole."""
+        super().__init_subclass__(**kwargs)
+        for name, whole in (("fit", all_or_nothing), ("partial_fit", _or_as_before)):
+            if name in vars(cls):
+                setattr(cls, name, whole(vars(cls)[name]))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what may leave: all but attributes that are not released."""
