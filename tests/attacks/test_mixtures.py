@@ -213,8 +213,9 @@ def test_parts_reach_the_noise_as_integers(monkeypatch):
     X = 0.5 * on_the_sphere(300, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        PrivateGaussianMixture(2, norm_bound=1.0, max_iter=1, random_state=0).fit(X)
-        AdaptiveGaussianMixture(2, norm_bound=1.0, max_iter=1, random_state=0).fit(X)
+        how = {"norm_bound": 1.0, "max_iter": 1, "missing": "middle", "random_state": 0}
+        PrivateGaussianMixture(2, **how).fit(X)
+        AdaptiveGaussianMixture(2, **how).fit(X)
     assert len(caught) == 1 + 2 + 1
     assert all(value.integers.dtype == np.int64 for value in caught)
     assert statistic_weights("full", 2, 2.0).sums % 1.0 != 0.0

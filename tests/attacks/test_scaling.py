@@ -26,7 +26,7 @@ class Fit(PrivateEstimator, BaseEstimator):
         self.bounds, self.out_of_bounds = bounds, out_of_bounds
 
     def fit(self, X, y=None):
-        self.rows_ = private_records(self, X, dtype=[np.float64, np.float32])
+        self.rows_ = private_records(self, X, dtype=[np.float64, np.float32]).rows
         return self
 
 

@@ -99,7 +99,7 @@ def test_fewer_rows_than_clusters():
 def test_one_row_decides_whether_subspaces_come_out(entry):
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))
     X[7, 1] = entry
-    settings = {"norm_bound": 1.0, "random_state": 0}
+    settings = {"norm_bound": 1.0, "missing": "middle", "random_state": 0}
     for model in (
         SuLQKPlanes(2, 1, **settings),
         GibbsSubspaceClustering(2, 1, n_sweeps=2, **settings),

@@ -32,9 +32,10 @@ from privclust.command.output import (
 )
 
 _SKETCH = "sketch.h5"
+_MISSING_SHARE = 0.02  # docs/table.md says what it costs and how well it counts
 _ROOM = 1 << 20  # of what is written, at most about
 _UNREADABLE = "an error for a table that cannot be read is outside the guarantee"
-_MISSING_GROUP = "an error for a row that is no one's is outside the guarantee"
+_ANY_NUMBER = (-1e307, 1e307)  # of a column whose bounds are to be found
 
 
 def add_to(commands) -> None:
@@ -84,6 +85,14 @@ def _add_columns(add) -> None:
         help="the categories of a column",
     )
     add(
+        "--missing",
+        choices=("drop", "middle"),
+        default="drop",
+        help="rows with an entry that is missing or cannot be read: 'drop', the default, leaves "
+        f"them out, and a part of {_MISSING_SHARE:g} of the budget says how many there are, by "
+        "column; 'middle' counts such an entry as the middle of the column",
+    )
+    add(
         "--private-bounds",
         type=_share,
         nargs="?",
@@ -126,6 +135,7 @@ def _run(args) -> None:
     from privclust.preprocessing import TableEncoder
     from privclust.privacy import Budget, noise_source
     from privclust.records.named_columns import Table
+    from privclust.report.missing import missing_remarks
 
     for package in ("matplotlib", "jinja2"):
         require(package, "reports on clusters")
@@ -137,12 +147,19 @@ def _run(args) -> None:
     if args.seed is None:
         noise_source(None)  # says now what is not installed
     folder = _checked_folder(args)
-    columns, groups = _read(table, args, declared)
+    columns, unread, groups = _read(table, args, declared)
     with Budget.open(args.budget) if args.budget else contextlib.nullcontext():
         bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
+        missing = _missing(unread, groups, args)
         model, remarks = _fitted(columns, groups, declared, bounds, args)
+    if missing is not None:
+        on_missing = missing_remarks(missing, model, declared)
+        for remark in on_missing:
+            say(remark)
+        remarks = [*on_missing, *remarks]
+    others = [bounds and bounds.guarantee.part("bounds"), missing and missing.guarantee]
     try:
-        _write(folder, TableEncoder(declared), model, bounds, tuple(unknown), remarks, args)
+        _write(folder, TableEncoder(declared), model, others, tuple(unknown), remarks, args)
     except KeyboardInterrupt:
         say("clusters were released and not written: what they cost is spent")
         raise
@@ -174,9 +191,10 @@ def _checked_folder(args) -> Path:
 
 
 def _read(table, args, declared: dict[str, Any]):
-    """Return columns, encoded where they are declared, else as numbers; and whose rows are.
+    """Return columns, encoded where they are declared, else as numbers; entries; and persons.
 
-    How many rows there are is said only where it is public.
+    Of entries (n, 2 d) it is said which are missing, and which cannot be read. How many rows there
+    are is said only where it is public.
     """
     import numpy as np
 
@@ -187,14 +205,17 @@ def _read(table, args, declared: dict[str, Any]):
         """Return the coordinates of a column (n, width) of float32, or its numbers."""
         if declared[name] is None:
             return column_of(part[name]).numbers()
-        return TableEncoder({name: declared[name]}).transform(part).astype(np.float32)
+        encoder = TableEncoder({name: declared[name]}, missing=args.missing)
+        return encoder.transform(part).astype(np.float32)
 
     is_public = args.neighbours == "replace_one" and not args.groups
     with progress(None, "rows read") if is_public else contextlib.nullcontext() as advance:
         say(f"{args.table}: is read")
-        parts, groups = [], []
+        parts, unread, groups = [], [], []
+        every = TableEncoder({name: ends or _ANY_NUMBER for name, ends in declared.items()})
         for part in table.columns([*declared, *([args.groups] if args.groups else [])]):
             parts.append({name: encoded(name, part) for name in declared})
+            unread.append(np.hstack(every.unread(part)))
             if args.groups:
                 groups += part[args.groups].keys()
             if advance is not None:
@@ -204,8 +225,9 @@ def _read(table, args, declared: dict[str, Any]):
             raise ValueError(f"{args.table}: has no rows")
         nothing: dict[str, list] = {name: [] for name in declared}
         parts = [{name: encoded(name, nothing) for name in declared}]
+        unread = [np.hstack(every.unread(nothing))]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in declared}
-    return columns, groups if args.groups else None
+    return columns, np.concatenate(unread), groups if args.groups else None
 
 
 def _private_bounds(columns, groups, declared, unknown, args):
@@ -236,8 +258,26 @@ def _private_bounds(columns, groups, declared, unknown, args):
     for name, low, high in zip(unknown, bounds.low.tolist(), bounds.high.tolist(), strict=True):
         say(f"bounds of {name}: {low:.6g} to {high:.6g}")
         declared[name] = low, high
-        columns[name] = TableEncoder({name: declared[name]}).transform(columns).astype(np.float32)
+        encoder = TableEncoder({name: declared[name]}, missing=args.missing)
+        columns[name] = encoder.transform(columns).astype(np.float32)
     return bounds, declared
+
+
+def _missing(unread, groups, args):
+    """Return noisy numbers of missing and unreadable entries, if rows are left out for them."""
+    if args.missing != "drop":
+        return None
+    import numpy as np
+
+    from privclust.preprocessing import missing_counts
+
+    return missing_counts(
+        *np.hsplit(unread, 2),
+        *_budget(args, _MISSING_SHARE),
+        groups=groups,
+        neighbours=args.neighbours,
+        random_state=None if args.seed is None else np.random.default_rng([args.seed, 2]),
+    )
 
 
 def _budget(args, share: float) -> tuple[float, float]:
@@ -257,15 +297,17 @@ def _fitted(columns, groups, declared, bounds, args):
     from privclust.preprocessing import TableEncoder
     from privclust.privacy import NoiseWarning
 
-    share = 1.0 if bounds is None else 1.0 - args.private_bounds
+    share = 1.0 - (0.0 if bounds is None else args.private_bounds)
+    share -= _MISSING_SHARE if args.missing == "drop" else 0.0
     epsilon, delta = _budget(args, share)
     model = CompressiveKMeans(
         args.clusters,
         epsilon=epsilon,
         delta=delta,
-        noise="gaussian" if bounds is not None and delta else "auto",
+        noise="gaussian" if share < 1.0 and delta else "auto",
         neighbours=args.neighbours,
         bounds=TableEncoder(declared).bounds_,
+        missing=args.missing,
         random_state=args.seed,
     )
     say("finding clusters")
@@ -278,7 +320,7 @@ def _fitted(columns, groups, declared, bounds, args):
     return model, remarks
 
 
-def _write(folder: Path, encoder, model, bounds, private, remarks, args) -> None:
+def _write(folder: Path, encoder, model, others, private, remarks, args) -> None:
     """Write all files, and say what was found."""
     from dataclasses import replace
 
@@ -287,11 +329,12 @@ def _write(folder: Path, encoder, model, bounds, private, remarks, args) -> None
     from privclust.report import TableClusters, write
 
     guarantee = model.guarantee_
-    caveats = [*guarantee.caveats, _UNREADABLE, *([_MISSING_GROUP] if args.groups else [])]
+    caveats = [*guarantee.caveats, _UNREADABLE]
     guarantee = replace(guarantee, caveats=tuple(dict.fromkeys(caveats)))
-    if bounds is not None:
+    before = [release for other in others if other for release in other.releases]
+    if before:
         guarantee = Guarantee.of(
-            [*bounds.guarantee.part("bounds").releases, *guarantee.releases],
+            [*before, *guarantee.releases],
             guarantee.definition,
             guarantee.relation,
             delta=args.delta,

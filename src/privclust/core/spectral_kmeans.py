@@ -9,13 +9,12 @@ equals.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.compiled import kernel, part
 from privclust.core.lloyd import add_to_clusters, find_nearest, squared_distances
+from privclust.core.warn import warn_caller
 
 _N_STARTS = 20
 _MAX_ITER = 300
@@ -62,10 +61,9 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     labels = _best_of_starts(centred, firsts, draws[:, 1:], n_clusters, tolerance)
     n_labels = len(np.unique(labels))
     if n_labels < n_clusters:
-        warnings.warn(
+        warn_caller(
             f"{n_labels} clusters were found, not {n_clusters}: there are too few different rows",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return labels
 

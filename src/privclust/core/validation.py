@@ -9,7 +9,7 @@ import numbers
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -69,8 +69,6 @@ class Integer:
         size = self.at_most or self.below
         most = others.get(size, math.inf)
         if value > most or (value == most and self.below):
-            if size == "n_samples" and "n_groups" in others:
-                size = "n_groups"
             raise ValueError(
                 f"{name} must be {'less than' if self.below else 'at most'} the number of "
                 f"{size.removeprefix('n_')}, got {name}={value} for {size}={most}"
@@ -165,26 +163,39 @@ def _of_type(parts: list[Any]) -> Constraint | None:
     return _OF_TYPES.get(parts[0]) if len(parts) == 1 else None
 
 
+class HasRecords(Protocol):
+    """Rows or groups of rows, and how many of these there are."""
+
+    @property
+    def groups(self) -> object | None:
+        """None where each row is a record."""
+
+    @property
+    def n_records(self) -> int:
+        """The number of all records."""
+
+
 def check_parameters(
     estimator: object,
     X: np.ndarray | None = None,
     *,
     count_is_public: bool = True,
-    n_groups: int | None = None,
+    records: HasRecords | None = None,
 ) -> None:
     """Raise a ValueError unless the parameters of an estimator are within their `constraints`.
 
     The message names one, what it got and what it may be. Without X its sizes do not count; nor
-    does its number of rows where that is not public. Where rows are of groups, `n_groups` of them,
-    the number of these takes its place.
+    does its number of rows where that is not public. The number of `records` takes the place of
+    the number of rows in X, some of which may be left out; that of groups is private.
     """
     cls: Any = type(estimator)
     parameters = vars(estimator)
     sizes: dict[str, float] = {}
     if X is not None:
         sizes = {"n_samples": X.shape[0], "n_features": X.shape[1]}
-        if n_groups is not None:
-            sizes |= {"n_samples": n_groups, "n_groups": n_groups}
+        if records is not None:
+            # one ID that is missing changes the number of groups: it refuses nothing
+            sizes["n_samples"] = math.inf if records.groups is not None else records.n_records
     if not count_is_public:
         sizes["n_samples"] = math.inf
     for name, (constraint, or_none) in constraints(cls).items():

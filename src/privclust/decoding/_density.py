@@ -89,6 +89,7 @@ class DensitySketches:
         n_points: int,
         source: NoiseSource,
         groups: Groups | None = None,
+        n_records: float | None = None,
     ) -> np.ndarray:
         """Sketch rows and draw points from the density that the sketches tell of.
 
@@ -103,6 +104,8 @@ class DensitySketches:
         source : NoiseSource
         groups : Groups or None
             Of rows that are protected together.
+        n_records : float or None
+            The number of records, where it is private, as it was released. None: that of X.
 
         Returns
         -------
@@ -111,12 +114,13 @@ class DensitySketches:
         """
         d, rng = X.shape[1], unprotected_generator(source)
         box = Box(np.full(d, -1.0), np.full(d, 1.0))
-        pilot = _released(X, radius, pilot_frequencies(box, rng), self.pilot, source, groups)
+        how = source, groups, n_records
+        pilot = _released(X, radius, pilot_frequencies(box, rng), self.pilot, *how)
         moments = moments_of_pilot(pilot, box, rng)
         m = number_of_frequencies(n_clusters * d)
         frequencies = cluster_frequencies(n_clusters, m, moments, rng)
         density = decode_density(
-            _released(X, radius, frequencies, self.clusters, source, groups),
+            _released(X, radius, frequencies, self.clusters, *how),
             n_clusters,
             moments,
             box,
@@ -126,14 +130,15 @@ class DensitySketches:
         return drawn_points(density.weights, density.centers, density.spreads, n_points, rng)
 
 
-def _released(X, radius, frequencies, noise, source, groups) -> Sketch:
+def _released(X, radius, frequencies, noise, source, groups, n_records) -> Sketch:
     """Return the noisy sketch of X / radius, in single precision: noise hides the rest."""
     sums = FeatureSums(frequencies)
-    for start in range(0, len(X), _CHUNK):
+    for start in range(0, max(len(X), 1), _CHUNK):  # also none, which are of groups or are not
         stop = start + _CHUNK
         own = None if groups is None else groups.rows(start, stop)
         sums.add((X[start:stop] / radius).astype(np.float32), own)
     exact = Sketch.from_feature_sums(sums)
     m = exact.n_frequencies
     stated = replace(_OF_THE_CALLER, unit=exact.unit)
-    return exact.with_noise(fourier_measurement(noise, m, m), source, stated)
+    noisy = exact.with_noise(fourier_measurement(noise, m, m), source, stated)
+    return noisy if n_records is None else replace(noisy, n_samples=float(n_records))

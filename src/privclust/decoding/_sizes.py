@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
 from privclust.core.hints import Bounds
+from privclust.core.warn import warn_caller
 from privclust.decoding._mixture_fit import cell_variance
 from privclust.decoding._moments import Moments
 from privclust.privacy import PrivacyLeakWarning
@@ -99,10 +99,9 @@ def box_of_fit(
     if epsilon is None:
         return None, ()
     leak = "bounds were not given and are taken from the data"
-    warnings.warn(
+    warn_caller(
         f"{leak}: the fit has no guarantee. Give bounds that are known without the data.",
         PrivacyLeakWarning,
-        stacklevel=4,
     )
     margin = 1e-3 * max(float((high - low).max()), 1e-6 * float(np.abs(X).max()), 1e-12)
     return Box(low - margin, high + margin), (leak,)

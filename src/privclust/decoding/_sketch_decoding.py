@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator, check_integer, check_option
+from privclust.core.warn import warn_caller
 from privclust.decoding._clompr import decode_diracs
 from privclust.decoding._gaussians import GaussianMixture
 from privclust.decoding._mixture_decoder import (
@@ -279,12 +279,10 @@ def count_noise(sketch: Sketch) -> float:
 def warn_if_not_identifiable(n_clusters: int, n_features: int, n_frequencies: int) -> None:
     """Warn where k clusters have more unknowns than m complex features can settle."""
     if n_clusters > n_frequencies / (n_features + 1):
-        warnings.warn(
+        warn_caller(
             f"{n_clusters} clusters with {n_features} features each are not identifiable from a "
             f"sketch of {n_frequencies} frequencies: take at least "
-            f"{n_clusters * (n_features + 1)}, better {10 * n_clusters * n_features}",
-            UserWarning,
-            stacklevel=3,
+            f"{n_clusters * (n_features + 1)}, better {10 * n_clusters * n_features}"
         )
 
 

@@ -246,7 +246,7 @@ class DPdSNE(
             If X is not finite or too large, or has another number of features.
         """
         check_is_fitted(self)
-        X = private_records(self, X, reset=False)
+        X = private_records(self, X, reset=False).rows
         _check_magnitude("X", X)
         charge(self.guarantee_of(len(X)))
         if self.variant == "paper":

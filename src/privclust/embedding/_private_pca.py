@@ -23,7 +23,8 @@ from privclust.privacy.estimator import (
     private_records,
     validated,
 )
-from privclust.privacy.groups import Groups, by_size, checked_groups, unit_of, weighted_sums
+from privclust.privacy.groups import Groups, by_size, unit_of, weighted_sums
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
@@ -103,6 +104,10 @@ class PrivatePCA(
         none included, and ``"exponential"`` takes an epsilon up to 931.
     n_sweeps : int
         Of the Gibbs sampler of ``"exponential"``, where it is needed.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -123,6 +128,9 @@ class PrivatePCA(
     is_detected_ : bool or None
         Whether noise cannot have turned the components' span, told from the released moments alone.
         None for ``"exponential"``.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_features_in_ : int
 
@@ -176,6 +184,7 @@ class PrivatePCA(
         out_of_bounds: Literal["clip", "error"] = "clip",
         neighbours: Literal["replace_one", "add_remove"] = "replace_one",
         n_sweeps: int = 10,
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -186,6 +195,7 @@ class PrivatePCA(
         self.out_of_bounds = out_of_bounds
         self.neighbours = neighbours
         self.n_sweeps = n_sweeps
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -212,9 +222,11 @@ class PrivatePCA(
             finite where it must be; if groups are not one a row, or asked for with
             ``"exponential"``, whose score has no room for what they round.
         """
-        X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=self.neighbours)
-        check_parameters(self, X)
-        groups = checked_groups(groups, X)
+        records = private_records(
+            self, X, groups, dtype=[np.float64, np.float32], neighbours=self.neighbours
+        )
+        X = records.rows
+        check_parameters(self, X, records=records)
         if groups is not None and self.mechanism == "exponential":
             raise ValueError(
                 "mechanism='exponential' takes no groups: its draw is private for rows whose "
@@ -224,9 +236,9 @@ class PrivatePCA(
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         doubts = (*leaks, *caveats_of_bounds(self))
         if self.mechanism == "exponential":
-            self._draw_frame(rows, radius, source, bool(leaks), doubts)
+            self._draw_frame(rows, radius, source, bool(leaks), doubts, records)
         else:
-            self._add_noise(rows, radius, source, bool(leaks), doubts, groups)
+            self._add_noise(rows, radius, source, bool(leaks), doubts, records)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -254,27 +266,34 @@ class PrivatePCA(
         """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
-    def _add_noise(self, rows, radius, source, leaks, caveats, groups):
+    def _charge(self, promise, records, source):
+        """Charge the promise and the number of records left out, and release this."""
+        left_out = LeftOutCount.beside(promise, records)
+        self.guarantee_ = left_out.stated(promise)
+        charge(self.guarantee_)
+        self.left_out_ = left_out.release(source)
+
+    def _add_noise(self, rows, radius, source, leaks, caveats, records):
         """Release noisy moments, and keep what follows from them."""
         noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
-        self.guarantee_ = Guarantee.of(
+        promise = Guarantee.of(
             [noise.statement("second moments", units="rows of norm 1")],
             "none" if leaks else "approximate",
             noise.sensitivity.relation,
             delta=self.delta,
             seeded=is_seeded(source),
             caveats=caveats,
-            unit=unit_of(groups),
+            unit=unit_of(records.groups),
         )
-        charge(self.guarantee_)
-        noisy = noise.release(_moments(groups, rows, length)[None], source)
+        self._charge(promise, records, source)
+        noisy = noise.release(_moments(records.groups, rows, length)[None], source)
         self.components_, values = _leading(noisy[0], self.n_components)
         self.explained_ = values * length**2
         self.second_moments_ = estimated_moments(noisy[0], noise) * length**2
         turned = self.components_ @ self.second_moments_
         self.captured_ = np.einsum("ij,ij->i", turned, self.components_)
         (self.is_detected_,) = detected_subspaces(
-            noisy, self.n_components, noise, of="sets of components", stacklevel=3
+            noisy, self.n_components, noise, of="sets of components"
         )
 
     def _noise(self, n_features):
@@ -282,7 +301,7 @@ class PrivatePCA(
         mod_sulq, budget = self.mechanism == "mod_sulq", (self.epsilon, self.delta)
         return second_moment_noise(n_features, self.neighbours, *budget, mod_sulq=mod_sulq)
 
-    def _draw_frame(self, rows, radius, source, leaks, caveats):
+    def _draw_frame(self, rows, radius, source, leaks, caveats, records):
         """Release a draw of the matrix Bingham distribution."""
         # compiled code, which the other mechanisms need not wait for
         from privclust.bingham import IN_FLOATING_POINT, sample_matrix_bingham
@@ -291,7 +310,7 @@ class PrivatePCA(
         relation = Neighbours.of(self.neighbours)
         bound = Sensitivity(1.0, "range", relation, "|V'x|^2 lies in [0, 1]")
         draw = Exponential(bound, self.epsilon, one_sided=relation is Neighbours.ADD_REMOVE)
-        self._check_concentration(draw.factor, relation, len(rows))
+        self._check_concentration(draw.factor, relation, records.n_records)
         release = draw.statement(
             "components",
             mechanism="matrix Bingham",
@@ -300,8 +319,8 @@ class PrivatePCA(
         )
         caveats = (*caveats, IN_FLOATING_POINT)
         is_exact = k in (1, d - 1, d)
-        self.guarantee_ = self._promise_of_frame(release, is_exact, source, leaks, caveats)
-        charge(self.guarantee_)
+        promise = self._promise_of_frame(release, is_exact, source, leaks, caveats)
+        self._charge(promise, records, source)
         moments = np.asarray(second_moments(rows, unit(radius, d)))
         rng = unprotected_generator(source)
         start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data

@@ -263,7 +263,7 @@ class PrivateMail(LabelledEmbedding):
             dummies, not among public ones.
         """
         check_is_fitted(self)
-        X = private_records(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = private_records(self, X, dtype=[np.float64, np.float32], reset=False).rows
         labels = None if self.variant == "corrected" else self._query_labels(y, len(X))
         if len(X):  # all queries or none
             charge(self.guarantee_.compose(*[self.guarantee_] * (len(X) - 1)))

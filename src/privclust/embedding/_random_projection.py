@@ -169,7 +169,7 @@ class PrivateRandomProjection(
         ValueError
             If X is not finite or a parameter is out of its range.
         """
-        X = private_records(self, X, dtype=[np.float64, np.float32])
+        X = private_records(self, X, dtype=[np.float64, np.float32]).rows
         check_parameters(self)
         self._source = noise_source(self.random_state)
         rows = X if self.norm_bound is None else X[:0]
@@ -203,7 +203,7 @@ class PrivateRandomProjection(
             If X is not finite, has another number of features, or a row too long and refused.
         """
         check_is_fitted(self)
-        X = private_records(self, X, reset=False)
+        X = private_records(self, X, reset=False).rows
         charge(self.guarantee_)
         rows, _, _ = self._bounded(X, self.norm_bound_)
         if self.neighbours == "attribute":

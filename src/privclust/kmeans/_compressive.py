@@ -58,8 +58,9 @@ from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.bounds import bounds_of
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, private_records
-from privclust.privacy.groups import checked_groups, number_of_records, unit_of
+from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import warn_of_noise
+from privclust.privacy.left_out import LeftOutCount, with_left_out
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._base import check_alike
@@ -130,6 +131,10 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         features up to 16, else 2 log(k), at least 8.
     max_clusters : int
         The most that ``"auto"`` chooses from; the sketch is as large as for so many.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]`` if epsilon is given), anything else for
         reproduction.
@@ -154,6 +159,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         wherever it lies. Centers that are detected do not say that none smaller was missed.
     is_outside_bounds_ : bool
         Whether sketch or pilot say that data lie outside the bounds.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     sketch_ : Sketch
         What the centers were decoded from; its guarantee is that of the fit.
@@ -221,6 +229,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         last_round: Literal["auto"] | bool = "auto",
         n_directions: int | None = None,
         max_clusters: int = MOST_CLUSTERS,
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -236,6 +245,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self.last_round = last_round
         self.n_directions = n_directions
         self.max_clusters = max_clusters
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -273,11 +283,10 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         NoiseWarning
             If a cluster cannot be told from noise, or data lie outside the bounds.
         """
-        X = self._records(X)
-        groups = checked_groups(groups, X)
-        self._check_parameters(X, groups)
-        self._start(X, self.last_round, groups)
-        return self._add(X, None, groups)
+        records = self._records(X, groups)
+        self._check_parameters(records)
+        self._start(records, self.last_round)
+        return self._add(records, None)
 
     def partial_fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Add rows that were not seen before, and find centers anew.
@@ -294,11 +303,10 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         groups all calls have them, and all rows of a group come in one.
         """
         first = not hasattr(self, "sketch_")
-        X = self._records(X, reset=first)
-        groups = checked_groups(groups, X)
-        self._check_parameters(X if first else None, groups)
+        records = self._records(X, groups, reset=first)
+        self._check_parameters(records if first else None)
         if first:
-            self._start(X, last_round=False, groups=groups)
+            self._start(records, last_round=False)
         elif (self.epsilon is None) != (self.sketch_.noise is None):
             raise ValueError(
                 "epsilon must be a number in all calls of partial_fit or None in all, "
@@ -309,7 +317,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
                 "partial_fit cannot go on from a fit with a last round: fit with last_round=False, "
                 "or call partial_fit from the first rows on"
             )
-        return self._add(X, None if first else self._merged, groups)
+        return self._add(records, None if first else self._merged)
 
     def standard_errors(
         self, *, rows: bool = True, random_state: RandomState = None
@@ -331,16 +339,17 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         after = errors_after_projection if self._projection else errors_after_round
         return after(*released, self._rounds[-1], rows=rows, random_state=random_state)
 
-    def _records(self, X, reset=True):
-        """Return the rows of X, checked for what is public of them."""
+    def _records(self, X, groups=None, reset=True):
+        """Return the rows of X that count, checked for what is public of them."""
         relation = Neighbours.of(self.neighbours)
         if self.epsilon is None or self.bounds is None:
             relation = Neighbours.REPLACE_ONE  # mean or box are taken from rows: there must be some
         types = [np.float64, np.float32]
-        return private_records(self, X, dtype=types, neighbours=relation, reset=reset)
+        return private_records(self, X, groups, dtype=types, neighbours=relation, reset=reset)
 
-    def _start(self, X, last_round, groups=None):
+    def _start(self, records, last_round):
         """Choose where to look and the frequencies, from nothing, a pilot or the rows."""
+        X, groups = records.rows, records.groups
         d = X.shape[1]
         self._box_of_data, self._leaks = box_of_fit(X, bounds_of(self), self.epsilon)
         if self.epsilon is None:
@@ -350,13 +359,13 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         p, m = self._sizes(d, last_round, unit_of(groups))
         n_pilot = pilot_size(p) if self.variance is None else 0
         self._share = 1.0 - self._round_share - (PILOT_SHARE if n_pilot else 0.0)
-        self._charge(m, n_pilot)
+        self._charge(records, m, n_pilot)
         self._projection, self._seen_box = None, self._box_of_data
         if p < d:
             self._projection = Projection.drawn(self._box_of_data.center, p, self._rng)
             self._seen_box = self._projection.box(self._box_of_data)
         self._data_moments, self._pilots = self._moments(self._seen(X), groups)
-        if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(X, groups)):
+        if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(d)):
             self._share, self._round_share = self._share + self._round_share, 0.0
             self._noise_of_sketch = self._budget.measurement(m, self._share)
         if self.variance is not None:
@@ -387,10 +396,10 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """The number of clusters, or the most that it is chosen from."""
         return self.max_clusters if self.n_clusters == _AUTO else self.n_clusters
 
-    def _round_pays(self, X, groups):
+    def _round_pays(self, d):
         """Return whether the pilot says that a last round, without a projection, pays."""
-        k, d = self._most_clusters, X.shape[1]
-        n_samples = self._budget.n_samples(number_of_records(X, groups), self._pilots[0])
+        k = self._most_clusters
+        n_samples = self._budget.n_samples(self._n_counted, self._pilots[0])
         (noise,) = self._budget.round_noises(self._round_share)
         return pays(k, d, n_samples, noise.sigma, cell_variance(k, d))
 
@@ -407,16 +416,17 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             rows = sums.clipped(rows, self._seen_box.center)
         return Sketch.from_feature_sums(sums.add(rows, groups))
 
-    def _add(self, X, before, groups):
+    def _add(self, records, before):
         """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
+        X, groups = records.rows, records.groups
         if before is not None:
             of_call = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbours")}
             of_call["unit"] = unit_of(groups)
             self._budget = replace(self._budget, **of_call)
-            self._charge(before.n_frequencies, before=before)
+            self._charge(records, before.n_frequencies, before=before)
         rows, box = self._seen(X), self._seen_box
         exact = self._sketched(rows, self._frequencies, groups)
-        sketch = self._budget.release(exact, self._noise_of_sketch, self._rng)
+        sketch = self._release(exact, self._noise_of_sketch)
         self._merged = sketch if before is None else before + sketch
         bounds = None if box is None else (box.low, box.high)
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
@@ -437,13 +447,13 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self.cluster_centers_, self.weights_, self._rounds = decoded.centers, decoded.weights, []
         self._decoded, self.mean_inertia_ = decoded, decoded.spread * X.shape[1]
         if self._round_share:
-            decoded = self._after_rounds(X, rows, decoded, groups)
+            decoded = self._after_rounds(rows, decoded, records)
         self.n_rounds_ = len(self._rounds)
         self.guarantee_ = self._guarantee()
         # its frequencies tell of the pilot too, so that it promises what the whole fit does
         private = self._merged.noise is not None
         self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
-        self.labels_ = nearest_center(X, self.cluster_centers_)
+        self.labels_ = records.labels(nearest_center(X, self.cluster_centers_))
         self._check_noise(decoded)
         return self
 
@@ -453,16 +463,16 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             return True
         return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
 
-    def _after_rounds(self, X, rows, decoded, groups):
+    def _after_rounds(self, rows, decoded, records):
         """Take the last rounds, and return which clusters are detected after them as well."""
-        box, d = self._box_of_data, X.shape[1]
-        X, labels = box.clipped(X), nearest_center(rows, decoded.centers)
+        box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
+        X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
         source = noise_source(None if self.random_state is None else self._rng)
         if self._projection is None:
             (noise,) = self._budget.round_noises(self._round_share)
             self._rounds = round_about(X, labels, box, decoded, noise, source, groups)
         else:
-            n_samples = self._budget.n_samples(number_of_records(X, groups), self._merged)
+            n_samples = self._budget.n_samples(self._n_counted, self._merged)
             noises = self._budget.round_noises(self._round_share, PARTS)
             how = n_samples, noises, source, groups
             self._rounds = rounds_from_middle(X, labels, box, decoded, *how)
@@ -495,14 +505,29 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             return None, []
         box, rng = self._seen_box, self._rng
         exact = self._sketched(rows, pilot_frequencies(box, rng), groups)
-        pilot = self._budget.release(exact, self._noise_of_pilot, rng)
+        pilot = self._release(exact, self._noise_of_pilot)
         return moments_of_pilot(pilot, box, rng), [pilot]
 
-    def _charge(self, m, n_pilot=0, before=None):
+    def _release(self, exact, noise):
+        """Return a sketch with noise, if there is any, of as many records as may be known."""
+        if noise is None:
+            return exact
+        sketch = exact.with_noise(noise, self._budget.source(self._rng))
+        if self.left_out_ is None or self._n_counted is None:
+            return sketch
+        return replace(sketch, n_samples=float(self._n_counted))
+
+    def _charge(self, records, m, n_pilot=0, before=None):
         """Charge what a call will release: a sketch and, of so many frequencies, a pilot.
 
-        The sketch is to be merged with the one before, if there is any.
+        The sketch is to be merged with the one before, if there is any. The number of records that
+        are left out is released.
         """
+        others = self.left_out_ if before is not None else None
+        self.left_out_, self._lines = None, ()
+        self._n_counted = None  # where it is private, that of the noisy sketch is used
+        if self._budget.relation is Neighbours.REPLACE_ONE:
+            self._n_counted = records.n_counted
         self._noise_of_sketch = self._budget.measurement(m, self._share)
         if self._noise_of_sketch is None:
             charge(self._budget.composed(None, [], [], ()))
@@ -515,21 +540,30 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             check_alike(before.guarantee, sums)  # now, not when noise has been paid for
         # whatever takes the place of a round costs the same
         rounds = self._budget.round_noises(self._round_share) if self._round_share else []
-        charge(self._budget.composed(sums, pilots, rounds, self._leaks))
+        promise = self._budget.composed(sums, pilots, rounds, self._leaks)
+        left_out = LeftOutCount.beside(promise, records)
+        self._lines = left_out.lines()
+        charge(with_left_out(promise, self._lines))
+        self.left_out_ = left_out.release(self._budget.source(self._rng))
+        if self._n_counted is not None:
+            self._n_counted = left_out.n_counted(self.left_out_, self._budget.relation)
+        if others is not None and self.left_out_ is not None:
+            self.left_out_ = others + self.left_out_
 
     def _guarantee(self):
         """State what all calls together promise."""
         pilots = [pilot.guarantee for pilot in self._pilots]
         rounds = [round_.noise for round_ in self._rounds]
-        return self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
+        whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
+        return with_left_out(whole, self._lines)
 
-    def _check_parameters(self, X, groups):
-        """Raise a ValueError; X is None where there may be fewer records than clusters."""
+    def _check_parameters(self, records):
+        """Raise a ValueError; records are None where there may be fewer than clusters."""
         is_public = self.epsilon is None or (
             Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
         )
-        n_groups = None if groups is None else groups.count
-        check_parameters(self, X, count_is_public=is_public, n_groups=n_groups)
+        X = None if records is None else records.rows
+        check_parameters(self, X, count_is_public=is_public, records=records)
         if self.noise == "gaussian" and self.delta == 0:
             raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
         if self.last_round not in (True, False, _AUTO):

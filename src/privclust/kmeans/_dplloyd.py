@@ -34,6 +34,7 @@ from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_sums
 from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours, root_above
@@ -176,6 +177,10 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         ``"uniform"`` or None: uniform in the ball or box. ``"separated"``: the start of Su et al.,
         away from each other and from the border
         (`privclust.privacy.bounds.separated_points`). An array must not depend on the data.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -188,6 +193,9 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     is_detected_ : ndarray of shape (n_clusters,)
         Whether a cluster is more than noise: its noisy count is above 3 standard deviations, and
         noise moves its center by less than a quarter of the distance to the next.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
 
@@ -229,6 +237,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         bounds: Bounds | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
         init: Literal["uniform", "separated"] | ArrayLike | None = "uniform",
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -242,6 +251,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         self.bounds = bounds
         self.out_of_bounds = out_of_bounds
         self.init = init
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -276,23 +286,28 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             If a cluster cannot be told from noise.
         """
         neighbours = self._neighbours()
-        X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=neighbours)
-        groups = checked_groups(groups, X)
-        self._check_parameters(X, groups)
+        records = private_records(
+            self, X, groups, dtype=[np.float64, np.float32], neighbours=neighbours
+        )
+        X = records.rows
+        self._check_parameters(X, records)
         source = noise_source(self.random_state)
         rows, domain, leaks = self._domain(X)
         centers = self._start(domain, X.shape[1], unprotected_generator(source))
         noise = self._noise(domain, X.shape[1])
-        self.guarantee_ = self._promise(noise, is_seeded(source), leaks, unit_of(groups))
+        promise = self._promise(noise, is_seeded(source), leaks, unit_of(records.groups))
+        left_out = LeftOutCount.beside(promise, records)
+        self.guarantee_ = left_out.stated(promise)
         charge(self.guarantee_)
-        parts = by_size(groups, rows)
+        self.left_out_ = left_out.release(source)
+        parts = by_size(records.groups, rows)
         for _ in logged(range(self.max_iter), self.max_iter, "DPLloyd: iterations"):
             noisy = noise.release(_released(parts, domain, centers), source)
             centers = noisy[:, 1:] / np.maximum(noisy[:, :1], 1.0)
             if self.variant == "corrected":
                 centers = domain.clipped(centers)
         self.cluster_centers_ = domain.offset + centers * domain.units
-        self.labels_ = nearest_center(X, self.cluster_centers_)
+        self.labels_ = records.labels(nearest_center(X, self.cluster_centers_))
         self.n_iter_ = self.max_iter
         self._check_noise(noisy[:, 0], noise, domain)
         return self
@@ -384,12 +399,11 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         rows = checked_centers("init", self.init, shape)
         return (rows - domain.offset) / domain.units
 
-    def _check_parameters(self, X, groups):
+    def _check_parameters(self, X, records):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
         neighbours = self._neighbours()
         is_public = neighbours is not Neighbours.ADD_REMOVE
-        n_groups = None if groups is None else groups.count
-        check_parameters(self, X, count_is_public=is_public, n_groups=n_groups)
+        check_parameters(self, X, count_is_public=is_public, records=records)
         if self.bounds is not None and self.norm_bound is not None:
             raise ValueError(
                 f"bounds and norm_bound are two ways to bound rows: give one, got {self.bounds!r} "

@@ -19,8 +19,9 @@ from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounds_of, declared_box, separated_points
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import checked_groups, number_of_records, unit_of
+from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
@@ -96,6 +97,10 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         Most updates of the centers from one start.
     max_cells : int
         A grid with more cells is refused. Memory is about 24 bytes a cell.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction. Noise for
         release takes about 30 microseconds a cell: half a minute for 10^6 cells.
@@ -110,6 +115,9 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     is_detected_ : ndarray of shape (n_clusters,)
         Whether a cluster is more than noise: its total is above 3 standard deviations, and noise
         moves its center by less than a quarter of the distance to the next, about.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_cells_ : int
         M, rounded to a grid.
@@ -168,6 +176,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         n_init: int = 30,
         max_iter: int = 100,
         max_cells: int = 10_000_000,
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -181,6 +190,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.max_cells = max_cells
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -219,30 +229,36 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         relation = Neighbours.of(self.neighbours)
         count_is_public = relation is Neighbours.REPLACE_ONE
         needed = relation if self.bounds is not None else Neighbours.REPLACE_ONE
-        X = private_records(self, X, dtype=[np.float64, np.float32], neighbours=needed)
-        groups = checked_groups(groups, X)
-        n_groups = None if groups is None else groups.count
-        check_parameters(self, X, count_is_public=count_is_public, n_groups=n_groups)
+        records = private_records(
+            self, X, groups, dtype=[np.float64, np.float32], neighbours=needed
+        )
+        X = records.rows
+        check_parameters(self, X, count_is_public=count_is_public, records=records)
         source = noise_source(self.random_state)
         box, _, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
         asks = self.n_samples is None and not count_is_public
         size_noise = self._noise(_SIZE_SHARE)[0] if asks else None
         noise, epsilon_like = self._noise(1.0 - _SIZE_SHARE if asks else 1.0)
-        self.guarantee_ = self._promise(
-            size_noise, noise, is_seeded(source), leaks, unit_of(groups)
+        promise = self._promise(
+            size_noise, noise, is_seeded(source), leaks, unit_of(records.groups)
         )
+        left_out = LeftOutCount.beside(promise, records)
+        self.guarantee_ = left_out.stated(promise)
         charge(self.guarantee_)
-        n_samples = number_of_records(X, groups) if self.n_samples is None else self.n_samples
+        self.left_out_ = left_out.release(source)
+        n_samples = self.n_samples
+        if n_samples is None:
+            n_samples = left_out.n_counted(self.left_out_, relation)
         n_samples = float(n_samples)
         if asks:
             n_samples = max(float(size_noise.release(n_samples, source)), 1.0)
         shape = grid_shape(n_samples, epsilon_like, X.shape[1], self.max_cells)
         grid = Grid(box, shape)
-        counts = noise.release(grid.histogram(X, groups), source)
+        counts = noise.release(grid.histogram(X, records.groups), source)
         deviation = math.sqrt(2.0) / epsilon_like
         rng = unprotected_generator(source)
         self._cluster(grid, counts, deviation, rng)
-        self.labels_ = nearest_center(X, self.cluster_centers_)
+        self.labels_ = records.labels(nearest_center(X, self.cluster_centers_))
         self.n_cells_, self.grid_shape_, self.noisy_counts_ = len(counts), shape, counts
         self._check_noise(grid, deviation)
         return self

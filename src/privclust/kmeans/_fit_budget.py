@@ -10,17 +10,15 @@ import numpy as np
 from privclust.core.hints import RandomState
 from privclust.kmeans.last_rounds import round_noise, state_round
 from privclust.privacy import Guarantee, Neighbours, noise_source
+from privclust.privacy.estimator import caveats_of_bounds
 from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian
-from privclust.privacy.noise import is_seeded
+from privclust.privacy.noise import NoiseSource, is_seeded
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._release import measurement, smaller_noise
 from privclust.sketches._sketch import Sketch
 
-_ANY_ROW = (
-    "entries that are no numbers count as the middle of the bounds, those too large for phases as "
-    "the largest that are not"
-)
+_LARGE = "entries that are too large for phases count as the largest that are not"
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,8 @@ class FitBudget:
         Of the estimator: whether noise comes from a seed.
     unit : {"row", "group"}
         What is protected.
+    caveats : tuple of str
+        What becomes of rows that are not as declared.
     """
 
     epsilon: float | None
@@ -46,6 +46,7 @@ class FitBudget:
     neighbours: str
     random_state: RandomState
     unit: str = ROW
+    caveats: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, estimator, n_frequencies: int, unit: str = ROW) -> FitBudget:
@@ -54,7 +55,9 @@ class FitBudget:
         noise = estimator.noise
         if estimator.epsilon is not None and noise == "auto":
             noise = smaller_noise(n_frequencies, *how)
-        return cls(estimator.epsilon, estimator.delta, noise, how[0], estimator.random_state, unit)
+        of_rows = caveats_of_bounds(estimator)
+        budget = estimator.epsilon, estimator.delta, noise, how[0], estimator.random_state
+        return cls(*budget, unit, of_rows)
 
     @property
     def relation(self) -> Neighbours:
@@ -71,10 +74,10 @@ class FitBudget:
         """Whether noise comes from a seed."""
         return is_seeded(noise_source(self.random_state))
 
-    def n_samples(self, n_records: int, sketch: Sketch) -> float:
-        """Return the number of rows, or of groups, as far as it is known."""
+    def n_samples(self, n_counted: float, sketch: Sketch) -> float:
+        """Return the number of records that count, as far as it is known."""
         is_public = self.relation is Neighbours.REPLACE_ONE
-        return float(n_records if is_public else sketch.n_samples)
+        return float(n_counted if is_public else sketch.n_samples)
 
     def measurement(self, n_frequencies: int, share: float) -> SketchMeasurement | None:
         """Return the noise of a sketch on a share of the budget; None if no noise is asked for."""
@@ -94,13 +97,9 @@ class FitBudget:
         """Return the guarantee of a sketch with this noise."""
         return noise.promise(seeded=self._seeded, unit=self.unit)
 
-    def release(
-        self, sketch: Sketch, noise: SketchMeasurement | None, rng: np.random.Generator
-    ) -> Sketch:
-        """Return a sketch with noise, if there is any."""
-        if noise is None:
-            return sketch
-        return sketch.with_noise(noise, noise_source(None if self.random_state is None else rng))
+    def source(self, rng: np.random.Generator) -> NoiseSource:
+        """Return where noise comes from."""
+        return noise_source(None if self.random_state is None else rng)
 
     def round_noises(self, share: float, parts: Sequence[float] = (1.0,)) -> list[Gaussian]:
         """Return the noises of rounds on parts of a share of the budget."""
@@ -124,4 +123,6 @@ class FitBudget:
         if leaks:
             others.append(Guarantee("none", self.relation, caveats=leaks, unit=self.unit))
         whole = sums.compose(*others)
-        return whole if leaks else replace(whole, caveats=(*whole.caveats, _ANY_ROW))
+        if leaks:
+            return whole
+        return replace(whole, caveats=(*whole.caveats, *self.caveats, _LARGE))

@@ -71,16 +71,13 @@ class CenterClusterer(
         return len(self.cluster_centers_)
 
     def _validated(self, X):
-        """Check that the estimator is fitted and that X fits it; any row that it was fitted to."""
+        """Check that the estimator is fitted and that X fits it; any row that counts in a fit."""
         check_is_fitted(self)
-        return validated(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=False,
-            ensure_all_finite=not takes_any_row(self),
-        )
+        finite: bool | str = not takes_any_row(self)
+        if not finite and getattr(self, "missing", "middle") == "drop":
+            finite = "no NaN"
+        how = {"dtype": [np.float64, np.float32], "order": "C", "reset": False}
+        return validated(self, X, **how, ensure_all_finite=finite)
 
 
 class LloydKMeans(CenterClusterer):

@@ -50,8 +50,9 @@ from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import checked_groups, number_of_records, unit_of
+from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 
@@ -102,6 +103,10 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         ``"clip"`` and a bound, rows may be infinite or no numbers: of infinite entries those alone
         count, NaN counts as 0. Neither the warning nor an error is covered by the guarantee: keep
         them as private as X.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise from the operating system, for release (needs ``privclust[secure]``);
         anything else is for reproduction.
@@ -110,6 +115,9 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     ----------
     parameters_ : MixtureParameters
         The mixture; `weights_`, `means_` and `covariances_` are its parts.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     is_detected_ : ndarray of shape (n_components,)
         Whether noise cannot have made a component: its last noisy count exceeds three standard
@@ -161,6 +169,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         max_iter: int = 8,
         norm_bound: float | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -171,6 +180,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         self.max_iter = max_iter
         self.norm_bound = norm_bound
         self.out_of_bounds = out_of_bounds
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -190,26 +200,30 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         -------
         self
         """
-        X = private_records(self, X)
-        groups = checked_groups(groups, X)
-        check_parameters(self, X, n_groups=None if groups is None else groups.count)
+        records = private_records(self, X, groups)
+        X = records.rows
+        check_parameters(self, X, records=records)
         delta = None if self.accounting == "cdp" else float(self.delta)
         share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
         X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         shape = self.covariance_type, X.shape[1], self.n_components
         plan = FitPlan.of(*shape, self.max_iter, share)
-        self.guarantee_ = Guarantee.of(
+        promise = Guarantee.of(
             plan.statements(),
             "none" if leaks else "cdp" if self.accounting == "cdp" else "approximate",
             RELATION,
             delta=self.delta,
             seeded=is_seeded(source),
             caveats=leaks or caveats_of_bounds(self),
-            unit=unit_of(groups),
+            unit=unit_of(records.groups),
         )
+        left_out = LeftOutCount.beside(promise, records)
+        self.guarantee_ = left_out.stated(promise)
         charge(self.guarantee_)
-        self._run(_Run(X, bound, self.covariance_type, plan, source, groups))
+        self.left_out_ = left_out.release(source)
+        n_records = left_out.n_counted(self.left_out_, RELATION)
+        self._run(_Run(X, bound, self.covariance_type, plan, source, records.groups, n_records))
         self.n_iter_ = self.max_iter
         return self
 
@@ -259,11 +273,11 @@ def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
 class _Run:
     """The three stages on one data set, by the releases of a plan; in units of the bound."""
 
-    def __init__(self, X, bound, covariance_type, plan, source, groups):
+    def __init__(self, X, bound, covariance_type, plan, source, groups, n_records):
         self.X, self.bound, self.kind, self.source = X, bound, covariance_type, source
         self.plan, self.groups = plan, groups
         self.rng = unprotected_generator(source)
-        self.n, self.d = number_of_records(X, groups), X.shape[1]
+        self.n, self.d = n_records, X.shape[1]
         self.radius = chi_radius(self.d, _KEPT)
         self.per_entry = self.d if covariance_type == "spherical" else 1
 
@@ -271,7 +285,7 @@ class _Run:
         """Return a start from noisy sketches: EM on points of the density they tell of."""
         n_points = max(_SYNTHETIC_ROWS, 20 * k)
         points = self.plan.sketches.points(
-            self.X, self.bound, k, n_points, self.source, self.groups
+            self.X, self.bound, k, n_points, self.source, self.groups, self.n
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

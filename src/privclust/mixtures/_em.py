@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from privclust.core.validation import (
     check_parameters,
     check_real,
 )
+from privclust.core.warn import warn_caller
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._parameters import MixtureParameters, covariance_shape
@@ -207,11 +207,10 @@ class GaussianMixtureEM(FittedMixture):
         self.lower_bound_ = bounds[-1]
         self.n_iter_ = len(bounds)
         if self.tol > 0.0 and not self.converged_:
-            warnings.warn(
+            warn_caller(
                 f"the objective still changed by more than tol={self.tol:g} after "
                 f"max_iter={self.max_iter} iterations",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -16,6 +15,7 @@ from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.core.warn import warn_caller
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._noise_check import detected_components
 from privclust.mixtures._noisy_statistics import (
@@ -36,8 +36,9 @@ from privclust.mixtures.exact_statistics import (
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import by_size, checked_groups, number_of_records, unit_of
+from privclust.privacy.groups import by_size, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import (
     NoiseSource,
     Value,
@@ -119,6 +120,10 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         The start, which must not depend on the data. Means outside the ball are clipped to it, and
         variances to those of the ball, with a warning. None: equal weights, means uniform in the
         ball, covariances ``K**(-2 / d) / (d + 2)`` of the squared bound times the identity.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise from the operating system with samplers that resist the floating-point
         attack, for release (needs the extra ``privclust[secure]``). Anything else is for
@@ -129,6 +134,9 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     parameters_ : MixtureParameters
         The mixture; `weights_`, `means_` and `covariances_` are its parts. With zero covariances
         the latter stand at the floor.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     share_ : float
         eps' of one perturbation (joint noise: sensitivity over standard deviation).
@@ -204,6 +212,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         covariances_init: ArrayLike | None = None,
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -222,6 +231,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         self.weights_init = weights_init
         self.means_init = means_init
         self.covariances_init = covariances_init
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -241,9 +251,9 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         -------
         self
         """
-        X = private_records(self, X)
-        groups = checked_groups(groups, X)
-        check_parameters(self, X, n_groups=None if groups is None else groups.count)
+        records = private_records(self, X, groups)
+        X = records.rows
+        check_parameters(self, X, records=records)
         if self.variant == "paper" and (
             self.mean_noise == "joint" or self.covariance_type == "diag"
         ):
@@ -257,7 +267,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         source = noise_source(self.random_state)
         X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         start = self._start(X.shape[1], radius, unprotected_generator(source))
-        self.guarantee_ = guarantee(
+        promise = guarantee(
             settings,
             self.share_,
             self.delta,
@@ -265,11 +275,15 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             seeded=is_seeded(source),
             leaks=leaks,
             caveats=caveats_of_bounds(self),
-            unit=unit_of(groups),
+            unit=unit_of(records.groups),
         )
+        left_out = LeftOutCount.beside(promise, records)
+        self.guarantee_ = left_out.stated(promise)
         charge(self.guarantee_)
+        self.left_out_ = left_out.release(source)
+        n_records = left_out.n_counted(self.left_out_, promise.relation)
         plan = perturbations(settings, self.share_)
-        self._run(by_size(groups, X), number_of_records(X, groups), radius, start, plan, source)
+        self._run(by_size(records.groups, X), n_records, radius, start, plan, source)
         self.n_iter_ = self.max_iter
         return self
 
@@ -402,11 +416,9 @@ def _clipped(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
     """Return a part of the start, in units of the ball, as a function draws it in; say so."""
     clipped = function(array)
     if clipped is not array:
-        warnings.warn(
+        warn_caller(
             f"{name} lies outside the ball of norm_bound and is clipped to it: the start may be "
-            "in other units than X",
-            UserWarning,
-            stacklevel=4,
+            "in other units than X"
         )
     return clipped
 

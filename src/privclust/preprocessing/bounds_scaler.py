@@ -127,7 +127,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _validated(self, X: ArrayLike, reset: bool = False) -> np.ndarray:
         """Return any number of rows, of as many features as before if `fit` was called."""
-        return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=reset)
+        return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=reset).rows
 
     def _boxes(self, n_features: int) -> tuple[Box, Box]:
         """Return the declared box and the one that it is mapped to."""

@@ -18,6 +18,8 @@ from privclust.privacy.budget import charge
 from privclust.privacy.groups import GROUP, ROW, Groups
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
+from privclust.records.errors import ReadingError
+from privclust.records.matrix import numbers_of_table
 
 _ROUNDS = 3  # of histograms: one of powers of two, two of equal cells
 _CELLS = 64
@@ -159,12 +161,11 @@ def private_bounds(
 
 def _checked(X: ArrayLike) -> np.ndarray:
     """Return rows as float64."""
-    X = np.asarray(X)
-    if X.dtype.kind not in "fiub" or X.ndim != 2 or not X.shape[1]:
-        raise ValueError(
-            f"X must hold numbers in shape (n_samples, n_features), got {X.dtype} of {X.shape}"
-        )
-    return X.astype(float)
+    rows = np.asarray(numbers_of_table(X))
+    if rows.dtype.kind not in "fiub" or rows.ndim != 2 or not rows.shape[1]:
+        got = f"{rows.dtype} of {rows.shape}"
+        raise ReadingError(f"X must hold numbers in shape (n_samples, n_features), got {got}")
+    return rows.astype(float)
 
 
 def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussian | Laplace:

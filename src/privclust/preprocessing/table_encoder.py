@@ -40,11 +40,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
           way.
         - ``["basic", "plus"]``, a list: the categories, at least two. A row gets a coordinate for
           each: :math:`\sqrt{1/2}` for its own, 0 for the others.
-    missing : {"middle", "error"}
-        What an entry counts as that is missing, no number, no date or none of the categories:
-        ``"middle"``, the middle of its range, or of all categories the mean; by this rule no row
-        decides between a result and an error. ``"error"`` refuses it, which is an event outside of
-        any guarantee.
+    missing : {"drop", "middle", "error"}
+        What becomes of an entry that is missing, or that cannot be read as a number, a date or one
+        of the categories. ``"drop"``: its coordinates are NaN, by which a private estimator leaves
+        the row out. ``"middle"``: the middle of the range, or the mean of all categories.
+        ``"error"``: it is refused, which is an event outside of any guarantee.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> encoder.fit_transform(table).round(2)
     array([[0.25, 0.  , 0.71],
            [1.  , 0.71, 0.  ],
-           [0.5 , 0.35, 0.35]])
+           [ nan,  nan,  nan]])
     >>> encoder.get_feature_names_out().tolist()
     ['age', 'plan=basic', 'plan=plus']
     >>> center = encoder.inverse_transform([[0.4, 0.5, 0.2]])
@@ -80,7 +80,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self,
         columns: Mapping[str, Declared],
         *,
-        missing: Literal["middle", "error"] = "middle",
+        missing: Literal["drop", "middle", "error"] = "drop",
     ) -> None:
         self.columns = columns
         self.missing = missing
@@ -108,10 +108,38 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if len(lengths) > 1:
             raise ValueError(f"columns must be of one length, got {sorted(lengths)}")
         coordinates = [
-            part.encoded(column, self.missing == "error")
+            part.filled(part.encoded(column), self.missing)
             for part, column in zip(parts, columns, strict=True)
         ]
         return np.hstack(coordinates)
+
+    def unread(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return which entries are missing, and which are there and cannot be read.
+
+        Parameters
+        ----------
+        X : table
+            As of `transform`.
+
+        Returns
+        -------
+        is_missing, is_unreadable : ndarray of shape (n_samples, n_columns), bool
+            No entry is both.
+
+        Examples
+        --------
+        >>> TableEncoder({"age": (0, 100)}).unread({"age": [25, None, "?"]})[1].ravel().tolist()
+        [False, False, True]
+        """
+        parts = self._parts()
+        columns = [part.column(X) for part in parts]
+        is_nan = [
+            np.isnan(part.encoded(column)[:, 0])
+            for part, column in zip(parts, columns, strict=True)
+        ]
+        missing = [column.missing(where) for column, where in zip(columns, is_nan, strict=True)]
+        is_missing = np.column_stack(missing)
+        return is_missing, np.column_stack(is_nan) & ~is_missing
 
     def inverse_transform(self, X: Any) -> dict[str, np.ndarray]:
         """Return points such as centers in the units of the table, by the names of coordinates.
@@ -183,15 +211,22 @@ class _Numbers:
         """Return the column of a table, of a type that can hold numbers or dates."""
         return _column(X, self.name, "dates" if self.is_date else "numbers")
 
-    def encoded(self, column: Column, strict: bool) -> np.ndarray:
-        """Return parts of the range, (n, 1)."""
+    @property
+    def middle(self) -> Any:
+        """The coordinate of the middle of the range."""
+        return np.array([0.5])
+
+    def encoded(self, column: Column) -> np.ndarray:
+        """Return parts of the range, (n, 1); NaN for entries that are none."""
         values = column.seconds() if self.is_date else column.numbers().astype(float)
-        if strict and np.isnan(values).any():
-            kind = "dates" if self.is_date else "numbers"
-            raise ValueError(f"column {self.name!r} must hold {kind} alone: an entry is none")
         inside = np.clip(values, self.low, self.high)
-        parts = np.clip((inside - self.low) / (self.high - self.low), 0.0, 1.0)
-        return np.where(np.isnan(parts), 0.5, parts)[:, None]
+        return np.clip((inside - self.low) / (self.high - self.low), 0.0, 1.0)[:, None]
+
+    def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
+        """Return coordinates in which entries that are none are what is asked for."""
+        return _filled(
+            rows, missing, self.middle, self.name, "dates" if self.is_date else "numbers"
+        )
 
     def decoded(self, X: np.ndarray) -> Any:
         """Return the column of points (n, 1)."""
@@ -232,12 +267,19 @@ class _Categories:
         """Return the column of a table, of a type that can hold categories."""
         return _column(X, self.name, "categories")
 
-    def encoded(self, column: Column, strict: bool) -> np.ndarray:
-        """Return corners of a simplex, (n, K), or its middle."""
+    @property
+    def middle(self) -> Any:
+        """The coordinates of the mean of all categories."""
+        return np.full(self.width, _SIDE / self.width)
+
+    def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
+        """Return coordinates in which entries that are none are what is asked for."""
+        return _filled(rows, missing, self.middle, self.name, "its categories")
+
+    def encoded(self, column: Column) -> np.ndarray:
+        """Return corners of a simplex, (n, K); NaN for entries that are no category."""
         found = np.array(column.places(self.categories), dtype=int)
-        if strict and (found < 0).any():
-            raise ValueError(f"column {self.name!r}: an entry is none of its categories")
-        rows = np.full((len(found), self.width), _SIDE / self.width)
+        rows = np.full((len(found), self.width), math.nan)
         known = found >= 0
         rows[known] = 0.0
         rows[known, found[known]] = _SIDE
@@ -247,6 +289,16 @@ class _Categories:
         """Return shares of points (n, K)."""
         shares = _nearest_shares(X / _SIDE)
         return dict(zip(self.names, shares.T, strict=True))
+
+
+def _filled(rows: np.ndarray, missing: str, middle: Any, name: str, kind: str) -> np.ndarray:
+    """Return rows (n, width) whose NaN stay, become the middle or are refused."""
+    is_nan = np.isnan(rows)
+    if missing == "drop" or not is_nan.any():
+        return rows
+    if missing == "error":
+        raise ReadingError(f"column {name!r} must hold {kind} only: an entry is missing or none")
+    return np.where(is_nan, middle, rows)
 
 
 def _part(name: str, declared: Any) -> _Numbers | _Categories:

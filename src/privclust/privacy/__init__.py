@@ -2,7 +2,14 @@
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
 from privclust.privacy.budget import Budget, BudgetError
-from privclust.privacy.guarantee import Guarantee, NoiseWarning, PrivacyLeakWarning, Release
+from privclust.privacy.guarantee import (
+    Guarantee,
+    NoiseWarning,
+    PrivacyLeakWarning,
+    Release,
+    WeakGuaranteeWarning,
+)
+from privclust.privacy.left_out import NoisyCount
 from privclust.privacy.noise import SystemEntropy, is_seeded, noise_source
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
@@ -13,10 +20,12 @@ __all__ = [
     "Loss",
     "Neighbours",
     "NoiseWarning",
+    "NoisyCount",
     "PrivacyLeakWarning",
     "Release",
     "Sensitivity",
     "SystemEntropy",
+    "WeakGuaranteeWarning",
     "composed_epsilon",
     "is_seeded",
     "noise_source",

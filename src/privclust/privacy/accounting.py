@@ -70,6 +70,11 @@ class Loss:
             if not getattr(self, name) >= 0:  # NaN is not
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the release costs nothing beside others."""
+        return self.rho == self.epsilon == self.delta == 0.0
+
 
 def total_rho(losses: Iterable[Loss]) -> float:
     """Return the sum of zCDP parameters."""
@@ -242,7 +247,7 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
     gaussian = total_rho(loss for loss in losses if math.isinf(loss.epsilon))
     if math.isinf(gaussian) or any(loss.delta > 0.0 for loss in losses):
         return math.inf
-    pure = [loss for loss in losses if math.isfinite(loss.epsilon)]
+    pure = [loss for loss in losses if math.isfinite(loss.epsilon) and not loss.is_nothing]
     large = [loss for loss in pure if loss.epsilon > _LARGEST_PLD_LOSS]
     pure = [
         replace(loss, epsilon=max(loss.epsilon, _SMALLEST_PLD_LOSS))
@@ -288,7 +293,7 @@ def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
     """
     check_delta(delta)
     approximate = [loss for loss in losses if loss.delta > 0.0]
-    others = tuple(loss for loss in losses if loss.delta == 0.0)
+    others = tuple(loss for loss in losses if loss.delta == 0.0 and not loss.is_nothing)
     left = delta - sum(loss.delta * loss.count for loss in approximate)
     if left < -1e-12 * delta:
         return math.inf

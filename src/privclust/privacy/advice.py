@@ -4,6 +4,8 @@ from __future__ import annotations
 
 EXAMPLE_DELTA = 1e-6
 """For which warnings say how much less noise there would be."""
+LARGEST_EPSILON = 10.0
+"""Above, a guarantee is called weak."""
 _USUAL_EPSILONS = 1e-3, 1e2  # for which they do
 
 
@@ -23,3 +25,32 @@ def less_noise(ratio: float, how: str) -> str:
     ''
     """
     return f", and with {how} there would be {ratio:.2g} times less noise" if ratio > 1.0 else ""
+
+
+def weak_points(epsilon: float, delta: float, n_records: int | None) -> tuple[str, ...]:
+    """Return why a guarantee is weak; empty where it is not.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of the guarantee, in nats.
+    n_records : int or None
+        The number of records, where it is public.
+
+    Examples
+    --------
+    >>> weak_points(1.0, 1e-6, 1000), len(weak_points(20.0, 0.01, 1000))
+    ((), 2)
+    """
+    points = []
+    if epsilon > LARGEST_EPSILON:
+        points.append(
+            f"weak: an epsilon of {epsilon:.4g} allows the probability of any outcome to grow by a "
+            f"factor of e^{epsilon:.4g} with one record; below {LARGEST_EPSILON:g} is usual"
+        )
+    if n_records is not None and delta * max(n_records, 1) >= 1.0:
+        points.append(
+            f"weak: a delta of {delta:g} is at least one over the {n_records:,} records: "
+            "publishing one record as it is would be allowed"
+        )
+    return tuple(points)

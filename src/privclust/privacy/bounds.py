@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from privclust.core.compiled import kernel
 from privclust.core.hints import Bounds
 from privclust.core.validation import check_option, check_real
+from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import PrivacyLeakWarning
 
 OUT_OF_BOUNDS = ("clip", "error")
@@ -88,7 +88,7 @@ def bounded_rows(
             "may; raise the bound or pass out_of_bounds='clip'"
         )
     longer = f"rows with a norm above norm_bound={radius:g} are clipped to it"
-    warnings.warn(longer, UserWarning, stacklevel=3)
+    warn_caller(longer)
     rows = X.astype(np.float64)
     rows[outside] = _clipped(rows[outside], radius)
     return rows, radius, ()
@@ -168,10 +168,9 @@ def directions(X: np.ndarray) -> np.ndarray:
 def _leaks(what: str, instead: str) -> tuple[str]:
     """Warn the caller's caller that bounds come from the data, and return that as a leak."""
     leak = f"{what} taken from the data"
-    warnings.warn(
+    warn_caller(
         f"{leak}: the fit has no guarantee. Give {instead} known without the data.",
         PrivacyLeakWarning,
-        stacklevel=4,
     )
     return (leak,)
 
@@ -307,7 +306,7 @@ def declared_box(
             "out_of_bounds='clip'"
         )
     if is_outside:
-        warnings.warn("rows outside bounds are clipped to them", UserWarning, stacklevel=3)
+        warn_caller("rows outside bounds are clipped to them")
     return box, is_outside, ()
 
 
@@ -333,24 +332,30 @@ def bounds_of(estimator: Any) -> Bounds | None:
         low, high = zip(*(bounds[name] for name in names), strict=True)
     except (TypeError, ValueError):
         raise ValueError(f"bounds must be (low, high) of each column, got {bounds!r}") from None
-    return low, high
+    return list(low), list(high)
 
 
 def checked_box(bounds: Bounds, n_features: int) -> Box:
-    """Return the box of bounds (low, high) that a user gave, or raise a ValueError.
+    """Return the box of bounds that a user gave, or raise a ValueError.
+
+    Bounds are (low, high), or a list of pairs, one for each feature.
 
     Examples
     --------
     >>> checked_box((-1, [1.0, 2.0]), 2).half_widths
     array([1. , 1.5])
+    >>> checked_box([(0, 100), (50, 200)], 2).high
+    array([100., 200.])
     """
     try:
-        low, high = (np.array(bound, dtype=np.float64) for bound in bounds)
+        low, high = (np.array(bound, dtype=np.float64) for bound in _corners(bounds, n_features))
         low, high = (np.broadcast_to(bound, (n_features,)).copy() for bound in (low, high))
+    except _AmbiguousError:
+        raise
     except (TypeError, ValueError):
         raise ValueError(
-            f"bounds must be (low, high), numbers or arrays of shape ({n_features},), "
-            f"got {bounds!r}"
+            f"bounds must be (low, high), numbers or arrays of shape ({n_features},), or a list of "
+            f"{n_features} pairs, got {bounds!r}"
         ) from None
     wrong = ~(np.isfinite(low) & np.isfinite(high) & (low < high))
     if wrong.any():
@@ -361,6 +366,32 @@ def checked_box(bounds: Bounds, n_features: int) -> Box:
         )
     _check_magnitude("bounds", low, high)
     return Box(low, high)
+
+
+def _corners(bounds: Any, n_features: int) -> Any:
+    """Return (low, high), also of a list of pairs.
+
+    Of two features both look alike. Then types decide: ``[(0, 100), (50, 200)]`` are pairs, and
+    ``([0, 50], [100, 200])`` is (low, high); a ValueError is raised for what may be either.
+    """
+    parts = list(bounds)
+    if len(parts) != n_features or any(np.shape(part) != (2,) for part in parts):
+        return bounds
+    if n_features == 2:
+        of_tuples = [isinstance(part, tuple) for part in parts]
+        if isinstance(bounds, tuple) and not any(of_tuples):
+            return bounds
+        if not (isinstance(bounds, list) and all(of_tuples)):
+            raise _AmbiguousError(
+                "bounds of two features may be pairs or (low, high): give pairs as a list of "
+                "tuples, [(0, 100), (50, 200)], or (low, high) as a tuple of lists, "
+                f"([0, 50], [100, 200]); got {bounds!r}"
+            )
+    return tuple(zip(*parts, strict=True))
+
+
+class _AmbiguousError(ValueError):
+    """Bounds that may be read in two ways."""
 
 
 def _check_magnitude(name: str, low: np.ndarray, high: np.ndarray) -> None:

@@ -12,50 +12,77 @@ from __future__ import annotations
 
 import functools
 import re
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning
+from privclust.core.warn import warn_caller
+from privclust.privacy.advice import weak_points
+from privclust.privacy.groups import Groups, person_codes
+from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, WeakGuaranteeWarning
+from privclust.privacy.left_out import NoisyCount, PrivateRecords
 from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
 from privclust.records.columns import is_frame
-from privclust.records.errors import ReadingError
+from privclust.records.errors import ReadingError, UnreadableCellError
 from privclust.records.matrix import numbers_of_table
 
 _ANY_ROW = "rows count as clipped to the bounds, entries that are no numbers as their middle"
+_ANY_WHOLE_ROW = (
+    "rows count as clipped to the bounds; a row with an entry that is missing, or that cannot be "
+    "read as a number, contributes nothing"
+)
 _ANY_DIRECTION = "rows count at norm 1, entries that are no numbers as 0"
+_ANY_WHOLE_DIRECTION = (
+    "rows count at norm 1; a row with an entry that is missing, or that cannot be read as a "
+    "number, contributes nothing"
+)
 ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method `fit` that leaves an estimator fitted wholly, or as not fitted.
 
-    Fitted attributes are forgotten before a fit. A fit that is refused, or interrupted, forgets all
-    that it has set: no attribute of one fit stands beside the guarantee of another.
+    What the fit before has set is forgotten first. A fit that is refused, or interrupted, forgets
+    all that it has set: no attribute of one fit stands beside the guarantee of another.
     """
 
     @functools.wraps(fit)
     def whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        _forget(estimator)
+        _forget(estimator, vars(estimator).pop("_set_by_fit", ()))
+        before = set(vars(estimator))  # parameters, and what scikit-learn keeps there
         try:
-            return fit(estimator, *args, **kwargs)
+            result = fit(estimator, *args, **kwargs)
+            _note_weak_points(estimator)
         except BaseException:
-            _forget(estimator)
+            _forget(estimator, set(vars(estimator)) - before)
             raise
+        estimator._set_by_fit = tuple(sorted(set(vars(estimator)) - before))
+        return result
 
     return whole
 
 
-def _forget(estimator: Any) -> None:
-    """Remove all attributes but the parameters."""
-    parameters = estimator.get_params(deep=False)
-    for name in [name for name in vars(estimator) if name not in parameters]:
-        delattr(estimator, name)
+def _note_weak_points(estimator: Any) -> None:
+    """Put into the guarantee of a fit why it is weak, if it is, and warn of that."""
+    guarantee = getattr(estimator, "guarantee_", None)
+    if guarantee is None or guarantee.definition not in ("pure", "approximate"):
+        return
+    n_records = getattr(estimator, "_n_public", None)
+    if points := weak_points(guarantee.epsilon, guarantee.delta, n_records):
+        estimator.guarantee_ = replace(guarantee, caveats=(*points, *guarantee.caveats))
+        warn_caller("; ".join(points), WeakGuaranteeWarning)
+
+
+def _forget(estimator: Any, names: Iterable[str]) -> None:
+    """Remove fitted attributes, and others of these names."""
+    fitted = (name for name in vars(estimator) if name.endswith("_") and name[0] != "_")
+    for name in {*names, *fitted}:
+        vars(estimator).pop(name, None)
 
 
 def _or_as_before(partial_fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,7 +92,9 @@ def _or_as_before(partial_fit: Callable[..., Any]) -> Callable[..., Any]:
     def whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(estimator))
         try:
-            return partial_fit(estimator, *args, **kwargs)
+            result = partial_fit(estimator, *args, **kwargs)
+            _note_weak_points(estimator)
+            return result
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)
@@ -85,6 +114,8 @@ class PrivateEstimator:
     """
 
     guarantee_: Guarantee
+    left_out_: NoisyCount | None
+    _n_public: int | None
 
     _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
     _SCALES_ROWS: ClassVar[bool] = False  # to norm 1, each by itself: no bounds are needed
@@ -127,12 +158,11 @@ def warn_of_score(estimator: Any) -> None:
     """Give a PrivacyLeakWarning where a fit has a guarantee, which scores do not keep."""
     if getattr(estimator, "guarantee_", None) is None or estimator.guarantee_.definition == "none":
         return
-    warnings.warn(
+    warn_caller(
         f"{type(estimator).__name__}.score is of the rows themselves, without noise: if they are "
         "private, so is the score, and so is the choice of parameters by it; public rows, or "
         "n_clusters='auto' and privclust plan, which cost nothing, leave the guarantee as it is",
         PrivacyLeakWarning,
-        stacklevel=3,
     )
 
 
@@ -150,27 +180,33 @@ def _declares_bounds(estimator: Any) -> bool:
 
 def caveats_of_bounds(estimator: Any) -> tuple[str, ...]:
     """Return what a guarantee says of rows outside the bounds that the estimator declares."""
+    leaves_out = getattr(estimator, "missing", None) == "drop"
     if getattr(estimator, "_SCALES_ROWS", False):
-        return (_ANY_DIRECTION,)
-    return (_ANY_ROW,) if takes_any_row(estimator) else (ERRORS_TELL,)
+        return (_ANY_WHOLE_DIRECTION if leaves_out else _ANY_DIRECTION,)
+    if not takes_any_row(estimator):
+        return (ERRORS_TELL,)
+    return (_ANY_WHOLE_ROW if leaves_out else _ANY_ROW,)
 
 
 def private_records(
     estimator: Any,
     X: ArrayLike,
+    groups: ArrayLike | None = None,
     *,
     dtype: Any = np.float64,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     reset: bool = True,
-) -> np.ndarray:
-    """Return the rows of X, checked for what is public of them.
+) -> PrivateRecords:
+    """Return the rows of X that count, checked for what is public of them.
 
     Parameters
     ----------
     estimator : estimator
-        Its `n_features_in_` is set or, without `reset`, compared. Where it `takes_any_row`,
-        entries may be infinite or NaN.
+        Its `n_features_in_` is set or, without `reset`, compared. Where it `takes_any_row`, entries
+        may be infinite or NaN. With a parameter ``missing="drop"`` rows with NaN do not count.
     X : array-like of shape (n_samples, n_features)
+    groups : array-like of shape (n_samples,) or None
+        The person of each row. Rows of nobody do not count.
     dtype : dtype or list of dtype
         As of scikit-learn's ``check_array``.
     neighbours : Neighbours or str
@@ -179,8 +215,8 @@ def private_records(
 
     Returns
     -------
-    ndarray of shape (n_samples, n_features)
-        In C order; X itself where it is so already.
+    PrivateRecords
+        Rows in C order; X itself where it is so already and all rows count.
 
     Raises
     ------
@@ -196,43 +232,78 @@ def private_records(
     """
     any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
     takes_any = takes_any_row(estimator)
-    options = {
-        "dtype": _one_type(X, dtype),
-        "order": "C",
-        "reset": reset,
-        "ensure_all_finite": not takes_any,
-        "ensure_min_samples": 0 if any_number else 1,
-    }
-    rows = validated(estimator, X, **options)
+    rows = validated(
+        estimator,
+        X,
+        dtype=_one_type(X, dtype),
+        order="C",
+        reset=reset,
+        ensure_all_finite=not takes_any,
+        ensure_min_samples=0 if any_number else 1,
+    )
     is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
     if reset and is_bounded and getattr(estimator, "epsilon", 1.0) is not None:
         warn_if_standardised(rows)
-    return rows
+    is_counted = None
+    if takes_any and getattr(estimator, "missing", None) == "drop":
+        is_counted = _is_whole(rows)
+    if groups is None:
+        _note_count(estimator, None if any_number else len(rows), reset)
+        kept = rows if is_counted is None or is_counted.all() else rows[is_counted]
+        return PrivateRecords(kept, rows, None, is_counted, len(rows))
+    codes, n_persons = person_codes(groups, len(rows))
+    is_somebodys = codes >= 0
+    _note_count(estimator, None, reset)
+    is_counted = is_somebodys if is_counted is None else is_counted & is_somebodys
+    of_rows = Groups.of_codes(codes[is_counted], n_persons)
+    kept = rows if is_counted.all() else rows[is_counted]
+    return PrivateRecords(kept, rows, of_rows, is_counted, n_persons)
+
+
+def _note_count(estimator: Any, n_records: int | None, reset: bool) -> None:
+    """Keep the number of records where it is public, for `_note_weak_points`."""
+    if reset and isinstance(estimator, PrivateEstimator):
+        estimator._n_public = n_records
+
+
+def _is_whole(rows: np.ndarray) -> np.ndarray:
+    """Return which rows hold no NaN, (n,)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(rows.sum()):  # one pass without a copy, for tables without any
+            return np.ones(len(rows), dtype=bool)
+    return ~np.isnan(rows).any(axis=1)
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
     """Return what scikit-learn's ``validate_data`` does, of a table whose cells are read alone.
 
     Types that hold no numbers are refused as types (`privclust.records.matrix`). Names of columns
-    are taken from X itself.
+    are taken from X itself. ``ensure_all_finite="no NaN"`` takes infinite entries.
     """
     numbers = numbers_of_table(X)
     finite = options.pop("ensure_all_finite", True)
     options["ensure_all_finite"] = False
     rows = _validated(estimator, X, numbers, options)
     if finite:
-        check_finite(rows[0] if isinstance(rows, tuple) else rows)
+        is_untyped = isinstance(X, np.ndarray) and X.dtype.kind == "O"
+        check_finite(rows[0] if isinstance(rows, tuple) else rows, finite == "no NaN", is_untyped)
     return rows
 
 
-def check_finite(X: np.ndarray) -> None:
+def check_finite(X: np.ndarray, may_be_infinite: bool = False, is_untyped: bool = False) -> None:
     """Raise a ReadingError if an entry is NaN, as one is that is no number, or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum(dtype=np.float64)
-    if not np.isfinite(total) and not np.isfinite(X).all():
-        no_number = "NaN, or an entry that cannot be read as a number"
-        what = no_number if np.isnan(X).any() else "infinity"
-        raise ReadingError(f"X must hold finite real numbers, but contains {what}")
+    if np.isfinite(total) or (may_be_infinite and not np.isnan(X).any()):
+        return
+    if np.isnan(X).any():
+        told = "X must hold finite real numbers, but contains NaN, or an entry that cannot be read"
+        if is_untyped:
+            rule = "an argument must be a string of a number, or a number"
+            raise UnreadableCellError(f"{told} as a number: {rule}")
+        raise ReadingError(f"{told} as a number")
+    if not np.isfinite(X).all():
+        raise ReadingError("X must hold finite real numbers, but contains infinity")
 
 
 def _validated(estimator: Any, X: Any, numbers: Any, options: dict[str, Any]) -> Any:

@@ -107,16 +107,13 @@ class Groups:
             if len(groups.sizes) != n_samples:
                 raise ValueError(f"groups are of {len(groups.sizes)} rows, not of {n_samples}")
             return groups
-        if not hasattr(groups, "shape"):
-            groups = list(groups)  # type: ignore[arg-type]
-        shape = getattr(groups, "shape", (len(groups),))  # type: ignore[arg-type]
-        if shape != (n_samples,):
-            raise ReadingError(f"groups must have shape ({n_samples},), one a row, got {shape}")
-        column = column_of(groups)
-        column.check("groups", "persons")
-        codes, count = column.codes()
-        counts = np.append(np.bincount(codes[codes >= 0], minlength=count), 0)
-        return cls(counts[codes], count)
+        return cls.of_codes(*person_codes(groups, n_samples))
+
+    @classmethod
+    def of_codes(cls, codes: np.ndarray, n_codes: int) -> Groups:
+        """Return the sizes of groups by codes from 0 to `n_codes` - 1, -1 for rows of nobody."""
+        counts = np.bincount(codes[codes >= 0], minlength=n_codes)
+        return cls(np.append(counts, 0)[codes], int(np.count_nonzero(counts)))
 
     @property
     def weights(self) -> np.ndarray:
@@ -135,6 +132,21 @@ class Groups:
     def rows(self, start: int, stop: int) -> Groups:
         """Return those of a part of the rows; the first part alone counts the groups."""
         return Groups(self.sizes[start:stop], 0 if start else self.count)
+
+
+def person_codes(groups: Any, n_samples: int) -> tuple[np.ndarray, int]:
+    """Return a number for the person of each row, -1 for nobody, and how many persons there are.
+
+    Errors are those of `Groups.of`.
+    """
+    if not hasattr(groups, "shape"):
+        groups = list(groups)
+    shape = getattr(groups, "shape", (len(groups),))
+    if shape != (n_samples,):
+        raise ReadingError(f"groups must have shape ({n_samples},), one a row, got {shape}")
+    column = column_of(groups)
+    column.check("groups", "persons")
+    return column.codes()
 
 
 def checked_groups(groups: ArrayLike | None, X: np.ndarray) -> Groups | None:

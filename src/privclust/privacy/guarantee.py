@@ -39,6 +39,10 @@ class NoiseWarning(UserWarning):
     """Noise hides what was asked for; told from released quantities alone."""
 
 
+class WeakGuaranteeWarning(UserWarning):
+    """A guarantee holds and says little: its epsilon or its delta is large."""
+
+
 _STATEMENT_TOLERANCE = 1e-6  # relative: releases of the accountant differ by less
 
 

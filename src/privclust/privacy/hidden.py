@@ -7,10 +7,9 @@ such a count passes with a probability of 0.7 % (Laplace noise: half of :math:`e
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
+from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import NoiseWarning
 
 COUNT_DEVIATIONS = 3.0
@@ -33,4 +32,4 @@ def noise_message(is_detected: np.ndarray, advice: str = "", *, of: str = "clust
 def warn_of_noise(message: str) -> None:
     """Warn the caller of the fit that calls the caller, unless there is nothing to say."""
     if message:
-        warnings.warn(message, NoiseWarning, stacklevel=4)
+        warn_caller(message, NoiseWarning)

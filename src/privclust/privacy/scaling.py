@@ -14,10 +14,10 @@ designs that are balanced on purpose have them. So silence says nothing.
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
+from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import PrivacyLeakWarning
 
 _MEAN = 3e-5  # single precision moves a mean by 6e-8 of what was subtracted, in deviations
@@ -51,12 +51,11 @@ def warn_if_standardised(X: np.ndarray) -> None:
     'PrivacyLeakWarning'
     """
     if is_standardised(X):
-        warnings.warn(
+        warn_caller(
             "X has means of 0 and deviations of 1: it seems to be scaled by its own statistics, "
             "as by StandardScaler, which the guarantee does not cover. Scale by bounds known "
             "without the data: privclust.preprocessing.BoundsScaler",
             PrivacyLeakWarning,
-            stacklevel=4,  # from `private_records` that of the caller of `fit`
         )
 
 

@@ -38,11 +38,11 @@ eigenvalues and makes those 0 that would fall below, which changes no order eith
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import NoiseWarning
 from privclust.privacy.measurements import SymmetricGaussian
 
@@ -57,11 +57,11 @@ def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:
 
 
 def detected_subspaces(
-    noisy: np.ndarray, dimension: int, noise: SymmetricGaussian, *, of: str, stacklevel: int
+    noisy: np.ndarray, dimension: int, noise: SymmetricGaussian, *, of: str
 ) -> np.ndarray:
     """Return on which leading subspaces of noisy matrices (k, d, d) noise does not decide, (k,).
 
-    `of` says in plural whose subspaces; `stacklevel` is as of `warnings.warn`, seen from here.
+    `of` names in plural what has the subspaces.
 
     Warns
     -----
@@ -73,13 +73,12 @@ def detected_subspaces(
     gaps = values[:, dimension - 1] - beyond
     is_detected = gaps > spectral_bound(noise, values.shape[1])
     if not is_detected.all():
-        warnings.warn(
+        warn_caller(
             f"noise may hide {int((~is_detected).sum())} of {len(noisy)} {of}: the gap between "
             f"eigenvalue {dimension} of the noisy moments and the next is below what noise alone "
             "may reach. More rows, a larger epsilon or delta, a smaller norm_bound or fewer "
             "features help",
             NoiseWarning,
-            stacklevel=stacklevel + 1,
         )
     return is_detected
 

@@ -17,6 +17,7 @@ import numpy as np
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.records.cells import (
+    is_missing,
     key,
     number,
     read_each,
@@ -110,6 +111,13 @@ class Column:
             values, at = np.unique(self.cells, return_inverse=True)
             return np.array([place_of(value) for value in values], int)[at.reshape(-1)].tolist()
         return read_each(self.cells, place_of)
+
+    def missing(self, where: np.ndarray) -> np.ndarray:
+        """Return which of the cells at these places (n,) hold nothing, (n,) of bool."""
+        is_one = np.zeros(len(self), dtype=bool)
+        for at in np.flatnonzero(where):
+            is_one[at] = is_missing(self.cells[at])
+        return is_one
 
     def codes(self) -> tuple[np.ndarray, int]:
         """Return a number for each person, (n,) of int64, -1 where a cell is missing; how many."""

@@ -8,3 +8,10 @@ class ReadingError(ValueError):
 
     Its message names the file, the column or the type, which are public, and no entry.
     """
+
+
+class UnreadableCellError(ReadingError, TypeError):
+    """A cell of an untyped array that cannot be read, where all must be.
+
+    It is also the TypeError that scikit-learn's conventions ask for.
+    """

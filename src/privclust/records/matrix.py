@@ -62,11 +62,16 @@ def _of_array(X: np.ndarray) -> np.ndarray:
     kind = X.dtype.kind
     if X.ndim != 2 or kind == "c" or (kind in "biuf" and not isinstance(X, np.ma.MaskedArray)):
         if kind not in "biufcO":
-            raise ReadingError(f"X holds {excerpt(X.dtype)}, not numbers")
+            raise ReadingError(f"X holds {_type(X.dtype)}, not numbers")
         return X
     if kind not in "biufO":
-        raise ReadingError(f"X holds {excerpt(X.dtype)}, not numbers{_hint(kind)}")
+        raise ReadingError(f"X holds {_type(X.dtype)}, not numbers{_hint(kind)}")
     return column_of(X.reshape(-1)).numbers().reshape(X.shape)
+
+
+def _type(dtype: np.dtype) -> str:
+    """Return the name of a type of NumPy."""
+    return "text" if dtype.kind in "UST" else excerpt(dtype)
 
 
 def _hint(kind: str) -> str:

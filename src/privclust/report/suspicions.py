@@ -11,36 +11,47 @@ from privclust.records.cells import seconds
 from privclust.records.columns import column_of
 from privclust.report.coordinate import Coordinate
 
+_IN_THE_MIDDLE = "lies in the middle of the bounds: do entries look as was declared?"
+_AT_AN_END = (
+    "lies at an end of the bounds, to which values outside are clipped: if there are such values, "
+    "widen the bounds"
+)
 _NEAR, _NEAREST = 0.01, 0.002  # at most and at least, in parts of the range; else by the errors
 
 
 def suspicions(
     coordinates: Sequence[Coordinate], columns: Mapping[str, Any], is_detected: np.ndarray
 ) -> list[str]:
-    """Return a remark for each column all of whose detected centers are at its middle or an end.
+    """Return a remark for each column in which a detected cluster is at the middle or an end.
 
-    Entries that are missing or cannot be read count as the middle, those beyond bounds as the
-    nearest one; it may be that the rows do lie there.
+    Values outside bounds count as the nearest bound, and a code such as -999 or 0 for "unknown"
+    lies at an end or in the middle; it may be that the rows do lie there. Columns with bounds of 0
+    and 1, whose values may be nothing else, get none.
     """
     remarks = []
     for name, ends in columns.items() if is_detected.any() else ():
         own = [c for c in coordinates if c.column == name]
-        places, near = zip(*(_in_parts(c, ends, is_detected) for c in own), strict=True)
+        places, near = map(
+            np.array, zip(*(_in_parts(c, ends, is_detected) for c in own), strict=True)
+        )
         middle = 1.0 / len(own) if isinstance(ends, list) else 0.5
-        if (np.abs(np.array(places) - middle) < near).all():
-            of = "of all categories alike" if len(own) > 1 else "in the middle of its bounds"
-            remarks.append(
-                f"column {name!r}: every detected cluster is {of}, as entries are taken to be "
-                "that are missing or cannot be read: do they look as was declared?"
-            )
-        elif not isinstance(ends, list):
+        in_middle = (np.abs(places - middle) < near).all(axis=0)
+        if in_middle.any():
+            what = "has the shares of all categories alike" if len(own) > 1 else _IN_THE_MIDDLE
+            remarks.append(_remark(name, what, np.flatnonzero(is_detected)[in_middle]))
+        if not isinstance(ends, list) and tuple(ends) != (0.0, 1.0):
             at_end = np.minimum(places[0], 1.0 - places[0]) < near[0]
-            if at_end.all():
-                remarks.append(
-                    f"column {name!r}: every detected cluster is at an end of its bounds, to which "
-                    "entries beyond are drawn: if there are some, widen them"
-                )
+            if at_end.any():
+                remarks.append(_remark(name, _AT_AN_END, np.flatnonzero(is_detected)[at_end]))
     return remarks
+
+
+def _remark(name: str, what: str, clusters: np.ndarray) -> str:
+    """Return a sentence on clusters, which are counted from 1."""
+    of = "cluster" if len(clusters) == 1 else "clusters"
+    what = what if len(clusters) == 1 else what.replace("lies", "lie").replace("has ", "have ")
+    listed = ", ".join(str(j + 1) for j in clusters)
+    return f"column {name!r}: {of} {listed} {what}"
 
 
 def _in_parts(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
+from privclust.core.warn import warn_caller
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
@@ -107,11 +106,10 @@ class LRR(SelfExpressiveClusterer):
             values, basis, self.lam * scale, self.tol, self.max_iter
         )
         if self.duality_gap_ > self.tol:
-            warnings.warn(
+            warn_caller(
                 f"LRR did not reach tol={self.tol:g} in max_iter={self.max_iter} iterations: "
                 f"relative duality gap {self.duality_gap_:.2g}",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return basis @ reduced
 

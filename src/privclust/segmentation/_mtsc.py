@@ -5,7 +5,6 @@ The derivation, the updates and what is not in the paper stand at the head of `_
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -15,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.validation import NOT_NEGATIVE, Integer, Real, check_integer
+from privclust.core.warn import warn_caller
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 from privclust.segmentation._ssc import SSC
@@ -119,11 +119,10 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         self.weight_penalty_history_ = run.weight_penalties
         self.n_iter_, self.converged_ = run.objective.size, run.converged
         if not run.converged:
-            warnings.warn(
+            warn_caller(
                 f"iterations still lowered the objective by more than tol={self.tol:g} per "
                 f"coefficient after max_iter={self.max_iter}",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return run.coefficients
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
+
+from privclust.core.warn import warn_caller
 
 __all__ = ["largest_magnitude", "row_space", "spanned_by_others"]
 
@@ -41,10 +41,8 @@ def spanned_by_others(basis: np.ndarray) -> np.ndarray:
     spanned = np.einsum("ij,ij->i", basis, basis) <= 1.0 - _SPAN_TOLERANCE
     n_outside = int(np.count_nonzero(~spanned))
     if n_outside:
-        warnings.warn(
+        warn_caller(
             f"{n_outside} of {spanned.size} samples are not in the span of the others: their "
-            "coefficients are 0; use the form that allows for noise",
-            UserWarning,
-            stacklevel=5,
+            "coefficients are 0; use the form that allows for noise"
         )
     return spanned

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from privclust.core.hints import RandomState
 from privclust.core.spectral import estimate_n_clusters, spectral_clustering
 from privclust.core.validation import GROUPS, Constraint, as_generator, check_parameters
+from privclust.core.warn import warn_caller
 
 _MAX_ESTIMATED_CLUSTERS = 20
 
@@ -119,9 +119,8 @@ class SelfExpressiveClusterer(SubspaceSegmenter):
     def _warn_unconverged(self, n_open: int, n_columns: int) -> None:
         """Say of how many columns the solver stopped at `max_iter`, if of any."""
         if n_open:
-            warnings.warn(
+            warn_caller(
                 f"{n_open} of {n_columns} columns did not reach tol={self.tol:g} in "
                 f"max_iter={self.max_iter} iterations",
                 ConvergenceWarning,
-                stacklevel=5,
             )

@@ -219,7 +219,8 @@ class Sketch(BaseSketch):
         columns : sequence of str or None
             Columns of numbers, in the order of the features; no others are read. None: all.
         encoder : privclust.preprocessing.TableEncoder or None
-            What makes features of columns of any kind, in place of `columns`. Or any other object
+            What makes features of columns of any kind, in place of `columns`; entries that are
+            missing or cannot be read count as the middle. Or any other object
             whose ``transform`` makes features of an array of the columns, each row by itself.
         row_filter : pyarrow.compute.Expression or None
             Which rows of Parquet files count. The number of rows then depends on rows: if it does

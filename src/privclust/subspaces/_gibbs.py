@@ -17,6 +17,7 @@ from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
@@ -91,6 +92,10 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     out_of_bounds : {"clip", "error"}
         What happens to longer rows: clipped to the ball, with a warning, or refused. Drawn in,
         any row is taken: one with infinite entries by these alone, and NaN as 0.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``, seeded by the operating system), anything
         else for reproduction.
@@ -101,6 +106,9 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Of the last state; orthonormal bases, as columns, uniformly rotated within their span.
     labels_ : ndarray of shape (n_samples,)
         Of the last state: sampled, not the nearest, and private as the subspaces are.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
         ``"asymptotic"``, or ``"none"``.
     diagnostics_ : dict of ndarray
@@ -155,6 +163,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         record_first: int = 0,
         norm_bound: float | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -167,6 +176,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.record_first = record_first
         self.norm_bound = norm_bound
         self.out_of_bounds = out_of_bounds
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -190,20 +200,30 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             If a parameter is out of its range, X has fewer rows than clusters or no more features
             than dimensions, or is not finite where it must be.
         """
-        X = private_records(self, X)
-        self._check_parameters(X)
+        records = private_records(self, X)
+        X = records.rows
+        self._check_parameters(records)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         bases, fitted, reads_data = starting_bases(
-            self.init, X, self.n_clusters, self.dimension, rng, seeded=is_seeded(source)
+            self.init,
+            records.every_row,
+            self.n_clusters,
+            self.dimension,
+            rng,
+            seeded=is_seeded(source),
         )
         start, doubts = start_guarantee(fitted, reads_data)
         draw, seeded = Exponential(_BOUND, float(self.epsilon)), is_seeded(source)
         doubts = (*leaks, *doubts)
-        self.guarantee_ = self._promise(draw, start, doubts, seeded)
-        charge(self._promise(draw, None, doubts, seeded))  # a private start has been charged
+        own = self._promise(draw, None, doubts, seeded)
+        left_out = LeftOutCount.beside(own, records)
+        self.guarantee_ = left_out.stated(self._promise(draw, start, doubts, seeded))
+        charge(left_out.stated(own))  # a private start has been charged
+        self.left_out_ = left_out.release(source)
         self._run(rows, radius, bases, draw.factor, rng)
+        self.labels_ = records.labels(self.labels_)
         return self
 
     def _run(self, rows, radius, frames, factor, rng):
@@ -275,13 +295,13 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             caveats=(*(start.caveats if start else ()), *caveats),
         )
 
-    def _check_parameters(self, X):
+    def _check_parameters(self, records):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_parameters(self, X)
-        if 0.5 * self.epsilon * len(X) > LARGEST_CONCENTRATION:
+        check_parameters(self, records.rows, records=records)
+        if 0.5 * self.epsilon * records.n_records > LARGEST_CONCENTRATION:
             raise ValueError(
                 f"epsilon * n_samples / 2 must be at most {LARGEST_CONCENTRATION:g}, got "
-                f"epsilon={self.epsilon!r} for n_samples={len(X)}; KPlanes is the limit"
+                f"epsilon={self.epsilon!r} for n_samples={records.n_records}; KPlanes is the limit"
             )
         if self.n_kept > self.n_sweeps:
             raise ValueError(f"n_kept must be at most n_sweeps={self.n_sweeps}, got {self.n_kept}")

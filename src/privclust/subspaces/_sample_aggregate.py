@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from itertools import permutations
 from typing import ClassVar, Literal, Self
 
@@ -15,6 +14,7 @@ from sklearn.base import BaseEstimator
 from privclust.core.grassmann import orthonormal, residuals
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, GROUPS, check_parameters
+from privclust.core.warn import warn_caller
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
@@ -114,6 +114,10 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     out_of_bounds : {"clip", "error"}
         What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
         any row is taken: one with infinite entries by these alone, and NaN as 0.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -124,6 +128,9 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row. Not private, like the next three: `released()` and pickles
         leave them out.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
         For neighbours with one row exchanged.
     smooth_sensitivity_, noise_scale_ : float
@@ -181,6 +188,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         variant: Literal["corrected", "paper"] = "corrected",
         norm_bound: float | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.base = base
@@ -191,6 +199,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.variant = variant
         self.norm_bound = norm_bound
         self.out_of_bounds = out_of_bounds
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -216,7 +225,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             ``variant="paper"``, if no subsets are found that have few records in common, as happens
             for 4 to about (ln n)^2 of them.
         """
-        X = private_records(self, X)
+        records = private_records(self, X)
+        X = records.every_row
         n_clusters = self._check_parameters(X)
         rows = self._rows(X)
         source = noise_source(self.random_state)
@@ -227,9 +237,13 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         charge(self._promise(shape, is_seeded(source)))
         draw = disjoint_subsets if self.variant == "corrected" else printed_subsets
         subsets = draw(len(X), self.n_subsets_, rng)
+        if records.is_counted is not None:  # after the draw: no row decides another's subset
+            subsets = [subset[records.is_counted[subset]] for subset in subsets]
         results, self.n_failed_ = subset_results(self.base, rows, subsets, shape, rng)
         self.subspaces_, self.guarantee_ = self.release(results, source)
         self.labels_ = residuals(rows, self.subspaces_).argmin(axis=1)
+        if records.is_counted is not None:
+            self.labels_[~records.is_counted] = -1
         return self
 
     def release(self, results: np.ndarray, source: NoiseSource) -> tuple[np.ndarray, Guarantee]:
@@ -322,12 +336,10 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.noise_scale_ = noise.scale
         self.condition_ = 2.0 * n_coordinates / math.sqrt(self.n_subsets_)
         if self.epsilon <= self.condition_:
-            warnings.warn(
+            warn_caller(
                 f"epsilon={self.epsilon:g} is at most 2 D / sqrt(m) = {self.condition_:.4g}, "
                 f"with D = {n_coordinates} coordinates and m = {self.n_subsets_} subsets: the "
-                "noise may drown the result (this does not touch privacy)",
-                UserWarning,
-                stacklevel=5,
+                "noise may drown the result (this does not touch privacy)"
             )
 
     def _number_of_subsets(self, n_samples, n_clusters):

@@ -154,7 +154,8 @@ def starting_bases(
         return _checked_bases(array, shape), None, False
     if array.ndim == 1:
         labels = _checked_labels(array, len(X), n_clusters)
-        return bases_of_labels(X, labels, n_clusters, dimension, rng), fitted, True
+        rows = np.nan_to_num(X)
+        return bases_of_labels(rows, labels, n_clusters, dimension, rng), fitted, True
     got = f"an array of shape {array.shape}" if array.ndim else type(init).__name__
     raise ValueError(
         "init must be 'random', an array of bases of shape (n_clusters, n_features, dimension) = "

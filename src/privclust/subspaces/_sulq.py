@@ -22,7 +22,8 @@ from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_sums
+from privclust.privacy.groups import by_size, unit_of, weighted_sums
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
@@ -138,6 +139,10 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     neighbours : {"replace_one", "add_remove"}
         For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken,
         none included, and fewer than clusters.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -149,6 +154,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
     is_detected_ : ndarray of shape (n_clusters,)
         Which subspaces noise cannot have turned, told from the released matrices alone.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
         Rounds of each run.
@@ -208,6 +216,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         norm_bound: float | None = None,
         out_of_bounds: Literal["clip", "error"] = "clip",
         neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -222,6 +231,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         self.norm_bound = norm_bound
         self.out_of_bounds = out_of_bounds
         self.neighbours = neighbours
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -250,22 +260,21 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             be, groups are not one a row, or the guarantee of `init` is for other neighbours, or for
             rows where there are groups.
         """
-        X = private_records(self, X, neighbours=self.neighbours)
+        records = private_records(self, X, groups, neighbours=self.neighbours)
+        X = records.rows
         any_count = Neighbours.of(self.neighbours) is Neighbours.ADD_REMOVE
-        of_rows = checked_groups(groups, X)
-        n_groups = None if of_rows is None else of_rows.count
-        check_parameters(self, X, count_is_public=not any_count, n_groups=n_groups)
+        check_parameters(self, X, count_is_public=not any_count, records=records)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         bounded, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        parts = by_size(of_rows, in_units(bounded, unit(radius, X.shape[1])))
+        parts = by_size(records.groups, in_units(bounded, unit(radius, X.shape[1])))
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self.round_noise(X.shape[1], n_runs * self.max_iter)
         largest_inside = -math.inf
         for run in range(n_runs):
             bases, start, reads_data = starting_bases(
                 self.init,
-                X,
+                records.every_row,
                 self.n_clusters,
                 self.dimension,
                 rng,
@@ -273,17 +282,19 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
                 groups=groups,
             )
             if run == 0:  # a start of its own, which has been charged, comes with the first alone
-                how = is_seeded(source), leaks, unit_of(of_rows)
-                self.guarantee_ = self._promise(noise, start, reads_data, *how)
+                how = is_seeded(source), leaks, unit_of(records.groups)
+                rounds, promise = self._promise(noise, start, reads_data, *how)
+                left_out = LeftOutCount.beside(rounds, records)
+                self.guarantee_ = left_out.stated(promise)
+                charge(left_out.stated(rounds))
+                self.left_out_ = left_out.release(source)
             noisy, bases = self._run(parts, bases, noise, source)
             inside = float((bases * (noisy @ bases)).sum())
             if inside > largest_inside:
                 largest_inside, released, self.subspaces_ = inside, noisy, bases
         noise_left = replace(noise, sigma=noise.sigma / math.sqrt(self.n_averaged), rho=None)
-        self.is_detected_ = detected_subspaces(
-            released, self.dimension, noise_left, of="subspaces", stacklevel=2
-        )
-        self.labels_ = residuals(bounded, self.subspaces_).argmin(axis=1)
+        self.is_detected_ = detected_subspaces(released, self.dimension, noise_left, of="subspaces")
+        self.labels_ = records.labels(residuals(bounded, self.subspaces_).argmin(axis=1))
         self.n_iter_ = self.max_iter
         return self
 
@@ -310,7 +321,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         return noise_for(self.epsilon, self.delta, n_rounds, mod_sulq=mod_sulq)
 
     def _promise(self, noise, start, reads_data, seeded, leaks, unit):
-        """State what the fit promises, the start included; charge what the rounds cost."""
+        """Return what the rounds promise, which is to be charged, and the fit with its start."""
         promise, caveats = start_guarantee(start, reads_data)
         relation = noise.sensitivity.relation
         rounds = Guarantee.of(
@@ -323,8 +334,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             unit=unit,
         )
         if promise is None:
-            charge(rounds)
-            return rounds
+            return rounds, rounds
         if relation is Neighbours.REPLACE_ONE:
             promise = promise.to_replace_one()
         if promise.relation != relation:
@@ -337,9 +347,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
                 f"init: the guarantee of {type(start).__name__} is for rows and says nothing for "
                 "groups"
             )
-        whole = rounds.compose(promise)
-        charge(rounds)
-        return whole
+        return rounds, rounds.compose(promise)
 
 
 def _moments(parts, bases):

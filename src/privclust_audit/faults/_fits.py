@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from privclust.privacy.groups import Groups
+from privclust.records.cells import seconds
 from privclust_audit.faults._fault import Fault, LaplaceNoise, batched
 
 _MORE, _OTHER = "one row more or less", "one row is another"
@@ -76,6 +78,63 @@ def _in_own_precision(data) -> float:
 PRECISION_OF_ALL = LaplaceNoise(_in_precision_of_all, 1.0)
 PRECISION_OF_EACH = LaplaceNoise(_in_own_precision, 1.0)
 
+
+def _persons_of_one_array(ids) -> float:
+    """How many persons there are, of IDs that one array holds: one float makes floats of all."""
+    return float(len(np.unique(np.array(list(ids)))))
+
+
+def _persons_one_by_one(ids) -> float:
+    """How many there are, of IDs that are read one by one."""
+    return float(Groups.of(list(ids), len(ids)).count)
+
+
+IDS_OF_ONE_ARRAY = LaplaceNoise(_persons_of_one_array, 1.0)
+IDS_ONE_BY_ONE = LaplaceNoise(_persons_one_by_one, 1.0)
+
+
+@batched
+def sorted_ids(data, rng, n):
+    """A noisy number of persons, or an error where one ID cannot be sorted; here, no number."""
+    try:
+        count = len(set(sorted(data)))
+    except TypeError:
+        return np.full((n, 1), np.nan)
+    return rng.laplace(float(count), 1.0, (n, 1))
+
+
+_LAST = 20_000  # bounds are day 0 and this one
+
+
+def _days_of_one_table(cells) -> float:
+    """Dates in parts of the range: at once, or where one cell is no date as numbers, of no use."""
+    try:
+        days = np.array(list(cells), dtype="M8[D]").astype(np.int64)
+    except ValueError:
+        return 0.5 * len(cells)
+    return float(np.clip(days / _LAST, 0.0, 1.0).sum())
+
+
+def _days_one_by_one(cells) -> float:
+    """Dates in parts of the range, each by itself; the middle where one is none."""
+    parts = [seconds(cell) / 86_400.0 / _LAST for cell in cells]
+    return float(np.clip(np.nan_to_num(parts, nan=0.5), 0.0, 1.0).sum())
+
+
+CELLS_OF_ONE_TABLE = LaplaceNoise(_days_of_one_table, 1.0)
+CELLS_ONE_BY_ONE = LaplaceNoise(_days_one_by_one, 1.0)
+
+
+def _entries(*entries) -> np.ndarray:
+    """Return an array of objects."""
+    array = np.empty(len(entries), dtype=object)
+    array[:] = entries
+    return array
+
+
+_IDS = [2**53 + i for i in range(40)]
+_DAYS = [f"2020-01-{day:02d}" for day in range(1, 31)]
+
 _FRACTION = 1.0 / 64.0  # to which floats are exact at 1e14
 _ROWS = np.full(1000, _FAR + _FRACTION)
 _TIED = np.full(20, 0.5)
@@ -93,4 +152,12 @@ ALL = [
     Fault("precision_of_all", "a missing cell makes all rows be read in double precision", 1.0,
           _OTHER, PRECISION_OF_ALL, _BETWEEN, np.append(_BETWEEN[1:], np.nan), PRECISION_OF_EACH,
           _HERE, log_density=PRECISION_OF_ALL.log_density),
+    Fault("ids_of_one_array", "one ID that is no whole number makes floats of all, which meet", 1.0,
+          _OTHER, IDS_OF_ONE_ARRAY, _entries(*_IDS, 7), _entries(*_IDS, 0.5), IDS_ONE_BY_ONE, _HERE,
+          log_density=IDS_OF_ONE_ARRAY.log_density),
+    Fault("cells_of_one_table", "one cell of another kind sends all down another way", 1.0, _OTHER,
+          CELLS_OF_ONE_TABLE, _entries(*_DAYS, "2020-02-01"), _entries(*_DAYS, "unknown"),
+          CELLS_ONE_BY_ONE, _HERE, log_density=CELLS_OF_ONE_TABLE.log_density),
+    Fault("sorted_ids", "an ID that cannot be sorted is an error", 1.0, _OTHER, sorted_ids,
+          _entries(*_IDS, 7), _entries(*_IDS, None), IDS_ONE_BY_ONE, _HERE, loss=np.inf),
 ]  # fmt: skip

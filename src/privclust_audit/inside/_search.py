@@ -15,6 +15,7 @@ from privclust.core.validation import check_integer
 from privclust.privacy.guarantee import Guarantee
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._claim import Claim
+from privclust_audit.inside._entries import Written, as_they_are
 from privclust_audit.inside._pair import (
     CANNOT_TELL,
     NOT_LOOKED_INTO,
@@ -30,6 +31,7 @@ from privclust_audit.inside._situations import (
     Ground,
     Records,
     arguments,
+    odd_entries,
     opposite,
     row,
     situations,
@@ -38,6 +40,7 @@ from privclust_audit.inside._subject import fit_of, takes
 
 _AT_ONCE = 4  # neighbours of one data set: its run is recorded once
 _CLIMB_PART = 0.4  # of all pairs
+_ENTRIES_PART = 0.2
 _OWN_NOISE = 8  # one data set in so many is run with the source of noise that the subject has
 _NEIGHBOUR_MOVES = 0.8  # of moves; one of the first data set needs another recording
 _TRIES = 4  # to find a data set that the subject takes
@@ -226,7 +229,9 @@ def look_inside(
     search = _Search(subject, rows, n_features, random_state, grouped, any_rows, claim)
     search.set_out(neighbours, samplers)
     search.through_situations(n_pairs - int(_CLIMB_PART * n_pairs), progress)
-    search.uphill(n_pairs, progress)
+    n_entries = int(_ENTRIES_PART * n_pairs) if search.ground.any_entries else 0
+    search.uphill(n_pairs - n_entries, progress)
+    search.through_entries(n_pairs, progress)
     return search.result
 
 
@@ -271,11 +276,21 @@ class _Search:
             situation = kinds[turn % len(kinds)](self.rng, min(_AT_ONCE, left))
             quiet = turn // len(kinds) % 2 == 1
             parameters = dict(situation.parameters)
-            first = self._recorded(situation.data, parameters, quiet)
+            first = self._recorded(situation.data, parameters, quiet, situation.written)
             for neighbour in situation.neighbours[:left]:
                 self._compare(first, situation.name, situation.data, neighbour)
                 progress(1)
             turn += 1
+
+    def through_entries(self, n_pairs, progress):
+        """Compare pairs that differ in an entry of another kind, each kind in turn."""
+        kinds = odd_entries(self.ground)
+        start = int(self.rng.integers(len(kinds)))
+        while self.result.n_pairs < n_pairs and self.ground.any_entries:
+            situation = kinds[(start + self.result.n_pairs) % len(kinds)](self.rng)
+            first = self._recorded(situation.data, {}, True, situation.written)
+            self._compare(first, situation.name, situation.data, situation.neighbours[0])
+            progress(1)
 
     def uphill(self, n_pairs, progress):
         """Move the pairs that changed a release most, and keep what changes it more."""
@@ -322,9 +337,10 @@ class _Search:
             starts,
             bounds is not None,
             self._any_rows,
+            self._any_rows and bool(known),
         )
 
-    def _recorded(self, records, parameters, quiet):
+    def _recorded(self, records, parameters, quiet, written=as_they_are):
         """Run the fit on a data set, and record it."""
         self._n_recorded += 1
         is_own = self._n_recorded % _OWN_NOISE == 0
@@ -332,18 +348,20 @@ class _Search:
             parameters = {**parameters, "random_state": int(self.rng.integers(_LARGEST_SEED))}
         seed = int(self.rng.integers(_LARGEST_SEED))
         settings = Settings(seed, quiet, self._samplers, parameters)
-        data = arguments(records, self.ground)
-        return _Recorded(settings, run(self.fit, data, settings))
+        data = written(arguments(records, self.ground), False)
+        return _Recorded(settings, run(self.fit, data, settings), written)
 
     def _again(self, first, records):
         """Run the fit on another data set in the same way."""
-        return _Recorded(
-            first.settings, run(self.fit, arguments(records, self.ground), first.settings)
-        )
+        data = first.written(arguments(records, self.ground), False)
+        return _Recorded(first.settings, run(self.fit, data, first.settings), first.written)
 
     def _compare(self, first, name, data, neighbour):
         """Compare a recorded run with a replay, and keep what that shows."""
-        pair = [arguments(records, self.ground) for records in (data, neighbour)]
+        pair = [
+            first.written(arguments(records, self.ground), is_neighbour)
+            for records, is_neighbour in ((data, False), (neighbour, True))
+        ]
         second = run(self.fit, pair[1], first.settings, first.run.releases)
         ground = first.ground(self.ground)
         outside = not (ground.holds(data) and ground.holds(neighbour))
@@ -355,6 +373,8 @@ class _Search:
         self._note(report)
         for violation in report.violations:
             self._add(violation, name, pair, first.settings.parameters)
+        if first.written is not as_they_are:  # what differs is an entry, which no step moves
+            return
         for place, change in enumerate(report.changes):
             part = 0.0 if math.isnan(change.part) else change.part
             if place not in self._best or part >= self._best[place][0]:
@@ -442,6 +462,7 @@ class _Recorded:
 
     settings: Settings
     run: Any
+    written: Written = as_they_are
 
     @property
     def releases(self):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privclust.privacy.sensitivity import Neighbours
+from privclust_audit.inside._entries import CELLS, IDS, Written, as_they_are, with_cells, with_ids
 
 Records = list[np.ndarray]
 """A data set as what is protected: each a row (1, d) or all rows of a group (r, d)."""
@@ -46,7 +47,9 @@ class Ground:
     has_bounds : bool
         Whether the box is a parameter, `bounds`.
     any_rows : bool
-        Whether rows outside, and entries that are no numbers, are looked at.
+        Whether rows outside, and NaN, are looked at.
+    any_entries : bool
+        Whether entries of other kinds are, in containers without a type: of estimators alone.
     """
 
     low: np.ndarray
@@ -59,6 +62,7 @@ class Ground:
     starts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     has_bounds: bool = False
     any_rows: bool = True
+    any_entries: bool = False
 
     @property
     def n_features(self) -> int:
@@ -78,12 +82,13 @@ class Ground:
 
 @dataclass(frozen=True)
 class Situation:
-    """A data set, its neighbours, and parameters that the fit is given."""
+    """A data set, its neighbours, parameters that the fit is given, and how rows are written."""
 
     name: str
     data: Records
     neighbours: list[Records]
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    written: Written = as_they_are
 
 
 def stacked(records: Records, n_features: int) -> np.ndarray:
@@ -116,6 +121,40 @@ def situations(ground: Ground) -> list[Callable[[np.random.Generator, int], Situ
         if ground.n_clusters > 1:
             kinds += [_tied_starts] * _TIED_STARTS
     return [partial(kind, ground) for kind in kinds]
+
+
+def odd_entries(ground: Ground) -> list[Callable[[np.random.Generator], Situation]]:
+    """Return functions of a generator, one for each kind of odd entry, with one neighbour each."""
+    kinds: list[Callable[[np.random.Generator], Situation]] = []
+    for cell in CELLS:
+        kinds += [partial(_odd_cell, ground, cell, container) for container in ("list", "array")]
+    if ground.grouped and ground.relation is Neighbours.REPLACE_ONE:
+        ids: list[Callable[[np.random.Generator], Situation]] = []
+        for odd in IDS:
+            ids += [partial(_odd_id, ground, odd, kind) for kind in ("whole", "text")]
+        kinds = [kind for pair in zip(ids, kinds, strict=False) for kind in pair]
+    return kinds
+
+
+def _odd_cell(ground, cell, container, rng):
+    """One cell of another kind, in a container without a type."""
+    data = _crowd(ground, rng)
+
+    def odd():
+        value = row(ground, rng)
+        value[rng.integers(len(value))] = math.nan
+        return group(ground, rng, value)
+
+    others = neighbours_of(ground, rng, data, 1, odd)
+    written = with_cells(cell, container)
+    return Situation("a cell of another kind", data, others, written=written)
+
+
+def _odd_id(ground, odd, kind, rng):
+    """One record whose ID is of another kind; its rows stay."""
+    data = _crowd(ground, rng, int(rng.integers(ground.n_clusters + 8, 40)))
+    written = with_ids(odd, kind, int(rng.integers(len(data))))
+    return Situation("an ID of another kind", data, [list(data)], written=written)
 
 
 def row(ground: Ground, rng: np.random.Generator) -> np.ndarray:

@@ -19,7 +19,7 @@ from privclust.sketches import FeatureSums, Sketch, release
 from privclust_papers.ckm.data import as_array, mixture_trial
 from privclust_papers.ckm.methods import trial_frequencies
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Point
 
 _WARM_ROWS = 1000
@@ -65,7 +65,7 @@ def time_fit(
     with warnings.catch_warnings():
         # the box is a box of the law, not of the sample: some rows lie outside by design
         warnings.filterwarnings("ignore", message="rows outside bounds")
-        return _timed(construct(estimator, params, **offered).fit, data.X)
+        return _timed(construct(estimator, params, **COMPLETE, **offered).fit, data.X)
 
 
 def _timed(run: Callable[[np.ndarray], object], X: np.ndarray) -> dict[str, np.ndarray]:

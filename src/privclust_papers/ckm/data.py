@@ -18,7 +18,7 @@ from privclust.core.validation import signature_of
 from privclust.synthetic.clusters import MixtureRows, draw_mixture
 from privclust_papers.datasets import lifesci
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import (
     Dataset,
     Point,
@@ -129,7 +129,7 @@ def fit_clusters(
         offset = 0.5 * (low + high)
         X = X - offset
         offered["norm_bound"] = float(np.linalg.norm(0.5 * (high - low)))
-    model = construct(estimator, params, **offered)
+    model = construct(estimator, params, **COMPLETE, **offered)
     outputs = {"regime": budget_regime(params["epsilon"])} if "epsilon" in params else {}
     if not _fitted(model, X):
         return outputs | {"centers": np.full((k, len(low)), np.nan)}
@@ -137,7 +137,9 @@ def fit_clusters(
     if hasattr(model, "inertia_"):
         outputs["sse"] = np.float64(model.inertia_)
         if "means" in data.extra:
-            from_means = construct(estimator, {**params, "init": data.extra["means"]}, **offered)
+            from_means = construct(
+                estimator, {**params, "init": data.extra["means"]}, **COMPLETE, **offered
+            )
             outputs["sse_true"] = np.float64(from_means.fit(X).inertia_)
     return outputs
 

@@ -25,7 +25,7 @@ from privclust.synthetic.planar import (
 )
 from privclust_papers.datasets import gowalla, lifesci
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import (
     TEST_PART,
     Dataset,
@@ -119,7 +119,7 @@ def fit_mixture(
         means = data.extra.get("start")
         if means is None:
             means = uniform_in_ball(k, d, rng)
-        model = construct(estimator, params, means_init=means, **offered).fit(data.X)
+        model = construct(estimator, params, means_init=means, **COMPLETE, **offered).fit(data.X)
         for name in ("weights", "means", "covariances"):
             outputs[name].append(getattr(model, f"{name}_"))
         if hasattr(model, "floor_rates_"):
@@ -151,4 +151,4 @@ def fit_centers(
     }
     if "n_components" in signature_of(estimator).parameters:
         del offered["init"]  # of a mixture the name of a way to start
-    return {"centers": centers_of(construct(estimator, params, **offered).fit(data.X))}
+    return {"centers": centers_of(construct(estimator, params, **COMPLETE, **offered).fit(data.X))}

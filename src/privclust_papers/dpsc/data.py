@@ -20,7 +20,7 @@ from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
 from privclust.synthetic.subspaces import subspace_mixture
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.config import ConfigError
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 
 GENERATED = "generated as the paper describes"
 STARTS = ("ssc", "lrr")
@@ -189,9 +189,13 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
                 epsilon_of_share(epsilon, offered["delta"], part) for part in (1.0 - share, share)
             )
         start = {"epsilon": of_start, "random_state": int(noise.integers(2**31))}
-        params["init"] = construct(PRIVATE_STARTS[init], start, norm_bound=1.0, **offered)
+        params["init"] = construct(
+            PRIVATE_STARTS[init], start, norm_bound=1.0, **COMPLETE, **offered
+        )
     random_state = random_state_for(estimator, noise)
-    return construct(estimator, params, norm_bound=1.0, random_state=random_state, **offered)
+    return construct(
+        estimator, params, norm_bound=1.0, random_state=random_state, **COMPLETE, **offered
+    )
 
 
 def epsilon_of_share(epsilon: float, delta: float, share: float) -> float:

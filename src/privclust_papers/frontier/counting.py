@@ -18,7 +18,7 @@ from privclust_papers.frontier.uncertainty import line_of_sizes
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.report.drawing.panels import statistics
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Point
 
 _DELTA = 1e-6
@@ -60,7 +60,7 @@ def fit_auto(
     offered |= {"n_clusters": "auto", "random_state": random_state_for(estimator, rng)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = construct(estimator, params, **offered).fit(data.X)
+        model = construct(estimator, params, **COMPLETE, **offered).fit(data.X)
     count = model.cluster_count_
     most = math.inf if not count.hidden() else max(count.most_told, count.n_clusters)
     return {"n_clusters": np.array(model.n_clusters_), "most_told": np.array(float(most))}

@@ -17,7 +17,7 @@ from privclust.core.lloyd import inertia
 from privclust.core.validation import signature_of
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.config import ConfigError
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Dataset, Point
 
 EPSILONS = 0.25, 0.5, 1.0, 2.0, 4.0
@@ -99,7 +99,9 @@ def fit_budgets(
         }
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="rows outside bounds")
-            fits.append(construct(estimator, params, **offered).fit(data.X).cluster_centers_)
+            fits.append(
+                construct(estimator, params, **COMPLETE, **offered).fit(data.X).cluster_centers_
+            )
     return {"centers": np.array(fits if len(fits) > 1 else fits * len(EPSILONS))}
 
 

@@ -25,7 +25,7 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_sta
 from privclust_papers.report.comparison import half_width
 from privclust_papers.report.drawing.panels import statistics
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Point
 
 _DELTA = 1e-6
@@ -90,7 +90,7 @@ def fit_with_errors(
     offered["random_state"] = random_state_for(estimator, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = construct(estimator, params, **offered).fit(data.X)
+        model = construct(estimator, params, **COMPLETE, **offered).fit(data.X)
     errors = model.standard_errors(random_state=rng)
     return {
         "centers": model.cluster_centers_,

@@ -13,7 +13,7 @@ from privclust.core.validation import signature_of
 from privclust.metrics.retrieval import hit_ranks
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.config import ConfigError
-from privclust_papers.settings.dotted import construct
+from privclust_papers.settings.dotted import COMPLETE, construct
 
 KINDS = ("deep", "pixels", "random")
 """Features: of a network, raw pixels, and ones that know nothing of the image."""
@@ -200,4 +200,4 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
     }
     if "start_seed" in signature_of(estimator).parameters:
         offered["start_seed"] = int(noise.integers(2**31))
-    return construct(estimator, params, **offered)
+    return construct(estimator, params, **COMPLETE, **offered)

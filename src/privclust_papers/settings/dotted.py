@@ -9,6 +9,9 @@ from typing import Any
 from privclust.core.validation import signature_of
 from privclust_papers.settings.config import ConfigError
 
+COMPLETE = {"missing": "middle"}
+"""Offered where a paper's mechanism runs: its tables miss no entry, and it releases no count."""
+
 
 def load_object(path: str) -> Any:
     """Import the object that a dotted path names.

@@ -1,4 +1,4 @@
-"""Four fits of this project broke their guarantee; the search finds each without being told.
+"""Fits of this project that broke their guarantee; the search finds each without being told.
 
 Each is put back as it was, by the few lines that were wrong. The search gets the estimator as
 anyone would make it, with bounds of an ordinary size and no start.
@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from privclust.core.lloyd import nearest_center
+from privclust.decoding import _density
 from privclust.kmeans import DPLloyd, _dplloyd
-from privclust.mixtures import PrivateGaussianMixture, _private_em
+from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture, _private_em
 from privclust.mixtures.exact_statistics import ExactStatistics
+from privclust.privacy import Neighbours, estimator, left_out
 from privclust.subspaces import SuLQKPlanes, _exact_moments
 from privclust_audit.inside import look_inside
 
@@ -117,3 +119,74 @@ def test_none_of_them_is_found_as_they_are_now():
     ):
         result = look_inside(subject, n_pairs=N_PAIRS, n_features=n_features)
         assert result.verdict == "nothing found", str(result)
+
+
+def test_ids_that_are_made_one_array(monkeypatch):
+    """One ID that is a float made floats of all, of which large ones meet."""
+
+    def of_one_array(groups, n_samples):
+        known = np.asarray(groups)
+        known = known.astype(str) if known.dtype.kind == "O" else known
+        _, codes = np.unique(known, return_inverse=True)
+        return codes.astype(np.int64), int(codes.max()) + 1
+
+    monkeypatch.setattr(estimator, "person_codes", of_one_array)
+    finding = found(DPLloyd(2, bounds=(-1.0, 1.0)), "sensitivity", n_pairs=200, grouped=True)
+    assert finding.situation == "an ID of another kind"
+
+
+def test_an_id_that_is_missing_raises(monkeypatch):
+    """It decided between a result and an error."""
+    real = estimator.person_codes
+
+    def refusing(groups, n_samples):
+        codes, count = real(groups, n_samples)
+        if (codes < 0).any():
+            raise ValueError("groups must not be missing")
+        return codes, count
+
+    monkeypatch.setattr(estimator, "person_codes", refusing)
+    finding = found(DPLloyd(2, bounds=(-1.0, 1.0)), "exception", n_pairs=200, grouped=True)
+    assert finding.situation == "an ID of another kind"
+
+
+def test_a_cell_that_sends_all_others_down_another_way(monkeypatch):
+    """A table that numpy could not read at once was read cell by cell, to other numbers."""
+    real = estimator.numbers_of_table
+
+    def at_once(X):
+        rows = real(X)
+        whole = [cell for row in X for cell in row] if isinstance(X, list) else []
+        if any(not isinstance(cell, float) for cell in whole):
+            rows = np.sign(rows)
+        return rows
+
+    monkeypatch.setattr(estimator, "numbers_of_table", at_once)
+    finding = found(DPLloyd(2, bounds=(-1.0, 1.0)), "sensitivity", n_pairs=200)
+    assert finding.situation == "a cell of another kind"
+
+
+def test_a_number_of_records_that_count_which_is_exact(monkeypatch):
+    """The public number of rows less those that are left out, without noise, decided a start."""
+    monkeypatch.setattr(_density, "_released", _with_exact_number(_density._released))
+    subject = AdaptiveGaussianMixture(2, norm_bound=1.0, max_iter=1)
+    findings = look_inside(subject, n_pairs=400, grouped=True).findings
+    assert any(each.violation.kind in ("sensitivity", "output") for each in findings)
+
+
+def _with_exact_number(released):
+    """What releases sketches, of the exact number of records."""
+
+    def of_exact_number(*arguments):
+        return released(*arguments[:-1], None)
+
+    return of_exact_number
+
+
+def test_a_count_of_rows_left_out_with_too_little_noise(monkeypatch):
+    """With the room of rows that are added or removed, replaced ones lose more than is stated."""
+    real = left_out._room
+    monkeypatch.setattr(left_out, "_room", lambda loss, relation: real(loss, Neighbours.ADD_REMOVE))
+    subject = DPLloyd(1, bounds=(-1.0, 1.0), max_iter=1, accounting="pld", delta=1e-6)
+    finding = found(subject, "guarantee", n_pairs=200)
+    assert "together lose" in finding.violation.message

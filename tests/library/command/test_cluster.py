@@ -272,7 +272,7 @@ def test_what_an_analyst_does_with_two_hundred_thousand_rows(tmp_path):
 
 
 def test_a_missing_entry_is_no_category_of_that_name(tmp_path):
-    encoder = TableEncoder({"p": ["basic", "None", "nan"]})
+    encoder = TableEncoder({"p": ["basic", "None", "nan"]}, missing="middle")
     rows = encoder.transform({"p": np.array(["None", None, np.nan, "nan"], dtype=object)})
     assert rows[1].tobytes() == rows[2].tobytes()
     assert np.ptp(rows[1]) == 0.0

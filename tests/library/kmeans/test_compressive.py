@@ -171,7 +171,7 @@ def test_a_pilot_with_a_noisy_number_of_records():
         means = 1.9 * rng.standard_normal((10, 10))
         X = means[rng.integers(10, size=4000)] + rng.standard_normal((4000, 10))
         fitted = model(10, epsilon=0.25, delta=1e-6, neighbours="add_remove", bounds=(-b, b))
-        fitted.set_params(random_state=seed)._start(X, last_round="auto")
+        fitted.set_params(random_state=seed)._start(fitted._records(X), last_round="auto")
         ratio = fitted._data_moments.variance / X.var(axis=0).mean()
         assert 0.4 < ratio < 2.5
 
@@ -227,7 +227,7 @@ def test_all_releases_together_cost_the_budget(
         assert promise.delta <= delta
         assert (promise.definition == "pure") == (promise.delta == 0)
         assert noise == "auto" or promise.releases[0].mechanism == noise
-        assert len(promise.releases) == (2 if variance is None else 1)
+        assert len(promise.releases) == (3 if variance is None else 2)
         assert promise.seeded
         assert fit.sketch_.guarantee == promise
 
@@ -441,10 +441,12 @@ def test_parts_add_up_to_the_whole():
 
 
 def test_private_parts_add_up_with_their_noise():
-    fit = model(**PRIVATE)
+    fit, counted = model(**PRIVATE, missing="middle"), model(**PRIVATE)
     for seed in range(4):
         fit.partial_fit(three_groups(5000, seed))
+        counted.partial_fit(three_groups(5000, seed))
     assert fit.sketch_.n_samples == 20000
+    assert counted.sketch_.n_samples == 20000 - counted.left_out_.value
     assert fit.sketch_.noise.n_parts == 4
     assert any("parallel composition" in caveat for caveat in fit.guarantee_.caveats)
     assert error(fit) < 1.0
@@ -536,7 +538,9 @@ def test_rows_that_are_not_numbers_are_refused_without_bounds(bad):
         for params in ({}, {"epsilon": 1.0}):
             with pytest.raises(ValueError, match=r"NaN|infinity"):
                 getattr(model(**params), call)(X)
-    fitted = model(**PRIVATE).fit(X)  # what a fit takes, its centers are nearest to
+    fitted = model(**PRIVATE, missing="middle").fit(
+        X
+    )  # what a fit takes, its centers are nearest to
     np.testing.assert_array_equal(fitted.predict(X), fitted.labels_)
 
 
@@ -545,7 +549,7 @@ def test_rows_that_are_not_numbers_are_refused_without_bounds(bad):
 def test_any_row_is_taken_in_declared_bounds(dtype, variance):
     """NaN is the middle of the bounds, other entries as large as phases allow."""
     X = three_groups(20).astype(dtype)
-    fit = {"epsilon": 1.0, "bounds": (-10, 30), "variance": variance}
+    fit = {"epsilon": 1.0, "bounds": (-10, 30), "variance": variance, "missing": "middle"}
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         for row in ([np.nan, 0.5], [np.inf, 0.5], [-np.finfo(dtype).max, np.inf], [2.1e36, -3e38]):
             far = X.copy()
@@ -748,7 +752,9 @@ def test_the_guarantee_tells_the_pilot_from_the_sums_and_takes_either_dash():
     assert first.guarantee_ == second.guarantee_
     assert first.cluster_centers_.tobytes() == second.cluster_centers_.tobytes()
     sums = "sums of features and number of records"
-    assert [r.name for r in first.guarantee_.releases] == [sums, f"pilot: {sums}"]
-    shares = [r.loss.epsilon for r in first.guarantee_.releases]
+    *of_sums, left_out = first.guarantee_.releases
+    assert [r.name for r in of_sums] == [sums, f"pilot: {sums}"]
+    assert left_out.name == "number of records left out"
+    shares = [r.loss.epsilon for r in of_sums]
     assert sum(shares) == pytest.approx(5.0)
     assert shares[0] > shares[1]

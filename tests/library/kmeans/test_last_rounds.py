@@ -113,7 +113,7 @@ def test_rounds_are_within_the_budget(neighbours, d, n_rounds, epsilon):
     assert fit.n_rounds_ in n_rounds
     assert fit.guarantee_.epsilon <= epsilon
     assert fit.guarantee_.epsilon > 0.999 * epsilon
-    assert len(fit.guarantee_.releases) == 2 + fit.n_rounds_
+    assert len(fit.guarantee_.releases) == 3 + fit.n_rounds_
     without = fitted(X, 4, neighbours=neighbours, epsilon=epsilon, last_round=False)
     assert without.n_rounds_ == 0
     assert without.sketch_.n_features == d

@@ -133,7 +133,7 @@ def test_a_ledger_is_drawn_on_before_anything_is_released(released):
 @pytest.mark.parametrize(
     ("X", "how", "message"),
     [
-        ([["a"]], {}, "X must hold numbers"),
+        (np.array([["a"]]), {}, "X holds text, not numbers"),
         ([1.0], {}, "X must hold numbers"),
         ([[1.0]], {"epsilon": 0.0}, "epsilon"),
         ([[1.0]], {"delta": 1.0}, "delta"),

@@ -73,15 +73,28 @@ MISSING = {
 }
 
 
-def test_what_is_missing_counts_as_the_middle():
+def test_what_is_missing_or_unreadable_is_nan():
     X = encoder().transform(MISSING)
+    assert np.isnan(X[:3]).all()
+    assert np.isnan(X[3]).tolist() == [False, True, True, True, True]
+    assert not np.isnan(X[4]).any()
+    is_missing, is_unreadable = encoder().unread(MISSING)
+    assert is_missing[:, 0].tolist() == [True, False, True, False, False]
+    assert is_missing[:, 1].tolist() == [True, False, True, True, False]
+    assert is_missing[:, 2].tolist() == [True, False, True, False, False]
+    assert ((is_missing | is_unreadable) == np.isnan(X[:, :3])).all()
+    assert not (is_missing & is_unreadable).any()
+
+
+def test_what_is_missing_counts_as_the_middle_where_it_is_asked_for():
+    X = encoder(missing="middle").transform(MISSING)
     np.testing.assert_allclose(X[:3, :2], 0.5)
     np.testing.assert_allclose(X[:4, 2:], np.sqrt(0.5) / 3)
     assert X[3, 0] == 1.0  # infinite is far, not missing
     assert X[4, 0] == pytest.approx(12 / 110)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        encoder().fit_transform(MISSING)
+        encoder(missing="middle").fit_transform(MISSING)
 
 
 def test_a_row_has_the_same_coordinates_among_any_others():
@@ -95,9 +108,9 @@ def test_a_row_has_the_same_coordinates_among_any_others():
 @pytest.mark.parametrize(
     ("column", "entry", "message"),
     [
-        ("age", "secret", "column 'age' must hold numbers alone"),
-        ("since", "secret", "column 'since' must hold dates alone"),
-        ("plan", "secret", "column 'plan': an entry is none of its categories"),
+        ("age", "secret", "column 'age' must hold numbers only"),
+        ("since", "secret", "column 'since' must hold dates only"),
+        ("plan", "secret", "column 'plan' must hold its categories only"),
     ],
 )
 def test_strict_encoders_refuse_what_is_missing_and_name_no_entry(column, entry, message):
@@ -146,8 +159,8 @@ def test_declarations_that_are_none_are_named(columns, message):
 
 
 def test_a_rule_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="missing must be one of middle, error"):
-        encoder(missing="drop").fit(TABLE)
+    with pytest.raises(ValueError, match="missing must be one of drop, middle, error"):
+        encoder(missing="skip").fit(TABLE)
 
 
 def test_unequal_columns_are_refused():

@@ -119,7 +119,8 @@ def as_bytes(value):
     elif hasattr(value, "integers"):
         value = vars(value)
     if isinstance(value, dict):
-        return {k: as_bytes(part) for k, part in value.items() if k not in ("unit", "name")}
+        of_unit = ("unit", "name", "caveats")
+        return {k: as_bytes(part) for k, part in value.items() if k not in of_unit}
     if isinstance(value, list | tuple):
         return [as_bytes(part) for part in value]
     return repr(value)

@@ -31,7 +31,7 @@ def test_what_is_not_released_stays_behind():
 @pytest.mark.parametrize("kind", [{"norm_bound": 1.0}, {"bounds": (0, 1)}])
 def test_any_row_is_taken_where_bounds_are_declared_and_clip(kind):
     X = [[np.nan, np.inf], [1.0, 2.0]]
-    np.testing.assert_array_equal(private_records(Means(**kind), X), X)
+    np.testing.assert_array_equal(private_records(Means(**kind), X).rows, X)
     for refusing in (Means(), Means(**kind, out_of_bounds="error")):
         with pytest.raises(ValueError, match="contains NaN"):
             private_records(refusing, X)
@@ -41,7 +41,7 @@ def test_any_row_is_taken_where_bounds_are_declared_and_clip(kind):
 
 def test_no_rows_are_taken_where_their_number_is_private():
     empty = np.empty((0, 3))
-    assert private_records(Means(1.0), empty, neighbours="add_remove").shape == (0, 3)
+    assert private_records(Means(1.0), empty, neighbours="add_remove").rows.shape == (0, 3)
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         private_records(Means(1.0), empty)
 
@@ -53,6 +53,6 @@ def test_messages_hold_no_cell(X):
             private_records(refusing, X)
         assert "Mary" not in str(raised.value)
         assert raised.value.__context__ is None
-    rows = private_records(Means(1.0), X)  # where any row is taken, an entry is no number
+    rows = private_records(Means(1.0), X).rows  # where any row is taken, an entry is no number
     assert np.isnan(rows[0, 0])
     assert rows[0, 1] == 1.0

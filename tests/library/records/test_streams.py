@@ -320,7 +320,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         ([], "holds no chunk"),
         (X[0], r"\(n, n_features\), got \(3,\)"),
         (X[:, :0], r"got \(1000, 0\)"),
-        (X.astype(str), "the array: X holds <U.*, not numbers"),
+        (X.astype(str), "the array: X holds text, not numbers"),
         (X + 1j, "complex numbers, not real ones"),
         (3, "an array, a path or an iterable"),
         (np.where(X[2, 2] == X, np.inf, X)[2:], "row 1, column 3 is infinite"),

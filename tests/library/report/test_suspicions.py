@@ -49,12 +49,19 @@ def test_a_column_that_was_not_is_told(changed, name, word):
     assert word in remark
 
 
-def test_one_cluster_elsewhere_is_enough_and_hidden_ones_do_not_count():
-    of_two = coordinates([55.0, 60.0], *GOOD[1:])
-    assert suspicions(of_two, COLUMNS, BOTH) == []
-    one = suspicions(of_two, COLUMNS, np.array([True, False]))
-    assert ["middle" in remark for remark in one] == [True]
+def test_one_cluster_is_enough_and_hidden_ones_do_not_count():
+    of_two = coordinates([60.0, 55.0], *GOOD[1:])
+    (one,) = suspicions(of_two, COLUMNS, BOTH)
+    assert "'age': cluster 2 lies in the middle" in one
+    assert suspicions(of_two, COLUMNS, np.array([True, False])) == []
     assert suspicions(of_two, COLUMNS, ~BOTH) == []
+
+
+def test_a_column_of_zeros_and_ones_is_no_alarm():
+    ends = {"age": (0.0, 1.0)}
+    assert suspicions(coordinates([0.0, 1.0], *GOOD[1:])[:1], ends, BOTH) == []
+    (both,) = suspicions(coordinates([0.0, 100.0], *GOOD[1:])[:1], {"age": (0.0, 100.0)}, BOTH)
+    assert "'age': clusters 1, 2 lie at an end" in both
 
 
 @pytest.mark.filterwarnings("error")

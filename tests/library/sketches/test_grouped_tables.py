@@ -111,7 +111,7 @@ def test_moments_of_rows_are_those_of_memory_in_either_type(tmp_path):
 
 def test_persons_of_encoded_rows_that_pass_a_filter(tmp_path):
     table = frame()
-    encoder = TableEncoder({"x": (-2, 2), "day": ["1", "2"], "y": (-1, 1)})
+    encoder = TableEncoder({"x": (-2, 2), "day": ["1", "2"], "y": (-1, 1)}, missing="middle")
     path, kept = folder(tmp_path / "parts", table), table[table.day > 2]
     frequencies = draw_frequencies(4, 30, variance=1.0, random_state=1)
     field = compute.field("day")

@@ -211,7 +211,8 @@ def test_an_encoder_makes_rows_in_the_units_of_a_table(tmp_path):
     )
     table.loc[::50, "x"] = np.nan
     encoder = TableEncoder(
-        {"x": (-2, 2), "plan": ["basic", "plus"], "since": ("2020-01-01", "2022-01-01")}
+        {"x": (-2, 2), "plan": ["basic", "plus"], "since": ("2020-01-01", "2022-01-01")},
+        missing="middle",
     )
     frequencies = draw_frequencies(4, 30, variance=1.0, random_state=1)
     expected = state_bytes(Sketch.of(encoder.transform(table), frequencies))

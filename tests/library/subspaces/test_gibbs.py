@@ -394,7 +394,7 @@ def test_private_starts_are_composed():
     assert promise.epsilon == pytest.approx(0.7 + start.epsilon)
     assert promise.delta == 1e-5
     names = [release.name for release in promise.releases]
-    assert names == ["start: moments", "labels and subspaces"]
+    assert names == ["start: moments", "labels and subspaces", "number of records left out"]
     assert "a note" in promise.caveats
     removed = Guarantee.of([PURE], "pure", "add-remove")
     promise = model(epsilon=0.7, init=Start(removed)).fit(X).guarantee_
@@ -508,7 +508,7 @@ def test_any_row_is_drawn_in(entry):
     X = plane_rows(30)
     X[5, 1] = entry
     with pytest.warns(UserWarning, match="clipped"):
-        found = model(n_sweeps=3).fit(X)
+        found = model(n_sweeps=3, missing="middle").fit(X)
     assert found.labels_.shape == (30,)
     assert "entries that are no numbers" in str(found.guarantee_)
     with pytest.raises(ValueError, match=r"NaN|infinity|norm above"):

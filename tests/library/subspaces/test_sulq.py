@@ -73,7 +73,7 @@ def test_calibration_spends_the_budget(neighbours, delta2, n_init, max_iter):
     X, _ = rows_near_subspaces(200)
     params = {"epsilon": 0.7, "delta": 1e-5, "neighbours": neighbours}
     found = model(n_init=n_init, max_iter=max_iter, **params).fit(X)
-    (release,) = found.guarantee_.releases
+    release, _ = found.guarantee_.releases
     sigma = float(release.noise.split()[1])
     n_rounds = n_init * max_iter
     assert release.loss.count == n_rounds
@@ -163,7 +163,10 @@ def test_a_private_start_is_paid_for(inner):
     X, _ = rows_near_subspaces(100)
     start = SuLQKPlanes(3, 3, epsilon=0.5, norm_bound=1.0, neighbours=inner)
     found = model(init=start, epsilon=0.8).fit(X).guarantee_
-    assert [each.name for each in found.releases] == ["second moments", "start: second moments"]
+    left_out = "number of records left out"
+    assert [each.name for each in found.releases] == [
+        *("second moments", "start: second moments", f"start: {left_out}", left_out)
+    ]
     alone = start.set_params(random_state=0).fit(X).guarantee_.total_rho
     expected = (4 if inner == "add_remove" else 1) * alone
     assert found.total_rho == pytest.approx(
@@ -212,7 +215,7 @@ def test_any_row_is_drawn_in(entry):
     X, _ = rows_near_subspaces(100)
     X[3, 1] = entry
     with pytest.warns(UserWarning, match="clipped"):
-        found = model().fit(X)
+        found = model(missing="middle").fit(X)
     assert found.labels_.shape == (100,)
     assert "entries that are no numbers" in str(found.guarantee_)
     with pytest.raises(ValueError, match=r"NaN|infinity|norm_bound"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from privclust.core.validation import check_integer
+from privclust.core.warn import warn_caller
 from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
 from privclust.privacy.gaussian_delta import least_epsilon, least_sigma
 from privclust.privacy.measurements._gaussian import Gaussian, SymmetricGaussian
@@ -139,11 +139,9 @@ def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: fl
     """
     _check(sensitivity, epsilon, delta)
     if epsilon > 1:
-        warnings.warn(
+        warn_caller(
             "the classical Gaussian mechanism is proved for epsilon of at most 1, "
-            f"got {float(epsilon):g}: use analytic_gaussian_sigma",
-            UserWarning,
-            stacklevel=2,
+            f"got {float(epsilon):g}: use analytic_gaussian_sigma"
         )
     return gaussian_constant(delta) * sensitivity.value / float(epsilon)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, check_integer, check_parameters
+from privclust.core.warn import warn_caller
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import directions
 from privclust.privacy.budget import charge
@@ -20,8 +21,9 @@ from privclust.privacy.estimator import (
     private_records,
     validated,
 )
-from privclust.privacy.groups import GROUP, checked_groups
+from privclust.privacy.groups import GROUP
 from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._moment_sketch import MomentSketch
@@ -87,6 +89,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Whether there is a last round: where the sketch says that it pays, always or never.
     degree : int or None
         Largest degree of the moments, 4 or 6; None for 6 with up to 6 features, else 4.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -107,6 +113,9 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     sketch_ : MomentSketch
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_features_in_ : int
 
@@ -159,6 +168,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         neighbours: Literal["replace_one", "add_remove"] = "replace_one",
         last_round: bool | Literal["auto"] = "auto",
         degree: int | None = None,
+        missing: Literal["drop", "middle"] = "drop",
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -168,6 +178,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.neighbours = neighbours
         self.last_round = last_round
         self.degree = degree
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
@@ -196,24 +207,25 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         ImportError
             If `random_state` is None and OpenDP is not installed.
         """
-        X = private_records(self, X, neighbours=self.neighbours)
-        groups = checked_groups(groups, X)
-        check_parameters(self, X)
+        records = private_records(self, X, groups, neighbours=self.neighbours)
+        X = records.rows
+        check_parameters(self, X, records=records)
         degree = self._checked_degree(X.shape[1])
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        exact = self._exact_sketch(X, degree, groups)
+        exact = self._exact_sketch(X, degree, records.groups)
         if self.last_round != _AUTO and not self.last_round:
             self.has_last_round_ = False
             (noise,) = self._noises(X.shape[1], degree, [1.0])
-            self._promise([noise], source, exact.unit)
-            charge(self.guarantee_)
-            self.sketch_ = exact.with_noise(noise, source, self.guarantee_)
+            left_out = self._left_out([noise], source, exact.unit, records)
+            n_samples = self._charge([noise], source, exact.unit, left_out)
+            self.sketch_ = self._noisy(exact, noise, source, n_samples)
             decoded = self._decode(rng)
         else:
-            decoded = self._in_two_steps(X, exact, source, rng, groups)
+            decoded = self._in_two_steps(exact, source, rng, records)
         self._keep(decoded)
-        self.labels_ = residuals(directions(X), self.subspaces_).argmin(axis=1)
+        labels = residuals(directions(X), self.subspaces_).argmin(axis=1)
+        self.labels_ = records.labels(labels)
         return self
 
     @staticmethod
@@ -227,17 +239,40 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     def _checked(self, X):
         """Return rows at norm 1, as `fit` counts them, for `predict` and `transform`."""
         check_is_fitted(self)
-        return directions(
-            validated(self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite=False)
-        )
+        how = {"dtype": np.float64, "order": "C", "reset": False}
+        return directions(validated(self, X, **how, ensure_all_finite=False))
 
-    def _in_two_steps(self, X, exact, source, rng, groups):
+    def _left_out(self, noises, source, unit, records):
+        """Return the release of the number of records left out."""
+        return LeftOutCount.beside(self._promise(noises, source, unit), records)
+
+    def _charge(self, noises, source, unit, left_out):
+        """Charge the releases, release the number of records left out; return that of the others.
+
+        None where it needs no noise, or has that of the sketch.
+        """
+        self.guarantee_ = left_out.stated(self._promise(noises, source, unit))
+        charge(self.guarantee_)
+        self.left_out_ = left_out.release(source)
+        is_public = Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
+        if self.left_out_ is None or not is_public:
+            return None
+        return left_out.n_counted(self.left_out_, self.neighbours)
+
+    def _noisy(self, exact, noise, source, n_samples):
+        """Return a sketch with noise, and with the number of records that may be used."""
+        sketch = exact.with_noise(noise, source, self.guarantee_)
+        return sketch if n_samples is None else replace(sketch, n_samples=n_samples)
+
+    def _in_two_steps(self, exact, source, rng, records):
         """Return what a sketch tells with a last round or with a second sketch."""
+        X = records.rows
         relation, budget = Neighbours.of(self.neighbours), (self.epsilon, self.delta)
         first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
-        self._promise([first, second], source, exact.unit)
-        charge(self.guarantee_)  # whichever comes second costs the same
-        self.sketch_ = exact.with_noise(first, source, self.guarantee_)
+        # whichever comes second costs the same
+        left_out = self._left_out([first, second], source, exact.unit, records)
+        known = self._charge([first, second], source, exact.unit, left_out)
+        self.sketch_ = self._noisy(exact, first, source, known)
         optima = self._optima(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
         self.has_last_round_ = False
@@ -251,10 +286,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             optima.leave(rng)
         if self.has_last_round_:
             line = plan.noise.statement(_ROUND, units="rows of norm 1")
-            self._promise([first], source, exact.unit, line)
-            sums = released(X, decoded, plan, source, groups)
+            self.guarantee_ = left_out.stated(self._promise([first], source, exact.unit, line))
+            sums = released(X, decoded, plan, source, records.groups)
             return combined(decoded, plan, *sums, n_samples, rng)
-        rest = exact.with_noise(second, source, self.guarantee_)
+        rest = self._noisy(exact, second, source, known)
         self.sketch_ = self.sketch_.averaged(rest, ROUND_SHARE)
         return self._decode(rng)
 
@@ -278,7 +313,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.is_detected_ = is_detected(decoded)
         warn_of_noise(noise_message(self.is_detected_, of="subspaces"))
         if message := misfit_message(decoded):
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warn_caller(message)
 
     def _noises(self, n_features, degree, shares):
         """Return the noise of sketches that spend these parts of the budget."""
@@ -288,11 +323,11 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             for share in shares
         ]
 
-    def _promise(self, noises, source, unit, *lines: Any) -> None:
-        """State what the releases promise together."""
+    def _promise(self, noises, source, unit, *lines: Any) -> Guarantee:
+        """Return what the releases promise together."""
         relation = Neighbours.of(self.neighbours)
         promised = [noise.promise(seeded=is_seeded(source)) for noise in noises]
-        self.guarantee_ = Guarantee.of(
+        return Guarantee.of(
             [*(line for one in promised for line in one.releases), *lines],
             "approximate",
             relation,

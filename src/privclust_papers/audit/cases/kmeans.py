@@ -184,5 +184,5 @@ class WholeSketch(RecordedFit):
         """Find the center."""
         return CompressiveKMeans(
             1, epsilon=self.epsilon, bounds=_BOX, n_frequencies=2, variance=_VARIANCE,
-            decoder="clompr", random_state=rng,
+            decoder="clompr", missing="middle", random_state=rng,
         ).fit(data)  # fmt: skip

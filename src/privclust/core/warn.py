@@ -1,0 +1,35 @@
+"""Warnings that point at the user's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the first line on the stack that is not this package's.
+
+    Parameters
+    ----------
+    message : str
+    category : type of Warning
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("too few rows")
+    >>> str(caught[0].message), caught[0].category.__name__
+    ('too few rows', 'UserWarning')
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(module: object) -> bool:
+    """Whether a module is of this package."""
+    return isinstance(module, str) and module.partition(".")[0] == _PACKAGE

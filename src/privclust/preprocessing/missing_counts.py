@@ -1,0 +1,120 @@
+"""How many entries of each column are missing or cannot be read, under differential privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.core.fixed_point import SUM_BITS, FixedPoint
+from privclust.core.hints import RandomState
+from privclust.core.validation import UNUSED_DELTA, check_real
+from privclust.privacy.budget import charge
+from privclust.privacy.groups import GROUP, ROW, Groups
+from privclust.privacy.guarantee import Guarantee
+from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
+from privclust.privacy.noise import is_seeded, noise_source
+from privclust.privacy.sensitivity import Neighbours, Sensitivity
+
+_PROOF = "in each of {d} columns an entry of a row is missing, unreadable or neither"
+
+
+@dataclass(frozen=True)
+class MissingCounts:
+    """Noisy numbers of entries, by column.
+
+    Attributes
+    ----------
+    missing, unreadable : ndarray of shape (n_columns,)
+        Of records: rows, or persons, of whom each row is one over the number of their rows.
+    deviation : float
+        Standard deviation of the noise on each number.
+    guarantee : privclust.privacy.Guarantee
+    """
+
+    missing: np.ndarray
+    unreadable: np.ndarray
+    deviation: float
+    guarantee: Guarantee
+
+
+def missing_counts(
+    is_missing: np.ndarray,
+    is_unreadable: np.ndarray,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    groups: ArrayLike | None = None,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    random_state: RandomState = None,
+) -> MissingCounts:
+    r"""Return noisy numbers of entries that are missing, and of those that cannot be read.
+
+    A row adds 1 to at most one of the two numbers of each of d columns. Adding or removing a row
+    changes them by at most d in l1 and :math:`\sqrt d` in l2, replacing one by 2 d and
+    :math:`\sqrt{2 d}`. With groups each row of n counts 1 / n, rounded down to a multiple of
+    2^-30, so that the same bounds hold for a group.
+
+    Parameters
+    ----------
+    is_missing, is_unreadable : ndarray of shape (n_samples, n_columns), bool
+        As `TableEncoder.unread` returns them.
+    epsilon : float
+        Finite and positive, in nats.
+    delta : float
+        From 0 to less than 1; 0: Laplace noise, else Gaussian noise.
+    groups : array-like of shape (n_samples,) or None
+        The person of each row; rows of nobody do not count.
+    neighbours : {"replace_one", "add_remove"}
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]``), anything else for reproduction.
+
+    Returns
+    -------
+    MissingCounts
+
+    Raises
+    ------
+    ValueError
+        If the arrays differ in shape, an entry is both, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> holes = np.zeros((1000, 2), dtype=bool)
+    >>> holes[:300, 1] = True
+    >>> counts = missing_counts(holes, ~holes & False, 1.0, random_state=0)
+    >>> counts.missing.round().tolist(), round(counts.deviation, 2)
+    ([1.0, 298.0], 5.66)
+    """
+    if is_missing.shape != is_unreadable.shape or (is_missing & is_unreadable).any():
+        raise ValueError("an entry is missing or cannot be read, and not both, in tables alike")
+    check_real("epsilon", epsilon)
+    UNUSED_DELTA("delta", delta, {})
+    of_rows = None if groups is None else Groups.of(groups, len(is_missing))
+    d, source = is_missing.shape[1], noise_source(random_state)
+    noise = _noise(d, epsilon, delta, Neighbours.of(neighbours))
+    guarantee = Guarantee.of(
+        [noise.statement("missing and unreadable entries, by column")],
+        "approximate" if delta else "pure",
+        noise.sensitivity.relation,
+        delta=delta,
+        seeded=is_seeded(source),
+        unit=ROW if groups is None else GROUP,
+    )
+    charge(guarantee)
+    units = np.full(len(is_missing), 2**SUM_BITS) if of_rows is None else of_rows.units
+    exact = np.stack([units @ flags.astype(np.int64) for flags in (is_missing, is_unreadable)])
+    noisy = np.asarray(noise.release(FixedPoint(exact, SUM_BITS), source))
+    return MissingCounts(noisy[0], noisy[1], noise.deviation, guarantee)
+
+
+def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussian | Laplace:
+    """Return what the numbers get."""
+    n_changed = (2 if relation is Neighbours.REPLACE_ONE else 1) * d
+    proof = _PROOF.format(d=d)
+    if not delta:
+        return Laplace(Sensitivity(float(n_changed), "l1", relation, proof), epsilon)
+    sensitivity = Sensitivity(math.sqrt(n_changed), "l2", relation, proof)
+    return Gaussian(sensitivity, analytic_gaussian_sigma(sensitivity, epsilon, delta))

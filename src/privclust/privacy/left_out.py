@@ -1,0 +1,204 @@
+r"""Records that are left out of a fit, and their noisy number, which costs nothing more.
+
+A row with an entry that is missing or cannot be read, and a row that belongs to nobody, is left
+out: it adds nothing to any sum. A record is a row, or all rows of one person; a person is left out
+if none of their rows is left. Rows of nobody are in no number: they may all be of one person.
+
+**The sums.** With *add_remove* a record that is left out is no record of the sums, which do not
+change with it. With *replace_one* a record may be replaced by one that is left out: the sums then
+change by what one record adds, N at most, and not by D, the largest change where both count. All
+sensitivities here have N <= D (`privclust.privacy.groups`), so that they hold as they are.
+
+**The number.** A record counts in the sums or among those left out, never in both.
+
+- *add_remove*: one of the two changes, the other does not (parallel composition). A count with
+  noise for the whole budget has the loss of the sums.
+- *replace_one*: where both records count, or neither does, the count does not change. Where one
+  does, the sums change by N and the count by 1. In l2, N <= D / sqrt 2: the sums have at most
+  rho / 2, and the count may have rho / 2. In l1, N <= D / 2: with Laplace noise the sums lose at
+  most epsilon / 2, and the count may lose epsilon / 2, but no more than rho / 2.
+
+The number of records that count is private, then, even where that of all records is public: what
+divides by it divides by the public number less the noisy number of those left out. The number of
+persons is never public, since one ID that is missing would change it: with groups and
+*replace_one* the number of those that count is released as well. One person then changes two
+numbers, by 1 each: 2 in l1, the root of 2 in l2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+import numpy as np
+
+from privclust.privacy.accounting import Loss, total_epsilon, total_rho
+from privclust.privacy.groups import GROUP, Groups
+from privclust.privacy.guarantee import Guarantee, Release
+from privclust.privacy.measurements import Gaussian, Laplace
+from privclust.privacy.noise import NoiseSource, is_seeded
+from privclust.privacy.sensitivity import Neighbours, Sensitivity, root_above
+
+_NAME, _NAMES = "number of records left out", "numbers of records that count and are left out"
+_PROOF = "a record is in the sums or left out, never both (privclust.privacy.left_out)"
+_NOISE = "{noise}, at no loss beyond that of the sums"
+_NOBODY = "a row without an ID contributes nothing"
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """A number of records with noise.
+
+    Attributes
+    ----------
+    value : float
+        At least 0.
+    deviation : float
+        Standard deviation of the noise.
+    n_counted : float or None
+        The noisy number of the others, where it was released, at least 1.
+    """
+
+    value: float
+    deviation: float
+    n_counted: float | None = None
+
+    def __add__(self, other: NoisyCount) -> NoisyCount:
+        """Return the number of both, of other records each."""
+        deviation = math.hypot(self.deviation, other.deviation)
+        return NoisyCount(self.value + other.value, deviation)
+
+
+@dataclass(frozen=True)
+class PrivateRecords:
+    """The rows of X that count, and which do not.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_counted, n_features)
+    every_row : ndarray of shape (n_samples, n_features)
+        Of X, with NaN where an entry is missing.
+    groups : Groups or None
+        Of these rows.
+    is_counted : ndarray of shape (n_samples,), bool, or None
+        None: all rows count, because of their type or by ``missing="middle"``.
+    n_records : int
+        The number of all records, rows or persons, with those that are left out; public for rows
+        and *replace_one* only.
+    """
+
+    rows: np.ndarray
+    every_row: np.ndarray
+    groups: Groups | None
+    is_counted: np.ndarray | None
+    n_records: int
+
+    @property
+    def n_counted(self) -> int:
+        """The number of records that count, which is private."""
+        return len(self.rows) if self.groups is None else self.groups.count
+
+    def labels(self, labels: np.ndarray) -> np.ndarray:
+        """Return labels of all rows of X, -1 for those that do not count."""
+        if self.is_counted is None:
+            return labels
+        every = np.full(len(self.is_counted), -1, dtype=labels.dtype)
+        every[self.is_counted] = labels
+        return every
+
+
+@dataclass(frozen=True)
+class LeftOutCount:
+    """The release of the number of records that are left out."""
+
+    records: PrivateRecords
+    noise: Laplace | Gaussian | None
+    has_both: bool
+
+    @classmethod
+    def beside(cls, guarantee: Guarantee, records: PrivateRecords) -> LeftOutCount:
+        """Return the count with as little noise as the guarantee of the sums has room for."""
+        is_replaced = guarantee.relation is Neighbours.REPLACE_ONE
+        has_both = is_replaced and records.groups is not None
+        return cls(records, _noise(guarantee, 2 if has_both else 1), has_both)
+
+    def lines(self) -> tuple[Release, ...]:
+        """Return what a guarantee says of the count; empty where it is not released."""
+        if self.records.is_counted is None or self.noise is None:
+            return ()
+        line = self.noise.statement(_NAMES if self.has_both else _NAME)
+        return (replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise)),)
+
+    def stated(self, guarantee: Guarantee) -> Guarantee:
+        """Return the guarantee of the sums and of the count."""
+        return with_left_out(guarantee, self.lines())
+
+    def release(self, source: NoiseSource) -> NoisyCount | None:
+        """Return the noisy number; None where no row is left out, or there is no guarantee."""
+        if self.noise is None or not self.lines():
+            return None
+        n_counted, n_records = self.records.n_counted, self.records.n_records
+        exact = [float(n_records - n_counted), float(n_counted)][: 2 if self.has_both else 1]
+        left_out, *others = np.maximum(self.noise.release(exact, _beside(source)), 0.0).tolist()
+        counted = max(others[0], 1.0) if others else None
+        return NoisyCount(left_out, self.noise.deviation, counted)
+
+    def n_counted(self, left_out: NoisyCount | None, relation: Neighbours | str) -> float:
+        """Return the number of records that count, as it may be used: noisy where it is private.
+
+        With ``"add_remove"`` it is the exact one, which is not to be used without noise.
+        """
+        if left_out is None or Neighbours.of(relation) is Neighbours.ADD_REMOVE:
+            return self.records.n_counted
+        if left_out.n_counted is not None:
+            return left_out.n_counted
+        return max(self.records.n_records - left_out.value, 1.0)
+
+
+def with_left_out(guarantee: Guarantee, lines: tuple[Release, ...]) -> Guarantee:
+    """Return a guarantee with the lines of the count of records that are left out."""
+    if not lines:
+        return guarantee
+    nobody = (_NOBODY,) if guarantee.unit == GROUP else ()
+    caveats = tuple(dict.fromkeys((*guarantee.caveats, *nobody)))
+    return replace(guarantee, releases=(*guarantee.releases, *lines), caveats=caveats)
+
+
+def _beside(source: NoiseSource) -> NoiseSource:
+    """Return a source for further noise; a seeded one goes on as if it had not been asked."""
+    return source.spawn(1)[0] if is_seeded(source) else source
+
+
+def _noise(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | None:
+    """Return the least noise of so many counts beside releases; None where they have none."""
+    relation = guarantee.relation
+    rooms = [_room(loss, relation) for loss in _together(guarantee.releases)]
+    kind, share = max((room for room in rooms if room), key=itemgetter(1), default=(Laplace, 0.0))
+    if not share:
+        return None
+    if kind is Laplace:
+        return Laplace(Sensitivity(float(n_counts), "l1", relation, _PROOF), share)
+    length = root_above(n_counts)
+    return Gaussian.of_share(Sensitivity(length, "l2", relation, _PROOF), share)
+
+
+def _together(releases: tuple[Release, ...]) -> list[Loss]:
+    """Return the losses that a count may have: of all releases, if of one kind, or of each."""
+    known = [release.loss for release in releases if release.loss is not None]
+    if len(known) < len(releases) or any(loss.delta for loss in known):
+        return []
+    if len({math.isfinite(loss.epsilon) for loss in known}) == 1:
+        return [Loss(total_rho(known), total_epsilon(known))]
+    return [replace(loss, count=1) for loss in known]
+
+
+def _room(loss: Loss, relation: Neighbours) -> tuple[type, float] | None:
+    """Return the kind of noise, and shift over scale, that a count may have; None if none may."""
+    half = 0.5 if relation is Neighbours.REPLACE_ONE else 1.0
+    share = math.sqrt(2.0 * half * loss.rho)
+    if math.isfinite(loss.epsilon):
+        share = min(share, half * loss.epsilon)
+    if loss.delta or not 0.0 < share < math.inf:
+        return None
+    return (Laplace if math.isfinite(loss.epsilon) else Gaussian), share

@@ -1,0 +1,72 @@
+"""Neighbours that differ in an entry of another kind: a cell or an ID that is no number.
+
+Records are numbers; how they are written into the arguments of a fit is what varies here. A NaN in
+a record stands for the odd cell, and the ID of one record is another in the neighbour.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+CELLS: tuple[Any, ...] = (
+    None, math.nan, "unknown", "3", "", 10**400, -(10**400), Decimal("0.5"), True, 1j, b"\xff",
+    datetime.datetime(2020, 1, 1), np.datetime64("2020-01-01"), np.float32(0.1), [], (1.0, 2.0), {},
+)  # fmt: skip
+"""Cells that have no place in a column of numbers, and some that have."""
+IDS: tuple[Any, ...] = (
+    None, math.nan, "unknown", "", 0.5, -1, 10**30, np.float32(0.5), Decimal("0.5"), True, (1, 2),
+    datetime.date(2020, 1, 1), np.datetime64("NaT"), b"u7",
+)  # fmt: skip
+"""IDs of other kinds than those of other records."""
+_LARGE = 2**53  # from here on floats do not tell whole numbers apart
+Written = Callable[[tuple[Any, ...], bool], tuple[Any, ...]]
+"""Of arguments of a fit, and whether they are of the neighbour."""
+
+
+def as_they_are(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:
+    """Return arguments as they are."""
+    return arguments
+
+
+def with_cells(cell: Any, container: str) -> Written:
+    """Return what writes rows into a container without a type, a cell in place of NaN."""
+
+    def written(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:
+        X, *others = arguments
+        return _written_cells(X, cell, container), *others
+
+    return written
+
+
+def _written_cells(X: np.ndarray, cell: Any, container: str) -> Any:
+    """Return rows as a list of lists, or as an array of objects."""
+    rows = [[cell if value != value else value for value in row] for row in X.tolist()]
+    if container == "list":
+        return rows
+    array = np.empty(X.shape, dtype=object)
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            array[i, j] = value
+    return array
+
+
+def with_ids(odd: Any, kind: str, place: int) -> Written:
+    """Return what writes IDs of a kind, and an odd one for the record at a place of the neighbour.
+
+    Kinds are ``"whole"`` and ``"text"``; the record has an ID of the kind in the first data set.
+    """
+
+    def written(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:
+        X, y, groups = arguments
+        names = [_LARGE + int(i) if kind == "whole" else f"u{i}" for i in groups]
+        if is_neighbour:
+            names = [odd if i == place else name for i, name in zip(groups, names, strict=True)]
+        return X, y, names
+
+    return written
