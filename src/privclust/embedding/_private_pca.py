@@ -198,7 +198,7 @@ class PrivatePCA(
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Release components of the rows of X.
 
         Parameters

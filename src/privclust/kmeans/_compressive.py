@@ -248,7 +248,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Sketch the rows, add noise, and find centers.
 
         Parameters
@@ -288,7 +288,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self._start(records, self.last_round)
         return self._add(records, None)
 
-    def partial_fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Add rows that were not seen before, and find centers anew.
 
         The paper's protocol with one device a call: rows are sketched with the frequencies of the

@@ -254,7 +254,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private centers.
 
         Parameters

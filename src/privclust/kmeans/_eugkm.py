@@ -193,7 +193,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private centers.
 
         Parameters

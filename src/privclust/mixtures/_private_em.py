@@ -234,7 +234,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Fit the mixture; nothing but noisy statistics of X reaches the fitted attributes.
 
         Parameters

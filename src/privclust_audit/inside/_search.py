@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer
+from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.guarantee import Guarantee
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._claim import Claim
@@ -169,6 +170,7 @@ def look_inside(
     neighbours: Neighbours | str | None = None,
     grouped: bool = False,
     any_rows: bool = True,
+    any_entries: bool | None = None,
     samplers: bool | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -199,6 +201,9 @@ def look_inside(
         Whether the fit takes ``(X, y, groups)``, and a neighbour differs in a group of rows.
     any_rows : bool
         Whether rows outside of the bounds, infinite and NaN are tried.
+    any_entries : bool or None
+        Whether cells and IDs that are no numbers are tried, in containers without a type. None: of
+        estimators that derive from `privclust.privacy.estimator.PrivateEstimator`.
     samplers : bool or None
         As of `inspect_pair`. None: where no measurement releases anything.
     epsilon, delta : float
@@ -226,7 +231,10 @@ def look_inside(
     check_integer("n_features", n_features, minimum=1)
     rows = None if data is None else np.atleast_2d(np.asarray(data, dtype=np.float64))
     claim = None if epsilon is None else Claim(float(epsilon), float(delta))
-    search = _Search(subject, rows, n_features, random_state, grouped, any_rows, claim)
+    if any_entries is None:
+        any_entries = any_rows and isinstance(_estimator_of(subject), PrivateEstimator)
+    looked_at = grouped, any_rows, any_entries
+    search = _Search(subject, rows, n_features, random_state, looked_at, claim)
     search.set_out(neighbours, samplers)
     search.through_situations(n_pairs - int(_CLIMB_PART * n_pairs), progress)
     n_entries = int(_ENTRIES_PART * n_pairs) if search.ground.any_entries else 0
@@ -238,12 +246,12 @@ def look_inside(
 class _Search:
     """The state of a search: what was found, and the pairs that moved a release most."""
 
-    def __init__(self, subject, rows, n_features, seed, grouped, any_rows, claim=None):
+    def __init__(self, subject, rows, n_features, seed, looked_at, claim=None):
         self.fit, self.rng = fit_of(subject), np.random.default_rng(seed)
         self.result = InsideResult()
         self._parameters = _parameters_of(subject)
         self._rows, self._n_features = rows, n_features if rows is None else rows.shape[1]
-        self._grouped, self._any_rows = grouped, any_rows
+        self._grouped, self._any_rows, self._any_entries = looked_at
         self._samplers, self._claim = False, claim
         self._best: dict[int, tuple] = {}
         self._n_recorded = 0
@@ -337,7 +345,7 @@ class _Search:
             starts,
             bounds is not None,
             self._any_rows,
-            self._any_rows and bool(known),
+            self._any_entries,
         )
 
     def _recorded(self, records, parameters, quiet, written=as_they_are):
@@ -484,11 +492,15 @@ class _Recorded:
 
 def _parameters_of(subject):
     """Return the parameters of an estimator, or of the one that a callable returns."""
-    if not hasattr(subject, "get_params") or isinstance(subject, type):
-        if not callable(subject) or not takes(subject, 0):
-            return {}
-        subject = subject()
-    return subject.get_params(deep=False) if hasattr(subject, "get_params") else {}
+    estimator = _estimator_of(subject)
+    return estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+
+
+def _estimator_of(subject):
+    """Return an estimator, or the one that a callable returns; None if there is none."""
+    if hasattr(subject, "get_params") and not isinstance(subject, type):
+        return subject
+    return subject() if callable(subject) and takes(subject, 0) else None
 
 
 def _difference(data, neighbour):

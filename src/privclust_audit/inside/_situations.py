@@ -49,7 +49,7 @@ class Ground:
     any_rows : bool
         Whether rows outside, and NaN, are looked at.
     any_entries : bool
-        Whether entries of other kinds are, in containers without a type: of estimators alone.
+        Whether entries of other kinds are, in containers without a type.
     """
 
     low: np.ndarray

@@ -19,11 +19,11 @@ def fit_of(subject: Any) -> Callable:
         If the subject is none.
     """
     if hasattr(subject, "fit") and not isinstance(subject, type):
-        return lambda parameters, *data: _with(copy.deepcopy(subject), parameters).fit(*data)
+        return lambda parameters, *data: _fitted(_with(copy.deepcopy(subject), parameters), data)
     if not callable(subject):
         raise ValueError(f"an estimator or a callable is needed, got {type(subject).__name__}")
     if takes(subject, 0):
-        return lambda parameters, *data: _with(subject(), parameters).fit(*data)
+        return lambda parameters, *data: _fitted(_with(subject(), parameters), data)
     if not takes_generator(subject):
         return lambda parameters, *data: subject(*data)
     # a generator that is made within the recording, which the adapter sees
@@ -43,6 +43,12 @@ def takes(subject: Callable, n_arguments: int) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _fitted(estimator: Any, data: tuple[Any, ...]) -> Any:
+    """Return a fit to (X,), (X, y) or (X, y, groups); groups are passed by name."""
+    *others, groups = data if len(data) == 3 else (*data, None)
+    return estimator.fit(*others) if groups is None else estimator.fit(*others, groups=groups)
 
 
 def _with(estimator, parameters):

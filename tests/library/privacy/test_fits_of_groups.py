@@ -133,7 +133,12 @@ def test_groups_of_one_row_give_the_bytes_of_rows(name, neighbours):
     names = np.random.default_rng(1).permutation(len(X))
     of_rows = fit(KINDS[name](neighbours), X)
     of_groups = fit(KINDS[name](neighbours), X, groups=names)
-    assert learned(of_groups) == learned(of_rows)
+    if neighbours == "add_remove":
+        assert learned(of_groups) == learned(of_rows)
+    elif name.split()[0] in ("dplloyd", "sulq", "pca"):  # others use the noisy number of persons
+        names = ("cluster_centers_", "subspaces_", "components_")
+        found = [[getattr(each, name, None) for name in names] for each in (of_rows, of_groups)]
+        assert as_bytes(found[0]) == as_bytes(found[1])
     assert (of_rows.guarantee_.unit, of_groups.guarantee_.unit) == ("row", "group")
 
 
@@ -151,7 +156,8 @@ def test_every_group_weighs_the_same_in_centers(name):
         np.testing.assert_allclose(model.weights_[order], 1 / 3, atol=0.1)
     assert "all rows of one group" in str(model.guarantee_)
     as_of_rows = fit(kind(epsilon=20.0), X[:2000]).guarantee_
-    assert [r.noise for r in model.guarantee_.releases] == [r.noise for r in as_of_rows.releases]
+    noises = [[r.noise for r in each.releases[:-1]] for each in (model.guarantee_, as_of_rows)]
+    assert noises[0] == noises[1]  # but for the numbers of records
 
 
 def lines(n_groups=3000, seed=0):
@@ -181,16 +187,14 @@ def test_every_group_weighs_the_same_in_second_moments():
 
 
 @pytest.mark.parametrize(("name", "neighbours"), CASES)
-def test_the_number_of_groups_takes_the_place_of_that_of_rows(name, neighbours):
+def test_no_number_of_groups_is_refused(name, neighbours):
     X, ids, _ = heavy_users(100)
     two, kind = ids % 2, KINDS[name]
     if neighbours == "add_remove":
         fit(kind(neighbours), X, groups=two)
         fit(kind(neighbours), X[:0], groups=[])
-    elif kind.clusters:
-        message = f"the number of groups, got {kind.clusters}=3 for n_groups=2"
-        with pytest.raises(ValueError, match=message):
-            fit(kind(), X, groups=two)
+    else:
+        fit(kind(), X, groups=two)
     with pytest.raises(ValueError, match="groups must have shape"):
         fit(kind(neighbours), X, groups=ids[1:])
 

@@ -181,7 +181,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private subspaces.
 
         Parameters
