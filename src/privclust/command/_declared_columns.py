@@ -12,7 +12,7 @@ class Declarations(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
         """Add to what there is."""
         declared = dict(getattr(namespace, self.dest) or {})
-        for item in (item for value in values for item in value.split(",")):
+        for item in (item for value in values for item in _items(value)):
             name, equals, text = item.partition("=")
             if not (name and equals and text):
                 parser.error(f"{option_string}: must be NAME=..., got {item!r}")
@@ -20,6 +20,23 @@ class Declarations(argparse.Action):
                 parser.error(f"{option_string}: {name} is there twice")
             declared[name] = text
         setattr(namespace, self.dest, declared)
+
+
+def _items(text: str) -> list[str]:
+    """Split at commas; what has no ``=`` belongs to the item before, as in ``city=Paris, TX:Rome``.
+
+    Examples
+    --------
+    >>> _items("age=0:110,city=Paris, TX:Rome")
+    ['age=0:110', 'city=Paris, TX:Rome']
+    """
+    items: list[str] = []
+    for part in text.split(","):
+        if items and "=" not in part:
+            items[-1] += f",{part}"
+        else:
+            items.append(part)
+    return items
 
 
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:

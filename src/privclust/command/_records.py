@@ -11,6 +11,7 @@ from pathlib import Path
 from privclust.command.output import progress, say
 
 _START_BYTES = 1 << 16
+_LABEL_ROWS = 1 << 16
 _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
 
 
@@ -148,28 +149,27 @@ def add_persons(
 def labels_of(path: str, column: str, **how) -> Iterator:
     """Yield whose the records of a file are; of a Parquet file that column alone is read."""
     from privclust.records.columns import column_of
+    from privclust.records.files import columnar, kind_of_file
     from privclust.records.streams import chunks, named
 
     stream = chunks(path, label=column, **how)
-    if Path(path).suffix.lower() not in (".parquet", ".pq"):
+    if kind_of_file(path) not in ("parquet", "arrow"):
         for _ in stream:
             yield stream.labels
         return
-    from pyarrow import parquet
-
-    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-    batches = file.iter_batches(columns=[column])
-    yield from named(Path(path), (column_of(batch.column(0)).keys() for batch in batches))
+    with columnar(path) as file:
+        batches = file.batches(_LABEL_ROWS, [column])
+        yield from named(Path(path), (column_of(batch.column(0)).keys() for batch in batches))
 
 
 def public_stream(args):
     """Return the chunks of the public sample."""
+    from privclust.records.files import kind_of_file
     from privclust.records.streams import chunks
 
-    suffixes = Path(args.public_sample.lower()).suffixes
-    is_text, is_parquet = ".csv" in suffixes, suffixes[-1:] in ([".parquet"], [".pq"])
-    how = {"chunk_size": _SAMPLE_ROWS, "delimiter": args.delimiter if is_text else None}
-    how["columns"] = args.columns if is_parquet else None
+    kind = kind_of_file(args.public_sample)
+    how = {"chunk_size": _SAMPLE_ROWS, "delimiter": args.delimiter if kind == "text" else None}
+    how["columns"] = args.columns if kind in ("parquet", "arrow") else None
     try:
         return chunks(args.public_sample, **how, label=args.groups)
     except ValueError:  # it may be without that column

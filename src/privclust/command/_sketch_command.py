@@ -162,7 +162,7 @@ def _add_privacy(group) -> None:
 
 def _run(args) -> None:
     """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
-    from privclust.records.tables import files_of
+    from privclust.records.files import files_of
 
     _check_arguments(args)
     args.files = [file for name in args.files for file in files_of(name)]

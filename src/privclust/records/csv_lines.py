@@ -16,8 +16,6 @@ from typing import Any
 from privclust.core.packages import require
 from privclust.records.cells import number
 
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
-"""Suffixes of compressed files that are read as well."""
 _NEVER = "\x1f"  # the character that is there to separate units; text ends at it
 
 

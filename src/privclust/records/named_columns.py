@@ -11,22 +11,23 @@ from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
 from privclust.records.arrow import check_columns
 from privclust.records.columns import TEXT, Column, check_kind, column_of, kind_of_arrow
-from privclust.records.csv_lines import COMPRESSIONS, fields_of, lines_of
+from privclust.records.csv_lines import fields_of, lines_of
+from privclust.records.errors import ReadingError
+from privclust.records.files import columnar, delimiter_of, kind_of_file, known_suffixes
 
 _ROWS = 1 << 16  # read at once
-_PARQUET = (".parquet", ".pq")
-_CSV = (".csv", *(f".csv{suffix}" for suffix in COMPRESSIONS))
 
 
 class Table:
-    """A table in a CSV or Parquet file, read by columns that are asked for.
+    """A table in a text, Parquet or Arrow file, read by columns that are asked for.
 
     Parameters
     ----------
     path : path
-        ``.parquet``, ``.pq``, or ``.csv`` with a header, also compressed (``.csv.gz``).
+        ``.parquet``, ``.arrow``, ``.feather``, or ``.csv``, ``.tsv``, ``.txt`` with a header, also
+        compressed (``.csv.gz``).
     delimiter : str or None
-        Between the fields of a CSV file; None for a comma.
+        Between the fields of a text; None for a tab in ``.tsv``, else a comma.
 
     Attributes
     ----------
@@ -42,14 +43,15 @@ class Table:
     """
 
     def __init__(self, path: str | os.PathLike[str], delimiter: str | None = None) -> None:
-        self.path, self._delimiter = Path(path), delimiter or ","
-        name = self.path.name.lower()
-        self._is_parquet = name.endswith(_PARQUET)
-        if not self._is_parquet and not name.endswith(_CSV):
-            raise ValueError(f"{path}: a table must be a file {', '.join((*_PARQUET, *_CSV))}")
+        self.path, self._delimiter = Path(path), delimiter_of(path, delimiter)
+        kind = kind_of_file(path)
+        self._is_text = kind == "text"
+        if kind not in ("text", "parquet", "arrow"):
+            known = known_suffixes("text", "parquet", "arrow")
+            raise ReadingError(f"{path}: a table must be a file {known}, such as .csv.gz too")
         if reason := why_unreadable(path):
-            kind = FileNotFoundError if reason == NO_SUCH_FILE else ValueError
-            raise kind(f"{path}: {reason}")
+            error = FileNotFoundError if reason == NO_SUCH_FILE else ReadingError
+            raise error(f"{path}: {reason}")
         self.names = tuple(self._read(self._header))
 
     def columns(self, names: Iterable[str]) -> Iterator[dict[str, Column]]:
@@ -65,7 +67,7 @@ class Table:
         """
         names = list(dict.fromkeys(names))
         self._check_names(names)
-        parts = (self._parquet_parts if self._is_parquet else self._csv_parts)(names)
+        parts = (self._csv_parts if self._is_text else self._columnar_parts)(names)
         while (part := self._read(lambda: next(parts, None))) is not None:
             yield part
 
@@ -75,25 +77,25 @@ class Table:
         Of a CSV file all is text, and nothing is said.
         """
         self._check_names([name])
-        if self._is_parquet:
+        if not self._is_text:
             try:
-                with self._parquet() as file:
-                    of_column = file.schema_arrow.field(name).type
+                with columnar(self.path) as file:
+                    of_column = file.schema.field(name).type
                     check_kind(kind_of_arrow(of_column), of_column, name, kind)
             except ValueError as error:
-                raise ValueError(f"{self.path}: {error}") from None
+                raise ReadingError(f"{self.path}: {error}") from None
 
     def _check_names(self, names: list[str]) -> None:
         """Raise a ValueError for a column that is not there, or there twice."""
-        if self._is_parquet:
+        if not self._is_text:
             try:
                 check_columns(self, names)
             except ValueError as error:
-                raise ValueError(f"{self.path}: {error}") from None
+                raise ReadingError(f"{self.path}: {error}") from None
         for name in names:
             if self.names.count(name) != 1:  # others are not named: they may be a record's fields
                 which = "has two columns" if name in self.names else "has no column"
-                raise ValueError(
+                raise ReadingError(
                     f"{self.path}: {which} {name!r}; its first line must be a header, with "
                     f"{self._delimiter!r} between names{self._other_delimiter()} (--delimiter)"
                 )
@@ -108,23 +110,18 @@ class Table:
 
     def _header(self) -> list[str]:
         """Read the names."""
-        if self._is_parquet:
-            with self._parquet() as file:
-                return file.schema_arrow.names
+        if not self._is_text:
+            with columnar(self.path) as file:
+                return list(file.schema.names)
         pd = require("pandas", "CSV files")
         how = {"sep": self._delimiter, "header": None, "nrows": 1, "keep_default_na": False}
         first = pd.read_csv(self.path, dtype=str, **how)
         return [name.strip() for name in first.iloc[0]]
 
-    def _parquet(self) -> Any:
-        """Open the file."""
-        parquet = require("pyarrow.parquet", "Parquet files")
-        return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
-
-    def _parquet_parts(self, names: list[str]) -> Iterator[dict[str, Column]]:
+    def _columnar_parts(self, names: list[str]) -> Iterator[dict[str, Column]]:
         """Read batches of rows, of these columns alone."""
-        with self._parquet() as file:
-            for batch in file.iter_batches(batch_size=_ROWS, columns=names):
+        with columnar(self.path) as file:
+            for batch in file.batches(_ROWS, names):
                 yield {name: column_of(batch[name]) for name in names}
 
     def _csv_parts(self, names: list[str]) -> Iterator[dict[str, Column]]:
@@ -150,4 +147,4 @@ class Table:
             if isinstance(error, UnicodeError):
                 reason = "its header is no UTF-8 text"
             reason = reason or f"it is damaged: {type(error).__name__}"
-            raise ValueError(f"{self.path}: cannot be read ({reason})") from None
+            raise ReadingError(f"{self.path}: cannot be read ({reason})") from None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
-from privclust.core.packages import how_to_install, require
+from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 from privclust.records.arrow import (
@@ -26,13 +26,13 @@ from privclust.records.arrow import (
 from privclust.records.cells import key, read_each
 from privclust.records.columns import column_of
 from privclust.records.csv_lines import (
-    COMPRESSIONS,
     fields_of,
     is_number,
     lines_of,
     numbers_of,
 )
 from privclust.records.errors import ReadingError
+from privclust.records.files import columnar, delimiter_of, kind_of_file, known_suffixes
 from privclust.records.labels import other_columns
 from privclust.records.matrix import numbers_of_table
 
@@ -257,10 +257,7 @@ def _from_file(
     strict: bool,
 ) -> Chunks:
     """Choose the reader by the suffix; what goes wrong in it is one line with the path."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if len(suffixes) > 1 and suffixes[-2] == ".csv" and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    reader = _READERS.get(suffixes[-1] if suffixes else "")
+    reader = _READERS.get(kind_of_file(path))
     options: dict[str, Any] = {}
     if reader is _csv:
         options = {"delimiter": delimiter, "strict": strict}
@@ -270,11 +267,11 @@ def _from_file(
         options = {"dataset": dataset}
     elif dataset is not None and reader is not None:
         raise ValueError(f"{path}: dataset is for HDF5 files only, got {dataset!r}")
-    if reader is _parquet:
+    if reader is _columnar:
         options = {"columns": columns}
     elif columns is not None and reader is not None:
         raise ValueError(f"{path}: columns are named of Parquet files only")
-    if reader in (_csv, _parquet):
+    if reader in (_csv, _columnar):
         options["label"] = label
     elif label is not None and reader is not None:
         raise ValueError(f"{path}: its columns have no names, so that there is no {label!r}")
@@ -282,7 +279,7 @@ def _from_file(
     if reason == NO_SUCH_FILE and reader is not None:
         raise FileNotFoundError(f"{path}: {reason}")
     if reader is None:
-        reason = f"the suffix must say what the file is: one of {', '.join(_READERS)}"
+        reason = f"the suffix must say what the file is: one of {known_suffixes(*_READERS)}"
     if reason:
         raise ValueError(f"{path}: {reason}")
     try:
@@ -309,7 +306,7 @@ def _unreadable(path: Path, error: Exception) -> Exception:
     """One line for what a reader's library raised; of text and .npy it might quote the data."""
     if isinstance(error, _Refused | MemoryError | ImportError):
         return error
-    if path.suffix.lower() in (".h5", ".hdf5", ".hdf", ".parquet", ".pq"):
+    if kind_of_file(path) in ("hdf5", "parquet", "arrow"):
         reason = excerpt((str(error).strip() or type(error).__name__).splitlines()[0])
     else:
         reason = _reason_of_text(error)
@@ -381,34 +378,25 @@ class _NpyFile:
             ) from None
 
 
-def _parquet(
+def _columnar(
     path: Path,
     chunk_size: int | None,
     columns: Sequence[str] | None,
     label: str | None = None,
 ) -> Chunks:
-    """Batches of rows; a row group is read page by page."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise _Refused(
-            f"{path}: Parquet files are read by pyarrow, which is not installed: "
-            f"{how_to_install('pyarrow')}"
-        ) from None
-
-    with parquet.ParquetFile(path) as file:
-        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    """Batches of rows of a Parquet or an Arrow file."""
+    with columnar(path) as file:
+        schema, n_rows = file.schema, file.n_rows
     names = _refuse(path, _numeric_columns, schema, columns, label)
     dtype = numeric_type(schema, names)
 
     def pieces() -> Iterator[Any]:
         """Open the file when it is its turn: a folder may hold thousands."""
-        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-            size, read = _rows(chunk_size, len(names)), [*names, *([label] if label else [])]
-            for batch in file.iter_batches(batch_size=size, columns=read):
-                if len(batch):
-                    rows = rows_of(batch, names, dtype)
-                    yield rows if label is None else (rows, column_of(batch.column(label)).keys())
+        size, read = _rows(chunk_size, len(names)), [*names, *([label] if label else [])]
+        with columnar(path) as file:
+            for batch in file.batches(size, read):
+                rows = rows_of(batch, names, dtype)
+                yield rows if label is None else (rows, column_of(batch.column(label)).keys())
 
     records = Chunks(str(path), len(names), n_rows, pieces(), names, header=names)
     records.label = label
@@ -449,12 +437,17 @@ def _csv(
 ) -> Chunks:
     """Lines of numbers between delimiters, under a header or not."""
     pd = require("pandas", "CSV files")
-    how: dict[str, Any] = {"sep": delimiter or ",", "header": None}
+    how: dict[str, Any] = {"sep": delimiter_of(path, delimiter), "header": None}
     how |= {} if strict else {"encoding_errors": "replace"}
     first = list(pd.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **how).iloc[0])
     numbers = [is_number(text) for text in first]
     has_header = not any(numbers)
-    if delimiter is None and not all(numbers) and (len(first) == 1 or not has_header):
+    if (
+        delimiter is None
+        and how["sep"] == ","
+        and not all(numbers)
+        and (len(first) == 1 or not has_header)
+    ):
         _refuse_delimiter(path, ",".join(first))
     if not has_header and not strict:
         raise _Refused(
@@ -551,8 +544,9 @@ def _rows(chunk_size: int | None, n_features: int) -> int:
 
 
 _READERS: dict[str, Callable[..., Chunks]] = {
-    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _hdf5),
-    **dict.fromkeys((".parquet", ".pq"), _parquet),
-    ".csv": _csv,
-    ".npy": _npy,
+    "hdf5": _hdf5,
+    "parquet": _columnar,
+    "arrow": _columnar,
+    "text": _csv,
+    "npy": _npy,
 }

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import glob
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from privclust.core.packages import require
@@ -33,10 +31,10 @@ from privclust.records.engines import (
     dask_total,
     spark_total,
 )
+from privclust.records.files import files_of
 from privclust.records.labels import LabelCounts, SecondReading
 
 _BUFFER_BYTES = 1 << 20  # read of a file at a time
-_PARQUET = (".parquet", ".pq")
 _TAKEN = (
     "a path of Parquet files (a file, a folder, a pattern, or a list of files), a data set of "
     "pyarrow, what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow), a Dask or a Spark frame"
@@ -142,37 +140,6 @@ def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
     return columns
 
 
-def files_of(source: str | os.PathLike[str]) -> list[str]:
-    """Return the Parquet files of a folder, the files of a pattern, or a path itself, sorted.
-
-    Raises
-    ------
-    ValueError
-        If a folder holds none, or a pattern names none.
-
-    Examples
-    --------
-    >>> files_of("day.parquet")
-    ['day.parquet']
-    """
-    path = os.fspath(source)
-    if os.path.isdir(path):
-        inside = (file.relative_to(path) for file in Path(path).rglob("*"))
-        files = [
-            os.path.join(path, file)
-            for file in inside
-            if file.suffix.lower() in _PARQUET and not any(part[0] in "._" for part in file.parts)
-        ]
-        what = "is a directory without Parquet files"
-    elif glob.has_magic(path) and not os.path.exists(path):
-        files, what = glob.glob(path, recursive=True), "no file is named so"
-    else:
-        return [path]
-    if not files:
-        raise ValueError(f"{path}: {what}")
-    return sorted(files)
-
-
 _Part: TypeAlias = tuple[Callable[[Any], Any], Iterator[Any]]  # what reads batches, and these
 
 
@@ -263,8 +230,11 @@ def _dataset_of_files(paths: Any) -> Any:
     how = {}
     if len(paths) == 1 and os.path.isdir(paths[0]):
         how = {"partitioning": "hive", "partition_base_dir": os.fspath(paths[0])}
+    # times of 96 bits, which Spark writes, reach beyond what nanoseconds in 64 bits hold
+    of_parquet = dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    form = dataset.ParquetFileFormat(read_options=of_parquet)
     with _named(files[0], quiet=False):
-        return dataset.dataset(files, format="parquet", **how)
+        return dataset.dataset(files, format=form, **how)
 
 
 def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:

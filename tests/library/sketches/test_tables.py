@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from privclust.preprocessing import BoundsScaler, TableEncoder
-from privclust.records.tables import files_of
+from privclust.records.files import files_of
 from privclust.sketches import (
     FeatureSums,
     Sketch,

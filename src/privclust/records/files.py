@@ -1,0 +1,170 @@
+"""Kinds of files by their suffix, folders of files, and batches of columnar files."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from privclust.core.packages import require
+from privclust.records.errors import ReadingError
+
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
+"""Suffixes of compressed texts that are read as well."""
+TEXT = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".parq", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+HDF5 = (".h5", ".hdf5", ".hdf")
+NPY = (".npy",)
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+_KINDS = {"text": TEXT, "parquet": PARQUET, "arrow": ARROW, "hdf5": HDF5, "npy": NPY}
+_BUFFER_BYTES = 1 << 20  # read of a file at a time
+
+
+def kind_of_file(path: str | os.PathLike[str]) -> str:
+    """Return what a file is by its suffix: "text", "parquet", "arrow", "hdf5", "npy", or "".
+
+    Raises
+    ------
+    ReadingError
+        If it is a spreadsheet, which is to be saved as something else.
+
+    Examples
+    --------
+    >>> kind_of_file("day.CSV.gz"), kind_of_file("day.feather"), kind_of_file("day")
+    ('text', 'arrow', '')
+    """
+    suffix = _suffix(path)
+    if suffix in _SHEETS:
+        raise ReadingError(
+            f"{os.fspath(path)}: is a spreadsheet; save the sheet as CSV (UTF-8) or Parquet, in "
+            "Excel by File, Save As, CSV UTF-8"
+        )
+    return next((kind for kind, suffixes in _KINDS.items() if suffix in suffixes), "")
+
+
+def known_suffixes(*kinds: str) -> str:
+    """Return the suffixes of some kinds of files, for a message."""
+    return ", ".join(suffix for kind in kinds for suffix in _KINDS[kind])
+
+
+def delimiter_of(path: str | os.PathLike[str], given: str | None) -> str:
+    """Return what stands between the fields of a text: what is given, else by the suffix."""
+    return given or ("\t" if _suffix(path) == ".tsv" else ",")
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a file, of a compressed text that before the compression's."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if len(suffixes) > 1 and suffixes[-1] in COMPRESSIONS and suffixes[-2] in TEXT:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def files_of(source: str | os.PathLike[str]) -> list[str]:
+    """Return the Parquet files of a folder, the files of a pattern, or a path itself, sorted.
+
+    Links to folders are followed, each folder once.
+
+    Raises
+    ------
+    ReadingError
+        If a folder holds none, or a pattern names none.
+
+    Examples
+    --------
+    >>> files_of("day.parquet")
+    ['day.parquet']
+    """
+    path = os.fspath(source)
+    if os.path.isdir(path):
+        files, what = list(_inside(path)), "is a directory without Parquet files"
+    elif glob.has_magic(path) and not os.path.exists(path):
+        files, what = glob.glob(path, recursive=True), "no file is named so"
+    else:
+        return [path]
+    if not files:
+        raise ReadingError(f"{path}: {what}")
+    return sorted(files)
+
+
+def _inside(folder: str) -> Iterator[str]:
+    """Yield the Parquet files in a folder and in its folders, but for hidden ones."""
+    seen = {os.path.realpath(folder)}
+    for place, folders, files in os.walk(folder, followlinks=True):
+        kept = []
+        for name in folders:
+            real = os.path.realpath(os.path.join(place, name))
+            if name[0] not in "._" and real not in seen:
+                seen.add(real)
+                kept.append(name)
+        folders[:] = kept
+        yield from (
+            os.path.join(place, name)
+            for name in files
+            if name[0] not in "._" and os.path.splitext(name)[1].lower() in PARQUET
+        )
+
+
+@contextmanager
+def columnar(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Open a Parquet or an Arrow file; the object has `schema`, `n_rows` and `batches`."""
+    opened = _Parquet(path) if kind_of_file(path) == "parquet" else _Arrow(path)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+class _Parquet:
+    """A Parquet file, of which a row group is read page by page."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        parquet = require("pyarrow.parquet", "Parquet files")
+        # times of 96 bits, which Spark writes, reach beyond what nanoseconds in 64 bits hold
+        how = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+        self._file = parquet.ParquetFile(path, coerce_int96_timestamp_unit="us", **how)
+        self.schema, self.n_rows = self._file.schema_arrow, self._file.metadata.num_rows
+
+    def batches(self, n_rows: int, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield batches of at most so many rows, of these columns."""
+        for batch in self._file.iter_batches(batch_size=n_rows, columns=list(columns)):
+            if len(batch):
+                yield batch
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class _Arrow:
+    """An Arrow or Feather file, in the format of files or of streams."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        pyarrow = require("pyarrow", "Arrow files")
+        self._map = pyarrow.memory_map(os.fspath(path))
+        try:
+            reader = pyarrow.ipc.open_file(self._map)
+            self.n_rows: int | None = sum(
+                reader.get_batch(i).num_rows for i in range(reader.num_record_batches)
+            )
+            self._batches = map(reader.get_batch, range(reader.num_record_batches))
+        except pyarrow.ArrowInvalid:
+            self._map.seek(0)
+            reader = pyarrow.ipc.open_stream(self._map)
+            self.n_rows, self._batches = None, iter(reader)
+        self.schema = reader.schema
+
+    def batches(self, n_rows: int, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield batches of at most so many rows, of these columns."""
+        for batch in self._batches:
+            batch = batch.select(list(columns))
+            for start in range(0, len(batch), n_rows):
+                yield batch.slice(start, n_rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._map.close()
