@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from privclust.core.validation import check_option
+from privclust.core.validation import check_option, check_real
 from privclust.privacy.accounting import (
     Loss,
     composed_epsilon,
@@ -17,7 +17,7 @@ from privclust.privacy.accounting import (
     zcdp_epsilon,
 )
 from privclust.privacy.groups import ROW, UNITS
-from privclust.privacy.sensitivity import Neighbours
+from privclust.privacy.sensitivity import NORMS, Neighbours
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
 _STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
@@ -64,6 +64,18 @@ class Release:
         What each costs; None where it is not differentially private.
     flaw : str
         Why it is not private, where `loss` is None.
+    sensitivity, scale : float or None
+        Sensitivity of one release and scale of its noise, unrounded and in the same units. None
+        where no single number is public. Epsilon is ``sensitivity / scale`` of Laplace noise and of
+        the exponential mechanism, which adds no noise. Of Gaussian noise, the scale is the standard
+        deviation and rho is ``sensitivity**2 / (2 * scale**2)``.
+    norm : {"l1", "l2", "trace", "range"} or None
+        Norm of the sensitivity, as in `privclust.privacy.Sensitivity`.
+
+    Raises
+    ------
+    ValueError
+        If there are both a loss and a flaw or neither, or if a number is not finite and positive.
     """
 
     name: str
@@ -72,10 +84,18 @@ class Release:
     proof: str
     loss: Loss | None
     flaw: str = ""
+    sensitivity: float | None = None
+    scale: float | None = None
+    norm: str | None = None
 
     def __post_init__(self) -> None:
         if (self.loss is None) != bool(self.flaw):
             raise ValueError("a release has either a loss or a flaw that says why it has none")
+        for name in ("sensitivity", "scale"):
+            if getattr(self, name) is not None:
+                check_real(name, getattr(self, name))
+        if self.norm is not None:
+            check_option("norm", self.norm, NORMS)
 
 
 @dataclass(frozen=True)
@@ -267,7 +287,11 @@ class Guarantee:
         if self.relation is Neighbours.REPLACE_ONE:
             return self
         releases = tuple(
-            replace(release, loss=release.loss and _two_steps(release.loss))
+            replace(
+                release,
+                loss=release.loss and _two_steps(release.loss),
+                sensitivity=release.sensitivity and _STEPS_TO_REPLACE * release.sensitivity,
+            )
             for release in self.releases
         )
         definition = self.definition if self._holds else "none"
@@ -355,7 +379,7 @@ class Guarantee:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the guarantee as JSON values; infinite numbers are left out.
+        """Return the guarantee as JSON values; infinite and missing numbers are left out.
 
         Examples
         --------
@@ -371,7 +395,10 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
-        """Return the guarantee that `as_dict` wrote; a ValueError is raised for other values."""
+        """Return the guarantee that `as_dict` wrote; a ValueError is raised for other values.
+
+        Older dictionaries have no sensitivities, scales and norms: these are None.
+        """
         try:
             releases = tuple(
                 Release(**{**release, "loss": release["loss"] and Loss(**release["loss"])})
@@ -379,7 +406,7 @@ class Guarantee:
             )
             caveats = tuple(values["caveats"])
             guarantee = cls(**{**values, "releases": releases, "caveats": caveats})
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"these are not the values of a guarantee: {error}") from None
         for part in (guarantee, *releases, *(one.loss for one in releases if one.loss)):
             _check_types(part)
@@ -421,11 +448,15 @@ def _alike(guarantee: Guarantee) -> tuple[Any, ...]:
 
 
 def _finite(instance: Any) -> dict[str, Any]:
-    """Return a dataclass's fields but for infinite ones, which are their defaults."""
+    """Return a dataclass's fields except infinite ones and None, which are their defaults."""
     values = {item.name: getattr(instance, item.name) for item in fields(instance)}
     if "relation" in values:
         values["relation"] = values["relation"].value
-    return {k: v for k, v in values.items() if not (isinstance(v, float) and math.isinf(v))}
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and not (isinstance(value, float) and math.isinf(value))
+    }
 
 
 _TYPES: dict[str, Any] = {"bool": bool, "float": int | float, "int": int, "str": str}

@@ -1,6 +1,7 @@
 """Guarantees: composition, conversion, and what takes them away."""
 
 import itertools
+import json
 import math
 import operator
 from dataclasses import replace
@@ -84,6 +85,29 @@ def test_relations_are_one_enum_whose_names_may_have_either_dash():
 def test_a_release_has_a_loss_or_a_flaw():
     with pytest.raises(ValueError, match="either"):
         Release("x", "laplace", "1", "none", None)
+
+
+def test_numbers_of_the_noise_are_written_in_full_and_may_be_missing():
+    exact = replace(LAPLACE, sensitivity=0.1 + 0.2, scale=3.0000000000000004, norm="l1")
+    older = Guarantee.of([LAPLACE], "pure", "add-remove")
+    newer = Guarantee.of([exact], "pure", "add-remove")
+    assert str(newer) == str(older)
+    written = json.loads(json.dumps(newer.as_dict()))
+    assert Guarantee.from_dict(written) == newer != older
+    for name in ("sensitivity", "scale", "norm"):
+        del written["releases"][0][name]
+    assert Guarantee.from_dict(written) == older
+    assert older.as_dict() == written  # what has no numbers is written as it was before
+    assert newer.to_replace_one().releases[0].sensitivity == 2 * exact.sensitivity
+
+
+@pytest.mark.parametrize("name", ["sensitivity", "scale", "norm"])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan, 10**400, True, "1", "", [2.0]])
+def test_numbers_of_the_noise_that_are_none_are_refused(name, value):
+    written = Guarantee.of([LAPLACE], "pure", "add-remove").as_dict()
+    written["releases"][0][name] = value
+    with pytest.raises(ValueError, match=rf"{name} must be|not the values of a guarantee"):
+        Guarantee.from_dict(written)
 
 
 def test_parts_with_records_of_their_own_keep_one_loss():
