@@ -4,6 +4,7 @@ Distribution tests use fixed seeds and reject at 1 %. Those on the operating sys
 unseeded and fail by chance with a probability of at most SYSTEM_ALPHA each.
 """
 
+import json
 import math
 from dataclasses import replace
 
@@ -189,6 +190,30 @@ def test_statements_say_what_the_noise_is(noise):
     flawed = noise.statement("sums", mechanism="other", flaw="by hand")
     assert (flawed.loss, flawed.flaw, flawed.mechanism) == (None, "by hand", "other")
     assert flawed.noise == noise.statement("sums").noise
+
+
+@pytest.mark.parametrize(
+    "noise", [noise for noise, _ in PRICES] + FLAWED, ids=lambda case: type(case).__name__
+)
+def test_losses_follow_from_the_stated_sensitivity_and_scale(noise):
+    """To 12 digits, from the statement as a file holds it, for added and for replaced rows."""
+    stated = Guarantee.of([noise.statement("sums")], "approximate", "add-remove", delta=1e-5)
+    for steps, guarantee in ((1, stated), (2, stated.to_replace_one())):
+        written = json.dumps(guarantee.as_dict())
+        assert Guarantee.from_dict(json.loads(written)) == guarantee
+        line = json.loads(written)["releases"][0]
+        if isinstance(noise, SmoothGaussian):  # its scale depends on the data: it stays secret
+            assert not {"sensitivity", "scale", "norm"} & set(line)
+            continue
+        assert line["norm"] == noise.sensitivity.norm
+        assert line["scale"] == noise.scale
+        ratio, loss = line["sensitivity"] / line["scale"], line["loss"]
+        if loss is None:
+            assert ratio == pytest.approx(steps * noise.claimed.epsilon, rel=1e-12)
+        elif isinstance(noise, Gaussian):
+            assert ratio**2 / 2 == pytest.approx(loss["rho"], rel=1e-12)
+        else:
+            assert ratio == pytest.approx(loss["epsilon"], rel=1e-12)
 
 
 ADDITIVE = [

@@ -129,7 +129,12 @@ class Measurement(ABC):
             self.proof,
             None if flaw else self.loss,
             flaw,
+            **self._unrounded(),
         )
+
+    def _unrounded(self) -> dict[str, Any]:
+        """Return a statement's sensitivity, scale and norm; none where they are not public."""
+        return {}
 
     def _numbers(self) -> dict[str, float]:
         """What words for the noise may name."""
@@ -157,6 +162,10 @@ class ForSensitivity(Measurement):
     def proof(self) -> str:
         """Where the sensitivity is proved."""
         return self.sensitivity.proof
+
+    def _unrounded(self) -> dict[str, Any]:
+        bound = self.sensitivity
+        return {"sensitivity": bound.value, "scale": float(self.scale), "norm": bound.norm}
 
     def _numbers(self) -> dict[str, float]:
         return super()._numbers() | {"sensitivity": self.sensitivity.value}
