@@ -298,7 +298,7 @@ def named(path: Path, pieces: Iterator[Any]) -> Iterator[Any]:
         raise _unreadable(path, error) from None
 
 
-class _Refused(ValueError):
+class _Refused(ReadingError):
     """A message that names the file already."""
 
 
@@ -306,11 +306,13 @@ def _unreadable(path: Path, error: Exception) -> Exception:
     """One line for what a reader's library raised; of text and .npy it might quote the data."""
     if isinstance(error, _Refused | MemoryError | ImportError):
         return error
-    if kind_of_file(path) in ("hdf5", "parquet", "arrow"):
+    if isinstance(error, ReadingError):
+        return ReadingError(f"{path}: {error}")
+    if kind_of_file(path) == "hdf5":  # whose library speaks of the file's structure alone
         reason = excerpt((str(error).strip() or type(error).__name__).splitlines()[0])
     else:
         reason = _reason_of_text(error)
-    return ValueError(f"{path}: cannot be read ({reason})")
+    return ReadingError(f"{path}: cannot be read ({reason})")
 
 
 def _reason_of_text(error: Exception) -> str:

@@ -31,6 +31,7 @@ from privclust.records.engines import (
     dask_total,
     spark_total,
 )
+from privclust.records.errors import ReadingError
 from privclust.records.files import files_of
 from privclust.records.labels import LabelCounts, SecondReading
 
@@ -248,7 +249,8 @@ def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Pa
     )
     with _named("the data set", quiet=row_filter is not None):
         fragments = list(data.get_fragments(filter=row_filter))
-    for fragment in fragments:
+    prepared = []
+    for fragment in fragments:  # all files, before a row of any is read
         name = getattr(fragment, "path", "the data set")
         is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
         quiet = row_filter is not None or not is_parquet
@@ -262,6 +264,8 @@ def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Pa
             if is_parquet:
                 pieces = fragment.split_by_row_group(filter=row_filter, schema=schema)
                 options["fragment_scan_options"] = buffered
+        prepared.append((name, quiet, reader, options, pieces))
+    for name, quiet, reader, options, pieces in prepared:
         for piece in pieces:
             yield reader, _batches(name, piece, options, quiet)
 
@@ -280,14 +284,15 @@ def _batches(name: str, piece: Any, options: Any, quiet: bool) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _named(name: str, quiet: bool) -> Any:
-    """Make an error one line with a file's name; of text and of filters it might quote entries."""
+    """Make an error one line with a file's name, in words that hold no entry."""
     try:
         yield
     except (ArithmeticError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as e:
-        reason = excerpt((str(e).strip() or type(e).__name__).splitlines()[0])
-        if quiet and is_of(e, "pyarrow"):
-            reason = f"cannot be read, or not with this filter ({type(e).__name__})"
-        raise ValueError(f"{name}: {reason}") from None
+        reason = "cannot be read, or not with this filter" if quiet else "cannot be read"
+        reason = f"{reason} ({type(e).__name__})"
+        if isinstance(e, ReadingError) or type(e) is ValueError:  # our own words
+            reason = excerpt(str(e).splitlines()[0])
+        raise ReadingError(f"{name}: {reason}") from None
 
 
 def _total_of_threads(parts: Any, state_of: Any, n_threads: int, progress: Any) -> State:

@@ -219,7 +219,7 @@ def test_what_cannot_be_done_is_one_line(args, message, table, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.txt", b"a\n1\n", "a table must be a file"),
+        ("t.doc", b"a\n1\n", "a table must be a file"),
         ("t.csv", b"", "it is empty"),
         ("t.csv", b"age,age\n1,2\n", "has two columns 'age'"),
         ("t.parquet", b"PAR1 no", "cannot be read"),

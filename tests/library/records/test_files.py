@@ -1,6 +1,7 @@
 """Kinds of files, folders with links, columnar files, and times that reach far."""
 
 import gzip
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -33,7 +34,7 @@ def written(path, frame=FRAME):
             stream.write_table(table)
     else:
         text = frame.to_csv(index=False, sep="\t" if ".tsv" in name else ",")
-        (gzip.open(path, "wt") if name.endswith(".gz") else open(path, "w")).write(text)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     return path
 
 
@@ -92,7 +93,7 @@ ODD = {
     "large text": (pa.array(["a", "b"], pa.large_string()), "categories"),
     "a view of text": (pa.array(["a", "b"], pa.string_view()), "categories"),
     "a dictionary": (pa.array(["a", "b"]).dictionary_encode(), "categories"),
-    "decimals": (pa.array([1, 2]).cast(pa.decimal128(5, 2)), "numbers"),
+    "decimals": (pa.array([Decimal(1), Decimal(2)], pa.decimal128(5, 2)), "numbers"),
 }
 
 
