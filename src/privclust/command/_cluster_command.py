@@ -51,9 +51,19 @@ def add_to(commands) -> None:
     )
     add = parser.add_argument
     add("table", metavar="TABLE", help="CSV with a header, or Parquet")
-    add("-o", "--output", metavar="FOLDER", required=True, help="folder to write into")
+    add("-o", "--output", metavar="FOLDER", help="folder to write into")
+    add(
+        "--check",
+        action="store_true",
+        help="print what the declared columns hold, exactly, for whoever holds the table: spends "
+        "nothing, writes nothing, and is not for release",
+    )
     add("--force", action="store_true", help="replace files in the folder")
     add_delimiter(add)
+    add("--decimal", default=".", metavar="C", help="mark before decimals in a text; default: .")
+    add("--thousands", default="", metavar="C", help="mark between groups of three digits")
+    add("--encoding", default="utf-8", metavar="NAME", help="of a text, such as cp1252")
+    add("--date-format", default="", metavar="F", help="of dates in a text, such as %%d.%%m.%%Y")
     add(
         "--clusters",
         type=size,
@@ -107,7 +117,7 @@ def _add_columns(add) -> None:
 def _add_privacy(add) -> None:
     """Add what privacy is asked for."""
     delta = "well below one over the number of records, such as 1e-6; 0 needs far more noise"
-    add_epsilon_and_delta(add, required=True, delta=delta)
+    add_epsilon_and_delta(add, required=False, delta=delta)
     add_neighbours(add)
     add(
         "--seed",
@@ -129,21 +139,29 @@ def _share(text: str) -> float:
 def _run(args) -> None:
     """Read the columns, bound them, find clusters, write the report."""
     declared, unknown = declared_columns(args)
+    if not args.check:
+        for name in ("output", "epsilon", "delta"):
+            if getattr(args, name) is None:
+                args.usage_error(f"--{name} is needed, unless there is --check")
     check_readable([args.table, args.budget])
 
     from privclust.core.packages import require
     from privclust.preprocessing import TableEncoder
     from privclust.privacy import Budget, noise_source
-    from privclust.records.named_columns import Table
     from privclust.report.missing import missing_remarks
 
-    for package in ("matplotlib", "jinja2"):
-        require(package, "reports on clusters")
-    table = Table(args.table, args.delimiter)
+    table = _table(args)
     for name, ends in declared.items():
         if ends is not None:
             TableEncoder({name: ends}).scale()  # says now what is wrong with a declaration
         table.check_kind(name, _kind(ends))
+    if args.check:
+        from privclust.command._check import print_check
+
+        print_check(table, declared, args.groups)
+        return
+    for package in ("matplotlib", "jinja2"):
+        require(package, "reports on clusters")
     if args.seed is None:
         noise_source(None)  # says now what is not installed
     folder = _checked_folder(args)
@@ -163,6 +181,19 @@ def _run(args) -> None:
     except KeyboardInterrupt:
         say("clusters were released and not written: what they cost is spent")
         raise
+
+
+def _table(args):
+    """Return the table, of texts in the declared notation."""
+    from privclust.records.named_columns import Table
+    from privclust.records.notation import Notation
+
+    try:
+        "".encode(args.encoding)
+        notation = Notation(args.decimal, args.thousands, args.date_format)
+    except (LookupError, ValueError) as error:
+        args.usage_error(str(error))
+    return Table(args.table, args.delimiter, encoding=args.encoding, notation=notation)
 
 
 def _kind(ends: Any) -> str:

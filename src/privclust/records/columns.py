@@ -21,11 +21,11 @@ from privclust.records.cells import (
     key,
     number,
     read_each,
-    seconds,
     seconds_of_times,
     text_of,
 )
 from privclust.records.errors import ReadingError
+from privclust.records.notation import USUAL, Notation
 
 ANY, NUMBER, TIME, DURATION, TEXT = "any", "number", "time", "duration", "text"
 CATEGORY, COMPLEX, NESTED = "category", "complex", "nested"
@@ -52,11 +52,14 @@ class Column:
         ``"nested"``, or ``"any"`` where the container has no type.
     type : str
         The container's name of the type.
+    notation : Notation
+        Of texts.
     """
 
     cells: np.ndarray | list[Any]
     kind: str
     type: str
+    notation: Notation = USUAL
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -71,7 +74,8 @@ class Column:
             return self.cells.astype(np.float32 if is_short else np.float64, copy=False)
         if isinstance(self.cells, np.ndarray):
             return np.full(len(self.cells), np.nan)
-        return np.fromiter(map(number, self.cells), float, len(self.cells))
+        read = number if self.notation.is_usual else self.notation.number
+        return np.fromiter(map(read, self.cells), float, len(self.cells))
 
     def seconds(self) -> np.ndarray:
         """Return dates and times in seconds since 1970, (n,): NaN where one is none."""
@@ -79,7 +83,7 @@ class Column:
             if self.kind == TIME:
                 return seconds_of_times(self.cells)
             return np.full(len(self.cells), np.nan)
-        return np.array(read_each(self.cells, seconds), dtype=float)
+        return np.array(read_each(self.cells, self.notation.seconds), dtype=float)
 
     def keys(self) -> list[str | None]:
         """Return what tells persons or categories apart; None where a cell is missing."""

@@ -19,12 +19,20 @@ from privclust.records.cells import number
 _NEVER = "\x1f"  # the character that is there to separate units; text ends at it
 
 
-def lines_of(path: str | os.PathLike[str], n_lines: int) -> Iterator[list[str]]:
-    """Yield the lines below the first, so many at a time; what is no UTF-8 is replaced."""
+def lines_of(
+    path: str | os.PathLike[str], n_lines: int, encoding: str = "utf-8"
+) -> Iterator[list[str]]:
+    """Yield the lines below the first, so many at a time; what cannot be decoded is replaced."""
     pd = require("pandas", "CSV files")
     how: dict[str, Any] = {"sep": _NEVER, "usecols": [0], "names": [0], "index_col": False}
     how |= {"skip_blank_lines": False}  # of one column, a line without an entry is a row as well
-    how |= {"dtype": str, "quoting": csv.QUOTE_NONE, "keep_default_na": False, "header": 0}
+    how |= {
+        "encoding": encoding,
+        "dtype": str,
+        "quoting": csv.QUOTE_NONE,
+        "keep_default_na": False,
+        "header": 0,
+    }
     with pd.read_csv(path, chunksize=n_lines, encoding_errors="replace", **how) as frames:
         for frame in frames:
             yield frame[0].tolist()

@@ -14,6 +14,7 @@ from privclust.records.columns import TEXT, Column, check_kind, column_of, kind_
 from privclust.records.csv_lines import fields_of, lines_of
 from privclust.records.errors import ReadingError
 from privclust.records.files import columnar, delimiter_of, kind_of_file, known_suffixes
+from privclust.records.notation import Notation
 
 _ROWS = 1 << 16  # read at once
 
@@ -29,6 +30,11 @@ class Table:
     delimiter : str or None
         Between the fields of a text; None for a tab in ``.tsv``, else a comma.
 
+    encoding : str
+        Of a text; what it does not hold is replaced, character by character.
+    notation : Notation or None
+        Of numbers and dates in a text; None for points in numbers and ISO 8601.
+
     Attributes
     ----------
     names : tuple of str
@@ -42,7 +48,15 @@ class Table:
         If there is no such file.
     """
 
-    def __init__(self, path: str | os.PathLike[str], delimiter: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        delimiter: str | None = None,
+        *,
+        encoding: str = "utf-8",
+        notation: Notation | None = None,
+    ) -> None:
+        self._encoding, self._notation = encoding, notation or Notation()
         self.path, self._delimiter = Path(path), delimiter_of(path, delimiter)
         kind = kind_of_file(path)
         self._is_text = kind == "text"
@@ -115,7 +129,7 @@ class Table:
                 return list(file.schema.names)
         pd = require("pandas", "CSV files")
         how = {"sep": self._delimiter, "header": None, "nrows": 1, "keep_default_na": False}
-        first = pd.read_csv(self.path, dtype=str, **how)
+        first = pd.read_csv(self.path, dtype=str, encoding=self._encoding, **how)
         return [name.strip() for name in first.iloc[0]]
 
     def _columnar_parts(self, names: list[str]) -> Iterator[dict[str, Column]]:
@@ -127,10 +141,15 @@ class Table:
     def _csv_parts(self, names: list[str]) -> Iterator[dict[str, Column]]:
         """Split lines, each by itself."""
         places = [self.names.index(name) for name in names]
-        for lines in lines_of(self.path, _ROWS):
+        for lines in lines_of(self.path, _ROWS, self._encoding):
             rows = [fields_of(line, self._delimiter) for line in lines]
             yield {
-                name: Column([row[at] if at < len(row) else None for row in rows], TEXT, "text")
+                name: Column(
+                    [row[at] if at < len(row) else None for row in rows],
+                    TEXT,
+                    "text",
+                    self._notation,
+                )
                 for name, at in zip(names, places, strict=True)
             }
 
@@ -145,6 +164,6 @@ class Table:
             if type(error).__name__ == "EmptyDataError":
                 reason = "it is empty"
             if isinstance(error, UnicodeError):
-                reason = "its header is no UTF-8 text"
+                reason = f"its header is no text in {self._encoding} (--encoding)"
             reason = reason or f"it is damaged: {type(error).__name__}"
             raise ReadingError(f"{self.path}: cannot be read ({reason})") from None

@@ -354,3 +354,53 @@ def test_nothing_of_a_run_before_stays(tmp_path):
     how = ["--epsilon", "5", "--delta", "1e-6", "--seed", "0", "--clusters", "2", "--force"]
     assert main(["cluster", str(tmp_path / "t.csv"), *bounds, *how, "-o", str(out)]) == 0
     assert not (out / "sketch.h5").exists()  # of random directions, of no use
+
+
+GERMAN = "id;betrag;datum;plan\n1;2.455,50;01.02.2020;basic\n2;305;15.03.2021;plus\n;1.000;x;gold\n"
+OF_GERMAN = [
+    *("--delimiter", ";", "--bounds", "betrag=0:2000", "datum=2019-01-01:2022-01-01"),
+    *("--categories", "plan=basic:plus", "--groups", "id"),
+]
+
+
+def test_a_check_spends_and_writes_nothing_and_shows_no_entry(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text(GERMAN)
+    assert run(table, *OF_GERMAN, "--check") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("for you, not for release")
+    assert "betrag: 0 missing (0.0 %), 1 unreadable (33.3 %), from 1 to 305" in out
+    assert "can be read with --decimal , --thousands ." in out
+    assert "can be read with --date-format %d.%m.%Y" in out
+    assert "unreadable, by form: '9.999,99' (1)" in out
+    assert "id: 1 rows without an ID" in out
+    assert "gold" not in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+    how = ["--decimal", ",", "--thousands", ".", "--date-format", "%d.%m.%Y"]
+    assert run(table, *OF_GERMAN, *how, "--check") == 0
+    out = capsys.readouterr().out
+    assert "betrag: 0 missing (0.0 %), 0 unreadable (0.0 %), from 305 to 2455.5" in out
+    assert "1 outside the bounds" in out
+
+
+def test_a_text_in_another_encoding_and_notation_is_read(tmp_path, capsys):
+    rows = "".join(f"{20 + i % 60},{i % 10};Zürich\n" for i in range(3000))
+    table = tmp_path / "t.csv"
+    table.write_bytes(f"größe;ort\n{rows}".encode("cp1252"))
+    how = ["--delimiter", ";", "--decimal", ",", "--encoding", "cp1252", "--clusters", "1"]
+    out = tmp_path / "out"
+    declared = ["--bounds", "größe=0:100", "--categories", "ort=Zürich:Bern"]
+    assert run(table, *declared, *how, *PRIVACY, "-o", out) == 0
+    center = json.loads((out / "clusters.json").read_text())["clusters"][0]["center"]
+    assert center["größe"] == pytest.approx(49.9, abs=2.0)
+    assert center["ort=Zürich"] > 0.9
+    with pytest.raises(SystemExit):
+        run(table, *declared, "--encoding", "none", "--check")
+
+
+def test_without_a_check_budget_and_folder_are_needed(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text(GERMAN)
+    with pytest.raises(SystemExit):
+        run(table, *OF_GERMAN)
+    assert "--output is needed, unless there is --check" in capsys.readouterr().err
