@@ -121,14 +121,13 @@ class LeftOutCount:
         """Return the count with as little noise as the guarantee of the sums has room for."""
         is_replaced = guarantee.relation is Neighbours.REPLACE_ONE
         has_both = is_replaced and records.groups is not None
-        return cls(records, _noise(guarantee, 2 if has_both else 1), has_both)
+        return cls(records, noise_beside(guarantee, 2 if has_both else 1), has_both)
 
     def lines(self) -> tuple[Release, ...]:
         """Return what a guarantee says of the count; empty where it is not released."""
         if self.records.is_counted is None or self.noise is None:
             return ()
-        line = self.noise.statement(_NAMES if self.has_both else _NAME)
-        return (replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise)),)
+        return (line_beside(self.noise, _NAMES if self.has_both else _NAME),)
 
     def stated(self, guarantee: Guarantee) -> Guarantee:
         """Return the guarantee of the sums and of the count."""
@@ -140,7 +139,9 @@ class LeftOutCount:
             return None
         n_counted, n_records = self.records.n_counted, self.records.n_records
         exact = [float(n_records - n_counted), float(n_counted)][: 2 if self.has_both else 1]
-        left_out, *others = np.maximum(self.noise.release(exact, _beside(source)), 0.0).tolist()
+        left_out, *others = np.maximum(
+            self.noise.release(exact, source_beside(source)), 0.0
+        ).tolist()
         counted = max(others[0], 1.0) if others else None
         return NoisyCount(left_out, self.noise.deviation, counted)
 
@@ -165,12 +166,18 @@ def with_left_out(guarantee: Guarantee, lines: tuple[Release, ...]) -> Guarantee
     return replace(guarantee, releases=(*guarantee.releases, *lines), caveats=caveats)
 
 
-def _beside(source: NoiseSource) -> NoiseSource:
+def source_beside(source: NoiseSource) -> NoiseSource:
     """Return a source for further noise; a seeded one goes on as if it had not been asked."""
     return source.spawn(1)[0] if is_seeded(source) else source
 
 
-def _noise(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | None:
+def line_beside(noise: Laplace | Gaussian, name: str) -> Release:
+    """Return what a guarantee says of a count beside its sums."""
+    line = noise.statement(name)
+    return replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise))
+
+
+def noise_beside(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | None:
     """Return the least noise of so many counts beside releases; None where they have none."""
     relation = guarantee.relation
     rooms = [_room(loss, relation) for loss in _together(guarantee.releases)]

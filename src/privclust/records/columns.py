@@ -19,7 +19,7 @@ from privclust.core.printable import excerpt
 from privclust.records.cells import (
     is_missing,
     key,
-    number,
+    numbers,
     read_each,
     seconds_of_times,
     text_of,
@@ -74,8 +74,9 @@ class Column:
             return self.cells.astype(np.float32 if is_short else np.float64, copy=False)
         if isinstance(self.cells, np.ndarray):
             return np.full(len(self.cells), np.nan)
-        read = number if self.notation.is_usual else self.notation.number
-        return np.fromiter(map(read, self.cells), float, len(self.cells))
+        if self.notation.is_usual:
+            return np.array(numbers(self.cells), dtype=float)
+        return np.fromiter(map(self.notation.number, self.cells), float, len(self.cells))
 
     def seconds(self) -> np.ndarray:
         """Return dates and times in seconds since 1970, (n,): NaN where one is none."""
@@ -108,7 +109,7 @@ class Column:
 
         def place_of(cell: Any) -> int:
             """Return the place of one cell."""
-            name = text_of(cell) if isinstance(cell, str | bytes) else None
+            name = text_of(cell) if issubclass(type(cell), str | bytes) else None
             return by_text[name] if name in by_text else by_key.get(key(cell), -1)
 
         if isinstance(self.cells, np.ndarray):

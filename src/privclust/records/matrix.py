@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privclust.core.printable import excerpt
-from privclust.records.cells import number
+from privclust.records.cells import numbers
 from privclust.records.columns import COMPLEX, Column, column_of, columns_of, is_frame
 from privclust.records.errors import ReadingError
 
@@ -127,9 +127,9 @@ def _of_rows(X: Sequence[Any]) -> Any:
 
 def _length(row: Any) -> int:
     """Return how many cells a row has; -1 of what is none."""
-    if isinstance(row, _ROWS_ARE_NO_ROWS) or not hasattr(row, "__len__"):
-        return -1
     try:
+        if isinstance(row, _ROWS_ARE_NO_ROWS) or not hasattr(row, "__len__"):
+            return -1
         return len(row)
     except Exception:  # an array of no dimension, or whatever a class of its own does
         return -1
@@ -138,7 +138,7 @@ def _length(row: Any) -> int:
 def _numbers_of_row(row: Any) -> np.ndarray:
     """Return the cells of one row as numbers."""
     if isinstance(row, list | tuple):
-        return np.fromiter(map(number, row), float, len(row))
+        return np.array(numbers(row), dtype=float)
     try:
         column = column_of(row)
         cells = column.numbers() if column.kind in ("number", "any", "text") else None

@@ -21,7 +21,13 @@ from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import ROW, UNITS
+from privclust.privacy.groups import GROUP, ROW, UNITS
+from privclust.privacy.left_out import (
+    line_beside,
+    noise_beside,
+    source_beside,
+    with_left_out,
+)
 from privclust.privacy.noise import NoiseSource
 from privclust.sketches._measurement import SketchMeasurement
 
@@ -77,8 +83,18 @@ class BaseSketch(ABC):
         """Return the sketch with the noise of a measurement, which the ledger is charged with."""
         source = noise_source(random_state)
         guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
+        of_number = None
+        if self.unit == GROUP and measurement.relation is Neighbours.REPLACE_ONE:
+            # one ID that is missing changes the number of groups
+            of_number = noise_beside(guarantee, 1)
+            lines = (line_beside(of_number, "number of groups"),) if of_number else ()
+            guarantee = with_left_out(guarantee, lines)
         charge(guarantee)
-        return self.with_noise(measurement, source, guarantee)
+        noisy = self.with_noise(measurement, source, guarantee)
+        if of_number is None:
+            return noisy
+        number = of_number.release([float(self.n_samples)], source_beside(source))
+        return replace(noisy, n_samples=max(float(number[0]), 1.0))
 
     def with_noise(
         self,

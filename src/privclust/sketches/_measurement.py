@@ -60,6 +60,6 @@ class SketchMeasurement:
             self.relation,
             delta=float(self.delta) if is_gaussian else 0.0,
             seeded=seeded,
-            caveats=[*([PUBLIC_COUNT] if count_is_public else []), *self.caveats],
+            caveats=[*([PUBLIC_COUNT] if count_is_public and unit == ROW else []), *self.caveats],
             unit=unit,
         )

@@ -42,7 +42,11 @@ class Unreadable:
 
 
 class Hostile(Unreadable):
-    """An entry whose every method raises."""
+    """An entry whose every method raises, and its class when it is asked for."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("Mary")
 
     __eq__ = __hash__ = __len__ = __bool__ = Unreadable.__float__
 
@@ -79,6 +83,18 @@ def containers(cells):
 def bits(values):
     """Floats as bytes, all NaN alike."""
     return np.where(np.isnan(values), np.nan, values).tobytes()
+
+
+class Double(float):
+    """A float that says that it is none."""
+
+    def __float__(self):
+        return "Mary"
+
+
+def test_a_float_that_gives_no_float_is_read():
+    assert math.isnan(number(Double(1.0)))
+    assert key(Double(1.0)) in (None, "1")
 
 
 @given(ODD)
