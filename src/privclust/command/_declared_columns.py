@@ -61,8 +61,8 @@ def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
     if unknown and args.private_bounds is None:
         args.usage_error(
             f"column {unknown[0]!r} has no --bounds or --categories: give those that are known of "
-            "anybody, or let --private-bounds spend a part of epsilon on finding bounds. Categories "
-            "are not found: one that a single person has would identify that person"
+            "anybody, or let --private-bounds spend a part of epsilon on finding bounds. "
+            "Categories are not found: one that a single person has would identify that person"
         )
     if args.private_bounds is not None and not unknown:
         args.usage_error("--private-bounds: all columns have bounds, so that it would be wasted")
