@@ -48,7 +48,7 @@ def numbers_of_table(X: Any) -> Any:
     """
     if is_frame(X):
         return _of_frame(X)
-    if isinstance(X, list | tuple):
+    if isinstance(X, Sequence) and not isinstance(X, str | bytes | bytearray | memoryview):
         return _of_rows(X)
     if not isinstance(X, np.ndarray):
         if not hasattr(X, "__array__") or hasattr(X, "toarray"):

@@ -1,5 +1,6 @@
 """Cells and ids are read one by one, and compiled code reads them to the same bits."""
 
+import collections
 import datetime
 import math
 from decimal import Decimal
@@ -140,6 +141,12 @@ def test_a_row_of_any_length_changes_no_other(row, at, length):
     after = numbers_of_table([*rows[:at], (row * 10)[:length], *rows[at + 1 :]])
     others = np.arange(5) != at
     assert before[others].tobytes() == after[others].tobytes()
+
+
+@pytest.mark.parametrize("container", [list, tuple, collections.deque, collections.UserList])
+def test_a_sequence_of_any_class_is_read_row_by_row(container):
+    rows = numbers_of_table(container([[1.0, 2.0], (3, "x"), [4.0]]))
+    np.testing.assert_array_equal(rows, [[1.0, 2.0], [3.0, np.nan], [4.0, np.nan]])
 
 
 def typed(cells):
