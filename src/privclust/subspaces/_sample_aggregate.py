@@ -116,7 +116,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         any row is taken: one with infinite entries by these alone, and NaN as 0.
     missing : {"drop", "middle"}
         What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        number. ``"drop"``: the row contributes nothing.
         ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
@@ -128,9 +128,9 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row. Not private, like the next three: `released()` and pickles
         leave them out.
-    left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
-        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
+    left_out_ : None
+        The number of rows that are left out is not released: there is no room for it beside the
+        subspaces (`privclust.privacy.left_out`).
     guarantee_ : privclust.privacy.Guarantee
         For neighbours with one row exchanged.
     smooth_sensitivity_, noise_scale_ : float
@@ -241,6 +241,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             subsets = [subset[records.is_counted[subset]] for subset in subsets]
         results, self.n_failed_ = subset_results(self.base, rows, subsets, shape, rng)
         self.subspaces_, self.guarantee_ = self.release(results, source)
+        self.left_out_ = None  # one row may change the result of a subset by all that there is
         self.labels_ = residuals(rows, self.subspaces_).argmin(axis=1)
         if records.is_counted is not None:
             self.labels_[~records.is_counted] = -1
