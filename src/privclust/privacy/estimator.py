@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -240,6 +240,7 @@ def private_records(
         reset=reset,
         ensure_all_finite=not takes_any,
         ensure_min_samples=0 if any_number else 1,
+        width=_declared_width(estimator) if reset else None,
     )
     is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
     if reset and is_bounded and getattr(estimator, "epsilon", 1.0) is not None:
@@ -258,6 +259,20 @@ def private_records(
     of_rows = Groups.of_codes(codes[is_counted], n_persons)
     kept = rows if is_counted.all() else rows[is_counted]
     return PrivateRecords(kept, rows, of_rows, is_counted, n_persons)
+
+
+def _declared_width(estimator: Any) -> int | None:
+    """Return the number of columns that bounds declare; None where they hold for any number."""
+    bounds = getattr(estimator, "bounds", None)
+    if isinstance(bounds, Mapping):
+        return len(bounds)
+    try:
+        sizes = {np.size(end) for end in bounds}  # type: ignore[union-attr]
+    except TypeError:
+        return None
+    if len(sizes) == 1 and sizes == {2} and isinstance(bounds, list):
+        return len(bounds)  # pairs
+    return max(sizes) if max(sizes, default=1) > 1 else None
 
 
 def _note_count(estimator: Any, n_records: int | None, reset: bool) -> None:
@@ -280,7 +295,7 @@ def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
     Types that hold no numbers are refused as types (`privclust.records.matrix`). Names of columns
     are taken from X itself. ``ensure_all_finite="no NaN"`` takes infinite entries.
     """
-    numbers = numbers_of_table(X)
+    numbers = numbers_of_table(X, options.pop("width", None))
     finite = options.pop("ensure_all_finite", True)
     options["ensure_all_finite"] = False
     rows = _validated(estimator, X, numbers, options)

@@ -104,7 +104,7 @@ def number(cell: Any) -> float:
     if isinstance(cell, _NO_NUMBERS):
         return math.nan
     if isinstance(cell, bytes):
-        cell = cell.decode("ascii")
+        cell = cell.decode()  # what is no UTF-8 is no number
     if isinstance(cell, str) and "_" in cell:
         return math.nan
     try:

@@ -9,7 +9,7 @@ times, else cell by cell, with the same outcome.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -208,8 +208,17 @@ def _of_pandas(series: Any) -> Column:
     if isinstance(dtype, np.dtype):
         return _of_numpy(np.asarray(series))
     name, text = type(dtype).__name__, str(dtype)
-    if name == "ArrowDtype":
-        return _of_arrow(getattr(series, "array", series).__arrow_array__())
+    if name == "ArrowDtype" or (name == "StringDtype" and dtype.storage == "pyarrow"):
+        return replace(_of_arrow(getattr(series, "array", series).__arrow_array__()), type=text)
+    if name == "CategoricalDtype":  # its codes: as an array, a missing one makes floats of integers
+        values = column_of(dtype.categories).cells
+        values = (
+            values.tolist()
+            if isinstance(values, np.ndarray) and values.dtype.kind != "M"
+            else values
+        )
+        codes = getattr(series, "cat", series).codes
+        return Column([None if code < 0 else values[code] for code in codes], CATEGORY, text)
     if name == "DatetimeTZDtype":
         return Column(np.asarray(series, dtype=f"datetime64[{dtype.unit}]"), TIME, text)
     if name == "SparseDtype":
@@ -220,7 +229,7 @@ def _of_pandas(series: Any) -> Column:
             return Column(series.to_numpy(dtype=plain), NUMBER, text)
         if plain.kind == "f":
             return Column(series.to_numpy(dtype=plain, na_value=np.nan), NUMBER, text)
-    kind = {"CategoricalDtype": CATEGORY, "StringDtype": TEXT}.get(name, NESTED)
+    kind = TEXT if name == "StringDtype" else NESTED
     return Column(
         np.asarray(series, dtype=object).tolist(), NUMBER if plain is not None else kind, text
     )
@@ -291,7 +300,16 @@ def _objects(array: Any) -> list[Any]:
     try:
         return array.to_pylist()
     except UnicodeDecodeError:
-        return array.cast(require("pyarrow", "tables").large_binary()).to_pylist()
+        entries = array.cast(require("pyarrow", "tables").large_binary()).to_pylist()
+        return [_text_or_bytes(entry) for entry in entries]
+
+
+def _text_or_bytes(entry: bytes | None) -> str | bytes | None:
+    """Return an entry as text where it is UTF-8: each as if no other were there."""
+    try:
+        return None if entry is None else entry.decode()
+    except UnicodeDecodeError:
+        return entry
 
 
 _READERS: dict[str, Callable[[Any], Column]] = {

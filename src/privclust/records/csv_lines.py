@@ -10,12 +10,15 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from privclust.core.packages import require
 from privclust.records.cells import number
 
+_USUAL_FIELD = 1 << 16
+_ENDS = re.compile("[\r\n\0]")
 _NEVER = "\x1f"  # the character that is there to separate units; text ends at it
 
 
@@ -46,12 +49,15 @@ def fields_of(line: str, delimiter: str) -> list[str]:
     >>> fields_of('"Doe, Ann",30', ",")
     ['Doe, Ann', '30']
     """
-    try:
-        return (
-            next(csv.reader([line], delimiter=delimiter)) if '"' in line else line.split(delimiter)
-        )
-    except csv.Error:  # too long a field: no line may fail
+    if '"' not in line:
         return line.split(delimiter)
+    if len(line) <= _USUAL_FIELD and not _ENDS.search(line):
+        return next(csv.reader([line], delimiter=delimiter))
+    before = csv.field_size_limit(max(len(line), _USUAL_FIELD))  # a long field is one as well
+    try:
+        return next(csv.reader([_ENDS.sub(" ", line)], delimiter=delimiter))
+    finally:
+        csv.field_size_limit(before)
 
 
 def numbers_of(fields: Sequence[str], n_features: int) -> list[float]:

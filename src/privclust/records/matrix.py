@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from privclust.records.errors import ReadingError
 _ROWS_ARE_NO_ROWS = (str, bytes, bytearray, dict, set, frozenset)
 
 
-def numbers_of_table(X: Any) -> Any:
+def numbers_of_table(X: Any, width: int | None = None) -> Any:
     """Return a table as an array of numbers, NaN where a cell is none.
 
     Whether a table is refused is decided by its container's types, never by a cell. What is no
@@ -27,8 +28,10 @@ def numbers_of_table(X: Any) -> Any:
     ----------
     X : array-like of shape (n_samples, n_features)
         An array of numbers is returned itself. Arrays of objects, and lists of rows, are read cell
-        by cell; rows of a list have as many columns as most of them: shorter ones lack cells, and
-        what is beyond in longer ones is passed over.
+        by cell. Shorter rows than others lack cells, and what is beyond in longer ones is passed
+        over.
+    width : int or None
+        The number of columns of a list of rows, where it is known. None: that of most of them.
 
     Returns
     -------
@@ -49,7 +52,7 @@ def numbers_of_table(X: Any) -> Any:
     if is_frame(X):
         return _of_frame(X)
     if isinstance(X, Sequence) and not isinstance(X, str | bytes | bytearray | memoryview):
-        return _of_rows(X)
+        return _of_rows(X, width)
     if not isinstance(X, np.ndarray):
         if not hasattr(X, "__array__") or hasattr(X, "toarray"):
             return X
@@ -110,18 +113,19 @@ def _check_of_frame(name: str, column: Column) -> None:
         )
 
 
-def _of_rows(X: Sequence[Any]) -> Any:
-    """Return a list of rows."""
-    lengths = Counter(map(_length, X))
-    most = max(lengths.values(), default=0)
-    width = max((n for n, count in lengths.items() if count == most), default=-1)
-    if width < 0:  # numbers, not rows
+def _of_rows(X: Sequence[Any], width: int | None) -> Any:
+    """Return a list of rows; what is no row has no cells."""
+    lengths = Counter(length for length in map(_length, X) if length >= 0)
+    if width is None and not lengths:  # numbers, not rows, or nothing
         return np.full(len(X), np.nan)
+    if width is None:
+        most = max(lengths.values())
+        width = max(length for length, count in lengths.items() if count == most)
     rows = np.full((len(X), width), np.nan)
     for row, values in zip(rows, X, strict=True):
-        n = _length(values)
-        if n > 0:
-            row[: min(n, width)] = _numbers_of_row(values)[:width]
+        if _length(values) > 0:
+            cells = _numbers_of_row(values, width)
+            row[: len(cells)] = cells
     return rows
 
 
@@ -135,13 +139,14 @@ def _length(row: Any) -> int:
         return -1
 
 
-def _numbers_of_row(row: Any) -> np.ndarray:
-    """Return the cells of one row as numbers."""
-    if isinstance(row, list | tuple):
-        return np.array(numbers(row), dtype=float)
+def _numbers_of_row(row: Any, width: int) -> np.ndarray:
+    """Return at most so many cells of one row as numbers."""
     try:
+        row = row[:width] if hasattr(row, "__getitem__") else list(islice(row, width))
+        if type(row) in (list, tuple):
+            return np.array(numbers(row), dtype=float)
         column = column_of(row)
-        cells = column.numbers() if column.kind in ("number", "any", "text") else None
+        cells = column.numbers() if column.kind in ("number", "any", "text") else np.empty(0)
+        return cells if cells.ndim == 1 and len(cells) <= width else np.empty(0)
     except Exception:  # whatever a class of its own does
-        cells = None
-    return np.full(len(row), np.nan) if cells is None or cells.shape != (len(row),) else cells
+        return np.empty(0)

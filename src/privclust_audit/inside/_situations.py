@@ -137,8 +137,8 @@ def odd_entries(ground: Ground) -> list[Callable[[np.random.Generator], Situatio
 
 
 def _odd_cell(ground, cell, container, rng):
-    """One cell of another kind, in a container without a type."""
-    data = _crowd(ground, rng)
+    """One cell of another kind, in a container without a type; a list has rows, if odd ones."""
+    data = _crowd(ground, rng, int(rng.integers(ground.n_clusters + 3, ground.n_clusters + 12)))
 
     def odd():
         value = row(ground, rng)
