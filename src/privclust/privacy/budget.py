@@ -7,7 +7,6 @@ processes that it starts, through an environment variable.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -15,19 +14,19 @@ import secrets
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from privclust.core.files import write_text
+from privclust.privacy import _ledger_file
+from privclust.privacy._ledger_file import BudgetError as BudgetError
+from privclust.privacy._ledger_file import file_lock, lock_path
 from privclust.privacy.accounting import Loss, composed_epsilon, total_epsilon, total_rho
 from privclust.privacy.groups import ROW
 from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.sensitivity import Neighbours
 
 _VARIABLE = "PRIVCLUST_LEDGERS"
-_FORMAT = "privclust budget 1"
 _ROUNDING = 1e-9  # of the limit: ten fits at 0.1 are within 1
 _LOCK = threading.RLock()  # of what is open, and of what is spent in memory
 _OPEN: list[Budget] = []
@@ -42,10 +41,6 @@ def _new_lock() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_lock)
-
-
-class BudgetError(ValueError):
-    """A fit that a ledger refuses, or a ledger that cannot be read; nothing was released."""
 
 
 class Budget:
@@ -67,6 +62,12 @@ class Budget:
     Workers in other processes (joblib with ``n_jobs``) draw on a ledger in a file (`open`), and are
     refused by one in memory, which they cannot write to. Processes that were started before the
     block know nothing of it; joblib's own are started again.
+
+    A file in which an entry was changed, removed or moved is refused. So is an older copy, as long
+    as the account that runs this has seen a newer one: each account notes the newest state of its
+    ledgers in ``$XDG_STATE_HOME/privclust/ledgers`` (``~/.local/state`` if unset). No file can
+    prevent that an older copy is spent on another machine, in another account, or after the note
+    was deleted, nor that a second ledger is begun for the same records.
 
     Parameters
     ----------
@@ -140,7 +141,8 @@ class Budget:
         """Return the ledger in a file, which is written if there is none.
 
         Processes that draw on it at the same time wait for one another (a lock on a file beside
-        it, ``<path>.lock``). Its limits are fixed when it is written.
+        it, ``<path>.lock``). Its limits are fixed when it is written. A symbolic link is followed
+        to the file, and the lock is that of the file.
 
         Parameters
         ----------
@@ -152,8 +154,9 @@ class Budget:
         Raises
         ------
         BudgetError
-            If the file is damaged (it is never written anew), or has other limits; or there is no
-            file and no limit is given.
+            If the file is damaged (it is never written anew), is older than a copy that was seen,
+            has a second name (a hard link), is of the older format without digests, or has other
+            limits; or there is no file and no limit is given.
         """
         path = Path(path).resolve()
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
@@ -165,17 +168,18 @@ class Budget:
                 f"{path}: no such ledger; begin one in Python: privclust.privacy.Budget.open(path, "
                 "epsilon=..., delta=...), or rho=..."
             )
-        with _LOCK, _file_lock(path):
+        with _LOCK, file_lock(path):
             if not path.exists():
-                if _lock_path(path).stat().st_size:
+                if lock_path(path).stat().st_size:
                     raise BudgetError(
                         f"{path}: the ledger that was here is gone; restore it, or delete "
-                        f"{_lock_path(path).name} as well to begin one anew"
+                        f"{lock_path(path).name} as well to begin one anew"
                     )
                 ledger = cls(**given)
                 ledger.path = path
-                ledger._write(())
-                _lock_path(path).write_text("there is a ledger beside this lock\n")
+                limits = {name: getattr(ledger, name) for name in ("epsilon", "delta", "rho")}
+                _ledger_file.begin(path, limits | {"neighbours": ledger.neighbours.value})
+                lock_path(path).write_text("there is a ledger beside this lock\n")
                 return ledger
             ledger = _read(path)
         for name, value in given.items():
@@ -191,7 +195,7 @@ class Budget:
         """What was drawn, in order, in the relation of the ledger."""
         if self.path is None:
             return self._entries
-        with _LOCK, _file_lock(self.path):
+        with _LOCK, file_lock(self.path):
             return _read(self.path)._entries
 
     @property
@@ -234,7 +238,7 @@ class Budget:
 
         For work that is long before it releases anything, such as reading files.
         """
-        with _LOCK, _file_lock(self.path) if self.path else contextlib.nullcontext():
+        with _LOCK, file_lock(self.path) if self.path else contextlib.nullcontext():
             self._extended(guarantee)
 
     def __copy__(self) -> Budget:
@@ -353,19 +357,6 @@ class Budget:
             "ledger with neighbours='replace-one'"
         )
 
-    def _write(self, entries: tuple[Guarantee, ...]) -> None:
-        """Write the file; the ledger is locked."""
-        content = {
-            "format": _FORMAT,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rho": self.rho,
-            "neighbours": self.neighbours.value,
-            "entries": [entry.as_dict() for entry in entries],
-        }
-        content = json.loads(json.dumps(content, default=_plain))
-        write_text(self.path, json.dumps(content | {"sha256": _digest(content)}, indent=1) + "\n")
-
 
 def charge(guarantee: Guarantee) -> None:
     """Draw a guarantee on the open ledgers, before anything private is released.
@@ -396,11 +387,11 @@ def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
     memory = [ledger for ledger in distinct if not ledger.path]
     with _LOCK, contextlib.ExitStack() as locks:
         for ledger in files:  # in one order everywhere, so that no two wait for each other
-            locks.enter_context(_file_lock(ledger.path))
+            locks.enter_context(file_lock(ledger.path))
         after = [(ledger, ledger._extended(guarantee)) for ledger in (*files, *memory)]
         for ledger, entries in after:
             if ledger.path:
-                ledger._write(entries)
+                _ledger_file.append(ledger.path, entries[-1].as_dict())
             else:
                 ledger._entries = entries
 
@@ -461,50 +452,15 @@ def _other_process() -> BudgetError:
     )
 
 
-def _lock_path(path: Path) -> Path:
-    """Return the file that is locked; it is not empty once there was a ledger."""
-    return path.with_name(f"{path.name}.lock")
-
-
-@contextlib.contextmanager
-def _file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a ledger's file; the file itself is replaced when written."""
-    import fcntl  # not on Windows
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(_lock_path(path), os.O_CREAT | os.O_RDWR, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def _read(path: Path) -> Budget:
     """Read a ledger; what cannot be read for certain is refused."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        digest = content.pop("sha256")
-        if content.pop("format") != _FORMAT or digest != _digest(content | {"format": _FORMAT}):
-            raise ValueError("digest")
-        entries = tuple(Guarantee.from_dict(entry) for entry in content.pop("entries"))
-        ledger = Budget(**content)
-    except FileNotFoundError:
-        raise BudgetError(f"{path}: the ledger is gone; what was spent is not known") from None
+        limits, guarantees = _ledger_file.read(path)
+        ledger = Budget(**limits)
+        entries = tuple(Guarantee.from_dict(guarantee) for guarantee in guarantees)
+    except BudgetError:
+        raise
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise BudgetError(
-            f"{path}: not a ledger, or a damaged one; what was spent is not known, so nothing more "
-            "is released: restore it from a copy that counts all that was released"
-        ) from None
+        raise _ledger_file.damaged(path, "its content is not that of a ledger") from None
     ledger.path, ledger._entries = path, entries
     return ledger
-
-
-def _plain(number: Any) -> float:
-    """Python's own number of one of NumPy's."""
-    return number.item()
-
-
-def _digest(content: dict[str, Any]) -> str:
-    """SHA-256 of a ledger's content: a bit that flipped is seen, not who edits on purpose."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,196 @@
+"""The file of a ledger: its lock, its chain of digests, and a note of its newest state.
+
+Each entry holds its number and the digest of the entry before it; the first one holds the digest
+of the limits. The file also holds the number of entries and the digest of the last one. Each
+account notes these two for every ledger in a folder of its own, so that an older copy is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from privclust.core.files import write_text
+
+_FORMAT = "privclust budget 2"
+_WITHOUT_CHAIN = "privclust budget 1"
+_SEEN: dict[str, tuple[int, str]] = {}  # newest state that this process saw, by name of the ledger
+
+
+class BudgetError(ValueError):
+    """A fit that a ledger refuses, or a ledger that cannot be read; nothing was released."""
+
+    __module__ = "privclust.privacy.budget"  # its public name, also in tracebacks and pickles
+
+
+def lock_path(path: Path) -> Path:
+    """Return the file that is locked; it is not empty once there was a ledger."""
+    return path.with_name(f"{path.name}.lock")
+
+
+@contextlib.contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a file; the file itself is replaced when written."""
+    import fcntl  # not on Windows
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(lock_path(path), os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def begin(path: Path, limits: dict[str, Any]) -> None:
+    """Write a ledger without entries; its lock is held."""
+    _write(path, {"format": _FORMAT, "id": secrets.token_hex(16), **limits, "entries": []})
+
+
+def append(path: Path, guarantee: dict[str, Any]) -> None:
+    """Add an entry to a ledger; its lock is held. Entries that are there stay as they are."""
+    content, chain = _load(path)
+    entry = {"number": len(chain), "previous": chain[-1], "guarantee": guarantee}
+    entry["nonce"] = secrets.token_hex(8)  # the same fit, drawn on two copies, gives two digests
+    _write(path, content | {"entries": [*content["entries"], entry]})
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the limits of a ledger and its guarantees; its lock is held."""
+    content, _ = _load(path)
+    guarantees = [entry["guarantee"] for entry in content["entries"]]
+    return {k: v for k, v in _head(content).items() if k not in ("format", "id")}, guarantees
+
+
+def damaged(path: Path, flaw: str) -> BudgetError:
+    """Return the refusal of a file with a flaw."""
+    return BudgetError(
+        f"{path}: not a ledger, or a damaged one ({flaw}); what was spent is not known, so nothing "
+        "more is released: restore it from a copy that counts all that was released"
+    )
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    content = json.loads(json.dumps(content, default=_plain))
+    chain = _chain(path, content)
+    content |= {"count": len(content["entries"]), "sha256": chain[-1]}
+    write_text(path, json.dumps(content, indent=1) + "\n")
+    # After the file: a run that stops here leaves a file ahead of the note, and such a one is read.
+    # Of two copies that are drawn on at the same time, the second one is refused here.
+    _compare_and_note(path, content["id"], chain)
+
+
+def _load(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the content of a ledger and its chain; a file that does not fit is refused."""
+    if path.resolve() != path:  # writing would put a second file in the place of the link
+        raise BudgetError(f"{path}: has become a symbolic link; open the ledger again")
+    try:
+        with path.open(encoding="utf-8") as file:
+            names = os.fstat(file.fileno()).st_nlink
+            if names > 1:
+                raise BudgetError(
+                    f"{path}: has {names} names (hard links), and each could be spent; delete the "
+                    "others"
+                )
+            content = json.load(file)
+        if content["format"] == _WITHOUT_CHAIN:
+            raise BudgetError(
+                f"{path}: has the older format, which does not show that entries were removed; "
+                "begin a new ledger with the same limits at another path, and spend there each "
+                'entry of this one: Guarantee.from_dict(entry) for entry in its "entries"'
+            )
+        if content["format"] != _FORMAT or not re.fullmatch("[0-9a-f]{32}", content["id"]):
+            raise damaged(path, "its format is not known")
+        chain = _chain(path, content)
+        count = len(content["entries"])
+        if content["count"] != count:
+            raise damaged(path, f"it holds {count} entries, and its count is {content['count']}")
+        if content["sha256"] != chain[-1]:
+            raise damaged(path, "its last entry is not the one that was written")
+    except FileNotFoundError:
+        raise BudgetError(f"{path}: the ledger is gone; what was spent is not known") from None
+    except BudgetError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise damaged(path, "its content is not that of a ledger") from None
+    _compare_and_note(path, content["id"], chain)
+    return content, chain
+
+
+def _chain(path: Path, content: dict[str, Any]) -> list[str]:
+    """Return the digest of the head and of each entry; refuse entries that do not follow."""
+    chain = [_digest(_head(content))]
+    for number, entry in enumerate(content["entries"], 1):
+        if entry["number"] != number or entry["previous"] != chain[-1]:
+            raise damaged(path, f"entry {number} does not follow from what is before it")
+        chain.append(_digest(entry))
+    return chain
+
+
+def _compare_and_note(path: Path, name: str, chain: list[str]) -> None:
+    """Refuse a file that lacks entries that were seen of its ledger; note what it holds."""
+    newest = len(chain) - 1, chain[-1]
+    _compare(path, chain, _SEEN.get(name))
+    try:
+        base = os.environ.get("XDG_STATE_HOME", "")
+        state = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+        note = state / "privclust" / "ledgers" / name
+        if newest != _compare(path, chain, _noted(note, path)) and newest[0]:
+            with file_lock(note):
+                _compare(path, chain, _noted(note, path))
+                write_text(note, f"{newest[0]} {newest[1]}\n")
+    except (OSError, RuntimeError) as error:
+        warnings.warn(
+            f"the state of the ledger cannot be noted ({error}): a later process will not see that "
+            "an older copy was put back; set XDG_STATE_HOME to a folder that can be written to",
+            UserWarning,
+            stacklevel=2,
+        )
+    _SEEN[name] = newest
+
+
+def _compare(path: Path, chain: list[str], seen: tuple[int, str] | None) -> tuple[int, str] | None:
+    """Return the state that was seen; refuse a file that does not begin with it."""
+    if seen and chain[seen[0] : seen[0] + 1] != [seen[1]]:
+        raise BudgetError(
+            f"{path}: is an older or another copy of its ledger: {seen[0]} entries were drawn, and "
+            "they are not all in this file; put the newest copy back, or begin a new ledger and "
+            "spend there all that was released"
+        )
+    return seen
+
+
+def _noted(note: Path, path: Path) -> tuple[int, str] | None:
+    """Return the state in a note, if there is one."""
+    try:
+        count, digest = note.read_text(encoding="utf-8").split()
+        return int(count), digest
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise BudgetError(
+            f"{note}: this note of the newest state of {path} cannot be read; delete it if that "
+            "file is the newest copy of its ledger"
+        ) from None
+
+
+def _head(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content but for the entries and their end."""
+    return {k: v for k, v in content.items() if k not in ("entries", "count", "sha256")}
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(number: Any) -> float:
+    """Python's own number of one of NumPy's."""
+    return number.item()
