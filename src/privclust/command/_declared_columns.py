@@ -23,13 +23,7 @@ class Declarations(argparse.Action):
 
 
 def _items(text: str) -> list[str]:
-    """Split at commas; what has no ``=`` belongs to the item before, as in ``city=Paris, TX:Rome``.
-
-    Examples
-    --------
-    >>> _items("age=0:110,city=Paris, TX:Rome")
-    ['age=0:110', 'city=Paris, TX:Rome']
-    """
+    """Split at commas; what has no ``=`` belongs to the item before, as in ``city=Paris, TX``."""
     items: list[str] = []
     for part in text.split(","):
         if items and "=" not in part:

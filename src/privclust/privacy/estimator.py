@@ -267,7 +267,7 @@ def _declared_width(estimator: Any) -> int | None:
     if isinstance(bounds, Mapping):
         return len(bounds)
     try:
-        sizes = {np.size(end) for end in bounds}  # type: ignore[union-attr]
+        sizes = {np.size(end) for end in bounds}
     except TypeError:
         return None
     if len(sizes) == 1 and sizes == {2} and isinstance(bounds, list):

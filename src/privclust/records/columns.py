@@ -212,11 +212,8 @@ def _of_pandas(series: Any) -> Column:
         return replace(_of_arrow(getattr(series, "array", series).__arrow_array__()), type=text)
     if name == "CategoricalDtype":  # its codes: as an array, a missing one makes floats of integers
         values = column_of(dtype.categories).cells
-        values = (
-            values.tolist()
-            if isinstance(values, np.ndarray) and values.dtype.kind != "M"
-            else values
-        )
+        if isinstance(values, np.ndarray) and values.dtype.kind != "M":
+            values = values.tolist()
         codes = getattr(series, "cat", series).codes
         return Column([None if code < 0 else values[code] for code in codes], CATEGORY, text)
     if name == "DatetimeTZDtype":

@@ -404,3 +404,10 @@ def test_without_a_check_budget_and_folder_are_needed(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run(table, *OF_GERMAN)
     assert "--output is needed, unless there is --check" in capsys.readouterr().err
+
+
+def test_a_category_may_hold_a_comma(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text('city\n"Paris, TX"\nRome\n"Oslo, MN"\n')
+    assert run(table, "--categories", "city=Paris, TX:Rome", "--check") == 0
+    assert "city: 0 missing (0.0 %), 1 unreadable (33.3 %)" in capsys.readouterr().out

@@ -201,6 +201,7 @@ def any_decoded():
 @pytest.mark.parametrize("variance", [None, 9.0])
 @pytest.mark.parametrize(("delta", "noise"), BUDGETS)
 @pytest.mark.parametrize("epsilon", [0.01, 0.7, 20.0])
+@pytest.mark.filterwarnings("ignore::privclust.privacy.WeakGuaranteeWarning")
 def test_all_releases_together_cost_the_budget(
     monkeypatch, any_decoded, neighbours, variance, delta, noise, epsilon
 ):

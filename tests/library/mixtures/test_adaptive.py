@@ -155,6 +155,7 @@ def test_releases_are_those_of_the_stages_and_spend_the_share(noise_log, max_ite
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 50.0])
 @pytest.mark.parametrize("delta", [1e-10, 1e-6, 1e-2])
+@pytest.mark.filterwarnings("ignore::privclust.privacy.WeakGuaranteeWarning")
 def test_guarantee_is_the_budget_and_hardly_less(epsilon, delta):
     promise = model(epsilon=epsilon, delta=delta, max_iter=3).fit(rows(50)).guarantee_
     assert (promise.definition, promise.relation, promise.delta) == (

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from privclust.core.grassmann import random_bases
 from privclust.metrics.subspaces import subspace_distance, wasserstein_distance
+from privclust.privacy import WeakGuaranteeWarning
 from privclust.segmentation import LSR, SSC
 from privclust.subspaces import KPlanes, SampleAggregateSubspaceClustering
 from privclust.subspaces._sample_aggregate import (
@@ -367,6 +368,7 @@ def test_what_is_not_released_is_left_out():
         assert not hasattr(found.released(), name)
 
 
+@pytest.mark.filterwarnings("ignore::privclust.privacy.WeakGuaranteeWarning")
 def test_norm_bound():
     """Rows are clipped one by one; without a bound they stay, and nothing is read off them."""
     X, _ = planes(300, 3, 2, 1)
@@ -378,6 +380,7 @@ def test_norm_bound():
     np.testing.assert_allclose(found.subspaces_, same.subspaces_, atol=1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=UserWarning)
+        warnings.simplefilter("ignore", category=WeakGuaranteeWarning)
         free = model(epsilon=50.0).fit(X)
     assert free.guarantee_.definition == "approximate"
     with pytest.raises(ValueError, match="norm above norm_bound=2"):
