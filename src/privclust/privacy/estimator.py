@@ -75,6 +75,8 @@ def _note_weak_points(estimator: Any) -> None:
     n_records = getattr(estimator, "_n_public", None)
     if points := weak_points(guarantee.epsilon, guarantee.delta, n_records):
         estimator.guarantee_ = replace(guarantee, caveats=(*points, *guarantee.caveats))
+        if getattr(getattr(estimator, "sketch_", None), "guarantee", None) is not None:
+            estimator.sketch_ = replace(estimator.sketch_, guarantee=estimator.guarantee_)
         warn_caller("; ".join(points), WeakGuaranteeWarning)
 
 

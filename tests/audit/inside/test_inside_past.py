@@ -154,8 +154,8 @@ def test_a_cell_that_sends_all_others_down_another_way(monkeypatch):
     """A table that numpy could not read at once was read cell by cell, to other numbers."""
     real = estimator.numbers_of_table
 
-    def at_once(X):
-        rows = real(X)
+    def at_once(X, width=None):
+        rows = real(X, width)
         whole = [cell for row in X for cell in row] if isinstance(X, list) else []
         if any(not isinstance(cell, float) for cell in whole):
             rows = np.sign(rows)

@@ -166,8 +166,9 @@ def test_guarantee_is_the_budget_and_hardly_less(epsilon, delta):
     assert 0.99 * epsilon < promise.epsilon_at(delta) <= epsilon
     assert promise.epsilon == promise.epsilon_at(delta)
     assert promise.seeded
-    (caveat,) = promise.caveats
+    *weak, caveat = promise.caveats
     assert caveat.startswith("rows count as clipped to the bounds")
+    assert bool(weak) == (epsilon > 10.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 50.0])
