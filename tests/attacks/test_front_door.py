@@ -21,7 +21,7 @@ from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.preprocessing import TableEncoder, private_bounds
 from privclust.privacy import noise
-from privclust.records.named_columns import Table
+from privclust.records.table_files import open_table
 from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
 
 pa = pytest.importorskip("pyarrow")
@@ -328,7 +328,7 @@ def test_a_long_field_of_a_line(tmp_path):
     lines = [f"{name},1.0,{'z' * 200_000}" for name in ("Doe", '"Doe"', '"D"oe', '"Do"e')]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["who,a,note", *lines, '"Doe, Ann",2.0,' + "z" * 200_000]) + "\n")
-    (part,) = Table(path).columns(["who", "a"])
+    (part,) = open_table(path).columns(["who", "a"])
     assert part["who"].keys() == ["Doe"] * 4 + ["Doe, Ann"]
     assert part["a"].numbers().tolist() == [1.0] * 4 + [2.0]
 

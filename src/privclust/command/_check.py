@@ -11,10 +11,10 @@ import numpy as np
 
 from privclust.command.output import print_result
 from privclust.preprocessing import TableEncoder
-from privclust.records.cells import is_missing, seconds
+from privclust.records.cells import seconds
 from privclust.records.columns import Column
-from privclust.records.named_columns import Table
 from privclust.records.notation import Notation
+from privclust.records.table_files import TableFile
 
 _SHOWN = 3  # forms of unreadable entries of a column
 _ANY = (-1e307, 1e307)
@@ -46,8 +46,8 @@ class _Seen:
         is_none, is_unreadable = (flags[:, 0] for flags in self.encoder.unread({"c": column}))
         self.n_missing += int(is_none.sum())
         self.n_unreadable += int(is_unreadable.sum())
-        for at in np.flatnonzero(is_unreadable):
-            self._unreadable(column.cells[at])
+        for at in np.flatnonzero(is_unreadable).tolist():
+            self._unreadable(column.cell(at))
         if not isinstance(self.ends, list):
             values = column.seconds() if self.is_date else column.numbers().astype(float)
             known = values[~np.isnan(values)]
@@ -87,12 +87,12 @@ class _Seen:
         return lines
 
 
-def print_check(table: Table, declared: Mapping[str, Any], groups: str | None) -> None:
+def print_check(table: TableFile, declared: Mapping[str, Any], groups: str | None) -> None:
     """Print what declared columns hold, in exact numbers.
 
     Parameters
     ----------
-    table : Table
+    table : TableFile
     declared : mapping of str to bounds, categories or None
     groups : str or None
         The column that identifies the person.
@@ -100,11 +100,11 @@ def print_check(table: Table, declared: Mapping[str, Any], groups: str | None) -
     seen = {name: _Seen(ends) for name, ends in declared.items()}
     n_rows, n_nobody = 0, 0
     for part in table.columns([*declared, *([groups] if groups else [])]):
-        n_rows += len(next(iter(part.values())))
+        n_rows += len(part)
         for name, of_column in seen.items():
             of_column.add(part[name])
         if groups:
-            n_nobody += sum(map(is_missing, part[groups].cells))
+            n_nobody += part[groups].keys().count(None)
     lines = ["for you, not for release: exact numbers of the table", f"{n_rows:,} rows"]
     for name, of_column in seen.items():
         lines += of_column.lines(name, n_rows)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import warnings
 from pathlib import Path
 from typing import Any
 
-from privclust.command._declared_columns import Declarations, declared_columns
+from privclust.command._declared_columns import (
+    MISSING_SHARE,
+    add_declarations,
+    add_notation,
+    declared_columns,
+    kind_of_ends,
+    opened_table,
+    part_of_budget,
+)
 from privclust.command.arguments import (
     add_command,
-    add_delimiter,
     add_epsilon_and_delta,
     add_groups,
     add_ledger,
@@ -23,17 +29,14 @@ from privclust.command.arguments import (
     size,
 )
 from privclust.command.output import (
-    check_free,
     check_readable,
-    check_write,
+    checked_folder,
     progress,
     say,
     written,
 )
 
 _SKETCH = "sketch.h5"
-_MISSING_SHARE = 0.02  # docs/table.md says what it costs and how well it counts
-_ROOM = 1 << 20  # of what is written, at most about
 _UNREADABLE = "an error for a table that cannot be read is outside the guarantee"
 _ANY_NUMBER = (-1e307, 1e307)  # of a column whose bounds are to be found
 
@@ -59,11 +62,7 @@ def add_to(commands) -> None:
         "nothing, writes nothing, and is not for release",
     )
     add("--force", action="store_true", help="replace files in the folder")
-    add_delimiter(add)
-    add("--decimal", default=".", metavar="C", help="mark before decimals in a text; default: .")
-    add("--thousands", default="", metavar="C", help="mark between groups of three digits")
-    add("--encoding", default="utf-8", metavar="NAME", help="of a text, such as cp1252")
-    add("--date-format", default="", metavar="F", help="of dates in a text, such as %%d.%%m.%%Y")
+    add_notation(add)
     add(
         "--clusters",
         type=size,
@@ -78,30 +77,7 @@ def add_to(commands) -> None:
 def _add_columns(add) -> None:
     """Add what declares columns."""
     add("--columns", type=names, metavar="A,B", help="that count; default: all that are declared")
-    add(
-        "--bounds",
-        action=Declarations,
-        nargs="+",
-        metavar="NAME=LOW:HIGH",
-        help="what numbers or dates (2024-12-31) of a column may be, of anybody; several after "
-        "commas, so that names cannot hold commas or =. Entries beyond count as the nearest "
-        "bound. Never take them from the table",
-    )
-    add(
-        "--categories",
-        action=Declarations,
-        nargs="+",
-        metavar="NAME=A:B:C",
-        help="the categories of a column",
-    )
-    add(
-        "--missing",
-        choices=("drop", "middle"),
-        default="drop",
-        help="rows with an entry that is missing or cannot be read: 'drop', the default, leaves "
-        f"them out, and a part of {_MISSING_SHARE:g} of the budget says how many there are, by "
-        "column; 'middle' counts such an entry as the middle of the column",
-    )
+    add_declarations(add)
     add(
         "--private-bounds",
         type=_share,
@@ -139,6 +115,7 @@ def _share(text: str) -> float:
 def _run(args) -> None:
     """Read the columns, bound them, find clusters, write the report."""
     declared, unknown = declared_columns(args)
+    args.missing = args.missing or "drop"
     if not args.check:
         for name in ("output", "epsilon", "delta"):
             if getattr(args, name) is None:
@@ -150,11 +127,11 @@ def _run(args) -> None:
     from privclust.privacy import Budget, noise_source
     from privclust.report.missing import missing_remarks
 
-    table = _table(args)
+    table = opened_table(args.table, args)
     for name, ends in declared.items():
         if ends is not None:
             TableEncoder({name: ends}).scale()  # says now what is wrong with a declaration
-        table.check_kind(name, _kind(ends))
+        table.check_kind(name, kind_of_ends(ends))
     if args.check:
         from privclust.command._check import print_check
 
@@ -164,61 +141,26 @@ def _run(args) -> None:
         require(package, "reports on clusters")
     if args.seed is None:
         noise_source(None)  # says now what is not installed
-    folder = _checked_folder(args)
+    from privclust.report.written import NAMES
+
+    folder = checked_folder(args.output, [args.table, args.budget], (*NAMES, _SKETCH), args.force)
     columns, unread, groups = _read(table, args, declared)
     with Budget.open(args.budget) if args.budget else contextlib.nullcontext():
         bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
         missing = _missing(unread, groups, args)
         model, remarks = _fitted(columns, groups, declared, bounds, args)
-    if missing is not None:
-        on_missing = missing_remarks(missing, model, declared)
-        for remark in on_missing:
-            say(remark)
-        remarks = [*on_missing, *remarks]
+    encoder = TableEncoder(declared, missing=args.missing)
+    sketch = _with_table(model, encoder, missing)
+    on_missing = missing_remarks(sketch)
+    for remark in on_missing:
+        say(remark)
+    remarks = [*on_missing, *remarks]
     others = [bounds and bounds.guarantee.part("bounds"), missing and missing.guarantee]
     try:
-        _write(folder, TableEncoder(declared), model, others, tuple(unknown), remarks, args)
+        _write(folder, encoder, (model, sketch), others, tuple(unknown), remarks, args)
     except KeyboardInterrupt:
         say("clusters were released and not written: what they cost is spent")
         raise
-
-
-def _table(args):
-    """Return the table, of texts in the declared notation."""
-    from privclust.records.named_columns import Table
-    from privclust.records.notation import Notation
-
-    try:
-        "".encode(args.encoding)
-        notation = Notation(args.decimal, args.thousands, args.date_format)
-    except (LookupError, ValueError) as error:
-        args.usage_error(str(error))
-    return Table(args.table, args.delimiter, encoding=args.encoding, notation=notation)
-
-
-def _kind(ends: Any) -> str:
-    """Return of what kind entries are to be that have these bounds or categories, or none."""
-    if isinstance(ends, list):
-        return "categories"
-    return "dates" if ends is not None and isinstance(ends[0], str) else "numbers"
-
-
-def _checked_folder(args) -> Path:
-    """Find out before the table is read whether the folder can be written to."""
-    from privclust.report.written import NAMES
-
-    folder = Path(args.output)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: is no folder; name a folder to write into")
-    inputs = [os.path.realpath(path) for path in (args.table, args.budget) if path]
-    for name in (*NAMES, _SKETCH):
-        if os.path.realpath(folder / name) in inputs:
-            raise ValueError(f"{folder / name}: is one of the inputs; name another folder")
-        check_free(str(folder / name), args.force)
-    with written(str(folder)):
-        folder.mkdir(parents=True, exist_ok=True)
-    check_write(folder / _SKETCH, _ROOM)
-    return folder
 
 
 def _read(table, args, declared: dict[str, Any]):
@@ -274,7 +216,7 @@ def _private_bounds(columns, groups, declared, unknown, args):
 
     bounds = private_bounds(
         np.column_stack([columns[name] for name in unknown]),
-        *_budget(args, args.private_bounds),
+        *part_of_budget(args.epsilon, args.delta, args.private_bounds),
         groups=groups,
         neighbours=args.neighbours,
         random_state=None if args.seed is None else np.random.default_rng([args.seed, 1]),
@@ -304,20 +246,11 @@ def _missing(unread, groups, args):
 
     return missing_counts(
         *np.hsplit(unread, 2),
-        *_budget(args, _MISSING_SHARE),
+        *part_of_budget(args.epsilon, args.delta, MISSING_SHARE),
         groups=groups,
         neighbours=args.neighbours,
         random_state=None if args.seed is None else np.random.default_rng([args.seed, 2]),
     )
-
-
-def _budget(args, share: float) -> tuple[float, float]:
-    """Return epsilon and delta of a share of the budget: with a delta, of normal noise."""
-    from privclust.privacy.measurements import gaussian_part
-
-    if share < 1.0 and args.delta:
-        return gaussian_part(args.epsilon, args.delta, share), args.delta
-    return share * args.epsilon, args.delta
 
 
 def _fitted(columns, groups, declared, bounds, args):
@@ -329,8 +262,8 @@ def _fitted(columns, groups, declared, bounds, args):
     from privclust.privacy import NoiseWarning
 
     share = 1.0 - (0.0 if bounds is None else args.private_bounds)
-    share -= _MISSING_SHARE if args.missing == "drop" else 0.0
-    epsilon, delta = _budget(args, share)
+    share -= MISSING_SHARE if args.missing == "drop" else 0.0
+    epsilon, delta = part_of_budget(args.epsilon, args.delta, share)
     model = CompressiveKMeans(
         args.clusters,
         epsilon=epsilon,
@@ -351,28 +284,35 @@ def _fitted(columns, groups, declared, bounds, args):
     return model, remarks
 
 
-def _write(folder: Path, encoder, model, others, private, remarks, args) -> None:
+def _with_table(model, encoder, missing):
+    """Return the sketch of a model, and what was declared and counted of the table."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from privclust.sketches import SketchedTable
+
+    unread, deviation = None, 0.0
+    if missing is not None:
+        unread, deviation = np.stack([missing.missing, missing.unreadable]), missing.deviation
+    table = SketchedTable(dict(encoder.columns), encoder.missing, unread, deviation)
+    return replace(model.sketch_, table=table, left_out=model.left_out_)
+
+
+def _write(folder: Path, encoder, found, others, private, remarks, args) -> None:
     """Write all files, and say what was found."""
     from dataclasses import replace
 
     from privclust.decoding._cluster_count import MOST_CLUSTERS
-    from privclust.privacy import Guarantee
     from privclust.report import TableClusters, write
 
+    model, sketch = found
     guarantee = model.guarantee_
     caveats = [*guarantee.caveats, _UNREADABLE]
     guarantee = replace(guarantee, caveats=tuple(dict.fromkeys(caveats)))
-    before = [release for other in others if other for release in other.releases]
+    before = [other for other in others if other]
     if before:
-        guarantee = Guarantee.of(
-            [*before, *guarantee.releases],
-            guarantee.definition,
-            guarantee.relation,
-            delta=args.delta,
-            seeded=guarantee.seeded,
-            caveats=guarantee.caveats,
-            unit=guarantee.unit,
-        )
+        guarantee = before[0].compose(*before[1:], guarantee)
     say("finding how far centers may be off")
     clusters = TableClusters.of(
         encoder,
@@ -386,9 +326,8 @@ def _write(folder: Path, encoder, model, others, private, remarks, args) -> None
         say(remark)
     with written(str(folder)):
         (folder / _SKETCH).unlink(missing_ok=True)  # of a run before
-        if model.sketch_.n_features == len(encoder.scale()):  # of directions it is of no use
-            sketch = replace(model.sketch_, guarantee=guarantee)
-            sketch.save(folder / _SKETCH)
+        if sketch.n_features == len(encoder.scale()):  # of directions it is of no use
+            replace(sketch, guarantee=guarantee).save(folder / _SKETCH)
         write(clusters, folder)
     n_detected = int(clusters.is_detected.sum())
     of = f" of {len(clusters.weights)}" if n_detected < len(clusters.weights) else ""

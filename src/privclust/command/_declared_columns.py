@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from privclust.command.arguments import add_delimiter
+
+MISSING_SHARE = 0.02  # docs/table.md says what it costs and how well it counts
+
 
 class Declarations(argparse.Action):
     """Collect ``NAME=VALUE`` of several arguments, each of which may hold some between commas."""
@@ -33,11 +37,79 @@ def _items(text: str) -> list[str]:
     return items
 
 
+def add_notation(add) -> None:
+    """Add how texts of tables are written."""
+    add_delimiter(add)
+    add("--decimal", default=".", metavar="C", help="mark before decimals in a text; default: .")
+    add("--thousands", default="", metavar="C", help="mark between groups of three digits")
+    add("--encoding", default="utf-8", metavar="NAME", help="of a text, such as cp1252")
+    add("--date-format", default="", metavar="F", help="of dates in a text, such as %%d.%%m.%%Y")
+
+
+def add_declarations(add) -> None:
+    """Add what declares columns."""
+    add(
+        "--bounds",
+        action=Declarations,
+        nargs="+",
+        metavar="NAME=LOW:HIGH",
+        help="what numbers or dates (2024-12-31) of a column may be, of anybody; several after "
+        "commas, so that names cannot hold commas or =. Entries beyond count as the nearest "
+        "bound. Never take them from the table",
+    )
+    add(
+        "--categories",
+        action=Declarations,
+        nargs="+",
+        metavar="NAME=A:B:C",
+        help="the categories of a column",
+    )
+    add(
+        "--missing",
+        choices=("drop", "middle"),
+        help="rows with an entry that is missing or cannot be read: 'drop', the default, leaves "
+        f"them out, and a part of {MISSING_SHARE:g} of the budget says how many there are, by "
+        "column; 'middle' counts such an entry as the middle of the column",
+    )
+
+
+def opened_table(path: str, args):
+    """Return the table in a file, of texts in the declared notation."""
+    from privclust.records.files import kind_of_file
+    from privclust.records.notation import Notation
+    from privclust.records.table_files import open_table
+
+    try:
+        "".encode(args.encoding)
+        notation = Notation(args.decimal, args.thousands, args.date_format)
+    except (LookupError, ValueError) as error:
+        args.usage_error(str(error))
+    delimiter = args.delimiter if kind_of_file(path) == "text" else None
+    return open_table(path, delimiter, encoding=args.encoding, notation=notation)
+
+
+def kind_of_ends(ends: Any) -> str:
+    """Return of what kind entries are to be that have these bounds or categories, or none."""
+    if isinstance(ends, list):
+        return "categories"
+    return "dates" if ends is not None and isinstance(ends[0], str) else "numbers"
+
+
+def part_of_budget(epsilon: float, delta: float | None, share: float) -> tuple[float, float]:
+    """Return epsilon and delta of a share of the budget: with a delta, of Gaussian noise."""
+    from privclust.privacy.measurements import gaussian_part
+
+    if share < 1.0 and delta:
+        return gaussian_part(epsilon, delta, share), delta
+    return share * epsilon, delta or 0.0
+
+
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
     """Return what is declared of columns, in their order, and those whose bounds are to be found.
 
     Usage errors name the column.
     """
+    finds_bounds = hasattr(args, "private_bounds")
     bounds, categories = args.bounds or {}, args.categories or {}
     for name in bounds:
         if name in categories:
@@ -52,13 +124,14 @@ def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
             args.usage_error(f"column {name!r} is declared but not among --columns")
     declared = {name: _ends(args, name, bounds, categories) for name in columns}
     unknown = [name for name, ends in declared.items() if ends is None]
-    if unknown and args.private_bounds is None:
+    if unknown and not (finds_bounds and args.private_bounds is not None):
+        finding = ", or let --private-bounds spend a part of epsilon on finding bounds"
         args.usage_error(
             f"column {unknown[0]!r} has no --bounds or --categories: give those that are known of "
-            "anybody, or let --private-bounds spend a part of epsilon on finding bounds. "
-            "Categories are not found: one that a single person has would identify that person"
+            f"anybody{finding if finds_bounds else ''}. Categories are not found: one that a "
+            "single person has would identify that person"
         )
-    if args.private_bounds is not None and not unknown:
+    if finds_bounds and args.private_bounds is not None and not unknown:
         args.usage_error("--private-bounds: all columns have bounds, so that it would be wasted")
     return declared, unknown
 

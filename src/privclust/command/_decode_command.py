@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from privclust.command.arguments import (
     add_command,
@@ -17,14 +18,13 @@ from privclust.command.output import (
     check_free,
     check_output,
     check_readable,
+    checked_folder,
     count,
     print_result,
     say,
     say_privacy,
     written,
 )
-
-_MOST_CLUSTERS = 20  # that 'auto' chooses from
 
 
 def add_to(commands) -> None:
@@ -35,8 +35,9 @@ def add_to(commands) -> None:
         _run,
         summary="find clusters or subspaces from one or more sketches",
         description="Find cluster centers, or subspaces, from merged sketches of disjoint records. "
-        "Centers come as CSV with their weights, subspaces as orthonormal rows with their weights "
-        "and expected errors. What sketches promise, all that is made from them promises.",
+        "Centers come as CSV with their weights, in names and units where columns were declared; "
+        "subspaces as orthonormal rows with their weights and expected errors. What sketches "
+        "promise, all that is made from them promises.",
     )
     add = parser.add_argument
     add("sketches", nargs="+", metavar="SKETCH", help="files that privclust sketch wrote")
@@ -47,7 +48,13 @@ def add_to(commands) -> None:
         metavar="K",
         help="how many, or 'auto', which chooses from 1 to 20, of subspaces from 1 to 6",
     )
-    add("--bounds", type=number, nargs=2, metavar=("LOW", "HIGH"), help="of every feature")
+    add(
+        "--bounds",
+        type=number,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="of every feature, where columns were not declared",
+    )
     add("--subspaces", action="store_true", help="of sketches made with --subspaces")
     add(
         "--dimension",
@@ -58,7 +65,13 @@ def add_to(commands) -> None:
     add(
         "--errors",
         action="store_true",
-        help="standard errors of centers and weights, by noise and sampling, in further columns",
+        help="standard errors of centers and weights, by noise and sampling, in further columns; "
+        "where columns were declared they are always there",
+    )
+    add(
+        "--report",
+        metavar="FOLDER",
+        help="write the report of privclust cluster into a folder: of columns that were declared",
     )
     add("--seed", type=seed, metavar="S", help="of random starts, to repeat the outcome")
     add_output(add, "CSV", "file to write (.csv); default: the standard output")
@@ -72,15 +85,21 @@ def _run(args) -> None:
     check_readable(args.sketches)
 
     from privclust.core.files import write_text
+    from privclust.core.packages import require
 
-    columns, rows, remarks, sketch = (_subspaces if args.subspaces else _centers)(args)
-    text = "\n".join([",".join(columns), *rows]) + "\n"
-    if args.output is None:
-        print_result(text)
-    else:
+    if args.report is not None:
+        from privclust.report.written import NAMES
+
+        for package in ("matplotlib", "jinja2"):
+            require(package, "reports on clusters")
+        checked_folder(args.report, args.sketches, NAMES, args.force)
+    text, remarks, sketch = (_subspaces if args.subspaces else _clusters)(args)
+    if args.output is not None:
         check_free(args.output, args.force)
         with written(args.output):
             write_text(args.output, text)
+    elif args.report is None:
+        print_result(text)
     for remark in remarks:
         say(remark)
     say_privacy(sketch)
@@ -97,31 +116,69 @@ def _check_arguments(args) -> None:
             args.usage_error("--subspaces needs --dimension Q, or 'auto'")
         if args.bounds is not None:
             args.usage_error("--bounds does not go with --subspaces, which go through the origin")
+        if args.report is not None:
+            args.usage_error("--report does not go with --subspaces")
     elif args.dimension is not None:
         args.usage_error("--dimension goes with --subspaces")
     if len({os.path.realpath(path) for path in args.sketches}) < len(args.sketches):
         args.usage_error("one SKETCH is named twice: its records would count twice")
 
 
-def _centers(args):
-    """Return columns, rows, remarks and the sketch of clusters."""
-    from privclust.decoding import (
-        count_clusters,
-        decode,
-        decoding_summary,
-        standard_errors,
-    )
+def _clusters(args):
+    """Return the text of a table, remarks and the sketch of clusters."""
+    from privclust.decoding import count_clusters, decode, decoding_summary
+    from privclust.decoding._cluster_count import MOST_CLUSTERS
+    from privclust.preprocessing import TableEncoder
     from privclust.sketches import Sketch
 
-    sketch = _merged(args.sketches, Sketch, lambda sketch: sketch.sums)
-    bounds = None if args.bounds is None else tuple(args.bounds)
+    sketch, encoder = _merged(args.sketches, Sketch, lambda sketch: sketch.sums), None
+    if sketch.table is not None:
+        if args.bounds is not None:
+            args.usage_error("--bounds: those that were declared are in the sketches")
+        encoder = TableEncoder(sketch.table.columns, missing=sketch.table.missing)
+    elif args.report is not None:
+        raise ValueError(
+            f"{args.sketches[0]}: carries no declared columns, which a report needs: make sketches "
+            "with --bounds and --categories"
+        )
+    bounds: Any = None if args.bounds is None else tuple(args.bounds)
+    bounds = bounds if encoder is None else encoder.bounds_
     hidden = ""
     if args.clusters == "auto":
-        most = min(_MOST_CLUSTERS, _most_clusters(sketch))
+        most = min(MOST_CLUSTERS, _most_clusters(sketch))
         count = count_clusters(sketch, most, bounds=bounds, random_state=args.seed)
         args.clusters, hidden = count.n_clusters, count.hidden() if sketch.noise else ""
     _check_clusters(args.clusters, sketch)
     decoded = decode(sketch, args.clusters, bounds=bounds, random_state=args.seed)
+    remarks = [_remark(f"{args.clusters} centers", sketch, args)]
+    remarks += filter(None, [decoding_summary(sketch, decoded), hidden])
+    if encoder is None:
+        return _centers(sketch, decoded, args), remarks, sketch
+    text, on_table = _in_units(sketch, encoder, decoded, hidden, args)
+    return text, [*remarks, *on_table], sketch
+
+
+def _in_units(sketch, encoder, decoded, hidden: str, args):
+    """Return clusters in units, as text, and remarks on them; write the report asked for."""
+    from privclust.decoding import hidden_by_noise, standard_errors
+    from privclust.report import TableClusters, write
+    from privclust.report.missing import missing_remarks
+
+    on_noise = hidden_by_noise(sketch, decoded) if sketch.noise else ""
+    remarks = [*missing_remarks(sketch), *filter(None, [on_noise, hidden])]
+    errors = standard_errors(sketch, decoded, random_state=args.seed)
+    clusters = TableClusters.of_sketch(encoder, sketch, decoded, errors, remarks=tuple(remarks))
+    if args.report is not None:
+        with written(args.report):
+            write(clusters, args.report)
+        say(f"{os.path.join(args.report, 'report.html')}: {len(clusters.weights)} clusters")
+    return clusters.csv(), [remark for remark in clusters.remarks if remark != hidden]
+
+
+def _centers(sketch, decoded, args) -> str:
+    """Return centers as they are, with their weights, as the text of a table."""
+    from privclust.decoding import standard_errors
+
     columns = [*_features(sketch), "weight"]
     rows = [
         _line([*center, weight])
@@ -141,9 +198,12 @@ def _centers(args):
     if sketch.noise:
         columns.append("detected")
         rows = [f"{row},{_word(it)}" for row, it in zip(rows, decoded.is_detected, strict=True)]
-    remarks = [_remark(f"{args.clusters} centers", sketch, args)]
-    remarks += filter(None, [decoding_summary(sketch, decoded), hidden])
-    return columns, rows, remarks, sketch
+    return _text(columns, rows)
+
+
+def _text(columns: list[str], rows: list[str]) -> str:
+    """Return the text of a table."""
+    return "\n".join([",".join(columns), *rows]) + "\n"
 
 
 def _word(is_so: bool) -> str:
@@ -152,7 +212,7 @@ def _word(is_so: bool) -> str:
 
 
 def _subspaces(args):
-    """Return columns, rows, remarks and the sketch of subspaces: a row for each basis vector."""
+    """Return the text of a table, remarks and the sketch: a row for each basis vector."""
     import numpy as np
 
     from privclust.privacy.hidden import noise_message, warn_of_noise
@@ -180,7 +240,8 @@ def _subspaces(args):
         for j, (basis, weight, error, is_one_detected) in enumerate(told, start=1)
         for i, vector in enumerate(basis.T, start=1)
     ]
-    return columns, rows, [_remark(f"{k} subspaces of dimension {q}", sketch, args)], sketch
+    remarks = [_remark(f"{k} subspaces of dimension {q}", sketch, args)]
+    return _text(columns, rows), remarks, sketch
 
 
 def _features(sketch) -> list[str]:

@@ -2,33 +2,111 @@
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from privclust.command.output import progress, say
 
 _START_BYTES = 1 << 16
-_LABEL_ROWS = 1 << 16
 _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
 
 
-def check_columns(streams, n_features: int, needed_by: str) -> None:
+class Piece(NamedTuple):
+    """Some records of a file.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, n_features)
+        With NaN where an entry is missing or cannot be read.
+    persons : list of str or None
+        The person of each row, None for nobody; None without groups.
+    unread : tuple of two ndarrays of shape (n, n_columns), bool, or None
+        Which entries are missing, and which cannot be read; None where nothing is declared.
+    """
+
+    rows: Any
+    persons: list[str | None] | None
+    unread: Any
+
+
+@dataclass
+class Records:
+    """The records of a file, which can be read more than once."""
+
+    name: str
+    n_features: int
+    n_rows: int | None
+    header: tuple[str, ...] | None
+    pieces: Callable[[], Iterator[Piece]]
+
+
+def records_of(path: str, args, encoder, groups: str | None) -> Records:
+    """Return the records of a file, by an encoder of declared columns or as numbers."""
+    from privclust.records.files import kind_of_file
+    from privclust.records.streams import chunks
+
+    is_text = kind_of_file(path) == "text"
+    if encoder is not None:
+        return _declared_records(path, args, encoder, groups)
+    how = {
+        "dataset": args.dataset,
+        "delimiter": args.delimiter if is_text else None,
+        "columns": args.columns,
+        "label": groups,
+        "strict": False,
+    }
+    stream = chunks(path, **how)
+
+    def pieces() -> Iterator[Piece]:
+        """Read the file from its start."""
+        stream = chunks(path, **how)
+        for rows in stream:
+            yield Piece(rows, stream.labels, None)
+
+    return Records(stream.name, stream.n_features, stream.n_rows, stream.header, pieces)
+
+
+def _declared_records(path: str, args, encoder, groups: str | None) -> Records:
+    """Return the records of a table whose columns are declared."""
+    from privclust.command._declared_columns import kind_of_ends, opened_table
+
+    table = opened_table(path, args)
+    for name, ends in encoder.columns.items():
+        table.check_kind(name, kind_of_ends(ends))
+    reads = [*encoder.columns, *([groups] if groups else [])]
+    if groups:
+        table.check_kind(groups, "persons")
+
+    def pieces() -> Iterator[Piece]:
+        """Read the file from its start."""
+        from privclust.records.columns import column_of
+
+        for part in table.columns(reads):
+            persons = column_of(part[groups]).keys() if groups else None
+            yield Piece(encoder.transform(part), persons, encoder.unread(part))
+
+    return Records(str(path), len(encoder.bounds_[0]), table.n_rows, tuple(reads), pieces)
+
+
+def check_columns(files: list[Records], n_features: int, needed_by: str) -> None:
     """Raise where a file has another number of columns, or two name theirs differently."""
-    for stream in streams:
-        if stream.n_features != n_features:
+    for file in files:
+        if file.n_features != n_features:
             raise ValueError(
-                f"{stream.name}: has {stream.n_features} columns, {needed_by} {n_features}"
+                f"{file.name}: has {file.n_features} columns, {needed_by} {n_features}"
             )
-    named = [stream for stream in streams if stream.header is not None]
-    for stream in named[1:]:
-        pairs = zip(named[0].header, stream.header, strict=True)
+    named = [file for file in files if file.header is not None]
+    for file in named[1:]:
+        pairs = zip(named[0].header, file.header, strict=True)
         differs = [i for i, (ours, theirs) in enumerate(pairs, start=1) if ours != theirs]
         if differs:
             raise ValueError(
-                f"{stream.name}: column {differs[0]} has another name than in {named[0].name}; "
+                f"{file.name}: column {differs[0]} has another name than in {named[0].name}; "
                 "give all files the same columns in the same order"
             )
 
@@ -36,32 +114,32 @@ def check_columns(streams, n_features: int, needed_by: str) -> None:
 class Twins:
     """Refuses the same records under another format or compression, before anything leaves."""
 
-    def __init__(self, sample) -> None:
+    def __init__(self, sample: Records | None) -> None:
         self._sample, self._names = None, {}
         if sample is not None:
             for _ in self.watched(sample):
                 pass
             self._sample = sample.name
 
-    def watched(self, stream):
-        """Yield the chunks of a stream; raise a ValueError where its records were seen before."""
+    def watched(self, file: Records) -> Iterator[Piece]:
+        """Yield the pieces of a file; raise a ValueError where its records were seen before."""
         import numpy as np
 
         sha, empty = hashlib.sha256(), True
-        for chunk in stream:
-            sha.update(np.ascontiguousarray(chunk, dtype="<f8"))
-            empty = empty and not len(chunk)
-            yield chunk
+        for piece in file.pieces():
+            sha.update(np.ascontiguousarray(piece.rows, dtype="<f8").data)
+            empty = empty and not len(piece.rows)
+            yield piece
         if empty:  # nobody is to be told that two files are alike in that they hold no records
             return
-        twin = self._names.setdefault(sha.digest(), stream.name)
-        if twin is stream.name:
+        twin = self._names.setdefault(sha.digest(), file.name)
+        if twin is file.name:
             return
         if twin == self._sample:
             reason = "of which the variance would tell without noise; name a sample that is public"
         else:
             reason = "whose records would be added twice and hidden half as well; name each once"
-        raise ValueError(f"{stream.name}: holds the records of {twin}, {reason}")
+        raise ValueError(f"{file.name}: holds the records of {twin}, {reason}")
 
 
 def check_distinct(
@@ -69,7 +147,7 @@ def check_distinct(
 ) -> None:
     """Refuse records that would count twice, for which no noise is, and a private public sample."""
     by_start: dict[tuple[int, bytes], list[str]] = {}
-    for file in filter(os.path.isfile, files):
+    for file in files:
         others = by_start.setdefault(_start(file), [])
         twin = next((other for other in others if filecmp.cmp(file, other, shallow=False)), None)
         if twin is not None and (os.path.samefile(file, twin) or counts(file)):
@@ -93,97 +171,116 @@ def _start(path: str) -> tuple[int, bytes]:
         return os.path.getsize(path), hashlib.sha256(file.read(_START_BYTES)).digest()
 
 
-def add_checked(streams, sketcher, seen: Twins | None) -> None:
-    """Add up records; refuse those that the sketch cannot bear, and no records."""
-    counts = [stream.n_rows for stream in streams]
-    with progress(None if None in counts else sum(counts)) as advance:
-        for stream in streams:
-            for chunk in stream if seen is None else seen.watched(stream):
-                sketcher.check(chunk, stream)
-                sketcher.sums.add(chunk)
-                advance(len(chunk))
-    if sketcher.sums.n_samples == 0:
-        raise ValueError(f"{', '.join(stream.name for stream in streams)}: no records")
+class Tally:
+    """How many records are left out, and how many entries of each column cannot be read.
 
-
-def add_any(streams, sketcher, seen: Twins | None) -> None:
-    """Add up any records, also none, without a word that depends on them or on their number."""
-    for number, stream in enumerate(streams, 1):
-        say(f"{stream.name}: file {number} of {len(streams)} is read")
-        for chunk in stream if seen is None else seen.watched(stream):
-            sketcher.sums.add(sketcher.borne(chunk))
-
-
-def add_persons(
-    streams, sketcher, seen: Twins | None, column: str, how: dict, *, takes_any: bool
-) -> None:
-    """Add up records by persons, told by a column; nothing is said of how many records they have.
-
-    `how` says how files are read. With `takes_any` records are brought to what sums bear, and those
-    without a name count as those of one person.
+    Attributes
+    ----------
+    n_rows : int
+        All rows.
+    n_left_out : int
+        Of records.
+    unread : ndarray of shape (2, n_columns) or None
+        Of records, in units of 2^-30; None where nothing is declared.
     """
+
+    def __init__(self, n_columns: int | None) -> None:
+        import numpy as np
+
+        self.n_rows = self.n_left_out = 0
+        self.unread = None if n_columns is None else np.zeros((2, n_columns), dtype=np.int64)
+
+    def add(self, piece: Piece, n_left_out: int, units) -> None:
+        """Add a piece, whose rows count so many units each."""
+        import numpy as np
+
+        self.n_rows += len(piece.rows)
+        self.n_left_out += n_left_out
+        if self.unread is not None:
+            self.unread += np.stack([units @ flags.astype(np.int64) for flags in piece.unread])
+
+
+def add_records(
+    files: list[Records], sketcher, seen: Twins | None, tally: Tally, *, tells_number: bool
+) -> None:
+    """Add up the rows of all files that count; say how many were read only with `tells_number`."""
     import numpy as np
 
-    from privclust.privacy.groups import Groups
+    from privclust.privacy.groups import UNIT_BITS, counted_rows
+
+    total = None if None in (counts := [file.n_rows for file in files]) else sum(counts)
+    with progress(total) if tells_number else contextlib.nullcontext() as advance:
+        for number, file in enumerate(files, 1):
+            if advance is None:
+                say(f"{file.name}: file {number} of {len(files)} is read")
+            for piece in file.pieces() if seen is None else seen.watched(file):
+                rows, _, n_left_out = counted_rows(piece.rows, strict=False)
+                sketcher.add(rows, None, file)
+                tally.add(piece, n_left_out, np.full(len(piece.rows), 1 << UNIT_BITS))
+                if advance is not None:
+                    advance(len(piece.rows))
+
+
+def add_persons(files: list[Records], sketcher, seen: Twins | None, tally: Tally) -> None:
+    """Add up records by persons; nothing is said of how many records they have."""
+    import numpy as np
+
+    from privclust.privacy.groups import Groups, counted_rows, whole_rows
+    from privclust.records.arrow import GroupedRows
     from privclust.records.labels import LabelCounts, SecondReading
 
     say("all files are read twice, the first time to count")
-    counts = LabelCounts(
-        labels for stream in streams for labels in labels_of(stream.name, column, **how)
-    )
-    if not takes_any and not len(counts):
-        raise ValueError(f"{', '.join(stream.name for stream in streams)}: no records")
+    counts, of_all = LabelCounts(), LabelCounts()
+    for piece in (piece for file in files for piece in file.pieces()):
+        counts.add(piece.persons, whole_rows(piece.rows))
+        if tally.unread is not None:
+            of_all.add(piece.persons, np.ones(len(piece.rows), dtype=bool))
     nobody = np.empty((0, sketcher.n_features))  # makes sums of groups also of no records
     sketcher.sums.add(nobody, Groups(np.empty(0, dtype=np.int64), 0))
-    second = SecondReading(counts)
-    for number, stream in enumerate(streams, 1):
-        say(f"{stream.name}: file {number} of {len(streams)} is read")
-        for chunk in stream if seen is None else seen.watched(stream):
-            if not takes_any:
-                sketcher.check(chunk, stream)
-            rows = sketcher.borne(chunk) if takes_any else chunk
-            sketcher.sums.add(rows, Groups(*second.sizes(stream.labels)))
+    second, every = SecondReading(counts), SecondReading(of_all)
+    for number, file in enumerate(files, 1):
+        say(f"{file.name}: file {number} of {len(files)} is read")
+        for piece in file.pieces() if seen is None else seen.watched(file):
+            is_whole = whole_rows(piece.rows)
+            counted = [
+                who if is_one else None for who, is_one in zip(piece.persons, is_whole, strict=True)
+            ]
+            rows, groups, n_left_out = counted_rows(
+                GroupedRows(piece.rows, *second.sizes(counted)), strict=False
+            )
+            sketcher.add(rows, groups, file)
+            units = None
+            if tally.unread is not None:
+                units = Groups(every.sizes(piece.persons)[0], 0).units
+            tally.add(piece, n_left_out, units)
     second.check_all_seen()
+    every.check_all_seen()
 
 
-def labels_of(path: str, column: str, **how) -> Iterator:
-    """Yield whose the records of a file are; of a Parquet file that column alone is read."""
-    from privclust.records.columns import column_of
-    from privclust.records.files import columnar, kind_of_file
-    from privclust.records.streams import chunks, named
-
-    stream = chunks(path, label=column, **how)
-    if kind_of_file(path) not in ("parquet", "arrow"):
-        for _ in stream:
-            yield stream.labels
-        return
-    with columnar(path) as file:
-        batches = file.batches(_LABEL_ROWS, [column])
-        yield from named(Path(path), (column_of(batch.column(0)).keys() for batch in batches))
-
-
-def public_stream(args):
-    """Return the chunks of the public sample."""
-    from privclust.records.files import kind_of_file
-    from privclust.records.streams import chunks
-
-    kind = kind_of_file(args.public_sample)
-    how = {"chunk_size": _SAMPLE_ROWS, "delimiter": args.delimiter if kind == "text" else None}
-    how["columns"] = args.columns if kind in ("parquet", "arrow") else None
+def public_sample(args, encoder) -> Records:
+    """Return the public sample, which may be without the column of persons."""
     try:
-        return chunks(args.public_sample, **how, label=args.groups)
-    except ValueError:  # it may be without that column
-        return chunks(args.public_sample, **how)
+        return records_of(args.public_sample, args, encoder, args.groups)
+    except ValueError:
+        return records_of(args.public_sample, args, encoder, None)
 
 
-def public_sample(args, n_features: int):
-    """Return the first records of a file (n, n_features)."""
+def first_rows(sample: Records, n_features: int):
+    """Return the first rows (n, n_features) of a public sample that have no NaN."""
     import numpy as np
 
-    path, stream = args.public_sample, public_stream(args)
-    if stream.n_features != n_features:
-        raise ValueError(f"{path}: has {stream.n_features} columns, the records {n_features}")
-    sample = next(stream, np.zeros((0, n_features)))
-    if len(sample) == 0:
-        raise ValueError(f"{path}: no records to estimate the variance on")
-    return sample
+    from privclust.privacy.groups import whole_rows
+
+    if sample.n_features != n_features:
+        raise ValueError(
+            f"{sample.name}: has {sample.n_features} columns, the records {n_features}"
+        )
+    kept, n_kept = [np.zeros((0, n_features))], 0
+    for piece in sample.pieces():
+        kept.append(piece.rows[whole_rows(piece.rows)])
+        n_kept += len(kept[-1])
+        if n_kept >= _SAMPLE_ROWS:
+            break
+    if n_kept == 0:
+        raise ValueError(f"{sample.name}: no records to estimate the variance on")
+    return np.concatenate(kept)[:_SAMPLE_ROWS]

@@ -7,19 +7,26 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from privclust.command._declared_columns import (
+    MISSING_SHARE,
+    add_declarations,
+    add_notation,
+    declared_columns,
+    part_of_budget,
+)
 from privclust.command._records import (
+    Tally,
     Twins,
-    add_any,
-    add_checked,
     add_persons,
+    add_records,
     check_columns,
     check_distinct,
-    public_stream,
+    public_sample,
+    records_of,
 )
-from privclust.command._sketchers import LAWS, FeatureSketcher, MomentSketcher
+from privclust.command._sketchers import LAWS, FeatureSketcher, MomentSketcher, unit_of_records
 from privclust.command.arguments import (
     add_command,
-    add_delimiter,
     add_epsilon_and_delta,
     add_groups,
     add_ledger,
@@ -37,6 +44,7 @@ from privclust.command.output import (
     check_write,
     count,
     say,
+    say_left_out,
     say_privacy,
     written,
 )
@@ -44,8 +52,7 @@ from privclust.command.output import (
 _HEADER_BYTES = 1 << 16  # of a sketch's file, beside its arrays
 _NO_TWINS = "that no two of the files hold the same is taken for public"
 _ONE_SKETCH = "all records of a group are in this sketch, and none is in another merged with it"
-_NOBODY = "records whose group is missing count as those of one"
-_ERROR_FOR_NOBODY = "an error for a record whose group is missing is outside the guarantee"
+_NO_TABLE = "an error for a file that is no table is outside the guarantee"
 _OF_FREQUENCIES = (
     "like",
     "frequencies",
@@ -76,12 +83,12 @@ def add_to(commands) -> None:
         help="records, one a row; a folder stands for the Parquet files in it",
     )
     add_output(add, "SKETCH", "file to write (.h5)", required=True)
-    add_delimiter(add)
+    add_notation(add)
     add(
         "--columns",
         type=names,
         metavar="A,B,...",
-        help="columns of Parquet files, in this order; no others are read; default: all",
+        help="columns of tables, in this order; no others are read; default: all",
     )
     add("--dataset", metavar="NAME", help="data set within HDF5 files, if there are several")
     add_groups(
@@ -90,6 +97,12 @@ def add_to(commands) -> None:
         "persons (with --subspaces also as much as a sketch for each number of records)",
     )
     add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
+    declaring = parser.add_argument_group(
+        "columns",
+        "Of tables in units, as for privclust cluster: the sketch carries what is declared, and "
+        "privclust decode gives centers in names and units.",
+    )
+    add_declarations(declaring.add_argument)
     _add_subspaces(
         parser.add_argument_group(
             "subspaces", "Sketches can be merged if made with the same degree."
@@ -146,9 +159,7 @@ def _add_privacy(group) -> None:
     add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
     add_neighbours(
         add,
-        ": the exact number is neither shown nor kept; so that no record can decide whether there "
-        "is a result, a field that is missing or no number counts as 0, one that is too large for "
-        "the frequencies as the largest that is not, and a CSV file must have a header",
+        ": the exact number is neither shown nor kept",
         default=None,
     )
     add(
@@ -170,65 +181,162 @@ def _run(args) -> None:
     check_output(args.output, inputs, "HDF5", args.force)
 
     from privclust.privacy import Budget, noise_source
-    from privclust.records.streams import chunks
 
     ledger = Budget.open(args.budget) if args.budget else contextlib.nullcontext()
     if args.epsilon is not None and args.seed_noise is None:
         noise_source(None)  # says now, not after hours, what is not installed
     check_readable(inputs)
+    encoder = _encoder(args)
+    files = [records_of(file, args, encoder, args.groups) for file in args.files]
     hides_number = args.epsilon is not None and args.neighbours == "add_remove"
-    how = {"dataset": args.dataset, "delimiter": args.delimiter, "columns": args.columns}
-    how["strict"] = not hides_number
-    streams = [chunks(file, label=args.groups, **how) for file in args.files]
     check_distinct(
         args.files,
         args.public_sample,
         # nobody is to be told that two files are alike in that they hold no records
-        lambda file: not hides_number or any(map(len, chunks(file, label=args.groups, **how))),
+        lambda file: not hides_number or _holds_rows(records_of(file, args, encoder, args.groups)),
     )
     sketcher_type = MomentSketcher if args.subspaces else FeatureSketcher
-    sketcher = sketcher_type(args, streams[0].n_features)
-    check_columns(streams, sketcher.n_features, sketcher.needed_by)
+    sketcher = sketcher_type(args, files[0].n_features, encoder)
+    check_columns(files, sketcher.n_features, sketcher.needed_by)
     if args.budget is not None:  # drawn on when records are released, after hours
-        ledger.check(sketcher.promise())
+        ledger.check(_promise(args, sketcher, encoder))
     _check_room(args.output, sketcher)
     seen = None
-    counts_twice = len(streams) > 1 and args.groups is None
+    counts_twice = len(files) > 1 and args.groups is None
     if args.public_sample is not None or counts_twice:
-        seen = Twins(None if args.public_sample is None else public_stream(args))
+        sample = None if args.public_sample is None else public_sample(args, encoder)
+        seen = Twins(sample)
+    tally = Tally(None if encoder is None else len(encoder.columns))
     if args.groups is not None:
-        add_persons(streams, sketcher, seen, args.groups, how, takes_any=hides_number)
+        add_persons(files, sketcher, seen, tally)
     else:
-        (add_any if hides_number else add_checked)(streams, sketcher, seen)
+        add_records(files, sketcher, seen, tally, tells_number=not hides_number)
+    if not (hides_number or tally.n_rows):
+        raise ValueError(f"{files[0].name}: no records in {_all_of(files)}")
+    if args.epsilon is None and args.groups is None and tally.n_left_out == tally.n_rows:
+        raise ValueError(
+            f"{files[0].name}: each of the {tally.n_rows:,} rows in {_all_of(files)} has an entry "
+            "that is missing or no number: is the --delimiter another one, or do dates or "
+            "categories need --bounds and --categories?"
+        )
     with ledger:
-        sketch = _released(sketcher, args)
+        sketch = _released(sketcher, encoder, tally, args)
     check_free(args.output, args.force)  # may be there now, after hours
     _check_room(args.output, sketcher)  # may be gone; HDF5 fails with many words
     with written(args.output):
         sketch.save(args.output)
     say(f"{args.output}: sketch of {count(sketch)}, {sketcher.n_numbers} numbers")
+    say_left_out(sketch)
     say_privacy(sketch)
 
 
-def _released(sketcher, args):
-    """Return the sketch with noise, if any is asked for."""
+def _holds_rows(file) -> bool:
+    """Return whether a file holds any rows."""
+    return any(len(piece.rows) for piece in file.pieces())
+
+
+def _all_of(files) -> str:
+    """Return how many files there are, in words."""
+    return "this file" if len(files) == 1 else f"these {len(files)} files"
+
+
+def _encoder(args):
+    """Return the encoder of columns that are declared, here or by the sketch of --like, or None."""
+    from privclust.preprocessing import TableEncoder
+    from privclust.sketches import Sketch
+
+    given = None
+    if args.bounds or args.categories:
+        declared, _ = declared_columns(args)
+        given = TableEncoder(declared, missing=args.missing or "drop")
+    elif args.missing == "middle":
+        args.usage_error("--missing middle needs --bounds or --categories, which have a middle")
+    table = None if args.like is None else Sketch.load(args.like).table
+    if table is None:
+        if given is not None and args.like is not None:
+            args.usage_error(f"{args.like}: was made without --bounds and --categories")
+        encoder = given
+    else:
+        encoder = TableEncoder(table.columns, missing=table.missing)
+        if given is not None and _sketched(given, None).declared != table.declared:
+            args.usage_error(f"{args.like}: was made with other columns; leave their options out")
+    for name in () if encoder is None else encoder.columns:
+        TableEncoder({name: encoder.columns[name]}).scale()  # says now what is wrong
+    return encoder
+
+
+def _sketched(encoder, unread):
+    """Return what a sketch carries of a declared table."""
+    from privclust.sketches import SketchedTable
+
+    return SketchedTable(dict(encoder.columns), encoder.missing, unread)
+
+
+def _counts_by_column(args, encoder):
+    """Return the noise on numbers of missing entries by column; None where there is none."""
+    if args.epsilon is None or encoder is None or encoder.missing != "drop":
+        return None
+    from privclust.preprocessing import CountsByColumn
+
+    delta = None if args.noise == "laplace" else args.delta  # noise of one kind
+    share = part_of_budget(args.epsilon, delta, MISSING_SHARE)
+    return CountsByColumn.of(len(encoder.columns), *share, args.neighbours or "replace_one")
+
+
+def _share_of_sums(counts) -> float:
+    """Return the part of the budget that sums have, beside counts or alone."""
+    return 1.0 if counts is None else 1.0 - MISSING_SHARE
+
+
+def _promise(args, sketcher, encoder):
+    """Return what the release would promise."""
+    counts = _counts_by_column(args, encoder)
+    promise = sketcher.promise(_share_of_sums(counts))
+    if counts is None:
+        return promise
+    seeded = args.seed_noise is not None
+    return counts.promise(seeded=seeded, unit=unit_of_records(args)).compose(promise)
+
+
+def _released(sketcher, encoder, tally, args):
+    """Return the sketch with noise, if any is asked for, and what it says of entries."""
     import numpy as np
 
-    sketch = sketcher.exact()
+    sketch = replace(sketcher.exact(), left_out=tally.n_left_out)
+    if encoder is not None:
+        sketch = replace(sketch, table=_sketched(encoder, tally.unread))
+        if encoder.missing == "middle" and args.groups is None:
+            sketch = replace(sketch, left_out=None)
     if args.epsilon is None:
         return sketch
-    # a stream of its own: frequencies may have been drawn from the same number
-    seeded = args.seed_noise is not None
-    rng = np.random.default_rng([args.seed_noise, 1]) if seeded else None
-    private = sketcher.release(sketch, rng)
-    hides_number = args.neighbours == "add_remove"
-    caveats = [sketcher.any_record if hides_number else sketcher.errors_tell]
+
+    def seeded(stream: int):
+        """Return a stream of its own: frequencies may have been drawn from the same number."""
+        seed = args.seed_noise
+        return None if seed is None else np.random.default_rng([seed, stream])
+
+    counts = _counts_by_column(args, encoder)
+    of_columns = counts and counts.release(tally.unread, sketch.unit, random_state=seeded(2))
+    private = sketcher.release(sketch, _share_of_sums(counts), seeded(1))
+    guarantee = private.guarantee
+    if of_columns is not None:
+        guarantee = of_columns.guarantee.compose(guarantee)
+    caveats = [sketcher.any_record] if encoder is None else []
+    caveats.append(_NO_TABLE)
     if len(args.files) > 1:
         caveats.append(_NO_TWINS)
     if args.groups is not None:
-        caveats += [_ONE_SKETCH, _NOBODY if hides_number else _ERROR_FOR_NOBODY]
-    guarantee = private.guarantee
-    return replace(private, guarantee=replace(guarantee, caveats=(*guarantee.caveats, *caveats)))
+        caveats.append(_ONE_SKETCH)
+    guarantee = replace(guarantee, caveats=(*guarantee.caveats, *caveats))
+    private = replace(private, guarantee=guarantee)
+    if encoder is None:
+        return private
+    unread, deviation = None, 0.0
+    if of_columns is not None:
+        unread = np.stack([of_columns.missing, of_columns.unreadable])
+        deviation = of_columns.deviation
+    table = replace(_sketched(encoder, unread), deviation=deviation)
+    return replace(private, table=table)
 
 
 def _check_arguments(args) -> None:
@@ -238,6 +346,11 @@ def _check_arguments(args) -> None:
             if getattr(args, name) is not None:
                 option = name.replace("_", "-")
                 args.usage_error(f"--{option} does not go with --subspaces, which has none")
+        for name in ("bounds", "categories"):
+            if getattr(args, name) is not None:
+                args.usage_error(
+                    f"--{name} do not go with --subspaces, which go through the origin"
+                )
         if args.epsilon is not None and not args.delta:
             args.usage_error("--subspaces with --epsilon needs a --delta greater than 0")
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privclust.command._records import public_sample
+from privclust.command._records import first_rows, public_sample
 from privclust.command.output import say
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
@@ -18,16 +18,13 @@ class FeatureSketcher:
     """Sketches of `privclust.sketches.Sketch`, for centers of clusters."""
 
     needed_by = "the frequencies are for"
-    any_record = (
-        "what is no number counts as 0, what is too large for the frequencies as the largest"
-    )
-    errors_tell = "an error for a record that is no number or too large is outside the guarantee"
+    any_record = "an entry that is too large for the frequencies counts as the largest"
 
-    def __init__(self, args, n_features: int) -> None:
+    def __init__(self, args, n_features: int, encoder) -> None:
         from privclust.sketches import FeatureSums, secret_mask_seed
 
         self._args = args
-        self.frequencies, n_measurements = _frequencies(args, n_features)
+        self.frequencies, n_measurements = _frequencies(args, n_features, encoder)
         m = self.frequencies.shape[1]
         if args.groups is not None and (n_measurements or m) < m:
             raise ValueError(
@@ -44,29 +41,32 @@ class FeatureSketcher:
             n_threads=args.threads,
         )
 
-    def promise(self):
-        """Return what a release would promise."""
+    def promise(self, share: float):
+        """Return what a release of a share of the budget would promise."""
         from privclust.sketches import promise
 
         unit = unit_of_records(self._args)
-        return promise(self._n_measurements, self.n_numbers, **self._terms(), unit=unit)
+        return promise(self._n_measurements, self.n_numbers, **self._terms(share), unit=unit)
 
-    def check(self, chunk, stream) -> None:
-        """Refuse records whose values are too large for their phases."""
+    def add(self, rows, groups, file) -> None:
+        """Add rows that count; without privacy, refuse those too large for the frequencies."""
+        if self._args.epsilon is None:
+            self._check_sizes(rows, file)
+        self.sums.add(self.sums.clipped(rows), groups)
+
+    def _check_sizes(self, rows, file) -> None:
+        """Refuse rows whose phases would be lost."""
         import numpy as np
 
-        largest = self.sums.largest_value(chunk.dtype)
-        large = np.argwhere(np.abs(chunk) > largest)
-        if len(large):
-            row, column = large[0]
+        largest = self.sums.largest_value(rows.dtype)
+        is_large = (np.abs(rows) > largest).any(axis=0)
+        if is_large.any():
+            column = int(np.argmax(is_large))
+            name = f"column {column + 1}" if file.header is None else repr(file.header[column])
             raise ValueError(
-                f"{stream.name}: {stream.place(row - len(chunk), column)} is too large for the "
-                f"frequencies, which bear {largest:.3g}; rescale the columns"
+                f"{file.name}: {name} holds an entry too large for the frequencies, which bear "
+                f"{largest:.3g}; rescale the columns, or declare their --bounds"
             )
-
-    def borne(self, chunk):
-        """Return values that the sums bear, of any."""
-        return self.sums.clipped(chunk, [0.0] * self.n_features)
 
     def exact(self):
         """Return the sketch of what was added, which is not private."""
@@ -74,20 +74,22 @@ class FeatureSketcher:
 
         return Sketch.from_feature_sums(self.sums)
 
-    def release(self, sketch, random_state):
-        """Return a sketch with noise."""
+    def release(self, sketch, share: float, random_state):
+        """Return a sketch with noise for a share of the budget."""
         from privclust.sketches import release
 
-        return release(sketch, **self._terms(), random_state=random_state)
+        return release(sketch, **self._terms(share), random_state=random_state)
 
-    def _terms(self) -> dict[str, Any]:
-        """Return what a release is asked for."""
+    def _terms(self, share: float) -> dict[str, Any]:
+        """Return what a release is asked for: noise of one kind where there are several."""
         args = self._args
+        of_several = "gaussian" if args.delta and share < 1.0 else "auto"
         return {
             "epsilon": args.epsilon,
             "delta": args.delta or 0.0,
-            "noise": args.noise or "auto",
+            "noise": args.noise or of_several,
             "neighbours": args.neighbours or "replace_one",
+            "share": share,
         }
 
 
@@ -95,53 +97,49 @@ class MomentSketcher:
     """Sketches of `privclust.sketches.MomentSketch`, for unions of subspaces."""
 
     needed_by = "the first file"
-    any_record = "what is no number counts as 0, and of records with infinite fields those alone"
-    errors_tell = "an error for a record that is no number is outside the guarantee"
+    any_record = "of a record with infinite entries those alone count"
 
-    def __init__(self, args, n_features: int) -> None:
+    def __init__(self, args, n_features: int, encoder) -> None:
         from privclust.sketches.moment_release import check_size, default_degree
         from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 
         degree = args.degree or default_degree(n_features) if n_features > 1 else 4
         check_size(n_features, degree)
         self._args, self.n_features = args, n_features
-        rows = HarmonicSums(n_features, degree)
-        self.sums = rows if args.groups is None else GroupSums(n_features, degree)
-        self.n_numbers = sum(len(sums) for sums in rows.integers.values()) - 1
+        self.sums = GroupSums(n_features, degree)
+        integers = HarmonicSums(n_features, degree).integers
+        self.n_numbers = sum(map(len, integers.values())) - 1
         self.n_bytes = 8 * (self.n_numbers + 1)
 
-    def promise(self):
+    def promise(self, share: float):
         """Return what a release would promise."""
         from privclust.privacy import Neighbours
         from privclust.sketches.moment_release import measurement
 
         args = self._args
         relation = Neighbours.of(args.neighbours or "replace_one")
-        noise = measurement(self.n_features, self.sums.degree, relation, args.epsilon, args.delta)
+        terms = args.epsilon, args.delta, share
+        noise = measurement(self.n_features, self.sums.degree, relation, *terms)
         return noise.promise(seeded=args.seed_noise is not None, unit=unit_of_records(args))
 
-    def check(self, chunk, stream) -> None:
-        """Any numbers will do: each record counts by its direction."""
-
-    def borne(self, chunk):
-        """Return any values as they are, which sums bear."""
-        return chunk
+    def add(self, rows, groups, file) -> None:
+        """Add rows that count: each by its direction."""
+        self.sums.add(self.sums.clipped(rows), groups)
 
     def exact(self):
         """Return the sketch of what was added, which is not private."""
         from privclust.sketches import MomentSketch
 
-        if self._args.groups is None:
-            return MomentSketch.from_sums(self.sums)
         return MomentSketch.from_sums(self.sums.total(), unit_of_records(self._args))
 
-    def release(self, sketch, random_state):
-        """Return a sketch with noise."""
+    def release(self, sketch, share: float, random_state):
+        """Return a sketch with noise for a share of the budget."""
         args = self._args
         return sketch.release(
             args.epsilon,
             args.delta,
             neighbours=args.neighbours or "replace_one",
+            share=share,
             random_state=random_state,
         )
 
@@ -153,7 +151,7 @@ def unit_of_records(args) -> str:
     return ROW if args.groups is None else GROUP
 
 
-def _frequencies(args, n_features: int):
+def _frequencies(args, n_features: int, encoder):
     """Return frequencies (n_features, m) and the number of measurements."""
     from privclust.sketches import Sketch, draw_frequencies, estimate_variance
     from privclust.sketches._base import MOST_BYTES
@@ -169,7 +167,7 @@ def _frequencies(args, n_features: int):
         )
     variance = args.variance
     if variance is None:
-        sample = public_sample(args, n_features)
+        sample = first_rows(public_sample(args, encoder), n_features)
         variance = estimate_variance(sample, random_state=args.seed)
         say(f"variance estimated on the public sample: {variance:.6g}")
     law: Any = args.law or LAWS[0]

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ _NOT_PRIVATE = (
     "NOT private: it holds exact sums, from which records can be told; keep it as the data "
     "themselves, or make it with --epsilon"
 )
+_ROOM = 1 << 20  # that a report takes, at most about
 _FORMATS = {
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), "HDF5"),
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
@@ -46,6 +47,16 @@ def count(sketch: Any) -> str:
     n_samples = sketch.n_samples
     number = f"{n_samples:,.1f}" if isinstance(n_samples, float) else f"{n_samples:,}"
     return f"{number} {'records' if sketch.unit == 'row' else 'groups of records'}"
+
+
+def say_left_out(sketch: Any) -> None:
+    """Print how many records contribute nothing, if any do."""
+    left_out, what = sketch.left_out, "records" if sketch.unit == "row" else "groups"
+    if isinstance(left_out, int) and left_out:
+        say(f"{left_out:,} {what} are left out: an entry is missing or cannot be read")
+    elif left_out is not None and not isinstance(left_out, int):
+        width = f"{left_out.value:,.0f} ± {1.96 * left_out.deviation:,.0f}"
+        say(f"about {width} {what} are left out: an entry is missing or cannot be read")
 
 
 def say_privacy(sketch: Any) -> None:
@@ -97,6 +108,22 @@ def check_write(target: Path, n_bytes: int) -> None:
         file.write(os.urandom(n_bytes))
         file.flush()
         os.fsync(file.fileno())
+
+
+def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], force: bool) -> Path:
+    """Find out before anything is read whether such files can be written to a folder; make it."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: is no folder; name a folder to write into")
+    real = [os.path.realpath(each) for each in inputs if each]
+    for name in names:
+        if os.path.realpath(folder / name) in real:
+            raise ValueError(f"{folder / name}: is one of the inputs; name another folder")
+        check_free(str(folder / name), force)
+    with written(path):
+        folder.mkdir(parents=True, exist_ok=True)
+    check_write(folder / next(iter(names)), _ROOM)
+    return folder
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.core.fixed_point import SUM_BITS, FixedPoint
+from privclust.core.fixed_point import FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.validation import UNUSED_DELTA, check_real
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import GROUP, ROW, Groups
+from privclust.privacy.groups import GROUP, ROW, UNIT_BITS, Groups
 from privclust.privacy.guarantee import Guarantee
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source
@@ -90,31 +90,62 @@ def missing_counts(
     """
     if is_missing.shape != is_unreadable.shape or (is_missing & is_unreadable).any():
         raise ValueError("an entry is missing or cannot be read, and not both, in tables alike")
-    check_real("epsilon", epsilon)
-    UNUSED_DELTA("delta", delta, {})
-    of_rows = None if groups is None else Groups.of(groups, len(is_missing))
-    d, source = is_missing.shape[1], noise_source(random_state)
-    noise = _noise(d, epsilon, delta, Neighbours.of(neighbours))
-    guarantee = Guarantee.of(
-        [noise.statement("missing and unreadable entries, by column")],
-        "approximate" if delta else "pure",
-        noise.sensitivity.relation,
-        delta=delta,
-        seeded=is_seeded(source),
-        unit=ROW if groups is None else GROUP,
-    )
-    charge(guarantee)
-    units = np.full(len(is_missing), 2**SUM_BITS) if of_rows is None else of_rows.units
+    n_rows, n_columns = is_missing.shape
+    of_rows = None if groups is None else Groups.of(groups, n_rows)
+    units = np.full(n_rows, 2**UNIT_BITS) if of_rows is None else of_rows.units
     exact = np.stack([units @ flags.astype(np.int64) for flags in (is_missing, is_unreadable)])
-    noisy = np.asarray(noise.release(FixedPoint(exact, SUM_BITS), source))
-    return MissingCounts(noisy[0], noisy[1], noise.deviation, guarantee)
+    measurement = CountsByColumn.of(n_columns, epsilon, delta, neighbours)
+    unit = ROW if groups is None else GROUP
+    return measurement.release(exact, unit, random_state=random_state)
 
 
-def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussian | Laplace:
-    """Return what the numbers get."""
-    n_changed = (2 if relation is Neighbours.REPLACE_ONE else 1) * d
-    proof = _PROOF.format(d=d)
-    if not delta:
-        return Laplace(Sensitivity(float(n_changed), "l1", relation, proof), epsilon)
-    sensitivity = Sensitivity(math.sqrt(n_changed), "l2", relation, proof)
-    return Gaussian(sensitivity, analytic_gaussian_sigma(sensitivity, epsilon, delta))
+@dataclass(frozen=True)
+class CountsByColumn:
+    """The noise on numbers of missing and of unreadable entries of each column.
+
+    Attributes
+    ----------
+    noise : Gaussian or Laplace
+    delta : float
+        0 for Laplace noise.
+    """
+
+    noise: Gaussian | Laplace
+    delta: float
+
+    @classmethod
+    def of(
+        cls, n_columns: int, epsilon: float, delta: float, neighbours: Neighbours | str
+    ) -> CountsByColumn:
+        """Return the noise for a budget; errors are those of `missing_counts`."""
+        check_real("epsilon", epsilon)
+        UNUSED_DELTA("delta", delta, {})
+        relation = Neighbours.of(neighbours)
+        n_changed = (2 if relation is Neighbours.REPLACE_ONE else 1) * n_columns
+        proof = _PROOF.format(d=n_columns)
+        if not delta:
+            in_l1 = Sensitivity(float(n_changed), "l1", relation, proof)
+            return cls(Laplace(in_l1, epsilon), 0.0)
+        in_l2 = Sensitivity(math.sqrt(n_changed), "l2", relation, proof)
+        return cls(Gaussian(in_l2, analytic_gaussian_sigma(in_l2, epsilon, delta)), delta)
+
+    def promise(self, *, seeded: bool, unit: str) -> Guarantee:
+        """Return the guarantee of a release, of rows or groups."""
+        return Guarantee.of(
+            [self.noise.statement("missing and unreadable entries, by column")],
+            "approximate" if self.delta else "pure",
+            self.noise.sensitivity.relation,
+            delta=self.delta,
+            seeded=seeded,
+            unit=unit,
+        )
+
+    def release(
+        self, exact: np.ndarray, unit: str, *, random_state: RandomState = None
+    ) -> MissingCounts:
+        """Return noisy numbers of exact ones (2, n_columns), which are whole units of 2^-30."""
+        source = noise_source(random_state)
+        guarantee = self.promise(seeded=is_seeded(source), unit=unit)
+        charge(guarantee)
+        noisy = np.asarray(self.noise.release(FixedPoint(exact, UNIT_BITS), source))
+        return MissingCounts(noisy[0], noisy[1], self.noise.deviation, guarantee)

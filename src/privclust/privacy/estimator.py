@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from privclust.core.warn import warn_caller
 from privclust.privacy.advice import weak_points
-from privclust.privacy.groups import Groups, person_codes
+from privclust.privacy.groups import Groups, person_codes, whole_rows
 from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, WeakGuaranteeWarning
 from privclust.privacy.left_out import NoisyCount, PrivateRecords
 from privclust.privacy.scaling import warn_if_standardised
@@ -249,7 +249,7 @@ def private_records(
         warn_if_standardised(rows)
     is_counted = None
     if takes_any and getattr(estimator, "missing", None) == "drop":
-        is_counted = _is_whole(rows)
+        is_counted = whole_rows(rows)
     if groups is None:
         _note_count(estimator, None if any_number else len(rows), reset)
         kept = rows if is_counted is None or is_counted.all() else rows[is_counted]
@@ -281,14 +281,6 @@ def _note_count(estimator: Any, n_records: int | None, reset: bool) -> None:
     """Keep the number of records where it is public, for `_note_weak_points`."""
     if reset and isinstance(estimator, PrivateEstimator):
         estimator._n_public = n_records
-
-
-def _is_whole(rows: np.ndarray) -> np.ndarray:
-    """Return which rows hold no NaN, (n,)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isnan(rows.sum()):  # one pass without a copy, for tables without any
-            return np.ones(len(rows), dtype=bool)
-    return ~np.isnan(rows).any(axis=1)
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:

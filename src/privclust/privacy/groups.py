@@ -159,21 +159,51 @@ def unit_of(groups: Groups | str | None) -> str:
     return ROW if groups is None else GROUP
 
 
-def rows_and_groups(
+def counted_rows(
     part: np.ndarray | GroupedRows, strict: bool
-) -> tuple[np.ndarray, Groups | None]:
-    """Return the rows of a part of a table, and whose they are, if a column says so.
+) -> tuple[np.ndarray, Groups | None, int]:
+    """Return the rows of a part of a table that count, whose they are, and how many are left out.
+
+    Parameters
+    ----------
+    part : ndarray of shape (n, n_features) or GroupedRows
+        With NaN where an entry is missing or cannot be read.
+    strict : bool
+        True: a row that does not count is an error.
+
+    Returns
+    -------
+    rows : ndarray
+    groups : Groups or None
+        None: each row is a record.
+    n_left_out : int
+        Of records: rows, or groups of which no row counts.
 
     Raises
     ------
     privclust.records.errors.ReadingError
-        If a row belongs to nobody, and `strict`.
+        If a row belongs to nobody or an entry is not finite, and `strict`.
     """
-    if not isinstance(part, GroupedRows):
-        return part, None
-    if strict and not part.sizes.all():
-        raise ReadingError(_NOBODYS)
-    return part.rows, Groups(part.sizes, part.n_new)
+    grouped = part if isinstance(part, GroupedRows) else None
+    rows = part.rows if isinstance(part, GroupedRows) else part
+    if strict:
+        if not np.isfinite(rows).all():
+            raise ReadingError("columns must hold finite numbers alone, and one entry is none")
+        if grouped is not None and not grouped.sizes.all():
+            raise ReadingError(_NOBODYS)
+    is_counted = whole_rows(rows) if grouped is None else grouped.sizes > 0
+    kept = rows if is_counted.all() else rows[is_counted]
+    if grouped is None:
+        return kept, None, len(rows) - len(kept)
+    return kept, Groups(grouped.sizes[is_counted], grouped.n_new), grouped.n_left_out
+
+
+def whole_rows(rows: np.ndarray) -> np.ndarray:
+    """Return which rows hold no NaN, (n,)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(rows.sum()):  # one pass without a copy, for tables without any
+            return np.ones(len(rows), dtype=bool)
+    return ~np.isnan(rows).any(axis=1)
 
 
 def number_of_records(X: np.ndarray, groups: Groups | None) -> int:

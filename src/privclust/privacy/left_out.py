@@ -34,13 +34,14 @@ from operator import itemgetter
 import numpy as np
 
 from privclust.privacy.accounting import Loss, total_epsilon, total_rho
-from privclust.privacy.groups import GROUP, Groups
+from privclust.privacy.groups import GROUP, ROW, Groups
 from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.measurements import Gaussian, Laplace
 from privclust.privacy.noise import NoiseSource, is_seeded
 from privclust.privacy.sensitivity import Neighbours, Sensitivity, root_above
 
-_NAME, _NAMES = "number of records left out", "numbers of records that count and are left out"
+_LEFT_OUT, _COUNTED = "number of records left out", "number of groups"
+_BOTH = "numbers of records that count and are left out"
 _PROOF = "a record is in the sums or left out, never both (privclust.privacy.left_out)"
 _NOISE = "{noise}, at no loss beyond that of the sums"
 _NOBODY = "a row without an ID contributes nothing"
@@ -110,40 +111,66 @@ class PrivateRecords:
 
 @dataclass(frozen=True)
 class LeftOutCount:
-    """The release of the number of records that are left out."""
+    """The release of the number of records that are left out, beside sums of those that count.
 
-    records: PrivateRecords
+    Attributes
+    ----------
+    counted : int
+        The exact number of records that count.
+    left_out : int or None
+        The exact number of others; None where there can be none.
+    hides_counted : bool
+        Whether the number of those that count is released too: of groups, which are never public.
+    noise : Laplace, Gaussian or None
+        None where the guarantee has no room for it.
+    """
+
+    counted: int
+    left_out: int | None
+    hides_counted: bool
     noise: Laplace | Gaussian | None
-    has_both: bool
+
+    @classmethod
+    def of(
+        cls, guarantee: Guarantee, n_counted: int, n_left_out: int | None, unit: str
+    ) -> LeftOutCount:
+        """Return the count with as little noise as the guarantee of the sums has room for."""
+        hides_counted = guarantee.relation is Neighbours.REPLACE_ONE and unit == GROUP
+        n_counts = (n_left_out is not None) + hides_counted
+        noise = noise_beside(guarantee, n_counts) if n_counts else None
+        return cls(n_counted, n_left_out, hides_counted, noise)
 
     @classmethod
     def beside(cls, guarantee: Guarantee, records: PrivateRecords) -> LeftOutCount:
-        """Return the count with as little noise as the guarantee of the sums has room for."""
-        is_replaced = guarantee.relation is Neighbours.REPLACE_ONE
-        has_both = is_replaced and records.groups is not None
-        return cls(records, noise_beside(guarantee, 2 if has_both else 1), has_both)
-
-    def lines(self) -> tuple[Release, ...]:
-        """Return what a guarantee says of the count; empty where it is not released."""
-        if self.records.is_counted is None or self.noise is None:
-            return ()
-        return (line_beside(self.noise, _NAMES if self.has_both else _NAME),)
+        """Return the count of records of an estimator."""
+        n_left_out = None
+        if records.is_counted is not None:
+            n_left_out = records.n_records - records.n_counted
+        unit = ROW if records.groups is None else GROUP
+        return cls.of(guarantee, records.n_counted, n_left_out, unit)
 
     def stated(self, guarantee: Guarantee) -> Guarantee:
         """Return the guarantee of the sums and of the count."""
         return with_left_out(guarantee, self.lines())
 
+    def lines(self) -> tuple[Release, ...]:
+        """Return what a guarantee says of the count; empty where it is not released."""
+        if self.noise is None:
+            return ()
+        name = _LEFT_OUT
+        if self.hides_counted:
+            name = _COUNTED if self.left_out is None else _BOTH
+        return (line_beside(self.noise, name),)
+
     def release(self, source: NoiseSource) -> NoisyCount | None:
-        """Return the noisy number; None where no row is left out, or there is no guarantee."""
-        if self.noise is None or not self.lines():
+        """Return the noisy number; None where no record is left out, or there is no guarantee."""
+        if self.noise is None:
             return None
-        n_counted, n_records = self.records.n_counted, self.records.n_records
-        exact = [float(n_records - n_counted), float(n_counted)][: 2 if self.has_both else 1]
-        left_out, *others = np.maximum(
-            self.noise.release(exact, source_beside(source)), 0.0
-        ).tolist()
-        counted = max(others[0], 1.0) if others else None
-        return NoisyCount(left_out, self.noise.deviation, counted)
+        exact = [] if self.left_out is None else [float(self.left_out)]
+        exact += [float(self.counted)] if self.hides_counted else []
+        noisy = np.maximum(self.noise.release(exact, source_beside(source)), 0.0).tolist()
+        counted = max(noisy.pop(), 1.0) if self.hides_counted else None
+        return NoisyCount(noisy[0] if noisy else 0.0, self.noise.deviation, counted)
 
     def n_counted(self, left_out: NoisyCount | None, relation: Neighbours | str) -> float:
         """Return the number of records that count, as it may be used: noisy where it is private.
@@ -151,10 +178,10 @@ class LeftOutCount:
         With ``"add_remove"`` it is the exact one, which is not to be used without noise.
         """
         if left_out is None or Neighbours.of(relation) is Neighbours.ADD_REMOVE:
-            return self.records.n_counted
+            return self.counted
         if left_out.n_counted is not None:
             return left_out.n_counted
-        return max(self.records.n_records - left_out.value, 1.0)
+        return max(self.counted + (self.left_out or 0) - left_out.value, 1.0)
 
 
 def with_left_out(guarantee: Guarantee, lines: tuple[Release, ...]) -> Guarantee:

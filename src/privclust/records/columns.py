@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from privclust.records.notation import USUAL, Notation
 
 ANY, NUMBER, TIME, DURATION, TEXT = "any", "number", "time", "duration", "text"
 CATEGORY, COMPLEX, NESTED = "category", "complex", "nested"
+_PLAIN = r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$"  # texts of numbers that Arrow takes
+_Value = TypeVar("_Value")
 _KINDS = {"b": NUMBER, "i": NUMBER, "u": NUMBER, "f": NUMBER, "M": TIME, "m": DURATION}
 _KINDS |= {"U": TEXT, "S": TEXT, "T": TEXT, "c": COMPLEX, "V": NESTED}
 _HELD = {  # what columns of each kind may be declared as
@@ -45,8 +47,9 @@ class Column:
 
     Attributes
     ----------
-    cells : ndarray or list
-        An array of truth values, integers, floats or ``datetime64``, or a list of Python objects.
+    cells : ndarray, pyarrow.Array or list
+        An array of truth values, integers, floats or ``datetime64``, an array of Arrow of texts, or
+        a list of Python objects.
     kind : str
         ``"number"``, ``"time"``, ``"duration"``, ``"text"``, ``"category"``, ``"complex"``,
         ``"nested"``, or ``"any"`` where the container has no type.
@@ -56,13 +59,32 @@ class Column:
         Of texts.
     """
 
-    cells: np.ndarray | list[Any]
+    cells: Any
     kind: str
     type: str
     notation: Notation = USUAL
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    def cell(self, at: int) -> Any:
+        """Return one cell."""
+        if isinstance(self.cells, np.ndarray | list):
+            return self.cells[at]
+        return _objects(self.cells.slice(at, 1))[0]
+
+    def _each(self, read: Callable[[Any], _Value]) -> list[_Value]:
+        """Return a function of each cell, which is called once for each that is there."""
+        if isinstance(self.cells, list):
+            return read_each(self.cells, read)
+        if isinstance(self.cells, np.ndarray):
+            values, places = np.unique(self.cells, return_inverse=True)  # NaN and NaT are one
+        else:
+            encoded = self.cells.dictionary_encode()
+            values = [*_objects(encoded.dictionary), None]
+            places = encoded.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
+        results = [read(value) for value in values]
+        return [results[place] for place in places.reshape(-1).tolist()]
 
     def numbers(self) -> np.ndarray:
         """Return the cells as floats, (n,): NaN where one is none, each by itself.
@@ -74,9 +96,11 @@ class Column:
             return self.cells.astype(np.float32 if is_short else np.float64, copy=False)
         if isinstance(self.cells, np.ndarray):
             return np.full(len(self.cells), np.nan)
-        if self.notation.is_usual:
+        if not self.notation.is_usual:
+            return np.array(self._each(self.notation.number), dtype=float)
+        if isinstance(self.cells, list):
             return np.array(numbers(self.cells), dtype=float)
-        return np.fromiter(map(self.notation.number, self.cells), float, len(self.cells))
+        return _numbers_of_texts(self.cells)
 
     def seconds(self) -> np.ndarray:
         """Return dates and times in seconds since 1970, (n,): NaN where one is none."""
@@ -84,16 +108,11 @@ class Column:
             if self.kind == TIME:
                 return seconds_of_times(self.cells)
             return np.full(len(self.cells), np.nan)
-        return np.array(read_each(self.cells, self.notation.seconds), dtype=float)
+        return np.array(self._each(self.notation.seconds), dtype=float)
 
     def keys(self) -> list[str | None]:
         """Return what tells persons or categories apart; None where a cell is missing."""
-        cells = self.cells
-        if isinstance(cells, np.ndarray):
-            values, places = np.unique(cells, return_inverse=True)  # NaN and NaT are one
-            names = np.array([key(value) for value in values], dtype=object)
-            return names[places].tolist() if len(values) else []
-        return read_each(cells, key)
+        return self._each(key)
 
     def places(self, categories: Sequence[str]) -> list[int]:
         """Return the place of each cell among categories, -1 where it is none of them.
@@ -112,16 +131,13 @@ class Column:
             name = text_of(cell) if issubclass(type(cell), str | bytes) else None
             return by_text[name] if name in by_text else by_key.get(key(cell), -1)
 
-        if isinstance(self.cells, np.ndarray):
-            values, at = np.unique(self.cells, return_inverse=True)
-            return np.array([place_of(value) for value in values], int)[at.reshape(-1)].tolist()
-        return read_each(self.cells, place_of)
+        return self._each(place_of)
 
     def missing(self, where: np.ndarray) -> np.ndarray:
         """Return which of the cells at these places (n,) hold nothing, (n,) of bool."""
         is_one = np.zeros(len(self), dtype=bool)
-        for at in np.flatnonzero(where):
-            is_one[at] = is_missing(self.cells[at])
+        for at in np.flatnonzero(where).tolist():
+            is_one[at] = is_missing(self.cell(at))
         return is_one
 
     def codes(self) -> tuple[np.ndarray, int]:
@@ -283,6 +299,8 @@ def _of_arrow(array: Any) -> Column:
         return Column(_of_arrow(array).cells, kind, text)
     if types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
+    if types.is_string(array.type) or types.is_large_string(array.type):
+        return Column(_one_array(array), kind, text)
     whole = types.is_integer(array.type) or types.is_boolean(array.type)
     is_plain = types.is_floating(array.type) or (whole and not array.null_count)
     if is_plain or kind == TIME:
@@ -290,6 +308,34 @@ def _of_arrow(array: Any) -> Column:
         cells = array.to_numpy() if is_in_chunks else array.to_numpy(zero_copy_only=False)
         return Column(cells, kind, text)
     return Column(_objects(array), kind, text)
+
+
+def column_of_texts(array: Any, notation: Notation) -> Column:
+    """Return an array of Arrow of texts whose file has no types: each says what it is itself."""
+    return Column(array, ANY, "text", notation)
+
+
+def _one_array(array: Any) -> Any:
+    """Return an array of Arrow in one chunk."""
+    if not hasattr(array, "chunks"):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def _numbers_of_texts(array: Any) -> np.ndarray:
+    """Return texts as floats: what Arrow takes at once, it reads as `number` does; others alone."""
+    import pyarrow
+    from pyarrow import compute
+
+    try:
+        return array.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+    except pyarrow.ArrowInvalid:
+        is_plain = compute.match_substring_regex(array, _PLAIN).fill_null(False)
+    values = np.empty(len(array))
+    where = is_plain.to_numpy(zero_copy_only=False)
+    values[where] = array.filter(is_plain).cast(pyarrow.float64())
+    values[~where] = numbers(_objects(array.filter(compute.invert(is_plain))))
+    return values
 
 
 def _objects(array: Any) -> list[Any]:

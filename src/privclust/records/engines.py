@@ -13,15 +13,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from privclust.core.packages import require
-from privclust.records.arrow import (
-    GroupedRows,
-    LabelReader,
-    Reading,
-    batch_rows,
-    numeric_type,
-    takes_tables,
-)
-from privclust.records.columns import column_of
+from privclust.records.arrow import GroupedRows, Reading, RowReader, batch_rows
+from privclust.records.errors import ReadingError
 from privclust.records.labels import CHANGED, LabelCounts
 
 State: TypeAlias = dict[str, np.ndarray]
@@ -56,15 +49,13 @@ def dask_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> St
         raise ValueError(f"a table of Dask must be a data frame, got {type(frame).__name__}")
     schema = _schema_of_dask(frame.dtypes)
     reader = reading.reader(schema)
-    if not takes_tables(reader.encoder):
-        reader = replace(reader, dtype=numeric_type(schema, reader.columns))
     shared = dask.delayed((state_of, reader))
     parts = frame[list(reader.reads)].to_delayed()
     if reader.groups is None:
         of_partition = dask.delayed(_state_of_frame)
         states = [of_partition(shared, part) for part in parts]
     else:
-        counted, token = _counted_by_dask(frame[[reader.groups]].to_delayed(), reader.groups)
+        counted, token = _counted_by_dask(parts, reader)
         of_partition = dask.delayed(_state_of_groups)
         states = [of_partition(shared, part, counted, i, token) for i, part in enumerate(parts)]
     return _merged(states, dask.delayed(added)).compute() if states else state_of(iter(()))
@@ -98,9 +89,9 @@ class _Counted:
     partitions: list[tuple[bytes, int]]
 
     @classmethod
-    def of(cls, frame: Any, reader: LabelReader, secret: bytes) -> Self:
+    def of(cls, frame: Any, reader: RowReader, secret: bytes) -> Self:
         """Count one partition."""
-        counts = LabelCounts(map(reader, _pieces(frame, reader)), secret)
+        counts = LabelCounts(map(reader.persons, _pieces(frame, reader)), secret)
         return cls(counts, [(counts.digest(), len(frame))])
 
     @classmethod
@@ -120,11 +111,11 @@ class _Counted:
         return next((i for i, (_, n_rows) in enumerate(self.partitions) if n_rows), 0)
 
 
-def _counted_by_dask(parts: Any, groups: Any) -> tuple[Any, Any]:
+def _counted_by_dask(parts: Any, reader: RowReader) -> tuple[Any, Any]:
     """Return delayed counts, which stay with the workers, and their token."""
     import dask
 
-    secret, reader = secrets.token_bytes(32), LabelReader(groups)
+    secret = secrets.token_bytes(32)
     of_partition, sum_of = dask.delayed(_Counted.of), dask.delayed(_Counted.sum)
     if not parts:
         return None, b""
@@ -140,13 +131,12 @@ def _state_of_groups(shared: Any, frame: Any, counted: Any, number: int, token: 
     than the counts say, or other counts than before, give no state.
     """
     state_of, reader = shared
-    labels = LabelReader(reader.groups)
-    own = _Counted.of(frame, labels, counted.counts.secret)
+    own = _Counted.of(frame, reader, counted.counts.secret)
     if counted.token() != token or own.partitions[0] != counted.partitions[number]:
-        raise ValueError(CHANGED)
-    n_new = len(counted.counts) if number == counted.first() else 0
-    new = itertools.chain([n_new], itertools.repeat(0))
-    reader = replace(reader, sizes=lambda labels: (counted.counts.sizes(labels), next(new)))
+        raise ReadingError(CHANGED)
+    numbers = (counted.counts.n_counted, counted.counts.n_left_out)
+    once = itertools.chain([numbers][: number == counted.first()], itertools.repeat((0, 0)))
+    reader = replace(reader, sizes=lambda labels: (counted.counts.sizes(labels), *next(once)))
     return state_of(map(reader, _pieces(frame, reader)))
 
 
@@ -175,7 +165,7 @@ def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> S
     plain = [f"column_{i}" for i in range(len(quoted))]  # mapInArrow cannot bear others
     frame = frame.select(*quoted).toDF(*plain)
     if reader.groups is not None:
-        frame = _with_sizes(frame, plain.pop())
+        frame = _with_sizes(frame, plain.pop(), reader)
 
     def states(batches: Any) -> Iterator[Any]:
         """Return the state of one partition, in one row."""
@@ -191,7 +181,7 @@ def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> S
     return added(itertools.chain([state_of(iter(()))], map(dict, unpacked)))
 
 
-def _with_sizes(frame: Any, label: Any) -> Any:
+def _with_sizes(frame: Any, label: Any, reader: RowReader) -> Any:
     """Put in place of persons how many rows each has, 0 for nobody, and the row's place among them.
 
     One window makes both numbers, so that they are of the same rows.
@@ -200,29 +190,39 @@ def _with_sizes(frame: Any, label: Any) -> Any:
     from pyspark.sql import functions as of
 
     group = Window.partitionBy(label)
-    frame = _with_keys(frame, label)
-    is_nobody = of.col(label).isNull()
-    sizes = of.when(is_nobody, 0).otherwise(of.count(of.lit(1)).over(group))
-    places = of.when(is_nobody, 0).otherwise(of.row_number().over(group.orderBy(label)))
-    return frame.withColumn("size", sizes).withColumn("place", places).drop(label)
+    frame = _with_keys(frame, label, reader)
+    is_counted, is_nobody = of.col("is_counted"), of.col(label).isNull()
+    size = of.sum(is_counted.cast("long")).over(group)
+    places = of.row_number().over(group.orderBy(is_counted.desc()))
+    return (
+        frame.withColumn("size", of.when(is_nobody, 0).otherwise(size))
+        .withColumn("place", of.when(is_nobody, 0).otherwise(places))
+        .drop(label)
+    )
 
 
-def _with_keys(frame: Any, label: Any) -> Any:
-    """Put in place of entries the keys of persons, which workers make of each by itself."""
-    from pyspark.sql.types import StringType, StructField, StructType
+def _with_keys(frame: Any, label: Any, reader: RowReader) -> Any:
+    """Put in place of entries the keys of persons, and beside them whether a row counts.
+
+    Workers make them of each row by itself.
+    """
+    from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
     def keyed(batches: Any) -> Iterator[Any]:
         """Return batches with keys."""
         import pyarrow
 
         for batch in batches:
-            at = batch.schema.names.index(label)
-            keys = pyarrow.array(column_of(batch.column(at)).keys(), pyarrow.string())
-            yield batch.set_column(at, label, keys)
+            persons, is_counted = reader.persons(batch.rename_columns(list(reader.reads)))
+            batch = batch.set_column(
+                batch.schema.names.index(label), label, pyarrow.array(persons, pyarrow.string())
+            )
+            yield batch.append_column("is_counted", pyarrow.array(is_counted))
 
     text = StructField(label, StringType(), True)
     fields = [text if field.name == label else field for field in frame.schema.fields]
-    return frame.mapInArrow(keyed, StructType(fields))
+    counted = StructField("is_counted", BooleanType(), True)
+    return frame.mapInArrow(keyed, StructType([*fields, counted]))
 
 
 def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
@@ -233,8 +233,13 @@ def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
         if reader.groups is None:
             yield rows
             continue
-        sizes, places = (batch.column(n + i).to_numpy(False) for i in range(2))
-        yield GroupedRows(rows, sizes, int(np.sum(places == 1)))
+        is_counted, sizes, places = (
+            batch.column(name).to_numpy(zero_copy_only=False)
+            for name in ("is_counted", "size", "place")
+        )
+        is_first = places == 1
+        numbers = (int(np.sum(is_first & (sizes > 0))), int(np.sum(is_first & (sizes == 0))))
+        yield GroupedRows(rows, np.where(is_counted, sizes, 0), *numbers)
 
 
 def _schema_of_spark(types: Any) -> Any:

@@ -1,15 +1,12 @@
-"""Kinds of files by their suffix, folders of files, and batches of columnar files."""
+"""Kinds of files by their suffix, and folders of files."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from privclust.core.packages import require
 from privclust.records.errors import ReadingError
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
@@ -21,7 +18,6 @@ HDF5 = (".h5", ".hdf5", ".hdf")
 NPY = (".npy",)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 _KINDS = {"text": TEXT, "parquet": PARQUET, "arrow": ARROW, "hdf5": HDF5, "npy": NPY}
-_BUFFER_BYTES = 1 << 20  # read of a file at a time
 
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
@@ -107,64 +103,3 @@ def _inside(folder: str) -> Iterator[str]:
             for name in files
             if name[0] not in "._" and os.path.splitext(name)[1].lower() in PARQUET
         )
-
-
-@contextmanager
-def columnar(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """Open a Parquet or an Arrow file; the object has `schema`, `n_rows` and `batches`."""
-    opened = _Parquet(path) if kind_of_file(path) == "parquet" else _Arrow(path)
-    try:
-        yield opened
-    finally:
-        opened.close()
-
-
-class _Parquet:
-    """A Parquet file, of which a row group is read page by page."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        parquet = require("pyarrow.parquet", "Parquet files")
-        # times of 96 bits, which Spark writes, reach beyond what nanoseconds in 64 bits hold
-        how = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
-        self._file = parquet.ParquetFile(path, coerce_int96_timestamp_unit="us", **how)
-        self.schema, self.n_rows = self._file.schema_arrow, self._file.metadata.num_rows
-
-    def batches(self, n_rows: int, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield batches of at most so many rows, of these columns."""
-        for batch in self._file.iter_batches(batch_size=n_rows, columns=list(columns)):
-            if len(batch):
-                yield batch
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class _Arrow:
-    """An Arrow or Feather file, in the format of files or of streams."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        pyarrow = require("pyarrow", "Arrow files")
-        self._map = pyarrow.memory_map(os.fspath(path))
-        try:
-            reader = pyarrow.ipc.open_file(self._map)
-            self.n_rows: int | None = sum(
-                reader.get_batch(i).num_rows for i in range(reader.num_record_batches)
-            )
-            self._batches = map(reader.get_batch, range(reader.num_record_batches))
-        except pyarrow.ArrowInvalid:
-            self._map.seek(0)
-            reader = pyarrow.ipc.open_stream(self._map)
-            self.n_rows, self._batches = None, iter(reader)
-        self.schema = reader.schema
-
-    def batches(self, n_rows: int, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield batches of at most so many rows, of these columns."""
-        for batch in self._batches:
-            batch = batch.select(list(columns))
-            for start in range(0, len(batch), n_rows):
-                yield batch.slice(start, n_rows)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._map.close()

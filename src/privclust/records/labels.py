@@ -15,71 +15,71 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.records.errors import ReadingError
 
 _PENDING = 1 << 20  # labels that are sorted at once
 _HASH = np.dtype("S16")
 CHANGED = "the records have changed while they were read: those of a label are other than counted"
 
 
-def other_columns(names: Sequence[str], label: str) -> tuple[str, ...]:
-    """Return all names but that of a label.
-
-    Raises
-    ------
-    ValueError
-        Unless it is there once, and not alone. Other names are not shown.
-
-    Examples
-    --------
-    >>> other_columns(["customer", "age"], "customer")
-    ('age',)
-    """
-    others = tuple(name for name in names if name != label)
-    if len(names) - len(others) != 1:
-        times = "no column" if len(others) == len(names) else "several columns"
-        raise ValueError(f"has {times} of the name {label!r}")
-    if not others:
-        raise ValueError(f"has no columns but {label!r}")
-    return others
-
-
 class LabelCounts:
-    """How many records each label has; 24 bytes a label, and some 60 while more are added.
+    """How many records that count each label has; 24 bytes a label, some 60 while more are added.
+
+    Labels come in pairs of lists: of labels, None for nobody, and of whether each record counts.
 
     Counts of two parts of the records can be merged if one was made with the other's `secret`.
 
     Examples
     --------
-    >>> counts = LabelCounts([np.array(["ann", "bob", "ann"], dtype=object)])
-    >>> len(counts), counts.sizes(np.array(["bob", "ann"], dtype=object)).tolist()
-    (2, [1, 2])
+    >>> counts = LabelCounts([(["ann", "bob", "ann", "eve"], [True, True, True, False])])
+    >>> counts.n_counted, counts.n_left_out, counts.sizes(["bob", "ann"]).tolist()
+    (2, 1, [1, 2])
     """
 
     def __init__(
-        self, labels: Iterable[Sequence[str | None]] = (), secret: bytes | None = None
+        self,
+        labels: Iterable[tuple[Sequence[str | None], ArrayLike]] = (),
+        secret: bytes | None = None,
     ) -> None:
         self.secret = secrets.token_bytes(32) if secret is None else secret
         self._keys = np.empty(0, dtype=_HASH)
         self._counts = np.empty(0, dtype=np.int64)
-        pending: list[np.ndarray] = []
-        for some in labels:
-            pending.append(self._hashed([label for label in some if label is not None]))
-            if sum(map(len, pending)) >= _PENDING:
-                self._count(np.concatenate(pending))
-                pending = []
-        if pending:
-            self._count(np.concatenate(pending))
+        self._pending: list[tuple[np.ndarray, np.ndarray]] = []
+        for some, is_counted in labels:
+            self.add(some, is_counted)
 
-    def __len__(self) -> int:
-        return len(self._keys)
+    def add(self, labels: Sequence[str | None], is_counted: ArrayLike) -> None:
+        """Add the labels of further records, and whether each of these counts."""
+        known = [label is not None for label in labels]
+        keys = self._hashed([label for label in labels if label is not None])
+        self._pending.append((keys, np.asarray(is_counted)[known]))
+        if sum(len(keys) for keys, _ in self._pending) >= _PENDING:
+            self._count()
+
+    @property
+    def n_counted(self) -> int:
+        """How many labels have a record that counts."""
+        self._count()
+        return int(np.count_nonzero(self._counts))
+
+    @property
+    def n_left_out(self) -> int:
+        """How many labels have records, none of which counts."""
+        self._count()
+        return len(self._counts) - self.n_counted
 
     def merge(self, other: LabelCounts) -> Self:
         """Add the counts of other records."""
+        for counts in (self, other):
+            counts._count()
         self._add(other._keys, other._counts)
         return self
 
     def digest(self) -> bytes:
         """Return what tells these counts from any others of one secret."""
+        self._count()
         sha = hashlib.sha256(self._keys.tobytes())
         sha.update(self._counts.tobytes())
         return sha.digest()
@@ -89,7 +89,7 @@ class LabelCounts:
 
         Raises
         ------
-        ValueError
+        ReadingError
             If one of them was not counted.
         """
         known = [label for label in labels if label is not None]
@@ -99,19 +99,24 @@ class LabelCounts:
     def _places(self, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return where the labels' counts are, which one each label has, and how often they come.
 
-        A ValueError says that one was not counted.
+        A ReadingError says that one was not counted.
         """
+        self._count()
         keys = self._hashed(labels)
         keys, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
         at = np.searchsorted(self._keys, keys)
         known = at < len(self._keys)
         if not known.all() or (self._keys[at] != keys).any():
-            raise ValueError(CHANGED)
+            raise ReadingError(CHANGED)
         return at, places, counts
 
-    def _count(self, keys: np.ndarray) -> None:
-        """Count more keys."""
-        self._add(*np.unique(keys, return_counts=True))
+    def _count(self) -> None:
+        """Sort the labels that came last, and count them."""
+        pending, self._pending = self._pending, []
+        if pending:
+            keys, is_counted = map(np.concatenate, zip(*pending, strict=True))
+            keys, places = np.unique(keys, return_inverse=True)
+            self._add(keys, np.bincount(places[is_counted], minlength=len(keys)))
 
     def _add(self, keys: np.ndarray, counts: np.ndarray) -> None:
         """Add counts of sorted keys, each there once."""
@@ -146,24 +151,26 @@ class SecondReading:
 
     Examples
     --------
-    >>> names = np.array(["ann", "bob", "ann"], dtype=object)
-    >>> second = SecondReading(LabelCounts([names]))
-    >>> [(sizes.tolist(), n_new) for sizes, n_new in map(second.sizes, (names[:2], names[2:]))]
-    [([2, 1], 2), ([2], 0)]
+    >>> second = SecondReading(LabelCounts([(["ann", "bob", "ann"], [True, False, True])]))
+    >>> [(sizes.tolist(), *n) for sizes, *n in map(second.sizes, (["ann", None], ["ann"]))]
+    [([2, 0], 1, 1), ([2], 0, 0)]
     >>> second.check_all_seen()
     """
 
     def __init__(self, counts: LabelCounts) -> None:
-        self._counted = counts
+        self._counted, self._n_left_out = counts, counts.n_left_out
         self._left = counts._counts.copy()
         self._lock = threading.Lock()
 
-    def sizes(self, labels: Sequence[str | None]) -> tuple[np.ndarray, int]:
-        """Return how many records the label of each has, 0 for None, and how many labels are new.
+    def sizes(self, labels: Sequence[str | None]) -> tuple[np.ndarray, int, int]:
+        """Return how many records the label of each has, 0 for None, and two numbers of labels.
+
+        Labels are None of records that do not count. The numbers are of labels that are new, and of
+        those of which no record counts: all of the latter come with the first call.
 
         Raises
         ------
-        ValueError
+        ReadingError
             If one of them was not counted, or came more often by now.
         """
         known = [label for label in labels if label is not None]
@@ -173,10 +180,11 @@ class SecondReading:
             n_new = int(np.count_nonzero(self._left[at] == sizes))
             self._left[at] -= counts
             if (self._left[at] < 0).any():
-                raise ValueError(CHANGED)
-        return _with_nobody(labels, sizes[places]), n_new
+                raise ReadingError(CHANGED)
+            n_left_out, self._n_left_out = self._n_left_out, 0
+        return _with_nobody(labels, sizes[places]), n_new, n_left_out
 
     def check_all_seen(self) -> None:
-        """Raise a ValueError if records that were counted did not come."""
+        """Raise a ReadingError if records that were counted did not come."""
         if self._left.any():
-            raise ValueError(CHANGED)
+            raise ReadingError(CHANGED)

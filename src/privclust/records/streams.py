@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,24 +17,13 @@ from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
-from privclust.records.arrow import (
-    check_columns,
-    check_person,
-    numeric_type,
-    rows_of,
-)
-from privclust.records.cells import key, read_each
+from privclust.records.arrow import Reading
+from privclust.records.cells import number
 from privclust.records.columns import column_of
-from privclust.records.csv_lines import (
-    fields_of,
-    is_number,
-    lines_of,
-    numbers_of,
-)
 from privclust.records.errors import ReadingError
-from privclust.records.files import columnar, delimiter_of, kind_of_file, known_suffixes
-from privclust.records.labels import other_columns
+from privclust.records.files import kind_of_file, known_suffixes
 from privclust.records.matrix import numbers_of_table
+from privclust.records.table_files import TableFile, open_table, reworded, worded
 
 Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """Where records come from; see `chunks`."""
@@ -62,7 +51,7 @@ class Chunks:
     n_rows : int or None
         How many records there are; None where only reading tells.
     header : tuple of str or None
-        Names of the columns. For comparing, not for showing: a CSV's first line may be a record.
+        Names of the columns.
     label : str or None
         Name of a column that is kept apart.
     labels : list of str or None
@@ -73,13 +62,12 @@ class Chunks:
     n_features: int
     n_rows: int | None
     _pieces: Iterator[Any] = field(repr=False)
-    _columns: tuple[str, ...] | None = field(default=None, repr=False)
     _strict: bool = field(default=True, repr=False)
     _row: int = field(default=0, repr=False)
     header: tuple[str, ...] | None = field(default=None, repr=False)
     label: str | None = None
     labels: list[str | None] | None = field(default=None, repr=False)
-    _label_at: int | None = field(default=None, repr=False)
+    _places: tuple[int, ...] | None = field(default=None, repr=False)  # of columns in the file
 
     def __iter__(self) -> Chunks:
         return self
@@ -119,15 +107,15 @@ class Chunks:
         bad = ~np.isfinite(array)
         if bad.any():
             row, column = np.argwhere(bad)[0]
-            what = "is missing or NaN" if np.isnan(array[row, column]) else "is infinite"
+            what = "is missing or no number" if np.isnan(array[row, column]) else "is infinite"
             raise ValueError(f"{self.name}: {self.place(row, column)} {what}")
         return array
 
     def place(self, row: int, column: int) -> str:
         """Name a place by its row in the piece that comes next, and its column."""
-        header = f" ({excerpt(self._columns[column])})" if self._columns else ""
-        column += self._label_at is not None and column >= self._label_at
-        return f"row {self._row + row + 1}, column {column + 1}{header}"
+        name = "" if self.header is None else f" ({excerpt(self.header[column])})"
+        at = column if self._places is None else self._places[column]
+        return f"row {self._row + row + 1}, column {at + 1}{name}"
 
 
 def chunks(
@@ -148,10 +136,9 @@ def chunks(
         - What has a shape and can be sliced by rows: arrays, memory maps, h5py data sets, frames
           of pandas.
         - A str or path-like, read by its suffix. ``.h5``, ``.hdf5``, ``.hdf``: a two-dimensional
-          data set of an HDF5 file. ``.parquet``, ``.pq``: columns of numbers (needs
-          ``privclust[files]``). ``.npy``: a two-dimensional array. ``.csv``, also compressed (as
-          ``.csv.gz``): fields between commas, the first line a header if none of its fields is a
-          number, and a record if all are.
+          data set of an HDF5 file. ``.parquet``, ``.arrow``, ``.feather``: columns of numbers.
+          ``.npy``: a two-dimensional array. ``.csv``, ``.tsv``, ``.txt``, also compressed (as
+          ``.csv.gz``): fields under a header.
         - Any other iterable: of chunks, each of shape (n, n_features), taken as they come.
     chunk_size : int or None
         Rows in a chunk (HDF5: up to the next multiple of the file's own). None: 8 megabytes.
@@ -160,15 +147,14 @@ def chunks(
     delimiter : str or None
         One character between the fields of a CSV file; None for a comma.
     columns : sequence of str or None
-        Names of the columns of a Parquet file, of which no others are read; None for all.
+        Names of the columns of a Parquet, Arrow or CSV file that are read; None for all.
     label : str or None
         Name of a column of a CSV or Parquet file that is no part of the records, such as whose each
         is: text or whole numbers, to be found in the chunks' `labels`.
     strict : bool
         False: no entry of a record makes reading it fail, for callers that have a rule of their own
-        for such entries. Chunks then hold NaN and infinity where records do. Of a CSV file the
-        first line must be a header, every further line is a record (a quoted line end ends it too),
-        a field that is missing or no number is NaN, and fields beyond the header's are passed over.
+        for such entries. Chunks then hold NaN and infinity where records do: a field of a CSV file
+        that is missing or no number is NaN, and fields beyond the header's are passed over.
 
     Returns
     -------
@@ -197,13 +183,13 @@ def chunks(
     if delimiter is not None and not (len(delimiter) == 1 and _can_delimit(delimiter)):
         raise ValueError(f"delimiter must be one character that no number has, got {delimiter!r}")
     if isinstance(source, str | os.PathLike):
-        records = _from_file(Path(source), chunk_size, dataset, delimiter, columns, label, strict)
+        records = _from_file(Path(source), chunk_size, dataset, delimiter, columns, label)
     elif dataset is not None:
         raise ValueError(f"dataset names a part of an HDF5 file, got {dataset!r} without a file")
     elif delimiter is not None:
         raise ValueError(f"delimiter is for CSV files only, got {delimiter!r} without a file")
     elif columns is not None:
-        raise ValueError("columns are named of Parquet files only")
+        raise ValueError(f"columns are for files whose columns have names only, got {columns!r}")
     elif label is not None:
         raise ValueError(f"label names a column of a file, got {label!r} without a file")
     elif hasattr(source, "shape") and hasattr(source, "__getitem__"):
@@ -254,77 +240,31 @@ def _from_file(
     delimiter: str | None,
     columns: Sequence[str] | None,
     label: str | None,
-    strict: bool,
 ) -> Chunks:
     """Choose the reader by the suffix; what goes wrong in it is one line with the path."""
-    reader = _READERS.get(kind_of_file(path))
-    options: dict[str, Any] = {}
-    if reader is _csv:
-        options = {"delimiter": delimiter, "strict": strict}
-    elif delimiter is not None:
-        raise ValueError(f"{path}: delimiter is for CSV files only, got {delimiter!r}")
-    if reader is _hdf5:
-        options = {"dataset": dataset}
-    elif dataset is not None and reader is not None:
-        raise ValueError(f"{path}: dataset is for HDF5 files only, got {dataset!r}")
-    if reader is _columnar:
-        options = {"columns": columns}
-    elif columns is not None and reader is not None:
-        raise ValueError(f"{path}: columns are named of Parquet files only")
-    if reader in (_csv, _columnar):
-        options["label"] = label
-    elif label is not None and reader is not None:
-        raise ValueError(f"{path}: its columns have no names, so that there is no {label!r}")
-    reason = why_unreadable(path)
-    if reason == NO_SUCH_FILE and reader is not None:
-        raise FileNotFoundError(f"{path}: {reason}")
+    kind = kind_of_file(path)
+    reader = _READERS.get(kind)
     if reader is None:
-        reason = f"the suffix must say what the file is: one of {known_suffixes(*_READERS)}"
-    if reason:
-        raise ValueError(f"{path}: {reason}")
-    try:
+        suffixes = known_suffixes(*_READERS)
+        raise ReadingError(f"{path}: the suffix must say what the file is: one of {suffixes}")
+    is_table = reader is _table_file
+    for name, value, has_one, of in (
+        ("delimiter", delimiter, kind == "text", "is for CSV files"),
+        ("dataset", dataset, kind == "hdf5", "is for HDF5 files"),
+        ("columns", columns, is_table, "are for files whose columns have names"),
+        ("label", label, is_table, "is for files whose columns have names"),
+    ):
+        if value is not None and not has_one:
+            raise ReadingError(f"{path}: {name} {of} only, got {value!r}")
+    options: dict[str, Any] = {"dataset": dataset} if kind == "hdf5" else {}
+    if is_table:
+        options = {"delimiter": delimiter, "columns": columns, "label": label}
+    if reason := why_unreadable(path):
+        raise (FileNotFoundError if reason == NO_SUCH_FILE else ReadingError)(f"{path}: {reason}")
+    with worded(path):
         records = reader(path, chunk_size, **options)
-    except Exception as error:
-        raise _unreadable(path, error) from None
-    records._pieces = named(path, records._pieces)
+    records._pieces = reworded(path, records._pieces)
     return records
-
-
-def named(path: Path, pieces: Iterator[Any]) -> Iterator[Any]:
-    """Pass pieces on; an error of the reader becomes one line with the path."""
-    try:
-        yield from pieces
-    except Exception as error:
-        raise _unreadable(path, error) from None
-
-
-class _Refused(ReadingError):
-    """A message that names the file already."""
-
-
-def _unreadable(path: Path, error: Exception) -> Exception:
-    """One line for what a reader's library raised; of text and .npy it might quote the data."""
-    if isinstance(error, _Refused | MemoryError | ImportError):
-        return error
-    if isinstance(error, ReadingError):
-        return ReadingError(f"{path}: {error}")
-    if kind_of_file(path) == "hdf5":  # whose library speaks of the file's structure alone
-        reason = excerpt((str(error).strip() or type(error).__name__).splitlines()[0])
-    else:
-        reason = _reason_of_text(error)
-    return ReadingError(f"{path}: cannot be read ({reason})")
-
-
-def _reason_of_text(error: Exception) -> str:
-    """Say what is wrong with a text, or a packed one, in words that hold nothing of it."""
-    fields = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-    if fields:
-        return "line {1} has {2} fields, those before it {0}".format(*fields.groups())
-    if isinstance(error, UnicodeError):
-        return "it is no UTF-8 text"
-    if type(error).__name__ == "EmptyDataError":
-        return "it is empty"
-    return getattr(error, "strerror", None) or f"it is damaged: {type(error).__name__}"
 
 
 def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chunks:
@@ -335,13 +275,13 @@ def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chu
     file.visititems(lambda name, item: names.append(name) if _is_table(item) else None)
     if dataset is None and len(names) != 1:
         listed = f": {excerpt(', '.join(names[:10]))}" if names else ""
-        raise _Refused(
+        raise ReadingError(
             f"{path}: has {len(names)} two-dimensional data sets{listed}; name the one with the "
             "records (privclust sketch --dataset NAME)"
         )
     table = file.get(names[0] if dataset is None else dataset)
     if not _is_table(table):
-        raise _Refused(
+        raise ReadingError(
             f"{path}: has no two-dimensional data set {dataset!r}; it has "
             f"{excerpt(', '.join(names)) or 'none'}"
         )
@@ -357,7 +297,7 @@ def _npy(path: Path, chunk_size: int | None) -> Chunks:
     """Slices of a memory map."""
     with open(path, "rb") as file:
         if file.read(len(_NPY_SIGNATURE)) != _NPY_SIGNATURE:
-            raise _Refused(f"{path}: is no .npy file, whatever its name says")
+            raise ReadingError(f"{path}: is no .npy file, whatever its name says")
     return _from_table(str(path), _NpyFile(path), chunk_size)
 
 
@@ -375,169 +315,55 @@ class _NpyFile:
         try:
             return np.load(self._path, mmap_mode="r", allow_pickle=False)
         except ValueError:  # whose message may advise to trust the file
-            raise _Refused(
+            raise ReadingError(
                 f"{self._path}: holds no whole array of numbers: it is damaged, or of objects"
             ) from None
 
 
-def _columnar(
-    path: Path,
-    chunk_size: int | None,
-    columns: Sequence[str] | None,
-    label: str | None = None,
-) -> Chunks:
-    """Batches of rows of a Parquet or an Arrow file."""
-    with columnar(path) as file:
-        schema, n_rows = file.schema, file.n_rows
-    names = _refuse(path, _numeric_columns, schema, columns, label)
-    dtype = numeric_type(schema, names)
-
-    def pieces() -> Iterator[Any]:
-        """Open the file when it is its turn: a folder may hold thousands."""
-        size, read = _rows(chunk_size, len(names)), [*names, *([label] if label else [])]
-        with columnar(path) as file:
-            for batch in file.batches(size, read):
-                rows = rows_of(batch, names, dtype)
-                yield rows if label is None else (rows, column_of(batch.column(label)).keys())
-
-    records = Chunks(str(path), len(names), n_rows, pieces(), names, header=names)
-    records.label = label
-    records._label_at = None if label is None else schema.names.index(label)
-    return records
-
-
-def _numeric_columns(
-    schema: Any, columns: Sequence[str] | None, label: str | None
-) -> tuple[str, ...]:
-    """Return the columns of numbers to read, of which the label is none."""
-    names = check_columns(schema, columns)
-    if label is not None:
-        others = other_columns(schema.names, label)
-        check_person(schema, label)
-        if columns is None:
-            names = others
-        elif label in names:
-            raise ValueError(f"column {label!r} says whose a record is; it cannot be counted too")
-    numeric_type(schema, names)
-    return names
-
-
-def _refuse(path: Path, check: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a check does, whose error is one line with the path."""
-    try:
-        return check(*arguments)
-    except ValueError as error:
-        raise _Refused(f"{path}: {error}") from None
-
-
-def _csv(
+def _table_file(
     path: Path,
     chunk_size: int | None,
     delimiter: str | None,
-    strict: bool,
-    label: str | None = None,
+    columns: Sequence[str] | None,
+    label: str | None,
 ) -> Chunks:
-    """Lines of numbers between delimiters, under a header or not."""
-    pd = require("pandas", "CSV files")
-    how: dict[str, Any] = {"sep": delimiter_of(path, delimiter), "header": None}
-    how |= {} if strict else {"encoding_errors": "replace"}
-    first = list(pd.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **how).iloc[0])
-    numbers = [is_number(text) for text in first]
-    has_header = not any(numbers)
-    if (
-        delimiter is None
-        and how["sep"] == ","
-        and not all(numbers)
-        and (len(first) == 1 or not has_header)
-    ):
-        _refuse_delimiter(path, ",".join(first))
-    if not has_header and not strict:
-        raise _Refused(
-            f"{path}: its first line holds numbers; it must be a header, or the first record would "
-            "say how many columns there are"
-        )
-    if not has_header and not all(numbers):
-        raise _Refused(
-            f"{path}: row 1, column {numbers.index(False) + 1} is no number beside numbers: the "
-            "first line must be a header without numbers, or a record"
-        )
-    if has_header and not all(first):
-        raise _Refused(
-            f"{path}: column {first.index('') + 1} of the header has no name; give it one or, if "
-            "pandas wrote it as an index, write the frame with index=False"
-        )
-    if label is not None and not has_header:
-        raise _Refused(f"{path}: has no header, so that there is no column {label!r}")
-    header = tuple(first)
-    if label is not None:
-        header = _refuse(path, other_columns, header, label)
-    records = Chunks(str(path), len(header), None, iter(()), label=label)
-    records.header = header if has_header else None
-    records._label_at = None if label is None else first.index(label)
-    how |= {"chunksize": _rows(chunk_size, len(first))}
-    if strict:
-        how |= {"skiprows": int(has_header), "skip_blank_lines": len(first) > 1}
-    # a quote in a field of text would join lines
-    read = _csv_pieces if strict and label is None else _csv_lines
-    records._pieces = read(path, records, how)
-    return records
+    """Columns of a table: of a Parquet or an Arrow file, or of a text."""
+    table = open_table(path, delimiter)
+    if table.is_text:
+        _check_header(table, columns, label)
+    reader = Reading(columns, None, label).reader(table.schema)
+    size = _rows(chunk_size, len(reader.columns))
+    pieces = (
+        reader.rows(part) if label is None else (reader.rows(part), column_of(part[label]).keys())
+        for part in table.batches(reader.reads, size)
+    )
+    return Chunks(
+        str(path),
+        len(reader.columns),
+        table.n_rows,
+        pieces,
+        header=reader.columns,
+        label=label,
+        _places=tuple(map(table.names.index, reader.columns)),
+    )
 
 
-def _refuse_delimiter(path: Path, line: str) -> None:
-    """Raise where a line that is no header or record has another delimiter."""
-    for character, name in _DELIMITERS.items():
-        fields = line.split(character)
-        if len(fields) > 1 and (character != " " or all(map(is_number, line.split()))):
-            shown = "tab" if character == "\t" else repr(character)
-            raise _Refused(
-                f"{path}: {name} are seen between the fields of its first line, not commas; write "
-                f"it with commas, or name the delimiter (privclust sketch --delimiter {shown})"
-            )
-
-
-def _csv_pieces(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[Any]:
-    """Parse chunk by chunk; pandas leaves a column with any text in it as text."""
-    pd = require("pandas", "CSV files")
-    try:
-        frames = pd.read_csv(path, **how)
-    except pd.errors.EmptyDataError:  # a header and nothing below it
+def _check_header(table: TableFile, columns: Sequence[str] | None, label: str | None) -> None:
+    """Refuse a text without a header, whose first line is a record and is not quoted."""
+    table.check_names([*(columns or ()), *([label] if label else [])])
+    if columns is not None:
         return
-    with frames:
-        for frame in frames:
-            if frame.shape[1] != records.n_features:
-                raise _Refused(
-                    f"{path}: its first line has {records.n_features} fields, "
-                    f"the next {frame.shape[1]}"
-                )
-            for column, dtype in enumerate(frame.dtypes):
-                if getattr(dtype, "kind", "O") not in "iuf":
-                    _refuse_text(path, records, frame, column)
-            yield frame.to_numpy(dtype=np.float64)
+    if any(map(_is_number, table.names)):
+        raise ReadingError("its first line holds numbers, and must be a header: names of columns")
+    if "\ufffd" in "".join(table.names):
+        raise ReadingError("its header is no text in UTF-8: convert it, or name the columns")
+    if len(set(table.names)) < len(table.names):
+        raise ReadingError("its first line has a name twice, and must be a header: name columns")
 
 
-def _refuse_text(path: Path, records: Chunks, frame: Any, column: int) -> None:
-    """Raise for the first field of a column that is text."""
-    pd = require("pandas", "CSV files")
-    fields = frame.iloc[:, column]
-    is_text = pd.to_numeric(fields.astype(str), errors="coerce").isna() & fields.notna()
-    row = int(is_text.to_numpy().argmax())
-    time = pd.to_datetime(str(fields.iloc[row]), errors="coerce", format="ISO8601")
-    hint = "" if pd.isna(time) else " but a time; turn times into numbers, such as days"
-    raise _Refused(f"{path}: {records.place(row, column)} is no number{hint}")
-
-
-def _csv_lines(path: Path, records: Chunks, how: dict[str, Any]) -> Iterator[Any]:
-    """Parse line by line."""
-    at = records._label_at
-    for lines in lines_of(path, how["chunksize"]):
-        fields_in = str.split if at is None else fields_of  # numbers hold no delimiters
-        records_of_lines = [fields_in(line, how["sep"]) for line in lines]
-        if at is not None:
-            texts = [fields.pop(at) if at < len(fields) else "" for fields in records_of_lines]
-            labels = read_each(texts, key)
-        numbers = [numbers_of(fields, records.n_features) for fields in records_of_lines]
-        rows = np.array(numbers).reshape(-1, records.n_features)
-        yield rows if at is None else (rows, labels)
+def _is_number(text: str) -> bool:
+    """Return whether a field is a number, or NaN."""
+    return not math.isnan(number(text)) or text.lower() == "nan"
 
 
 def _rows(chunk_size: int | None, n_features: int) -> int:
@@ -547,8 +373,8 @@ def _rows(chunk_size: int | None, n_features: int) -> int:
 
 _READERS: dict[str, Callable[..., Chunks]] = {
     "hdf5": _hdf5,
-    "parquet": _columnar,
-    "arrow": _columnar,
-    "text": _csv,
+    "parquet": _table_file,
+    "arrow": _table_file,
+    "text": _table_file,
     "npy": _npy,
 }

@@ -7,7 +7,6 @@ arrays of integers, is added up. No engine is imported unless a table of it is g
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -19,8 +18,8 @@ from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 from privclust.records.arrow import (
-    LabelReading,
     Reading,
+    RowReader,
     batch_rows,
     is_of,
     takes_tables,
@@ -32,12 +31,13 @@ from privclust.records.engines import (
     spark_total,
 )
 from privclust.records.errors import ReadingError
-from privclust.records.files import files_of
+from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading
+from privclust.records.table_files import open_table, worded
 
 _BUFFER_BYTES = 1 << 20  # read of a file at a time
 _TAKEN = (
-    "a path of Parquet files (a file, a folder, a pattern, or a list of files), a data set of "
+    "a path of Parquet, Arrow or CSV files (a file, a folder, a pattern, or a list), a data set of "
     "pyarrow, what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow), a Dask or a Spark frame"
 )
 
@@ -50,6 +50,7 @@ def total(
     encoder: Any = None,
     groups: str | None = None,
     row_filter: Any = None,
+    strict: bool = False,
     n_threads: int = 1,
     progress: Callable[[int], object] | None = None,
 ) -> State:
@@ -58,8 +59,8 @@ def total(
     Parameters
     ----------
     source : table
-        - A str or path-like: a Parquet file, a folder of such, with those in its folders and
-          without those whose names begin with ``.`` or ``_``, or a pattern such as
+        - A str or path-like: a Parquet, Arrow or CSV file, a folder of Parquet files, with those in
+          its folders and without those whose names begin with ``.`` or ``_``, or a pattern such as
           ``"day-*.parquet"``; or a list of files. Row groups are shared by threads. Or a
           ``pyarrow.dataset.Dataset``, wherever its files are.
         - What has ``__arrow_c_stream__`` (a relation of DuckDB, a frame of Polars or pandas, a
@@ -81,6 +82,8 @@ def total(
     row_filter : pyarrow.compute.Expression or None
         Of Parquet files and data sets: rows that are read. Row groups whose statistics say that
         they have none are passed over.
+    strict : bool
+        False: of groups, rows with NaN do not count.
     n_threads : int
         Of Parquet files and streams.
     progress : callable or None
@@ -98,13 +101,13 @@ def total(
         If there is no such file.
     """
     check_integer("n_threads", n_threads, minimum=1)
-    columns, encoder = _checked_columns(columns, encoder, groups), _of_every_row(encoder)
+    columns = _checked_columns(columns, encoder, groups)
     distributed = is_of(source, "dask") or is_of(source, "pyspark")
     for name, value in (("row_filter", row_filter), ("progress", progress)):
         if value is not None and distributed:
             advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
             raise ValueError(f"{name} is not for frames of an engine: {advice}")
-    reading = Reading(columns, encoder, groups)
+    reading = Reading(columns, encoder, groups, strict)
     if is_of(source, "dask"):
         return dask_total(source, state_of, reading)
     if is_of(source, "pyspark"):
@@ -113,13 +116,6 @@ def total(
         return _total_of_groups(source, state_of, reading, row_filter, n_threads, progress)
     parts = _parts(source, reading, row_filter)
     return _total_of_threads(parts, state_of, n_threads, progress)
-
-
-def _of_every_row(encoder: Any) -> Any:
-    """Return an encoder that leaves no row out: the number of rows in a table's sums is exact."""
-    if getattr(encoder, "missing", None) != "drop":
-        return encoder
-    return copy.copy(encoder).set_params(missing="middle")
 
 
 def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
@@ -141,7 +137,7 @@ def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
     return columns
 
 
-_Part: TypeAlias = tuple[Callable[[Any], Any], Iterator[Any]]  # what reads batches, and these
+_Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # what reads batches, and these
 
 
 def _total_of_groups(
@@ -153,8 +149,8 @@ def _total_of_groups(
             "a reader of Arrow gives its rows once, and those of groups are read twice, first to "
             "count: give a table, a file, or what can be read again"
         )
-    with contextlib.closing(_parts(source, LabelReading(reading.groups), row_filter)) as parts:
-        counts = LabelCounts(reader(batch) for reader, part in parts for batch in part)
+    with contextlib.closing(_parts(source, reading, row_filter)) as parts:
+        counts = LabelCounts(reader.persons(batch) for reader, part in parts for batch in part)
     second = SecondReading(counts)
     reading = replace(reading, sizes=second.sizes)
     parts = _parts(source, reading, row_filter)
@@ -167,7 +163,7 @@ def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None,
     """Return the parts of files or a stream."""
     paths = list(source) if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | os.PathLike) for path in paths):
-        return _parts_of_dataset(_dataset_of_files(paths), reading, row_filter)
+        return _parts_of_files(paths, reading, row_filter)
     pyarrow = require("pyarrow", "tables")
     if is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
         return _parts_of_dataset(source, reading, row_filter)
@@ -175,7 +171,7 @@ def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None,
         raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
     if hasattr(source, "collect_batches"):  # a lazy frame of Polars
         schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
-        streams = source.select(reading.reads(schema)).collect_batches()
+        streams = source.select(reading.reader(schema).reads).collect_batches()
     elif hasattr(source, "__arrow_c_stream__"):
         streams = [source]
     else:
@@ -214,9 +210,8 @@ def _unquoted(stream: Any) -> Iterator[Any]:
         ) from None
 
 
-def _dataset_of_files(paths: Any) -> Any:
-    """Return the data set of paths; of a folder's folders named key=value, keys are columns."""
-    dataset = require("pyarrow.dataset", "Parquet files")
+def _parts_of_files(paths: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
+    """Row groups of Parquet files; parts of texts and Arrow files."""
     for path in map(os.fspath, paths):
         if "://" in path:
             raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
@@ -228,6 +223,27 @@ def _dataset_of_files(paths: Any) -> Any:
     for file in files:
         if not os.path.isfile(file):
             raise FileNotFoundError(f"{file}: there is no such file")
+    if any(kind_of_file(file) in ("text", "arrow") for file in files):
+        if row_filter is not None:
+            raise ValueError("row_filter is for Parquet files")
+        return _parts_of_tables([open_table(file) for file in files], reading)
+    return _parts_of_dataset(_dataset_of_files(files, paths), reading, row_filter)
+
+
+def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
+    """Parts of tables, of all of which the names are looked at before a row is read."""
+    readers = []
+    for table in tables:
+        with worded(table.path):
+            readers.append(reading.reader(table.schema))
+    for table, reader in zip(tables, readers, strict=True):
+        for part in table.columns(reader.reads):
+            yield reader, iter([part])
+
+
+def _dataset_of_files(files: Any, paths: Any) -> Any:
+    """Return the data set of files; of a folder's folders named key=value, keys are columns."""
+    dataset = require("pyarrow.dataset", "Parquet files")
     how = {}
     if len(paths) == 1 and os.path.isdir(paths[0]):
         how = {"partitioning": "hive", "partition_base_dir": os.fspath(paths[0])}

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
-from privclust.kmeans import CompressiveKMeans
-from privclust.preprocessing import MissingCounts
+from privclust.privacy import NoisyCount
 from privclust.privacy.groups import GROUP
+from privclust.sketches import Sketch
 
+_FATES = {"drop": "are left out", "middle": "count there as the middle"}
 _DEVIATIONS = 3.0  # by which a number is above its noise before a report names it
 
 
-def missing_remarks(
-    counts: MissingCounts, model: CompressiveKMeans, columns: Mapping[str, Any]
-) -> list[str]:
+def missing_remarks(sketch: Sketch) -> list[str]:
     """Return what a report says of entries that are missing or cannot be read.
 
     Parameters
     ----------
-    counts : MissingCounts
-        Of these columns, in their order.
-    model : CompressiveKMeans
-        Fitted with ``missing="drop"``.
-    columns : mapping of str to bounds or categories
+    sketch : Sketch
+        With `table`, and numbers of entries in it.
 
     Returns
     -------
@@ -32,27 +27,34 @@ def missing_remarks(
         For each number that is more than three deviations above 0 a sentence, or one that says that
         there is none.
     """
-    what = "persons" if model.guarantee_.unit == GROUP else "rows"
-    left_out = model.left_out_
-    n = model.sketch_.n_samples + left_out.value
+    table, what = sketch.table, "persons" if sketch.unit == GROUP else "rows"
+    if table is None or table.counts is None:
+        return []
+    left_out, deviation = float(sketch.n_left_out), 0.0
+    if isinstance(sketch.left_out, NoisyCount):
+        deviation = sketch.left_out.deviation
+    n, fate = sketch.n_samples + left_out, _FATES[table.missing]
     remarks = []
-    if left_out.value > _DEVIATIONS * left_out.deviation:
-        remarks.append(f"{_about(left_out.value, left_out.deviation, n)} {what} are left out")
-    for name, ends, missing, unreadable in zip(
-        columns, columns.values(), counts.missing, counts.unreadable, strict=True
+    if left_out > _DEVIATIONS * deviation:
+        share = _about(left_out, deviation, n)
+        remarks.append(f"{share} {what} are left out")
+    for (name, ends), (missing, unreadable) in zip(
+        table.columns.items(), table.counts.T, strict=True
     ):
-        if missing > _DEVIATIONS * counts.deviation:
-            share = _about(missing, counts.deviation, n)
-            remarks.append(f"{share} {what} have no {name!r} and are left out")
-        if unreadable > _DEVIATIONS * counts.deviation:
-            share, kind = _about(unreadable, counts.deviation, n), _kind(ends)
+        if missing > _DEVIATIONS * table.deviation:
+            share = _about(missing, table.deviation, n)
+            remarks.append(f"{share} {what} have no {name!r} and {fate}")
+        if unreadable > _DEVIATIONS * table.deviation:
+            share, kind = _about(unreadable, table.deviation, n), _kind(ends)
             remarks.append(
-                f"{share} {what} have an entry in {name!r} that is no {kind} and are left out: do "
+                f"{share} {what} have an entry in {name!r} that is no {kind} and {fate}: do "
                 "entries look as was declared?"
             )
     if not remarks:
-        most = _round_up(_DEVIATIONS * counts.deviation)
+        most = _round_up(_DEVIATIONS * table.deviation) if table.deviation else 0
         remarks.append(f"no column is missing in more than about {most:,} {what}")
+        if not most:
+            remarks = [f"no entry is missing in any of the {what}"]
     return remarks
 
 
@@ -64,7 +66,9 @@ def _kind(ends: Any) -> str:
 
 
 def _about(number: float, deviation: float, n: float) -> str:
-    """Return a noisy number, to the digits that noise leaves, and its share."""
+    """Return a number, to the digits that noise leaves, and its share."""
+    if not deviation:
+        return f"{number:,.6g} of {n:,.0f} ({number / max(n, 1.0):.1%})"
     step = 10 ** max(math.floor(math.log10(max(2.0 * deviation, 1.0))), 0)
     digits = max(math.floor(math.log10(max(2.0 * deviation, 1.0))), 0)
     of = round(max(n, 1.0), -digits)

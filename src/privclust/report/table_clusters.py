@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from privclust.decoding import Decoded, StandardErrors
 from privclust.kmeans import CompressiveKMeans
 from privclust.preprocessing import TableEncoder
-from privclust.privacy import Guarantee
+from privclust.privacy import Guarantee, Neighbours
 from privclust.report.coordinate import (
     DATE,
     NUMBER,
@@ -17,6 +20,19 @@ from privclust.report.coordinate import (
     Coordinate,
 )
 from privclust.report.suspicions import suspicions
+from privclust.sketches import Sketch
+
+_NOT_PRIVATE = (
+    "made from exact sums, from which records can be told: keep it as the data themselves"
+)
+
+
+class Found(NamedTuple):
+    """Centers (k, d), weights (k,), and whether each cluster is more than noise (k,)."""
+
+    centers: np.ndarray
+    weights: np.ndarray
+    is_detected: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -39,6 +55,8 @@ class TableClusters:
     columns : mapping of str to bounds or categories
         As declared.
     guarantee : privclust.privacy.Guarantee
+    missing : {"drop", "middle", "error"}
+        What became of rows with entries that are missing or cannot be read.
     remarks : tuple of str
         What else was told.
     private_bounds : tuple of str
@@ -54,6 +72,7 @@ class TableClusters:
     n_records: float
     columns: dict[str, Any]
     guarantee: Guarantee
+    missing: str = "drop"
     remarks: tuple[str, ...] = ()
     private_bounds: tuple[str, ...] = ()
 
@@ -63,10 +82,8 @@ class TableClusters:
         encoder: TableEncoder,
         model: CompressiveKMeans,
         *,
-        guarantee: Guarantee | None = None,
-        remarks: tuple[str, ...] = (),
-        private_bounds: tuple[str, ...] = (),
         random_state: Any = None,
+        **beside: Any,
     ) -> TableClusters:
         """Return the clusters of a model that was fitted to an encoder's coordinates.
 
@@ -74,14 +91,10 @@ class TableClusters:
         ----------
         encoder : TableEncoder
         model : CompressiveKMeans
-        guarantee : Guarantee or None
-            Of all that was released; None: that of the model.
-        remarks : tuple of str
-            Those on centers at bounds, or in the middle of all columns' entries, come after them.
-        private_bounds : tuple of str
-            The columns whose bounds are private ones.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
             Of the draws that errors are made from.
+        **beside
+            Keywords of `of_sketch`.
 
         Examples
         --------
@@ -94,9 +107,45 @@ class TableClusters:
         >>> sorted(age.centers.round().tolist()), bool((age.errors < 1.0).all())
         ([30.0, 60.0], True)
         """
-        order = np.argsort(-model.weights_, kind="stable")
-        errors, scale = model.standard_errors(random_state=random_state), encoder.scale()
-        centers = encoder.inverse_transform(model.cluster_centers_[order])
+        found = Found(
+            model.cluster_centers_, model.weights_, np.asarray(model.is_detected_, dtype=bool)
+        )
+        errors = model.standard_errors(random_state=random_state)
+        beside = {"guarantee": model.guarantee_, **beside}
+        return cls.of_sketch(encoder, model.sketch_, found, errors, **beside)
+
+    @classmethod
+    def of_sketch(
+        cls,
+        encoder: TableEncoder,
+        sketch: Sketch,
+        found: Found | Decoded,
+        errors: StandardErrors,
+        *,
+        guarantee: Guarantee | None = None,
+        remarks: tuple[str, ...] = (),
+        private_bounds: tuple[str, ...] = (),
+    ) -> TableClusters:
+        """Return the clusters that were found in a sketch of an encoder's coordinates.
+
+        Parameters
+        ----------
+        encoder : TableEncoder
+        sketch : Sketch
+        found : Found or privclust.decoding.Decoded
+            Centers and weights, in the coordinates of the encoder.
+        errors : privclust.decoding.StandardErrors
+            Of them.
+        guarantee : Guarantee or None
+            Of all that was released; None: that of the sketch.
+        remarks : tuple of str
+            Those on centers at bounds, or in the middle of all columns' entries, come after them.
+        private_bounds : tuple of str
+            The columns whose bounds are private ones.
+        """
+        order = np.argsort(-found.weights, kind="stable")
+        scale = encoder.scale()
+        centers = encoder.inverse_transform(found.centers[order])
         of_centers = errors.centers[order] * scale
         coordinates = []
         for name, column in _columns_of(encoder):
@@ -105,23 +154,29 @@ class TableClusters:
             kind = DATE if values.dtype.kind == "M" else kind
             error = of_centers[:, len(coordinates)]
             coordinates.append(Coordinate(name, column, kind, values, error))
-        is_detected = np.asarray(model.is_detected_)[order]
+        is_detected = found.is_detected[order]
         on_columns = suspicions(coordinates, encoder.columns, is_detected)
         # all rows are of a single cluster
         weight_errors = errors.weights[order] * (len(order) > 1)
         return cls(
             coordinates=tuple(coordinates),
             covariances=errors.covariances[order] * np.outer(scale, scale),
-            weights=model.weights_[order],
+            weights=found.weights[order],
             weight_errors=weight_errors,
             is_detected=is_detected,
             is_reliable=errors.is_reliable[order],
-            n_records=model.sketch_.n_samples,
+            n_records=sketch.n_samples,
             columns=dict(encoder.columns),
-            guarantee=model.guarantee_ if guarantee is None else guarantee,
+            guarantee=guarantee or sketch.guarantee or _not_private(sketch),
+            missing=encoder.missing,
             remarks=(*remarks, *on_columns),
             private_bounds=tuple(private_bounds),
         )
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the clusters may be published, under their guarantee."""
+        return self.guarantee.definition != "none"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text; cells that noise hides are empty."""
@@ -135,6 +190,13 @@ class TableClusters:
             words = ["yes" if is_one else "no" for is_one in (is_detected, self.is_reliable[j])]
             rows.append([str(j + 1), *cells, *words])
         return header, rows
+
+    def csv(self) -> str:
+        """Return that table as the text of a CSV file."""
+        header, rows = self.table()
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([header, *rows])
+        return text.getvalue()
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it in types of JSON; numbers that noise hides are None."""
@@ -162,6 +224,11 @@ class TableClusters:
             "remarks": list(self.remarks),
             "guarantee": self.guarantee.as_dict(),
         }
+
+
+def _not_private(sketch: Sketch) -> Guarantee:
+    """Return what is said of clusters of exact sums."""
+    return Guarantee("none", Neighbours.REPLACE_ONE, caveats=(_NOT_PRIVATE,), unit=sketch.unit)
 
 
 def _columns_of(encoder: TableEncoder) -> list[tuple[str, str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -32,10 +30,7 @@ def write(clusters: TableClusters, folder: str | os.PathLike[str]) -> None:
     The same clusters give the same bytes. Files of the same names are replaced.
     """
     folder = Path(folder)
-    header, rows = clusters.table()
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    write_text(folder / "centers.csv", text.getvalue())
+    write_text(folder / "centers.csv", clusters.csv())
     write_text(folder / "clusters.json", _json(clusters.as_dict()))
     write_text(folder / "guarantee.json", _json(clusters.guarantee.as_dict()))
     write_text(folder / "guarantee.txt", f"{clusters.guarantee}\n")

@@ -10,8 +10,8 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -21,19 +21,17 @@ from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import GROUP, ROW, UNITS
-from privclust.privacy.left_out import (
-    line_beside,
-    noise_beside,
-    source_beside,
-    with_left_out,
-)
+from privclust.privacy.groups import ROW, UNITS
+from privclust.privacy.left_out import LeftOutCount, NoisyCount
 from privclust.privacy.noise import NoiseSource
 from privclust.sketches._measurement import SketchMeasurement
+from privclust.sketches._tables import SketchedTable
 
 MOST_BYTES = 1 << 30
 """Of the arrays in a sketch's file."""
+UNREAD = "unread"  # in files: numbers of missing and of unreadable entries
 _MOST_RECORDS = 2**62
+_FORMAT = 2
 
 
 class BaseSketch(ABC):
@@ -51,6 +49,11 @@ class BaseSketch(ABC):
     exact : object or None
         The exact sums; None once there is noise.
     unit : {"row", "group"}
+    left_out : int, NoisyCount or None
+        The number of records that contribute nothing, since an entry is missing or cannot be read:
+        exact, or noisy where the sketch is; None where there can be none.
+    table : SketchedTable or None
+        What was declared of the table's columns.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]  # kinds are frozen dataclasses
@@ -59,9 +62,18 @@ class BaseSketch(ABC):
     guarantee: Guarantee | None
     exact: Any
     unit: str
+    left_out: int | NoisyCount | None
+    table: SketchedTable | None = None
     KIND: ClassVar[str]
     _ARRAYS: ClassVar[tuple[str, ...]]  # names of all arrays that a file may hold
     _IF_UNLIKE: ClassVar[str] = ""  # advice on sketches that cannot be merged
+
+    @property
+    def n_left_out(self) -> float:
+        """The number of records that contribute nothing, exact or noisy; 0 if there can be none."""
+        if isinstance(self.left_out, NoisyCount):
+            return self.left_out.value
+        return float(self.left_out or 0)
 
     def _check_records(self) -> None:
         """Raise a ValueError unless noise, guarantee, exact sums and number fit together."""
@@ -83,18 +95,18 @@ class BaseSketch(ABC):
         """Return the sketch with the noise of a measurement, which the ledger is charged with."""
         source = noise_source(random_state)
         guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
-        of_number = None
-        if self.unit == GROUP and measurement.relation is Neighbours.REPLACE_ONE:
-            # one ID that is missing changes the number of groups
-            of_number = noise_beside(guarantee, 1)
-            lines = (line_beside(of_number, "number of groups"),) if of_number else ()
-            guarantee = with_left_out(guarantee, lines)
+        exact = cast(int, self.n_samples), cast(int | None, self.left_out)
+        count = LeftOutCount.of(guarantee, *exact, self.unit)
+        guarantee = count.stated(guarantee)
         charge(guarantee)
         noisy = self.with_noise(measurement, source, guarantee)
-        if of_number is None:
+        left_out = count.release(source)
+        if left_out is None:
             return noisy
-        number = of_number.release([float(self.n_samples)], source_beside(source))
-        return replace(noisy, n_samples=max(float(number[0]), 1.0))
+        if measurement.relation is Neighbours.REPLACE_ONE:
+            n_counted = float(count.n_counted(left_out, measurement.relation))
+            noisy = replace(noisy, n_samples=n_counted)
+        return replace(noisy, left_out=None if count.left_out is None else left_out)
 
     def with_noise(
         self,
@@ -143,7 +155,7 @@ class BaseSketch(ABC):
                 "result would protect some records only"
             )
         if self.noise is None:
-            return self._plus_exact(other)
+            return replace(self._plus_exact(other), **self._beside(other))
         guarantee = check_alike(self.guarantee, other.guarantee)
         if self.noise.scale != other.noise.scale:
             raise ValueError("sketches cannot be merged: their noise differs")
@@ -153,7 +165,16 @@ class BaseSketch(ABC):
             n_samples=self.n_samples + other.n_samples,
             noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
             guarantee=guarantee,
+            **self._beside(other),
         )
+
+    def _beside(self, other: Self) -> dict[str, Any]:
+        """Return what both sketches hold beside their sums, added up."""
+        known = [one.left_out for one in (self, other) if one.left_out is not None]
+        both: dict[str, Any] = {"left_out": sum(known[1:], known[0]) if known else None}
+        if self.table is not None and other.table is not None:
+            both["table"] = self.table + other.table
+        return both
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
@@ -168,8 +189,16 @@ class BaseSketch(ABC):
             If it cannot be written.
         """
         parameters, arrays = self._content()
+        parameters["format"] = _FORMAT
         if self.unit != ROW:
             parameters["unit"] = self.unit
+        if self.left_out is not None:
+            left_out = self.left_out
+            parameters["left_out"] = left_out if isinstance(left_out, int) else asdict(left_out)
+        if self.table is not None:
+            parameters["table"] = self.table.parameters()
+            if self.table.unread is not None:
+                arrays[UNREAD] = self.table.unread
         n_bytes = sum(array.nbytes for array in arrays.values())
         if n_bytes > MOST_BYTES:
             raise ValueError(f"a sketch's file may hold {MOST_BYTES} bytes, this takes {n_bytes}")
@@ -190,8 +219,16 @@ class BaseSketch(ABC):
         if not os.path.exists(path):
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
         content = hdf5.read(path, cls.KIND, names=cls._ARRAYS, most_bytes=MOST_BYTES)
+        parameters = content.parameters
+        if parameters.get("format", 1) != _FORMAT:
+            raise hdf5.FileError(
+                f"{os.fspath(path)}: is of format {excerpt(parameters.get('format', 1))}; this "
+                f"version of privclust reads format {_FORMAT}: make the sketch again"
+            )
         try:
-            sketch = cls._restored(content.parameters, content.arrays)
+            sketch = cls._restored(parameters, content.arrays)
+            beside = _restored_beside(parameters, content.arrays.get(UNREAD))
+            sketch = replace(sketch, **beside) if beside else sketch
             sketch._check_restored()
         except hdf5.MALFORMED as error:
             reason = excerpt(f"no {error}" if isinstance(error, KeyError) else error)
@@ -236,6 +273,17 @@ class BaseSketch(ABC):
     @abstractmethod
     def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         """Return the sketch of a file; nothing in the file is believed that can be checked."""
+
+
+def _restored_beside(parameters: Mapping[str, Any], unread: np.ndarray | None) -> dict[str, Any]:
+    """Return the fields of a file beside its sums."""
+    beside: dict[str, Any] = {}
+    left_out = parameters.get("left_out")
+    if left_out is not None:
+        beside["left_out"] = NoisyCount(**left_out) if isinstance(left_out, dict) else left_out
+    if "table" in parameters:
+        beside["table"] = SketchedTable.restored(parameters["table"], unread)
+    return beside
 
 
 def check_alike(ours: Guarantee, theirs: Guarantee) -> Guarantee:

@@ -201,7 +201,7 @@ class FeatureSums:
                 "protects one kind protects the other less"
             )
 
-    def clipped(self, X: ArrayLike, middle: np.ndarray) -> np.ndarray:
+    def clipped(self, X: ArrayLike, middle: ArrayLike = 0.0) -> np.ndarray:
         """Return records that `add` takes, whatever their entries are.
 
         Each entry by itself is clipped to what phases at these frequencies allow, of a magnitude
@@ -210,7 +210,7 @@ class FeatureSums:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        middle : ndarray of shape (n_features,)
+        middle : float or ndarray of shape (n_features,)
             What stands for entries that are NaN.
 
         Returns

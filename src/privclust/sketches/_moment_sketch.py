@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -13,11 +14,12 @@ from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.hints import RandomState
-from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy import Guarantee, Neighbours, NoisyCount
 from privclust.privacy.groups import GROUP, ROW, UNITS, unit_of, with_groups
 from privclust.privacy.guarantee import check_stated
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource
+from privclust.records.arrow import takes_tables
 from privclust.records.streams import Source, chunks
 from privclust.sketches._base import BaseSketch
 from privclust.sketches._harmonics import (
@@ -27,7 +29,7 @@ from privclust.sketches._harmonics import (
     trace_free,
 )
 from privclust.sketches._measurement import SketchMeasurement
-from privclust.sketches._moment_table_sums import table_moments
+from privclust.sketches._tables import table_state
 from privclust.sketches.moment_release import (
     MomentNoise,
     check_size,
@@ -72,6 +74,9 @@ class MomentSketch(BaseSketch):
         Of a sketch without noise.
     unit : {"row", "group"}
         What its records are: rows, or groups of rows, such as all rows of one person.
+    left_out : int, privclust.privacy.NoisyCount or None
+        How many records contribute nothing, since an entry is missing or cannot be read; None where
+        there can be none.
 
     Raises
     ------
@@ -98,6 +103,7 @@ class MomentSketch(BaseSketch):
     guarantee: Guarantee | None = field(default=None, repr=False)
     exact: HarmonicSums | None = field(default=None, repr=False)
     unit: str = ROW
+    left_out: int | NoisyCount | None = None
     KIND: ClassVar[str] = "moment sketch"
     _ARRAYS: ClassVar = tuple(f"{kind}/{n}" for kind in ("exact", "moments") for n in (0, 2, 4, 6))
 
@@ -194,9 +200,9 @@ class MomentSketch(BaseSketch):
         columns, encoder
             Also as there, but one of them is to name columns.
         strict : bool
-            False: no row decides whether there is a result. What is missing counts as 0, and of a
-            row with infinite entries those alone. True: such an entry is an error, outside of any
-            guarantee.
+            False: no row decides whether there is a result. A row with an entry that is missing or
+            cannot be read contributes nothing and is counted (`left_out`); of a row with infinite
+            entries those alone count. True: such an entry is an error, outside of any guarantee.
 
         Returns
         -------
@@ -217,9 +223,12 @@ class MomentSketch(BaseSketch):
         >>> MomentSketch.of_table(table, columns=["x", "y"], groups="who").n_samples
         2
         """
-        sums = table_moments(
+        d = _n_features(columns, encoder)
+        degree = default_degree(d) if degree is None else degree
+        check_size(d, degree)
+        state, left_out = table_state(
             source,
-            degree,
+            partial(GroupSums, d, degree),
             columns=columns,
             encoder=encoder,
             groups=groups,
@@ -228,7 +237,8 @@ class MomentSketch(BaseSketch):
             n_threads=n_threads,
             progress=progress,
         )
-        return cls.from_sums(sums, unit_of(groups))
+        sketch = cls.from_sums(GroupSums.from_state(d, degree, state).total(), unit_of(groups))
+        return replace(sketch, left_out=left_out)
 
     @classmethod
     def from_sums(cls, sums: HarmonicSums, unit: str = ROW) -> Self:
@@ -425,3 +435,15 @@ class MomentSketch(BaseSketch):
         check_stated(guarantee, released.statement("moments"))
         moments = {each: arrays[f"moments/{each}"] for each in degrees(degree)}
         return cls(d, degree, moments, n_samples, noise, guarantee, unit=unit)
+
+
+def _n_features(columns: Sequence[str] | None, encoder: Any) -> int:
+    """Return how many features rows have, also of a table without rows."""
+    if takes_tables(encoder):
+        nothing = {name: np.empty(0, dtype=object) for name in encoder.columns}
+        return int(np.shape(encoder.transform(nothing))[1])
+    if columns is None:
+        raise ValueError("name the columns to read, or give an encoder that does")
+    if encoder is None:
+        return len(columns)
+    return int(np.shape(encoder.transform(np.zeros((1, len(columns)))))[1])

@@ -7,7 +7,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,15 +15,16 @@ from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import SUM_BITS, FixedPoint
 from privclust.core.validation import check_integer
-from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.groups import ROW, UNITS, with_groups
+from privclust.privacy import Guarantee, Neighbours, NoisyCount
+from privclust.privacy.groups import ROW, UNITS, unit_of, with_groups
 from privclust.privacy.noise import NoiseSource
+from privclust.records.arrow import is_of
 from privclust.records.streams import Source, chunks
-from privclust.sketches._base import BaseSketch
+from privclust.sketches._base import UNREAD, BaseSketch
 from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS, FeatureSums
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._noise import SketchNoise, check_statement
-from privclust.sketches._table_sums import table_sums
+from privclust.sketches._tables import SketchedTable, table_state
 
 _FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
 # in files: exact sums, from which a sketch without noise is restored
@@ -68,6 +69,11 @@ class Sketch(BaseSketch):
         What its records are: rows, or groups of rows, such as all rows of one person.
     exact : mapping of str to ndarray or None
         The exact state of the sums, `FeatureSums.state`; None where they are not exact.
+    left_out : int, privclust.privacy.NoisyCount or None
+        How many records contribute nothing, since an entry is missing or cannot be read; None where
+        there can be none.
+    table : SketchedTable or None
+        What was declared of the table's columns; None where they are numbers as they stand.
 
     Raises
     ------
@@ -97,8 +103,10 @@ class Sketch(BaseSketch):
     guarantee: Guarantee | None = field(default=None, repr=False)
     exact: Mapping[str, np.ndarray] | None = field(default=None, repr=False)
     unit: str = ROW
+    left_out: int | NoisyCount | None = None
+    table: SketchedTable | None = field(default=None, repr=False)
     KIND: ClassVar[str] = "sketch"
-    _ARRAYS: ClassVar = (_FREQUENCIES, _SUMS, *_EXACT.values())
+    _ARRAYS: ClassVar = (_FREQUENCIES, _SUMS, UNREAD, *_EXACT.values())
     _IF_UNLIKE: ClassVar = "; draw the frequencies once, and use one kind of records"
 
     def __post_init__(self) -> None:
@@ -219,16 +227,16 @@ class Sketch(BaseSketch):
         columns : sequence of str or None
             Columns of numbers, in the order of the features; no others are read. None: all.
         encoder : privclust.preprocessing.TableEncoder or None
-            What makes features of columns of any kind, in place of `columns`; entries that are
-            missing or cannot be read count as the middle. Or any other object
+            What makes features of columns of any kind, in place of `columns`. Or any other object
             whose ``transform`` makes features of an array of the columns, each row by itself.
         row_filter : pyarrow.compute.Expression or None
             Which rows of Parquet files count. The number of rows then depends on rows: if it does
             so on columns that are private, it is hidden by ``neighbours="add_remove"`` alone.
         strict : bool
-            False: no row decides whether there is a result. What is missing or no number counts as
-            0, what is too large for the frequencies as the largest that is not. True: such an
-            entry, or a row that is no group's, is an error, which is outside of any guarantee.
+            False: no row decides whether there is a result. A row with an entry that is missing or
+            cannot be read contributes nothing and is counted (`left_out`); an entry that is too
+            large for the frequencies counts as the largest that is not. True: such an entry, or a
+            row that is no group's, is an error, which is outside of any guarantee.
         n_measurements, mask_seed, first_record : int or None
             As of `of`, by the order of files and of their rows; not of Dask and Spark, whose rows
             have none, nor with `groups`.
@@ -260,28 +268,37 @@ class Sketch(BaseSketch):
         >>> table = pd.DataFrame({"name": ["a", "b"], "x": [1.0, None], "y": [2, 3]})
         >>> frequencies = np.array([[0.0, 1.0], [0.5, 0.0]])
         >>> sketch = Sketch.of_table(table, frequencies, columns=["x", "y"])
-        >>> same = Sketch.of(np.array([[1.0, 2.0], [0.0, 3.0]]), frequencies)
-        >>> sketch.n_samples, bool((sketch.sums == same.sums).all())
-        (2, True)
+        >>> same = Sketch.of(np.array([[1.0, 2.0]]), frequencies)
+        >>> sketch.n_samples, sketch.left_out, bool((sketch.sums == same.sums).all())
+        (1, 1, True)
         """
-        masks = {
+        masks: dict[str, Any] = {
             "n_measurements": n_measurements,
             "mask_seed": secret_mask_seed() if mask_seed is None else mask_seed,
             "first_record": first_record,
         }
-        sums = table_sums(
+        empty, readers = FeatureSums(frequencies, **masks), n_threads
+        n_features, m = empty.frequencies.shape
+        if columns is not None and encoder is None and len(columns) != n_features:
+            raise ValueError(f"there are {len(columns)} columns, the frequencies have {n_features}")
+        if empty.n_measurements < m:
+            _check_masks(source, groups)
+            readers, masks["n_threads"] = 1, n_threads  # masks go by the index of a row
+        state, left_out = table_state(
             source,
-            frequencies,
-            masks,
+            partial(FeatureSums, empty.frequencies, **masks),
             columns=columns,
             encoder=encoder,
             groups=groups,
             row_filter=row_filter,
             strict=strict,
-            n_threads=n_threads,
+            n_threads=readers,
             progress=progress,
         )
-        return cls.from_feature_sums(sums)
+        unit, r = unit_of(groups), empty.n_measurements
+        sums = FeatureSums.from_state(state, empty.frequencies, n_measurements=r, unit=unit)
+        sketch = cls.from_feature_sums(sums)
+        return replace(sketch, left_out=left_out, table=SketchedTable.of_encoder(encoder))
 
     @classmethod
     def from_feature_sums(cls, sums: FeatureSums) -> Self:
@@ -339,6 +356,7 @@ class Sketch(BaseSketch):
             ("frequencies (their keys)", self.key, other.key),
             ("measurements per record", self.n_measurements, other.n_measurements),
             ("kinds of records", UNITS[self.unit], UNITS[other.unit]),
+            ("declared columns", _declared(self), _declared(other)),
         )
 
     def _plus_exact(self, other: Self) -> Self:
@@ -432,10 +450,26 @@ class Sketch(BaseSketch):
         )
 
 
+def _declared(sketch: Sketch) -> object:
+    """Return what was declared of a sketch's columns, to be compared."""
+    return None if sketch.table is None else sketch.table.declared
+
+
 def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
     """Add the rows of groups, whose rows may lie in several chunks."""
     for chunk, of_rows in with_groups(stream, groups):
         sums.add(chunk, of_rows)
+
+
+def _check_masks(source: Any, groups: str | None) -> None:
+    """Raise a ValueError where rows have no index, by which masks go."""
+    if groups is not None:
+        raise ValueError("groups cannot have masks, which are drawn for each row")
+    if is_of(source, "dask") or is_of(source, "pyspark"):
+        raise ValueError(
+            "masks (n_measurements) go by the index of a row, which rows of Dask and Spark do not "
+            "have: leave them out, or write the frame to Parquet files and sketch those"
+        )
 
 
 def secret_mask_seed() -> int:

@@ -207,6 +207,10 @@ class GroupSums:
         self.n_samples += number_of_records(X, groups)
         return self
 
+    def clipped(self, X: np.ndarray) -> np.ndarray:
+        """Return rows that `add` takes: any; of a row with infinite entries those alone count."""
+        return X
+
     def state(self) -> dict[str, np.ndarray]:
         """Return arrays of integers, of which those of parts, added entry by entry, are a whole's.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from privclust.records.streams import chunks
 from privclust_papers.datasets.registry import DataError
 
-_TABLES = (".csv", ".parquet", ".pq")
 SOURCE = "own: {}"
 
 
@@ -21,37 +19,14 @@ def read_rows(path: str, columns: tuple[str, ...] | None = None) -> np.ndarray:
     may be of a file with names. A DataError says in one line what is wrong with it where.
     """
     try:
-        source = path if columns is None else _columns_of(path, columns)
-        rows = np.concatenate([np.asarray(part, dtype=np.float64) for part in chunks(source)])
+        parts = chunks(path, columns=columns)
+        rows = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
     except (ImportError, OSError, ValueError) as error:
         text = " ".join(str(error).split())
         raise DataError(text if path in text else f"{path}: {text}") from error
     if not len(rows):
         raise DataError(f"{path}: no rows; it may be a table of at least 1")
     return rows
-
-
-def _columns_of(path: str, columns: tuple[str, ...]) -> np.ndarray:
-    """Read some columns of a table with names."""
-    import pandas as pd
-
-    suffixes = Path(path).suffixes
-    is_parquet = suffixes[-1:] in ([".parquet"], [".pq"])
-    if not is_parquet and ".csv" not in suffixes:
-        raise ValueError(
-            f"{path}: columns have names in {', '.join(_TABLES)} files alone; leave 'columns' out"
-        )
-    table = pd.read_parquet(path) if is_parquet else pd.read_csv(path)
-    missing = [name for name in columns if name not in table]
-    if missing:
-        raise ValueError(
-            f"{path}: got column {missing[0]!r}; it may be one of {', '.join(map(str, table))}"
-        )
-    chosen = table[list(columns)]
-    for name, kind in chosen.dtypes.items():
-        if not pd.api.types.is_numeric_dtype(kind):
-            raise ValueError(f"{path}: column {name!r} holds no numbers; leave it out of 'columns'")
-    return chosen.to_numpy(dtype=np.float64)
 
 
 def prepared(

@@ -32,8 +32,9 @@ def run(command_in_folder):
 
 
 def test_every_format_gives_the_sketch_of_the_library(run):
-    pd.DataFrame(X).to_csv("x.csv", index=False, header=False)
-    pd.DataFrame(X, columns=list("abc")).to_parquet("x.parquet")
+    table = pd.DataFrame(X, columns=list("abc"))
+    table.to_csv("x.csv", index=False)
+    table.to_parquet("x.parquet")
     with h5py.File("x.h5", "w") as file:
         file["points"], file["other"] = X, X[:, :2]
     for name in ("x.npy", "x.csv", "x.parquet", "x.h5"):
@@ -74,7 +75,7 @@ def test_a_folder_is_its_files_and_only_named_columns_are_read(run):
         (("days", "--columns", "a,d"), "0.parquet: there is no column 'd' among a, b, c, name"),
         (("days",), "0.parquet: column 'name' holds"),
         (("days", "0.parquet", "--columns", "a"), "holds the same as days/0.parquet"),
-        (("x.npy", "--columns", "a"), "x.npy: columns are named of Parquet files only"),
+        (("x.npy", "--columns", "a"), "x.npy: columns are for files whose columns have names only"),
         (("*.csv",), "*.csv: no file is named so"),
         (("days", "--columns", "a,,b"), "must be names between commas"),
     ):
@@ -150,7 +151,9 @@ def test_processes_sketch_parts_at_the_same_time(run):
     assert [process.wait() for process in processes] == [0] * 2
     parts = [Sketch.load(f"{device}.h5") for device in range(2)]
     merged, whole = sum(parts[1:], start=parts[0]), Sketch.load("whole.h5")
-    assert (merged.n_samples, merged.noise.n_parts) == (600, 2)
+    left_out = merged.left_out
+    assert merged.n_samples == pytest.approx(600, abs=6 * left_out.deviation)
+    assert merged.noise.n_parts == 2
     assert merged.guarantee.epsilon == pytest.approx(2.0)
     deviations = (merged.sums - whole.sums).view(float) / np.sqrt(merged.noise_variance)
     assert np.abs(deviations).max() < 6
@@ -218,7 +221,7 @@ def test_misuse_is_one_line_and_code_2(run, arguments, reason):
 
 
 def test_failures_are_one_line_and_code_1_and_write_nothing(run):
-    Path("text.csv").write_text("1,2,3\n4,5,x\n")
+    Path("bare.csv").write_text("1,2,3\n4,5,6\n")
     Path("damaged.h5").write_bytes(b"\x89HDF no")
     Path("header.csv").write_text("a,b,c\n")
     np.save("wide.npy", np.ones((2, 5)))
@@ -231,11 +234,11 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
     before = sorted(os.listdir())
     for arguments, reason in (
         (("none.npy", "-o", "s.h5", *DRAWN), "none.npy: there is no such file"),
-        (("x.npy", "text.csv", "-o", "s.h5", *DRAWN), "text.csv: row 2, column 3 is no number"),
+        (("x.npy", "bare.csv", "-o", "s.h5", *DRAWN), "bare.csv: its first line holds numbers"),
         (("x.npy", "wide.npy", "-o", "s.h5", *DRAWN), "wide.npy: has 5 columns"),
         (
             ("huge.npy", "-o", "s.h5", "--frequencies", "3", "--variance", "1e-6"),
-            "huge.npy: row 1, column 1 is too large for the frequencies",
+            "huge.npy: column 1 holds an entry too large for the frequencies",
         ),
         (("header.csv", "-o", "s.h5", *DRAWN), "header.csv: no records"),
         (("x.npy", "-o", "s.h5", "--like", "damaged.h5"), "damaged.h5: not a whole artefact"),

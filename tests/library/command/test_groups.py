@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from privclust.command import _records
+from privclust.command import _sketch_command as command
 from privclust.privacy import Budget
 from privclust.records import labels as labels_module
 from privclust.records.labels import LabelCounts, SecondReading
@@ -114,32 +116,28 @@ def test_how_many_records_a_person_has_shows_nowhere(run):
     assert "5,0" not in printed[2]
 
 
-def test_missing_names_are_refused_or_count_as_one_person(run):
+@pytest.mark.parametrize("private", [PRIVATE, HIDES_NUMBER])
+def test_rows_of_nobody_contribute_nothing(run, private):
     frame = visits().astype({"who": object})
     frame.loc[[3, 7, 11], "who"] = None
     frame.to_csv("x.csv", index=False)
     frame.astype({"who": "Int64"}).to_parquet("x.parquet", index=False)
+    frame.dropna().to_csv("known.csv", index=False)
+    options = (*DRAWN, *GROUPS, *private, "--seed-noise", "1")
+    sketched(run, "known.csv", *options, to="known.h5")
     for name in ("x.csv", "x.parquet"):
-        code, _, err = run("sketch", name, "-o", "s.h5", *DRAWN, *GROUPS, *PRIVATE)
-        assert code == 1
-        assert f"{name}: row 4 has no entry in column 'who'" in err
-        assert not Path("s.h5").exists()
-    known = frame.fillna({"who": ""})
-    for name in ("x.csv", "x.parquet"):
-        options = (*HIDES_NUMBER, "--seed-noise", "1")
-        err = sketched(run, name, *DRAWN, *GROUPS, *options)
-        assert "records whose group is missing count as those of one" in err
-        known.to_csv("known.csv", index=False)
-        sketched(run, "known.csv", *DRAWN, *GROUPS, *options, to="known.h5")
+        err = sketched(run, name, *options)
+        assert "a row without an ID contributes nothing" in err
         assert Sketch.load("s.h5").sums.tobytes() == Sketch.load("known.h5").sums.tobytes()
 
 
-def test_any_lines_are_taken_where_the_number_is_private(run):
-    """Short lines, long ones, text for numbers: each is a record of whom its field says."""
-    Path("odd.csv").write_text('a,who,b\n1,ann,2\n3\n4,"bob",x,9,9\n,ann,\n5, bob ,6\n')
-    sketched(run, "odd.csv", *DRAWN, *GROUPS, *HIDES_NUMBER, "--seed-noise", "1")
-    Path("even.csv").write_text("a,who,b\n1,ann,2\n3,,0\n4,bob,0\n0,ann,0\n5,bob,6\n")
-    sketched(run, "even.csv", *DRAWN, *GROUPS, *HIDES_NUMBER, "--seed-noise", "1", to="even.h5")
+@pytest.mark.parametrize("private", [PRIVATE, HIDES_NUMBER])
+def test_any_lines_are_taken(run, private):
+    """Short lines, long ones, text for numbers: each is a row, which counts if it is whole."""
+    Path("odd.csv").write_text('a,who,b\n1,ann,2\n3\n4,"bob",x,9,9\n,ann,\n5, bob ,6,8\n\n')
+    sketched(run, "odd.csv", *DRAWN, *GROUPS, *private, "--seed-noise", "1")
+    Path("even.csv").write_text("a,who,b\n1,ann,2\n5,bob,6\n")
+    sketched(run, "even.csv", *DRAWN, *GROUPS, *private, "--seed-noise", "1", to="even.h5")
     assert Sketch.load("s.h5").sums.tobytes() == Sketch.load("even.h5").sums.tobytes()
     Path("none.csv").write_text("a,who,b\n")
     sketched(run, "none.csv", *DRAWN, *GROUPS, *HIDES_NUMBER)
@@ -162,20 +160,13 @@ def test_names_may_hold_delimiters_between_quotes(run):
         sketched(run, "odd.csv", *DRAWN, *GROUPS, *HIDES_NUMBER)
 
 
-def test_short_lines_of_known_number_are_refused(run):
-    Path("short.csv").write_text("a,b,who\n1,2,ann\n3,4\n")
-    code, _, err = run("sketch", "short.csv", "-o", "s.h5", *DRAWN, *GROUPS, *PRIVATE)
-    assert code == 1
-    assert "short.csv: row 2 has no entry in column 'who'" in err
-
-
 @pytest.mark.parametrize(
     ("file", "options", "message"),
     [
-        ("x.csv", ("--groups", "nobody"), "x.csv: has no column of the name 'nobody'"),
-        ("x.npy", GROUPS, "x.npy: its columns have no names, so that there is no 'who'"),
-        ("bare.csv", GROUPS, "bare.csv: has no header, so that there is no column 'who'"),
-        ("twice.csv", GROUPS, "twice.csv: has several columns of the name 'who'"),
+        ("x.csv", ("--groups", "nobody"), "x.csv: has no column 'nobody'"),
+        ("x.npy", GROUPS, "x.npy: label is for files whose columns have names only"),
+        ("bare.csv", GROUPS, "bare.csv: has no column 'who'; its first line must be a header"),
+        ("twice.csv", GROUPS, "twice.csv: has two columns 'who'"),
         ("alone.csv", GROUPS, "alone.csv: has no columns but 'who'"),
         ("spans.parquet", GROUPS, "column 'who' holds duration[ns], not persons"),
         ("empty.csv", GROUPS, "empty.csv: no records"),
@@ -229,66 +220,76 @@ def test_a_ledger_of_added_rows_refuses_groups_before_anything_is_read(run):
 @pytest.mark.parametrize("change", ["more", "less", "other"])
 def test_files_that_change_between_the_two_passes_give_no_sketch(run, monkeypatch, change):
     """A person with a record more than was counted would have more than one share."""
-    real = _records.labels_of
+    real, n_readings = _records.records_of, []
 
-    def changed(*arguments, **how):
-        pieces = list(real(*arguments, **how))
-        if change == "less":
-            pieces.append(np.array(["0"], dtype=object))
-        else:
-            pieces[0] = pieces[0][1:]
-        if change == "other":
-            pieces.append(np.array(["new"], dtype=object))
-        return iter(pieces)
+    def changing(*arguments):
+        records = real(*arguments)
+        pieces = records.pieces
 
-    monkeypatch.setattr(_records, "labels_of", changed)
+        def changed():
+            n_readings.append(1)
+            for number, piece in enumerate(pieces()):
+                names = list(piece.persons)
+                if len(n_readings) == 2 and number == 0:
+                    names[0] = {"more": names[1], "less": None, "other": "new"}[change]
+                yield piece._replace(persons=names)
+
+        return replace(records, pieces=changed)
+
+    monkeypatch.setattr(command, "records_of", changing)
     code, _, err = run("sketch", "x.csv", "-o", "s.h5", *DRAWN, *GROUPS, *PRIVATE)
     assert code == 1
     assert "the records have changed while they were read" in err
     assert not Path("s.h5").exists()
 
 
+def counted(names):
+    """Names of which every record counts."""
+    return list(names), np.ones(len(names), dtype=bool)
+
+
 def test_counts_are_those_of_a_dictionary_however_names_come():
     rng = np.random.default_rng(0)
     names = np.array([f"person {i}" for i in rng.integers(3000, size=20_000)], dtype=object)
-    counts = LabelCounts(np.array_split(names, 7))
+    counts = LabelCounts(map(counted, np.array_split(names, 7)))
     known = pd.Series(names).value_counts()
-    assert len(counts) == len(known)
+    assert counts.n_counted == len(known)
     np.testing.assert_array_equal(counts.sizes(names), known[names].to_numpy())
     second, n_new = SecondReading(counts), 0
     for some in np.array_split(names, 11):
         with pytest.raises(ValueError, match="have changed"):
             second.check_all_seen()
-        sizes, new = second.sizes(some)
+        sizes, new, n_left_out = second.sizes(list(some))
         np.testing.assert_array_equal(sizes, known[some].to_numpy())
+        assert n_left_out == 0
         n_new += new
     second.check_all_seen()
     assert n_new == len(known)
-    assert len(LabelCounts([])) == 0
+    assert LabelCounts([]).n_counted == 0
 
 
 def test_counts_of_parts_are_those_of_the_whole_in_any_process():
     names = np.array([f"person {i % 700}" for i in range(2000)], dtype=object)
-    whole = LabelCounts([names])
-    parts = [LabelCounts([part], whole.secret) for part in np.array_split(names, 5)]
+    whole = LabelCounts([counted(names)])
+    parts = [LabelCounts([counted(part)], whole.secret) for part in np.array_split(names, 5)]
     merged = pickle.loads(pickle.dumps(parts.pop()))
     for part in parts:
         merged.merge(part)
     assert merged.digest() == whole.digest() != parts[0].digest()
     np.testing.assert_array_equal(merged.sizes(names), whole.sizes(names))
-    assert LabelCounts([names]).digest() != whole.digest()  # of another secret
+    assert LabelCounts([counted(names)]).digest() != whole.digest()  # of another secret
 
 
 def test_memory_is_as_stated_however_many_records_there_are(monkeypatch):
     """60 bytes a person while they are counted, 24 after; names are in memory chunk by chunk."""
     monkeypatch.setattr(labels_module, "_PENDING", 1000)
     n = 80_000
-    labels = (np.array([str(i) for i in range(s, s + 1000)], dtype=object)
+    labels = (counted([str(i) for i in range(s, s + 1000)])
               for _ in range(2) for s in range(0, n, 1000))  # fmt: skip
     tracemalloc.start()
     counts = LabelCounts(labels)
     kept, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(counts) == n
+    assert counts.n_counted == n
     assert kept < 26 * n
     assert peak < 60 * n + 500_000

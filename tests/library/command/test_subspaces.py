@@ -1,6 +1,7 @@
 """The command line on directions of records: sketches for subspaces, and what is decoded."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,14 +40,15 @@ def bases_of(text):
 
 
 def test_every_format_gives_the_sketch_of_the_library(run):
-    pd.DataFrame(X).to_csv("x.csv", index=False, header=False)
-    pd.DataFrame(X, columns=list("abcd")).to_parquet("x.parquet")
+    table = pd.DataFrame(X, columns=list("abcd"))
+    table.to_csv("x.csv", index=False)
+    table.to_parquet("x.parquet")
     for name in ("x.npy", "x.csv", "x.parquet"):
         code, out, err = sketch(run, name, to=f"{name}.h5")
         assert (code, out) == (0, "")
         assert "sketch of 3,000 records" in err
         assert "NOT private" in err
-    MomentSketch.of(X).save("library.h5")
+    replace(MomentSketch.of(X), left_out=0).save("library.h5")
     for name in ("x.npy", "x.csv", "x.parquet"):
         assert Path(f"{name}.h5").read_bytes() == Path("library.h5").read_bytes()
 
@@ -72,7 +74,7 @@ def test_private_subspaces_are_found_and_promise_what_the_sketch_does(run, optio
     assert code == 0
     assert "(1, 1e-06)-differential privacy" in err
     assert "NOT private" not in err
-    assert isinstance(MomentSketch.load("s.h5").n_samples, float) == (options is HIDES_NUMBER)
+    assert isinstance(MomentSketch.load("s.h5").n_samples, float)
     for clusters, dimension in (("2", "2"), chosen):
         sizes = ("--clusters", clusters, "--dimension", dimension)
         code, out, err = run("decode", "s.h5", "--subspaces", *sizes, "--seed", "0")
@@ -116,21 +118,21 @@ def test_what_noise_hides_is_said(run):
     assert bases_of(out)[1]["detected"].eq("no").any()
 
 
-def test_any_records_are_taken_where_their_number_is_hidden(run):
-    """No cell and no number of records decides whether there is a result."""
-    seeded = (*HIDES_NUMBER, "--seed-noise", "1")
-    rows = {"none": np.zeros((0, 3)), "odd": np.array([[np.nan, 1.0, 2.0], [np.inf, 0.0, -1.0]])}
-    rows["read"] = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]])
+@pytest.mark.parametrize("private", [PRIVATE, HIDES_NUMBER])
+def test_no_record_decides_whether_there_is_a_result(run, private):
+    """One with a missing entry is left out; of one with infinite entries those alone count."""
+    seeded = (*private, "--seed-noise", "1")
+    rows = {"odd": np.array([[np.nan, 1.0, 2.0], [np.inf, 0.0, -1.0], [0.0, 1.0, 2.0]])}
+    rows["read"] = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 2.0]])
+    if private is HIDES_NUMBER:
+        rows["none"] = np.zeros((0, 3))
     for name, values in rows.items():
         np.save(f"{name}.npy", values)
         options = ("-o", f"{name}.h5", "--subspaces", *seeded)
         assert run("sketch", f"{name}.npy", *options)[0] == 0
     odd, read = (MomentSketch.load(f"{name}.h5") for name in ("odd", "read"))
-    assert odd.key == read.key
-    assert odd.n_samples == read.n_samples
-    code, _, err = run("sketch", "odd.npy", "-o", "t.h5", "--subspaces", *PRIVATE)
-    assert code == 1
-    assert "2.0" not in err
+    assert all((odd.moments[degree] == read.moments[degree]).all() for degree in odd.moments)
+    assert odd.left_out.value == pytest.approx(read.left_out.value + 1.0)
 
 
 def test_seeded_noise_repeats_and_says_that_it_is_no_release(run):
@@ -180,7 +182,7 @@ def test_failures_are_one_line_and_code_1(run):
     np.save("wide.npy", np.ones((3, 65)))
     np.save("one.npy", np.ones((3, 1)))
     np.save("copy.npy", X)
-    pd.DataFrame(X).to_csv("copy.csv", index=False, header=False)
+    pd.DataFrame(X, columns=list("abcd")).to_csv("copy.csv", index=False)
     sketch(run, "x.npy", to="exact.h5")
     sketch(run, "x.npy", to="private.h5", epsilon="1", delta="1e-6")
     sketch(run, "x.npy", to="degree.h5", degree="4")

@@ -10,8 +10,8 @@ import pytest
 from privclust.preprocessing import TableEncoder
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of
-from privclust.records.named_columns import Table
 from privclust.records.streams import chunks
+from privclust.records.table_files import open_table
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
@@ -43,7 +43,7 @@ KINDS = ("csv", "csv.gz", "tsv", "txt", "parquet", "parq", "pq", "feather", "arr
 
 def coordinates(path):
     """All rows of a table, encoded."""
-    parts = Table(path).columns(["age", "visits"])
+    parts = open_table(path).columns(["age", "visits"])
     return np.vstack([ENCODER.transform(part) for part in parts])
 
 
@@ -56,7 +56,7 @@ def test_a_table_is_the_same_in_every_kind_of_file(kind, tmp_path):
     np.testing.assert_array_equal(rows, FRAME.fillna(50.0).to_numpy())
 
 
-@pytest.mark.parametrize("read", [Table, chunks])
+@pytest.mark.parametrize("read", [open_table, chunks])
 def test_a_spreadsheet_is_refused_by_a_word_on_what_to_do(read, tmp_path):
     (tmp_path / "t.xlsx").write_bytes(b"PK")
     with pytest.raises(ReadingError, match="is a spreadsheet; save the sheet as CSV"):
@@ -82,7 +82,7 @@ def test_times_of_96_bits_reach_to_the_last_year(tmp_path):
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"end": days}), path, use_deprecated_int96_timestamps=True)
     encoder = TableEncoder({"end": ("2000-01-01", "2040-01-01")})
-    (part,) = Table(path).columns(["end"])
+    (part,) = open_table(path).columns(["end"])
     assert encoder.transform(part)[1, 0] == 1.0
     assert encoder.transform(part)[0, 0] == pytest.approx(0.5, abs=1e-3)
 

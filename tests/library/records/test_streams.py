@@ -1,11 +1,14 @@
 """Chunks from arrays, iterators and files; what is wrong with a file is said in one line."""
 
+import bz2
 import gzip
+import lzma
 import os
 import re
 import sys
 import tracemalloc
 import warnings
+import zipfile
 
 import h5py
 import numpy as np
@@ -97,41 +100,45 @@ def test_files_without_rows(tmp_path, name):
     assert list(stream) == []
 
 
-def test_csv_with_and_without_header(tmp_path):
+def test_a_csv_file_has_a_header_and_lines(tmp_path):
     path = tmp_path / "x.csv"
     for text in (
-        "1,2\n3,4\n",
         "a,b\n1,2\n3,4\n",
-        "\ufeffa,b\r\n1,2\r\n\r\n3,4\r\n\r\n",
-        '"1","2"\n3,4',
+        "\ufeffa,b\r\n1,2\r\n3,4\r\n",
+        'a,"b"\n"1","2"\n3,4',
+        "a,b\r1,2\r3,4",
     ):
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text.encode("utf-8"))
         np.testing.assert_array_equal(joined(path), [[1, 2], [3, 4]])
-    with gzip.open(tmp_path / "y.csv.gz", "wt") as file:
-        file.write("1.5,2\n")
-    np.testing.assert_array_equal(joined(tmp_path / "y.csv.gz"), [[1.5, 2]])
+    for suffix, module in ((".gz", gzip), (".bz2", bz2), (".xz", lzma)):
+        with module.open(tmp_path / f"y.csv{suffix}", "wt") as file:
+            file.write("a,b\n1.5,2\n")
+        np.testing.assert_array_equal(joined(tmp_path / f"y.csv{suffix}"), [[1.5, 2]])
+    with zipfile.ZipFile(tmp_path / "y.csv.zip", "w") as archive:
+        archive.writestr("y.csv", "a,b\n1.5,2\n")
+    np.testing.assert_array_equal(joined(tmp_path / "y.csv.zip"), [[1.5, 2]])
+    with pa.CompressedOutputStream(tmp_path / "y.csv.zst", "zstd") as file:
+        file.write(b"a,b\n1.5,2\n")
+    np.testing.assert_array_equal(joined(tmp_path / "y.csv.zst"), [[1.5, 2]])
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a,b\n1,2\n3,x\n", "row 2, column 2 is no number$"),
-        ("1,2\n3,4\n5,\n", "row 3, column 2 is missing"),
-        ("a,b\n1,2\n3,nan\n", "row 2, column 2 is missing or NaN"),
-        ("1,2\n3,-inf\n", "row 2, column 2 is infinite"),
-        ("1,2\n3,1e999\n", "row 2, column 2 is infinite"),
-        ("1,x\n3,4\n", "row 1, column 2 is no number beside numbers"),
-        (",x,y\n0,1,2\n", "column 1 of the header has no name; .* index=False"),
-        ("x,y,\n0,1,2\n", "column 3 of the header has no name"),
-        ("day,y\n2026-01-31,2\n", "row 1, column 1 is no number but a time; turn times into"),
-        ("1,2\n3,4,5\n", r"cannot be read \(line 2 has 3 fields, those before it 2\)"),
-        ("a,b\n3,4,5\n", "2 fields, the next 3"),
-        ("a,b\n1,True\n", "row 1, column 2 is no number"),
-        ("1;2\n3;4\n", "semicolons are seen .*--delimiter ';'"),
+        ("a,b\n1,2\n3,x\n", r"row 2, column 2 \(b\) is missing or no number$"),
+        ("a,b\n1,2\n3,4\n5,\n", "row 3, column 2 .* is missing or no number"),
+        ("a,b\n1,2\n\n3,4\n", "row 2, column 1 .* is missing or no number"),
+        ("a,b\n1,2\n3,nan\n", "row 2, column 2 .* is missing or no number"),
+        ("a,b\n1,2\n3,-inf\n", "row 2, column 2 .* is infinite"),
+        ("a,b\n3,1e999\n", "row 1, column 2 .* is infinite"),
+        ("1,2\n3,4\n", "first line holds numbers, and must be a header"),
+        ("1,x\n3,4\n", "first line holds numbers, and must be a header"),
+        (",x,y\n0,1,2\n", "column '' has no name, .* index=False"),
+        ("x,y,\n0,1,2\n", "column '' has no name, .* index=False"),
+        ("x,x\n0,1\n", "its first line has a name twice"),
+        ("a,b\n1,True\n", "row 1, column 2 .* is missing or no number"),
         ("a;b\n3;4\n", "semicolons are seen .*--delimiter ';'"),
-        ("1,5;2,5\n", "semicolons are seen .*--delimiter ';'"),
         ("a\tb\n3\t4\n", "tabs are seen .*--delimiter tab"),
-        ("1 2\n3 4\n", "spaces are seen .*--delimiter ' '"),
         ("", r"cannot be read \(it is empty\)"),
     ],
 )
@@ -147,11 +154,10 @@ def test_csv_faults_are_named_with_their_place(tmp_path, text, reason):
 def test_other_delimiters_are_named(tmp_path):
     path = tmp_path / "x.csv"
     for delimiter in (";", "\t", "|", " "):
-        for header in ("", f"a{delimiter}b\n"):
-            path.write_text(f"{header}1{delimiter}2\n3{delimiter}4\n")
-            for strict in (True, False)[: 1 + bool(header)]:
-                found = joined(path, delimiter=delimiter, strict=strict)
-                np.testing.assert_array_equal(found, [[1, 2], [3, 4]])
+        path.write_text(f"a{delimiter}b\n1{delimiter}2\n3{delimiter}4\n")
+        for strict in (True, False):
+            found = joined(path, delimiter=delimiter, strict=strict)
+            np.testing.assert_array_equal(found, [[1, 2], [3, 4]])
     for delimiter in ("ab", "", "1", "x", ".", "-", '"', "\n"):
         with pytest.raises(ValueError, match="delimiter must be one character"):
             chunks(path, delimiter=delimiter)
@@ -190,14 +196,6 @@ def test_no_line_of_text_changes_how_another_is_read(tmp_path):
     np.testing.assert_array_equal(read(among), np.concatenate([alone[line] for line in among]))
 
 
-def test_a_first_line_that_may_be_a_record_is_refused_where_records_hide(tmp_path):
-    path = tmp_path / "x.csv"
-    for text in ("1,2\n3,4\n", "1,x\n"):
-        path.write_text(text)
-        with pytest.raises(ValueError, match="first line holds numbers; it must be a header"):
-            chunks(path, strict=False)
-
-
 def test_files_that_are_not_what_their_names_say(tmp_path):
     path = tmp_path / "x.npy"
     path.write_text("Mary Smith,1\n")
@@ -218,10 +216,10 @@ def test_files_that_are_not_what_their_names_say(tmp_path):
 
 def test_text_late_in_a_long_chunk_raises_without_warnings(tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text("1,2\n" * 200_000 + "3,x\n")
+    path.write_text("a,b\n" + "1,2\n" * 200_000 + "3,x\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match="row 200001, column 2 is no number"):
+        with pytest.raises(ValueError, match=r"row 200001, column 2 .* is missing or no number"):
             joined(path, chunk_size=300_000)
 
 
@@ -230,7 +228,7 @@ def test_missing_numbers_are_named_with_file_row_and_column(tmp_path, name):
     bad = X.copy()
     bad[616, 1] = np.nan
     path = write(tmp_path / name, bad)
-    with pytest.raises(ValueError, match=rf"{name}: row 617, column 2.* is missing or NaN"):
+    with pytest.raises(ValueError, match=rf"{name}: row 617, column 2.* is missing or no number"):
         joined(path, chunk_size=100)
 
 
@@ -360,7 +358,7 @@ def test_columns_of_a_parquet_file(tmp_path):
         with pytest.raises(ValueError, match=rf"x\.parquet: .*{reason}"):
             chunks(tmp_path / "x.parquet", columns=columns)
     for source in (X, iter([X]), write(tmp_path / "x.npy", X)):
-        with pytest.raises(ValueError, match="of Parquet files only"):
+        with pytest.raises(ValueError, match="for files whose columns have names only"):
             chunks(source, columns=["a"])
 
 

@@ -234,12 +234,14 @@ def test_encoders_of_arrays(tmp_path):
 # --- any entries ---------------------------------------------------------------------------------
 
 
-def test_missing_entries_count_as_zero_and_large_ones_as_the_largest():
-    columns = [[None, 1.0], [2.0, np.inf], [3, None]]
+def test_rows_with_missing_entries_are_left_out_and_large_ones_count_as_the_largest():
+    columns = [[None, 1.0, 2.0], [2.0, np.inf, 3.0], [3, 0, None]]
     table = pa.table([pa.array(column) for column in columns], names=COLUMNS)
     largest = FeatureSums(FREQUENCIES).clipped([[0.0, np.inf, 0.0]], np.zeros(3))[0, 1]
-    expected = Sketch.of(np.array([[0.0, 2.0, 3.0], [1.0, largest, 0.0]]), FREQUENCIES)
-    assert state_bytes(Sketch.of_table(table, FREQUENCIES)) == state_bytes(expected)
+    expected = Sketch.of(np.array([[1.0, largest, 0.0]]), FREQUENCIES)
+    sketch = Sketch.of_table(table, FREQUENCIES)
+    assert state_bytes(sketch) == state_bytes(expected)
+    assert sketch.left_out == 2
 
 
 def test_no_rows_are_a_sketch_too(tmp_path):
@@ -292,8 +294,8 @@ def test_wrong_tables_are_refused_by_name(tmp_path):
     refused([path, path / "part-0.parquet"], "a file is named twice", columns=COLUMNS)
     refused("s3://bucket/x.parquet", r"pyarrow\.dataset")
     refused(torn, r"torn\.parquet: ")
-    refused([[1.0, 2.0, 3.0]], "a table must be a path of Parquet files.*got list")
-    refused(np.zeros((2, 3)), "a table must be a path of Parquet files.*got ndarray")
+    refused([[1.0, 2.0, 3.0]], "a table must be a path of Parquet, Arrow or CSV files.*got list")
+    refused(np.zeros((2, 3)), "a table must be a path of Parquet, Arrow or CSV files.*got ndarray")
     refused(pd.DataFrame({"x": [1, "secret"]}), "columns of mixed types")
     refused(pd.DataFrame([[1.0] * 3] * 2, columns=["x", "x", "y"]), "two columns|mixed")
     refused(frame(5)[COLUMNS].to_parquet, "a table must be")

@@ -240,9 +240,9 @@ def test_rows_are_read_by_suffix(tmp_path, table):
 @pytest.mark.parametrize(
     ("columns", "low", "message"),
     [
-        (None, -1, "rows.csv: row 1, column 3 is no number$"),
-        (["a", "z"], -1, "rows.csv: got column 'z'; it may be one of a, b, c"),
-        (["a", "c"], -1, "rows.csv: column 'c' holds no numbers"),
+        (None, -1, r"rows.csv: row 1, column 3 \(c\) is missing or no number$"),
+        (["a", "z"], -1, "rows.csv: has no column 'z'; its first line must be a header"),
+        (["a", "c"], -1, r"rows.csv: row 1, column 3 \(c\) is missing or no number$"),
         (["a", "b"], [0.0, 0.0, 0.0], "rows.csv: has 2 columns, but bounds of rows have 3"),
     ],
 )
@@ -258,7 +258,7 @@ def test_files_without_rows_and_of_unknown_kinds_are_named(tmp_path):
     for name in ("none.npy", "rows.txt"):
         with pytest.raises(DataError, match=name):
             prepared("rows", str(tmp_path / name), None, 0, 1)
-    with pytest.raises(DataError, match="columns have names in"):
+    with pytest.raises(DataError, match="columns are for files whose columns have names"):
         prepared("rows", str(tmp_path / "none.npy"), ["a"], 0, 1)
 
 

@@ -1,0 +1,408 @@
+"""Tables in files, read by the names of columns: Parquet, Arrow, and texts of lines.
+
+A parser of whole texts reads, skips or refuses a line by what stands in others: one stray quote
+joins the next lines to its own. Where no record may decide what becomes of another, every line is
+a record, a quoted line end ends it too, and a line of too few or too many fields is one of those
+that the header has.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import os
+import re
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privclust.core.files import NO_SUCH_FILE, why_unreadable
+from privclust.core.packages import require
+from privclust.core.printable import excerpt
+from privclust.records.arrow import check_columns
+from privclust.records.columns import Column, check_kind, column_of_texts, kind_of_arrow
+from privclust.records.errors import ReadingError
+from privclust.records.files import delimiter_of, kind_of_file, known_suffixes
+from privclust.records.notation import USUAL, Notation
+
+_ROWS = 1 << 16  # read at once
+_BLOCK, _CHARACTERS = 1 << 22, 8  # of a text that are read at a time, at most, and of a field
+_BUFFER_BYTES = 1 << 20  # of a Parquet file, read at a time
+_USUAL_FIELD = 1 << 16
+_ENDS = re.compile("[\r\n\0]")
+_SEPARATOR = "\x1f"  # the character that is there to separate units; in a field it becomes a blank
+_MARK = "\ufeff"  # of the order of bytes, at the start of a text
+_ODD = ('"', _SEPARATOR, _MARK)
+_OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+class TableFile(ABC):
+    """A file of rows with named columns.
+
+    Attributes
+    ----------
+    path : Path
+    names : tuple of str
+        Of all columns; one may be there twice.
+    schema : pyarrow.Schema
+        Their types; of a text that of nothing but nulls, as its entries have none.
+    n_rows : int or None
+        None where only reading tells.
+    is_text : bool
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    schema: Any
+    n_rows: int | None
+    is_text = False
+
+    @abstractmethod
+    def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
+        """Yield parts of at most so many rows, with ``len(part)`` and ``part[name]``."""
+
+    def columns(self, names: Iterable[str]) -> Iterator[Any]:
+        """Yield parts with these columns.
+
+        Raises
+        ------
+        ReadingError
+            If the table lacks a column or has it twice, or is damaged.
+        """
+        names = list(dict.fromkeys(names))
+        self.check_names(names)
+        return reworded(self.path, self.batches(names))
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise a ReadingError for a column that is not there, or there twice."""
+        with worded(self.path):
+            check_columns(self.schema, names)
+
+    def check_kind(self, name: str, what: str) -> None:
+        """Raise a ReadingError if a column's type holds no ``"numbers"``, ``"dates"``, ...
+
+        The entries of a text have no type: nothing is said of a text.
+        """
+        self.check_names([name])
+        with worded(self.path):
+            of_column = self.schema.field(name).type
+            check_kind(kind_of_arrow(of_column), of_column, name, what)
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    delimiter: str | None = None,
+    *,
+    encoding: str = "utf-8",
+    notation: Notation = USUAL,
+) -> TableFile:
+    """Return the table in a file, whose rows are read when they are asked for.
+
+    Parameters
+    ----------
+    path : path
+        ``.parquet``, ``.arrow``, ``.feather``, or ``.csv``, ``.tsv``, ``.txt`` with a header, also
+        compressed (``.csv.gz``).
+    delimiter : str or None
+        Between the fields of a text; None for a tab in ``.tsv``, else a comma.
+    encoding : str
+        Of a text; what it does not hold is replaced, character by character.
+    notation : Notation
+        Of numbers and dates in a text.
+
+    Raises
+    ------
+    ReadingError
+        If it cannot be read; no message holds an entry of the table.
+    FileNotFoundError
+        If there is no such file.
+    """
+    kind = kind_of_file(path)
+    if kind not in _KINDS:
+        raise ReadingError(f"{path}: a table must be a file {known_suffixes(*_KINDS)}")
+    if reason := why_unreadable(path):
+        raise (FileNotFoundError if reason == NO_SUCH_FILE else ReadingError)(f"{path}: {reason}")
+    with worded(path):
+        if kind == "text":
+            return TextFile(path, delimiter, encoding=encoding, notation=notation)
+        return _ParquetFile(path) if kind == "parquet" else _ArrowFile(path)
+
+
+class _ParquetFile(TableFile):
+    """A Parquet file, of which a row group is read page by page; open while it is read alone."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        with self._opened() as file:
+            self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+        self.names = tuple(self.schema.names)
+
+    def _opened(self) -> Any:
+        parquet = require("pyarrow.parquet", "Parquet files")
+        # times of 96 bits, which Spark writes, reach beyond what nanoseconds in 64 bits hold
+        how = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+        return parquet.ParquetFile(self.path, coerce_int96_timestamp_unit="us", **how)
+
+    def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
+        with self._opened() as file:
+            for batch in file.iter_batches(batch_size=n_rows, columns=list(names)):
+                if len(batch):
+                    yield batch
+
+
+class _ArrowFile(TableFile):
+    """An Arrow or Feather file, in the format of files or of streams."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        with self._opened() as (schema, n_rows, _):
+            self.schema, self.n_rows, self.names = schema, n_rows, tuple(schema.names)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Give the schema, the number of rows, and the batches."""
+        pyarrow = require("pyarrow", "Arrow files")
+        with pyarrow.memory_map(os.fspath(self.path)) as file:
+            try:
+                reader = pyarrow.ipc.open_file(file)
+                places = range(reader.num_record_batches)
+                n_rows: int | None = sum(reader.get_batch(i).num_rows for i in places)
+                batches: Iterator[Any] = map(reader.get_batch, places)
+            except pyarrow.ArrowInvalid:
+                file.seek(0)
+                reader = pyarrow.ipc.open_stream(file)
+                n_rows, batches = None, iter(reader)
+            yield reader.schema, n_rows, batches
+
+    def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
+        with self._opened() as (_, _, batches):
+            for batch in batches:
+                batch = batch.select(list(names))
+                for start in range(0, len(batch), n_rows):
+                    yield batch.slice(start, n_rows)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Columns of some lines of a text."""
+
+    columns: Mapping[str, Column]
+    n_rows: int
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+
+class TextFile(TableFile):
+    """A text of lines, each of which is a row but for the first."""
+
+    is_text = True
+    n_rows = None
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        delimiter: str | None = None,
+        *,
+        encoding: str = "utf-8",
+        notation: Notation = USUAL,
+    ) -> None:
+        pyarrow = require("pyarrow", "CSV files")
+        self.path, self.delimiter = Path(path), delimiter_of(path, delimiter)
+        self._encoding, self._notation = encoding, notation
+        with self._opened() as file:
+            first = file.readline()
+        if not first:
+            raise ReadingError("cannot be read (it is empty)")
+        fields = _fields_of(first.rstrip("\n").removeprefix(_MARK), self.delimiter)
+        self.names = tuple(name.strip() for name in fields)
+        self.schema = pyarrow.schema([(name, pyarrow.null()) for name in self.names])
+        seen = [shown for sign, shown in _OTHERS.items() if sign in first]
+        if delimiter is None and len(fields) == 1 and seen:
+            raise ReadingError(
+                f"{seen[0]} are seen in its first line, and no {self.delimiter!r}: name the "
+                "delimiter (--delimiter ';', say, or --delimiter tab)"
+            )
+
+    def check_names(self, names: Sequence[str]) -> None:
+        for name in names:
+            if self.names.count(name) != 1:  # others are not named: they may be a record's fields
+                which = "has two columns" if name in self.names else "has no column"
+                other = ""
+                if any("\ufffd" in one for one in self.names):
+                    other = "; not all of it is text in this encoding (--encoding)"
+                raise ReadingError(
+                    f"{self.path}: {which} {name!r}; its first line must be a header, with "
+                    f"{self.delimiter!r} between names (--delimiter){other}"
+                )
+
+    def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
+        places = {name: str(self.names.index(name)) for name in names}
+        usual = n_rows * len(self.names) * _CHARACTERS
+        for text in self._texts(min(usual, _BLOCK)):
+            table = self._parsed(self._separated(text), list(places.values()))
+            columns = {name: table.column(place).combine_chunks() for name, place in places.items()}
+            for start in range(0, table.num_rows, n_rows):
+                part = {
+                    name: column_of_texts(column.slice(start, n_rows), self._notation)
+                    for name, column in columns.items()
+                }
+                yield _Lines(part, min(n_rows, table.num_rows - start))
+
+    def _texts(self, n_characters: int) -> Iterator[str]:
+        """Yield whole lines, of about so many characters at a time."""
+        with self._opened() as file:
+            file.readline()
+            while text := file.read(n_characters):
+                yield text + file.readline()
+
+    def _opened(self) -> io.TextIOWrapper:
+        """Return the decoded lines."""
+        suffix = self.path.suffix.lower()
+        return io.TextIOWrapper(_OPENERS.get(suffix, _plain)(self.path), self._encoding, "replace")
+
+    def _separated(self, text: str) -> bytes:
+        """Return lines of as many fields as the first, between separators, without quotes."""
+        content, delimiter = text.encode("utf-8", "replace"), self.delimiter
+        odd = [sign for sign in _ODD if sign in text and sign != delimiter]
+        if not odd and self._are_alike(content):
+            return content.replace(delimiter.encode(), _SEPARATOR.encode())
+        n, lines = len(self.names) - 1, text.removesuffix("\n").split("\n")
+        whole = "\n".join(
+            line.replace(delimiter, _SEPARATOR)
+            if line.count(delimiter) == n and not any(sign in line for sign in odd)
+            else self._widened(line)
+            for line in lines
+        )
+        return f"{whole}\n".encode("utf-8", "replace")
+
+    def _are_alike(self, content: bytes) -> bool:
+        """Return whether all lines have as many fields as the first: of all lines at once."""
+        n, delimiter = len(self.names) - 1, self.delimiter.encode()
+        if len(delimiter) > 1 or n == 0:
+            return False
+        codes = np.frombuffer(content, np.uint8)
+        ends = np.flatnonzero(codes == ord("\n"))
+        if not content.endswith(b"\n"):
+            ends = np.append(ends, len(content))
+        between = np.flatnonzero(codes == ord(delimiter))
+        if len(between) != n * len(ends):
+            return False
+        of_lines = between.reshape(-1, n)
+        return bool((of_lines[:, -1] < ends).all() and (of_lines[1:, 0] > ends[:-1]).all())
+
+    def _widened(self, line: str) -> str:
+        """Return one line that has an odd sign, or another number of fields."""
+        fields = _fields_of(line, self.delimiter)
+        fields = [*fields, *[""] * len(self.names)][: len(self.names)]
+        plain = (field.replace(_SEPARATOR, " ").replace(_MARK, "") for field in fields)
+        return _SEPARATOR.join(plain)
+
+    def _parsed(self, content: bytes, places: list[str]) -> Any:
+        """Return a table of Arrow of the fields at some places, all of text."""
+        pyarrow, of_csv = (require(name, "CSV files") for name in ("pyarrow", "pyarrow.csv"))
+        return of_csv.read_csv(
+            pyarrow.BufferReader(pyarrow.py_buffer(content)),
+            of_csv.ReadOptions(
+                use_threads=False,
+                block_size=len(content) + 1,  # or a line would be cut
+                column_names=list(map(str, range(len(self.names)))),
+            ),
+            of_csv.ParseOptions(delimiter=_SEPARATOR, quote_char=False, ignore_empty_lines=False),
+            of_csv.ConvertOptions(
+                include_columns=places,
+                column_types=dict.fromkeys(places, pyarrow.string()),
+                strings_can_be_null=False,
+            ),
+        )
+
+
+def _fields_of(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line, of which some may hold delimiters between quotes.
+
+    Examples
+    --------
+    >>> _fields_of('"Doe, Ann",30', ",")
+    ['Doe, Ann', '30']
+    """
+    if '"' not in line:
+        return line.split(delimiter)
+    if len(line) <= _USUAL_FIELD and not _ENDS.search(line):
+        return next(csv.reader([line], delimiter=delimiter))
+    before = csv.field_size_limit(max(len(line), _USUAL_FIELD))  # a long field is one as well
+    try:
+        return next(csv.reader([_ENDS.sub(" ", line)], delimiter=delimiter))
+    finally:
+        csv.field_size_limit(before)
+
+
+def _plain(path: Path) -> Any:
+    """Open a file that is not compressed."""
+    return open(path, "rb")
+
+
+def _unzipped(path: Path) -> Any:
+    """Open the one file in a .zip."""
+    archive = zipfile.ZipFile(path)
+    names = archive.namelist()
+    if len(names) != 1:
+        raise ReadingError(f"cannot be read (it holds {len(names)} files, not one)")
+    return archive.open(names[0])
+
+
+def _zstd(path: Path) -> Any:
+    """Open a .zst."""
+    return require("pyarrow", "CSV files").CompressedInputStream(path, "zstd")
+
+
+_OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zip": _unzipped,
+    ".zst": _zstd,
+}
+_KINDS = ("text", "parquet", "arrow")
+
+
+@contextmanager
+def worded(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Make of an error one line with the path, in words that hold nothing of the file."""
+    try:
+        yield
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:
+        raise _worded(path, error) from None
+
+
+def reworded(path: str | os.PathLike[str], pieces: Iterable[Any]) -> Iterator[Any]:
+    """Pass pieces on, with errors as of `worded`."""
+    with worded(path):
+        yield from pieces
+
+
+def _worded(path: str | os.PathLike[str], error: Exception) -> Exception:
+    """Return one line for what a reader raised."""
+    text = str(error)
+    if isinstance(error, ReadingError):
+        return ReadingError(text if text.startswith(f"{path}: ") else f"{path}: {text}")
+    if kind_of_file(path) == "hdf5":  # whose library speaks of the file's structure alone
+        reason = excerpt((text.strip() or type(error).__name__).splitlines()[0])
+    elif isinstance(error, UnicodeError):
+        reason = "it is no text in the encoding that is declared (--encoding)"
+    else:
+        reason = getattr(error, "strerror", None) or f"it is damaged: {type(error).__name__}"
+    return ReadingError(f"{path}: cannot be read ({reason})")

@@ -1,0 +1,136 @@
+"""Sums over the rows of tables, added up where the rows lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from privclust.privacy.groups import UNIT_BITS, counted_rows
+from privclust.records.arrow import GroupedRows, takes_tables
+from privclust.records.engines import State
+from privclust.records.tables import total
+
+
+@dataclass(frozen=True)
+class SketchedTable:
+    """What was declared of the table that a sketch is of, and what the table lacked.
+
+    Attributes
+    ----------
+    columns : mapping of str to (low, high) or list of str
+        As of `privclust.preprocessing.TableEncoder`.
+    missing : {"drop", "middle", "error"}
+        As of `privclust.preprocessing.TableEncoder`.
+    unread : ndarray of shape (2, n_columns) or None
+        Numbers of records with an entry that is missing (first row), or cannot be read (second).
+        Exact ones are integers, in units of 2^-30 records; noisy ones are floats.
+    deviation : float
+        Standard deviation of the noise on each number; 0 of exact ones.
+    """
+
+    columns: Mapping[str, Any]
+    missing: str
+    unread: np.ndarray | None = None
+    deviation: float = 0.0
+
+    @property
+    def declared(self) -> tuple[Any, ...]:
+        """What two tables have alike whose sketches can be merged."""
+        return (*((name, *map(str, ends)) for name, ends in self.columns.items()), self.missing)
+
+    def __add__(self, other: SketchedTable) -> SketchedTable:
+        """Return what is known of the rows of both."""
+        unread = None
+        if self.unread is not None and other.unread is not None:
+            unread = self.unread + other.unread
+        deviation = float(np.hypot(self.deviation, other.deviation))
+        return SketchedTable(self.columns, self.missing, unread, deviation)
+
+    @property
+    def counts(self) -> np.ndarray | None:
+        """Numbers of records as `unread`, in records, of shape (2, n_columns)."""
+        if self.unread is None or self.unread.dtype.kind == "f":
+            return self.unread
+        return np.ldexp(self.unread.astype(np.float64), -UNIT_BITS)
+
+    @classmethod
+    def of_encoder(cls, encoder: Any) -> SketchedTable | None:
+        """Return what an encoder of tables declares; None for other encoders."""
+        if not takes_tables(encoder):
+            return None
+        return cls(dict(encoder.columns), encoder.missing)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return all but `unread` in types of JSON."""
+        columns = [
+            [name, isinstance(ends, list), list(map(_plain, ends))]
+            for name, ends in self.columns.items()
+        ]
+        return {"columns": columns, "missing": self.missing, "deviation": self.deviation}
+
+    @classmethod
+    def restored(cls, parameters: Any, unread: np.ndarray | None) -> SketchedTable | None:
+        """Return what `parameters` gave; a ValueError if it is something else."""
+        if parameters is None:
+            return None
+        columns = {
+            str(name): list(map(str, ends)) if is_list else (ends[0], ends[1])
+            for name, is_list, ends in parameters["columns"]
+        }
+        if unread is not None and unread.shape != (2, len(columns)):
+            raise ValueError("its numbers of missing entries are of other columns")
+        return cls(columns, str(parameters["missing"]), unread, float(parameters["deviation"]))
+
+
+def _plain(end: Any) -> float | str:
+    """Return a bound or a category in a type of JSON."""
+    return float(end) if isinstance(end, float | int | np.number) else str(end)
+
+
+def table_state(
+    source: Any,
+    new_sums: Callable[[], Any],
+    *,
+    encoder: Any,
+    groups: str | None,
+    strict: bool,
+    **how: Any,
+) -> tuple[State, int | None]:
+    """Return the state of sums over a table, and how many records were left out.
+
+    Parameters
+    ----------
+    source : table
+        What `privclust.records.tables.total` takes, as do `encoder`, `groups` and `how`.
+    new_sums : callable
+        Without arguments; makes sums of no records, on the machine where rows lie.
+    strict : bool
+        True: a row that cannot be read is an error. False: it is left out.
+
+    Returns
+    -------
+    state : dict of ndarray
+    n_left_out : int or None
+        None where no record can be left out.
+    """
+    state_of = partial(_state_of_rows, new_sums, strict)
+    state = total(source, state_of, encoder=encoder, groups=groups, strict=strict, **how)
+    n_left_out = int(state.pop("n_left_out")[0])
+    reads_all = groups is None and getattr(encoder, "missing", None) == "middle"
+    return state, None if strict or reads_all else n_left_out
+
+
+def _state_of_rows(
+    new_sums: Callable[[], Any], strict: bool, parts: Iterable[np.ndarray | GroupedRows]
+) -> State:
+    """Return the state of the sums over parts of a table."""
+    sums, n_left_out = new_sums(), 0
+    for part in parts:
+        rows, groups, n = counted_rows(part, strict)
+        sums.add(rows if strict else sums.clipped(rows), groups)
+        n_left_out += n
+    return {**sums.state(), "n_left_out": np.array([n_left_out])}
