@@ -302,6 +302,12 @@ def test_a_sketch_that_states_more_than_its_noise_gives(tmp_path, options):
     def smaller_loss(parameters, guarantee):
         guarantee["releases"][0]["loss"]["rho"] *= 0.999
 
+    def smaller_sensitivity(parameters, guarantee):
+        guarantee["releases"][0]["sensitivity"] *= 0.999
+
+    def larger_scale(parameters, guarantee):
+        guarantee["releases"][0]["scale"] *= 1.001
+
     def no_release(parameters, guarantee):
         guarantee["releases"] = []
 
@@ -316,7 +322,8 @@ def test_a_sketch_that_states_more_than_its_noise_gives(tmp_path, options):
     def smaller_delta(parameters, guarantee):
         guarantee["delta"] = 1e-9
 
-    lies = [less_noise, smaller_epsilon, smaller_loss, no_release, other_measurements]
+    lies = [less_noise, smaller_epsilon, smaller_loss, smaller_sensitivity, larger_scale]
+    lies += [no_release, other_measurements]
     lies += [other_mechanism] + [smaller_delta] * (options.get("noise") == "gaussian")
     for lie in lies:
         with pytest.raises(FileError, match=r"less than its guarantee states|definition"):

@@ -6,6 +6,7 @@ units of their scales, with Gaussian noise the length of all of them.
 """
 
 import math
+import re
 import weakref
 from contextlib import contextmanager
 from fractions import Fraction
@@ -347,3 +348,31 @@ def test_objects_that_cannot_be_asked():
         for X in ([[0.1], [odd], [0.3]], [[0.1], odd, [0.3]], [[0.1], range(10**11), [0.3]]):
             model = DPLloyd(1, bounds=(0.0, 1.0), max_iter=1, random_state=0)
             assert np.isfinite(model.fit(X, groups=[1, 2, odd]).cluster_centers_).all()
+
+
+@pytest.mark.attack(
+    claim="what an error could tell of a list is said in the guarantee itself",
+    before="that rows have as many columns as most of them stood on a page of the docs alone",
+    now="a caveat of fits to lists, and of no other",
+)
+def test_a_list_says_what_decides_its_columns():
+    rows = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    for X, is_list in ((rows, False), (rows.tolist(), True)):
+        model = DPLloyd(2, bounds=(-1, 1), random_state=0).fit(X)
+        assert any("rows of a list" in caveat for caveat in model.guarantee_.caveats) == is_list
+    model = DPLloyd(2, bounds=([-1, -1], [1, 1]), random_state=0).fit(rows.tolist())
+    assert not any("rows of a list" in caveat for caveat in model.guarantee_.caveats)
+
+
+@pytest.mark.attack(
+    claim="no message holds a number that is private",
+    before="'groups must have shape (7,)' told the number of rows, which add_remove hides",
+    now="no number",
+)
+def test_a_wrong_number_of_groups_tells_no_number():
+    rows = np.random.default_rng(0).uniform(-1, 1, (6173, 2))
+    model = DPLloyd(2, bounds=(-1, 1), neighbours="add_remove", random_state=0)
+    for groups in (range(4391), np.zeros((6173, 2))):
+        with pytest.raises(ValueError, match="one a row") as error:
+            model.fit(rows, groups=groups)
+        assert not re.search(r"\d", str(error.value))

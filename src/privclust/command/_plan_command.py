@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privclust.command._declared_columns import MISSING_SHARE, part_of_budget
 from privclust.command.arguments import (
     add_command,
     add_neighbours,
@@ -55,6 +56,13 @@ def add_to(commands) -> None:
         metavar="W",
         help="part of the rows in one cluster, all others being equal; default: one over K",
     )
+    add(
+        "--columns",
+        type=positive_integer,
+        metavar="C",
+        help="of a table that privclust cluster reads: the part of the budget that buys counts of "
+        "missing entries is taken off, and what it buys is printed",
+    )
     add("--trials", type=positive_integer, default=10, metavar="T", help="fits; default: 10")
     add("--seed", type=seed, metavar="S", help="to repeat the outcome")
 
@@ -82,11 +90,25 @@ def _run(args) -> None:
                 else:
                     n_simulated = outcome.n_simulated
                     print_result(f"epsilon {epsilon:g}{name}: {outcome}\n")
+            if args.columns is not None:
+                print_result(f"epsilon {epsilon:g}, {_counts(args, epsilon)}\n")
             if len(outcomes) > 1:
                 print_result(f"epsilon {epsilon:g}, the least error: {_least(outcomes)}\n")
     rows = f"{n_simulated:,} rows each" + (", noise as of all" if n_simulated < args.n else "")
     of = "each method" if args.method == _ALL else args.method
     say(f"{args.trials} simulated fits of {of}, {rows}; your data may be harder")
+
+
+def _counts(args, epsilon: float) -> str:
+    """Return what counts of missing entries take of the budget, and how well they count."""
+    from privclust.preprocessing import CountsByColumn
+
+    share = part_of_budget(epsilon, args.delta, MISSING_SHARE)
+    noise = CountsByColumn.of(args.columns, *share, args.neighbours).noise
+    return (
+        f"of it {MISSING_SHARE:.0%} for counts of missing entries: epsilon {share[0]:.3g} by "
+        f"itself, each count within {1.96 * noise.deviation:,.0f} rows (95 %)"
+    )
 
 
 def _planned(args, method, epsilon, advance):
@@ -95,6 +117,8 @@ def _planned(args, method, epsilon, advance):
     from privclust.kmeans import plan
 
     settings, delta = dict(_METHODS[method]), args.delta
+    if args.columns is not None:
+        epsilon, _ = part_of_budget(epsilon, delta, 1.0 - MISSING_SHARE)
     if method == "DPLloyd" and delta:
         settings["accounting"] = "pld"
     if method == "EUGkM":

@@ -41,6 +41,10 @@ _ANY_WHOLE_DIRECTION = (
     "rows count at norm 1; a row with an entry that is missing, or that cannot be read as a "
     "number, contributes nothing"
 )
+_LIST = (
+    "rows of a list have as many columns as most of them; that there are none, or two such numbers "
+    "of columns, is an error outside the guarantee"
+)
 ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
 
 
@@ -57,7 +61,7 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = set(vars(estimator))  # parameters, and what scikit-learn keeps there
         try:
             result = fit(estimator, *args, **kwargs)
-            _note_weak_points(estimator)
+            _note_points(estimator)
         except BaseException:
             _forget(estimator, set(vars(estimator)) - before)
             raise
@@ -67,16 +71,23 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     return whole
 
 
-def _note_weak_points(estimator: Any) -> None:
-    """Put into the guarantee of a fit why it is weak, if it is, and warn of that."""
+def _note_points(estimator: Any) -> None:
+    """Put into the guarantee of a fit why it is weak, if it is, and warn of that; and of lists."""
     guarantee = getattr(estimator, "guarantee_", None)
-    if guarantee is None or guarantee.definition not in ("pure", "approximate"):
+    if guarantee is None:
         return
-    n_records = getattr(estimator, "_n_public", None)
-    if points := weak_points(guarantee.epsilon, guarantee.delta, n_records):
-        estimator.guarantee_ = replace(guarantee, caveats=(*points, *guarantee.caveats))
-        if getattr(getattr(estimator, "sketch_", None), "guarantee", None) is not None:
-            estimator.sketch_ = replace(estimator.sketch_, guarantee=estimator.guarantee_)
+    of_list = (_LIST,) if getattr(estimator, "_reads_list", False) else ()
+    points: tuple[str, ...] = ()
+    if guarantee.definition in ("pure", "approximate"):
+        n_records = getattr(estimator, "_n_public", None)
+        points = tuple(weak_points(guarantee.epsilon, guarantee.delta, n_records))
+    if not (points or of_list):
+        return
+    caveats = dict.fromkeys((*points, *guarantee.caveats, *of_list))
+    estimator.guarantee_ = replace(guarantee, caveats=tuple(caveats))
+    if getattr(getattr(estimator, "sketch_", None), "guarantee", None) is not None:
+        estimator.sketch_ = replace(estimator.sketch_, guarantee=estimator.guarantee_)
+    if points:
         warn_caller("; ".join(points), WeakGuaranteeWarning)
 
 
@@ -95,7 +106,7 @@ def _or_as_before(partial_fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(estimator))
         try:
             result = partial_fit(estimator, *args, **kwargs)
-            _note_weak_points(estimator)
+            _note_points(estimator)
             return result
         except BaseException:
             vars(estimator).clear()
@@ -233,6 +244,9 @@ def private_records(
         statistics (`privclust.privacy.scaling`).
     """
     any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
+    width = _declared_width(estimator) if reset else None
+    if reset and width is None and isinstance(X, list | tuple):
+        estimator._reads_list = True
     takes_any = takes_any_row(estimator)
     rows = validated(
         estimator,
@@ -242,7 +256,7 @@ def private_records(
         reset=reset,
         ensure_all_finite=not takes_any,
         ensure_min_samples=0 if any_number else 1,
-        width=_declared_width(estimator) if reset else None,
+        width=width,
     )
     is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
     if reset and is_bounded and getattr(estimator, "epsilon", 1.0) is not None:

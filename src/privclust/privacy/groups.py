@@ -54,6 +54,8 @@ UNITS = {ROW: "one row", GROUP: "all rows of one group"}
 UNIT_BITS = 30
 _SPARE_BITS = 4  # 16 u / N
 _LARGEST_DIVISOR = 2**62
+# the numbers of rows and of groups may be private
+_ONE_A_ROW = "groups must be one a row, an array of one dimension as long as the rows"
 _NOBODYS = (
     "groups must not be missing: every row must be someone's; leave out rows of nobody, or give "
     "each an id of its own"
@@ -105,7 +107,7 @@ class Groups:
         """
         if isinstance(groups, Groups):
             if len(groups.sizes) != n_samples:
-                raise ValueError(f"groups are of {len(groups.sizes)} rows, not of {n_samples}")
+                raise ValueError(_ONE_A_ROW)
             return groups
         return cls.of_codes(*person_codes(groups, n_samples))
 
@@ -143,7 +145,7 @@ def person_codes(groups: Any, n_samples: int) -> tuple[np.ndarray, int]:
         groups = list(groups)
     shape = getattr(groups, "shape", (len(groups),))
     if shape != (n_samples,):
-        raise ReadingError(f"groups must have shape ({n_samples},), one a row, got {shape}")
+        raise ReadingError(_ONE_A_ROW)
     column = column_of(groups)
     column.check("groups", "persons")
     return column.codes()
@@ -239,7 +241,7 @@ def with_groups(
             yield chunk, whole.rows(start, stop)
         start = stop
     if start != len(whole.sizes):
-        raise ValueError(f"groups must be one a row: there are {len(whole.sizes)} and {start} rows")
+        raise ValueError(_ONE_A_ROW)
 
 
 def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]:

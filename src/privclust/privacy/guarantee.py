@@ -499,14 +499,22 @@ def check_stated(guarantee: Guarantee, line: Release) -> None:
     """
     if guarantee.definition == "none":
         return
-    covered = any(
-        _reaches(release.loss, line.loss, ("rho", "epsilon", "count"))
-        for release in guarantee.releases
-        if release.loss is not None
-    )
+    covered = any(_states(release, line) for release in guarantee.releases if release.loss)
     honest = Guarantee.of([line], guarantee.definition, guarantee.relation, delta=guarantee.delta)
     if not covered or not _reaches(guarantee, honest, ("epsilon", "rho", "mu", "tau")):
         raise ValueError("the noise gives less than its guarantee states")
+
+
+def _states(release: Release, line: Release) -> bool:
+    """Whether a release has at least the loss of a line, and a ratio as large to its noise."""
+    ratios = [
+        each.sensitivity / each.scale
+        for each in (release, line)
+        if each.sensitivity is not None and each.scale is not None
+    ]
+    if len(ratios) > 1 and ratios[0] < (1.0 - _STATEMENT_TOLERANCE) * ratios[1]:
+        return False
+    return _reaches(release.loss, line.loss, ("rho", "epsilon", "count"))
 
 
 def _reaches(stated: object, honest: object, names: tuple[str, ...]) -> bool:

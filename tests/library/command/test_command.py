@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -488,6 +489,11 @@ def test_plan_prints_a_line_for_each_epsilon(run):
     assert [line.partition(":")[0] for line in lines] == ["epsilon 0.1", "epsilon 1"]
     assert all("times that without privacy" in line for line in lines)
     assert "2 simulated fits of CompressiveKMeans, 50,000 rows each, noise as of all" in err
+    options_of_table = ("--n", "200000", "--epsilon", "1", "--seed", "0", *options)
+    code, out, err = run("plan", *options_of_table, "--columns", "4")
+    assert code == 0
+    assert "epsilon 1, of it 2% for counts of missing entries" in out.splitlines()[1]
+    assert re.search(r"each count within 1\d\d rows \(95 %\)", out)
     code, out, err = run("plan", "--n", "3", "--epsilon", "1", *options)
     assert (code, out) == (2, "")
     assert "--clusters must be less than --n" in err

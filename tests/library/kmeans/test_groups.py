@@ -49,8 +49,8 @@ def test_weights_are_one_over_the_rows_of_a_group(ids):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([1, 2], r"groups must have shape \(3,\), one a row, got \(2,\)"),
-        (np.array([[1], [2], [3]]), r"got \(3, 1\)"),
+        ([1, 2], "groups must be one a row"),
+        (np.array([[1], [2], [3]]), "one a row"),
         (np.array([1, 2, 3], "m8[s]"), r"'groups' holds timedelta64\[s\], not persons"),
         (np.array([1j, 2, 3]), "'groups' holds complex128, not persons"),
     ],
@@ -71,7 +71,7 @@ def test_a_row_of_nobody_contributes_nothing(missing):
 
 
 def test_weights_of_other_rows_are_refused():
-    with pytest.raises(ValueError, match="groups are of 2 rows, not of 3"):
+    with pytest.raises(ValueError, match="groups must be one a row"):
         Groups.of(Groups.of([1, 1], 2), 3)
     assert Groups.of([], 0).count == 0
 

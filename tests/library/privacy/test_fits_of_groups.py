@@ -195,7 +195,7 @@ def test_no_number_of_groups_is_refused(name, neighbours):
         fit(kind(neighbours), X[:0], groups=[])
     else:
         fit(kind(), X, groups=two)
-    with pytest.raises(ValueError, match="groups must have shape"):
+    with pytest.raises(ValueError, match="groups must be one a row"):
         fit(kind(neighbours), X, groups=ids[1:])
 
 
