@@ -159,4 +159,4 @@ def test_a_line_that_is_no_number_ends_the_job_by_name(followed):
         done = followed.run("--cores", "1", "data/own/visits.h5", check=False)
     finally:
         (followed.folder / "visits.csv").write_text(before)
-    assert "visits.csv: row 7, column 2 is no number" in done.stdout
+    assert "visits.csv: row 7, column 2 (latitude) is missing or no number" in done.stdout

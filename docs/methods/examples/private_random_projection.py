@@ -1,6 +1,11 @@
+import warnings
+
 import numpy as np
 
 from privclust.embedding import PrivateRandomProjection
+from privclust.privacy import WeakGuaranteeWarning
+
+warnings.simplefilter("ignore", WeakGuaranteeWarning)  # large epsilons promise little: to compare
 
 rng = np.random.default_rng(0)
 X = np.repeat(rng.normal(size=(3, 50)), 40, axis=0) + 0.3 * rng.normal(size=(120, 50))
