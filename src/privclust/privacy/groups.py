@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import FixedPoint
+from privclust.core.validation import check_integer
 from privclust.records.arrow import GroupedRows
 from privclust.records.columns import column_of
 from privclust.records.errors import ReadingError
@@ -149,6 +150,44 @@ def person_codes(groups: Any, n_samples: int) -> tuple[np.ndarray, int]:
     column = column_of(groups)
     column.check("groups", "persons")
     return column.codes()
+
+
+def first_rows(groups: ArrayLike, most_rows: int) -> np.ndarray:
+    """Return which rows are among the first so many of their group.
+
+    What is kept of a group depends on its own rows alone. A fit to the rows that are kept, with
+    ``neighbours="add_remove"``, counts every one of them; `Guarantee.to_groups` says what it
+    promises a person.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        The person of each row, as of `Groups.of`.
+    most_rows : int
+        At least 1, known without the data.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), bool
+        False for a row that belongs to nobody.
+
+    Raises
+    ------
+    ValueError
+        If groups have another form, or `most_rows` is below 1.
+
+    Examples
+    --------
+    >>> first_rows(["ann", "bob", "ann", None, "ann"], 2).tolist()
+    [True, True, True, False, False]
+    """
+    check_integer("most_rows", most_rows, minimum=1)
+    codes, _ = person_codes(groups, np.size(groups) if hasattr(groups, "shape") else len(groups))
+    order = np.argsort(codes, kind="stable")
+    _, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
+    ranks = np.empty(len(codes), dtype=np.int64)
+    ranks[order] = np.arange(len(codes)) - np.repeat(starts, sizes)
+    return (ranks < most_rows) & (codes >= 0)
 
 
 def checked_groups(groups: ArrayLike | None, X: np.ndarray) -> Groups | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from privclust.core.validation import check_option, check_real
+from privclust.core.validation import check_integer, check_option, check_real
 from privclust.privacy.accounting import (
     Loss,
     composed_epsilon,
@@ -16,7 +16,7 @@ from privclust.privacy.accounting import (
     total_rho,
     zcdp_epsilon,
 )
-from privclust.privacy.groups import ROW, UNITS
+from privclust.privacy.groups import GROUP, ROW, UNITS
 from privclust.privacy.sensitivity import NORMS, Neighbours
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
@@ -286,16 +286,62 @@ class Guarantee:
         """
         if self.relation is Neighbours.REPLACE_ONE:
             return self
-        releases = tuple(
+        definition = self.definition if self._holds else "none"
+        releases = self._stepped(_STEPS_TO_REPLACE)
+        return self._restated(releases, definition, Neighbours.REPLACE_ONE, self.delta)
+
+    def to_groups(self, most_rows: int) -> Guarantee:
+        """Return the guarantee for all rows of one group, of at most so many rows.
+
+        Adding or removing a group of m rows is m steps: pure epsilon is multiplied by m, rho by the
+        square of m (group privacy; Bun and Steinke 2016, Proposition 1.9). Every row counts as one,
+        as in counts of events; see `privclust.privacy.first_rows`, which bounds the rows. The
+        noise is what scaling each sensitivity by m would ask for.
+
+        Parameters
+        ----------
+        most_rows : int
+            m, at least 1, known without the data.
+
+        Returns
+        -------
+        Guarantee
+            With unit ``"group"``, in the sense of this one and at its delta.
+
+        Raises
+        ------
+        ValueError
+            If this guarantee is not for rows that are added or removed. Of replaced rows the number
+            is public, which a group with other numbers of rows would change.
+
+        Examples
+        --------
+        >>> noise = Release("sums", "laplace", "scale 10", "by hand", Loss(0.005, epsilon=0.1))
+        >>> of_rows = Guarantee.of([noise], "pure", "add-remove")
+        >>> round(of_rows.to_groups(5).epsilon, 9)
+        0.5
+        """
+        check_integer("most_rows", most_rows, minimum=1)
+        if self.unit != ROW or self.relation is not Neighbours.ADD_REMOVE:
+            raise ValueError(
+                "to_groups is for guarantees of rows that are added or removed "
+                "(neighbours='add_remove')"
+            )
+        definition = self.definition if self._holds else "none"
+        stated = self._restated(self._stepped(most_rows), definition, self.relation, self.delta)
+        caveat = f"holds if no group has more than {most_rows} rows in the table"
+        return replace(stated, unit=GROUP, caveats=(*stated.caveats, caveat))
+
+    def _stepped(self, steps: int) -> tuple[Release, ...]:
+        """Return the releases as they are for so many rows."""
+        return tuple(
             replace(
                 release,
-                loss=release.loss and _two_steps(release.loss),
-                sensitivity=release.sensitivity and _STEPS_TO_REPLACE * release.sensitivity,
+                loss=release.loss and _several_steps(release.loss, steps),
+                sensitivity=release.sensitivity and steps * release.sensitivity,
             )
             for release in self.releases
         )
-        definition = self.definition if self._holds else "none"
-        return self._restated(releases, definition, Neighbours.REPLACE_ONE, self.delta)
 
     def compose(self, *others: Guarantee) -> Guarantee:
         """Return the guarantee of releasing all outputs, in the sense of the first.
@@ -482,11 +528,10 @@ def _check_type(name: str, value: Any, kind: str) -> None:
         raise ValueError(f"{name} of a guarantee cannot be {value!r}")
 
 
-def _two_steps(loss: Loss) -> Loss:
-    """Group privacy for two rows."""
-    steps = _STEPS_TO_REPLACE
-    # of (epsilon, delta): 2 epsilon, (1 + e^epsilon) delta
-    delta = loss.delta and loss.delta * (1.0 + math.exp(loss.epsilon))
+def _several_steps(loss: Loss, steps: int) -> Loss:
+    """Group privacy for several rows."""
+    # of (epsilon, delta): k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta
+    delta = loss.delta and loss.delta * sum(math.exp(i * loss.epsilon) for i in range(steps))
     return replace(loss, rho=steps**2 * loss.rho, epsilon=steps * loss.epsilon, delta=delta)
 
 
