@@ -379,8 +379,8 @@ def test_a_wrong_number_of_groups_tells_no_number():
 
 
 @pytest.mark.attack(
-    claim="`first_rows` and `to_groups`: a person with any number of rows moves counts of events by "
-    "no more than is stated",
+    claim="`first_rows` and `to_groups`: a person with any number of rows moves counts of events "
+    "by no more than is stated",
     before="counts of events could not be asked for: the rows of a person were averaged",
     now="what a person with 1, 5 or 40 rows moves, exactly, is at most what is stated for 5",
 )
