@@ -1,7 +1,7 @@
 # The environment of requirements.lock, as `make setup` installs it, for Docker, Podman and Buildah:
 #   docker build --tag privclust .
 # docs/cluster.md says how to run it; privclust.def is the same for Apptainer.
-ARG BASE=debian:bookworm-slim
+ARG BASE=debian:trixie-slim
 FROM ${BASE}
 
 # Debian keeps no older version of a package: one that is pinned would soon not be there.

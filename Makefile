@@ -8,8 +8,8 @@
 
 EFFORT ?= quick
 CORES ?= 2
-PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python; do \
-	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' \
 	2>/dev/null && echo $$python && break; done)
 
 # Modules are compiled once, not by each of the processes that jobs and tests start.
@@ -59,11 +59,24 @@ lint: setup
 	.venv/bin/snakefmt --check Snakefile workflow examples
 	.venv/bin/snakemake --lint
 
+# What has no wheel for a new Python is compiled.
+define CAN_COMPILE
+import os, shutil, sys, sysconfig
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+sys.exit(sys.version_info >= (3, 14) and not (shutil.which(compiler) and os.path.exists(header)))
+endef
+export CAN_COMPILE
+
 setup: .venv/ready
 
 .venv/ready: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { \
-	echo "privclust needs Python 3.11, 3.12 or 3.13 with venv: install one, or name it: make PYTHON=/path/to/python3.12"; \
+	echo "privclust needs Python 3.11 or newer with venv: install one, or name it: make PYTHON=/path/to/python3.14"; \
+	exit 1; }
+	@$(PYTHON) -c "$$CAN_COMPILE" || { \
+	echo "Python 3.14 has no wheel of immutables, which Snakemake needs: install a C compiler and Python's headers" \
+	"first (Debian: apt-get install gcc libc6-dev python3-dev), or name an older Python: make PYTHON=python3.13"; \
 	exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock

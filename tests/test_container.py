@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[1]
 FOLDER = "/opt/privclust"
-PYTHON = {"bookworm": "3.11"}  # of a Debian's package python3
+PYTHON = {"trixie": "3.13"}  # of a Debian's package python3
 
 
 def instructions():

