@@ -24,6 +24,8 @@ for variable in (
     "NUMBA_NUM_THREADS",
 ):
     os.environ[variable] = "1"
+# Figures are files: a backend that a notebook has set may not be there.
+os.environ["MPLBACKEND"] = "agg"
 
 
 def or_stop(function, *arguments):

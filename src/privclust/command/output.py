@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from privclust.core.files import why_unreadable
+from privclust.core.files import atomic_path, why_unreadable
 from privclust.core.printable import printable
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -37,9 +36,12 @@ _FORMATS = {
 
 
 def say(text: str) -> None:
-    """Print to the standard error, with control characters written out."""
-    for line in text.split("\n"):  # the standard output is for results
-        print(printable(line), file=sys.stderr, flush=True)
+    """Print to the standard error, if there is one, with control characters written out."""
+    if sys.stderr is None:  # closed by who started the process; print would take the output
+        return
+    with contextlib.suppress(OSError):  # a pipe that is closed by now ends no fit
+        for line in text.split("\n"):  # the standard output is for results
+            print(printable(line), file=sys.stderr, flush=True)
 
 
 def count(sketch: Any) -> str:
@@ -103,11 +105,14 @@ def check_free(output: str, force: bool) -> None:
 
 
 def check_write(target: Path, n_bytes: int) -> None:
-    """Write so many bytes beside a file and remove them."""
-    with written(str(target)), tempfile.TemporaryFile(dir=target.parent) as file:
-        file.write(os.urandom(n_bytes))
-        file.flush()
-        os.fsync(file.fileno())
+    """Write so many bytes beside a file, as the file will be written, and remove them."""
+    with written(str(target)):
+        trial = target.with_name(f".{target.name}.{os.getpid()}.trial")
+        try:
+            with atomic_path(trial) as temporary:
+                temporary.write_bytes(os.urandom(n_bytes))
+        finally:
+            trial.unlink(missing_ok=True)
 
 
 def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], force: bool) -> Path:
@@ -161,7 +166,7 @@ def progress(total: int | None, unit: str = "records read") -> Iterator[Callable
         from tqdm import tqdm
     except ImportError:
         tqdm = None
-    if tqdm is not None and sys.stderr.isatty():
+    if tqdm is not None and sys.stderr is not None and sys.stderr.isatty():
         how = {"unit": f" {unit.split()[0]}", "unit_scale": total is None or total > _FEW}
         with (
             tqdm(total=total, file=sys.stderr, **how) as bar,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import threading
 import warnings
@@ -42,8 +43,10 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
         With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
     """
     args = parser.parse_args(argv)
+    os.environ["MPLBACKEND"] = "agg"  # one that a notebook has set may not be there
     try:
         with _termination_as_exception(), _warnings_as_lines(parser.prog):
+            _check_working_folder()
             return args.run(args) or 0
     except KeyboardInterrupt:
         message, code = "interrupted; nothing was written", _INTERRUPTED
@@ -53,6 +56,14 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
         message, code = str(error).strip() or type(error).__name__, _FAILURE
     say(f"{parser.prog}: error: {' '.join(message.split())}")
     return code
+
+
+def _check_working_folder() -> None:
+    """Say that the working folder was removed, by which paths are found."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise ValueError("the working folder is gone: change to one that is there") from None
 
 
 @contextlib.contextmanager

@@ -20,21 +20,28 @@ words of its error, which may take longer than all else of a kernel.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
 import logging
+import warnings
 from collections.abc import Callable, Set
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 from numba.core.caching import FunctionCache
-from numba.core.dispatcher import Dispatcher
 
 REORDER = frozenset({"reassoc", "contract", "nsz"})
 """Sums may be reordered so that they vectorise; NaN and inf keep their meaning."""
+
+if getattr(config, "DISABLE_JIT", 0):
+    raise ImportError(
+        "NUMBA_DISABLE_JIT is set, and privclust's loops use instructions that Python does not "
+        "have: unset NUMBA_DISABLE_JIT"
+    )
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, tuple)
 
@@ -57,15 +64,13 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
     callable
         Takes the function and returns it compiled, without the global interpreter lock.
 
-    Raises
-    ------
-    RuntimeError
-        If the function has no file, beside which or for which its machine code could be cached.
+    Warns
+    -----
+    UserWarning
+        If machine code cannot be kept: each process then compiles the function again.
 
     Examples
     --------
-    A function typed at a prompt has none; in a module, the decorator is used as that of `part` is.
-
     >>> import numpy as np
     >>> from privclust.core.lloyd import _lower_distances
     >>> X, least = np.array([[3.0, 4.0]]), np.array([np.inf])
@@ -75,8 +80,10 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         compiled = njit(forceinline=False, **_options(fastmath, error_model))(function)
-        if isinstance(compiled, Dispatcher):  # not with NUMBA_DISABLE_JIT
-            compiled._cache = _Cache(function)  # type: ignore[attr-defined, no-untyped-call]
+        try:
+            compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        except (OSError, RuntimeError) as error:  # no folder for it can be written to
+            _warn_once(error)
         return compiled
 
     return decorate
@@ -126,11 +133,38 @@ class _Cache(FunctionCache):
         return (*key, _ingredients(self._py_func))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was compiled before, or None."""
-        overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        """Return what was compiled before, or None; what cannot be read counts as not there."""
+        try:
+            overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:  # a file cut off by a power cut raises errors of any type
+            overload = None
+            with contextlib.suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
         if overload is None:
             _say_once()
         return overload
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, where that can be."""
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            _warn_once(error)
+
+
+_WARNED: list[Exception] = []
+
+
+def _warn_once(reason: Exception) -> None:
+    """Warn that each process compiles loops again, in a process once."""
+    if not _WARNED:
+        _WARNED.append(reason)
+        warnings.warn(
+            "compiled loops cannot be kept, so that each process compiles them again "
+            f"({reason}); set NUMBA_CACHE_DIR to a folder that can be written to",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NO_SUCH_FILE = "there is no such file"
+_CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 
 
 @contextlib.contextmanager
@@ -17,7 +19,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside `path` that becomes `path` if the block ends well.
 
     The file is flushed to the disk before it is renamed, and the folder after, so that after a
-    power cut there is either the whole file or none. Who may read it is what the umask says.
+    power cut there is either the whole file or none. Where a folder cannot be flushed (shared
+    folders of virtual machines, SMB, FUSE), the file is there and whole all the same. Who may read
+    it is what the umask says.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +31,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         temporary.replace(target)
-        _sync(target.parent)
+        _sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -62,8 +66,17 @@ def why_unreadable(path: str | os.PathLike[str]) -> str:
     return ""
 
 
+def _sync_folder(path: Path) -> None:
+    """Flush a folder, where its file system can: a rename alone does not outlive a power cut."""
+    try:
+        _sync(path)
+    except OSError as error:
+        if error.errno not in _CANNOT_FLUSH:
+            raise
+
+
 def _sync(path: Path) -> None:
-    """Flush a file or folder to the disk: a rename alone does not outlive a power cut."""
+    """Flush a file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -44,7 +44,13 @@ def file_lock(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(lock_path(path), os.O_CREAT | os.O_RDWR, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            raise BudgetError(
+                f"{path}: cannot be locked ({error.strerror}), so that two fits could spend the "
+                "same budget: keep the ledger on a disk that has locks"
+            ) from None
         yield
     finally:
         os.close(descriptor)
@@ -147,7 +153,9 @@ def _compare_and_note(path: Path, name: str, chain: list[str]) -> None:
             with file_lock(note):
                 _compare(path, chain, _noted(note, path))
                 write_text(note, f"{newest[0]} {newest[1]}\n")
-    except (OSError, RuntimeError) as error:
+    except (BudgetError, OSError, RuntimeError) as error:
+        if isinstance(error, BudgetError) and str(path) in str(error):
+            raise
         warnings.warn(
             f"the state of the ledger cannot be noted ({error}): a later process will not see that "
             "an older copy was put back; set XDG_STATE_HOME to a folder that can be written to",

@@ -38,7 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -182,7 +182,8 @@ def first_rows(groups: ArrayLike, most_rows: int) -> np.ndarray:
     [True, True, True, False, False]
     """
     check_integer("most_rows", most_rows, minimum=1)
-    codes, _ = person_codes(groups, np.size(groups) if hasattr(groups, "shape") else len(groups))
+    labels: Any = groups if hasattr(groups, "shape") else list(cast(Iterable[Any], groups))
+    codes, _ = person_codes(labels, len(labels))
     order = np.argsort(codes, kind="stable")
     _, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
     ranks = np.empty(len(codes), dtype=np.int64)

@@ -54,7 +54,10 @@ TEXT_RC: dict[Any, Any] = {"font.family": "sans-serif", "svg.fonttype": "none"}
 
 def house_style() -> AbstractContextManager[None]:
     """Return a context in which figures look as all do."""
-    return mpl.rc_context(RC)
+    # Matplotlib's own defaults first: the user's matplotlibrc may have changed any of them.
+    defaults = {name: mpl.rcParamsDefault[name] for name in mpl.rcParamsDefault}
+    del defaults["backend"]  # figures are written without one
+    return mpl.rc_context({**defaults, **RC})
 
 
 @contextmanager

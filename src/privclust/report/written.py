@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,18 @@ def write(clusters: TableClusters, folder: str | os.PathLike[str]) -> None:
     write_text(folder / "clusters.json", _json(clusters.as_dict()))
     write_text(folder / "guarantee.json", _json(clusters.guarantee.as_dict()))
     write_text(folder / "guarantee.txt", f"{clusters.guarantee}\n")
-    save_figure(picture(clusters), folder / "clusters.svg", "svg", text_style)
+    write_text(folder / "report.html", _report(clusters, _picture(clusters, folder)))
+
+
+def _picture(clusters: TableClusters, folder: Path) -> str:
+    """Write the picture and return it; empty, with a warning, where it cannot be drawn."""
+    try:
+        save_figure(picture(clusters), folder / "clusters.svg", "svg", text_style)
+    except Exception as error:  # the numbers have cost their budget: a picture is not to lose them
+        warnings.warn(f"no picture: {type(error).__name__}: {error}", UserWarning, stacklevel=3)
+        return ""
     svg = (folder / "clusters.svg").read_text(encoding="utf-8")
-    write_text(folder / "report.html", _report(clusters, svg[svg.index("<svg") :]))
+    return svg[svg.index("<svg") :]
 
 
 def _json(values: dict[str, Any]) -> str:

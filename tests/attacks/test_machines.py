@@ -1,0 +1,240 @@
+"""Attacks by odd machines: disks, caches, settings and processes that are not as usual."""
+
+import errno
+import filecmp
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privclust.command import main
+from privclust.privacy import Budget, BudgetError
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pyarrow")
+
+ROOT = Path(__file__).parents[2]
+DECLARED = ("--bounds", "x=0:10", "y=0:10")
+DRAWN = (*DECLARED, "--frequencies", "60", "--variance", "0.1", "--seed", "1")
+PRIVATE = ("--epsilon", "1", "--delta", "1e-6")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with t.csv and an exact sketch of t.csv."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(0, 0.5, (2000, 2)) + np.array([[3, 3], [7, 7]])[rng.integers(2, size=2000)]
+    np.savetxt("t.csv", rows, delimiter=",", header="x,y", comments="")
+    assert main(["sketch", "t.csv", *DRAWN, "-o", "s.h5"]) == 0
+    return tmp_path
+
+
+def run(*arguments, **environment):
+    """Run the command in a process of its own; return code, output and errors."""
+    command = [sys.executable, "-m", "privclust.command", *map(str, arguments)]
+    known = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
+    done = subprocess.run(command, env=known, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+DECODE = ("decode", "s.h5", "--clusters", "2", "--seed", "1")
+
+
+@pytest.mark.attack(
+    claim="what has cost its budget is delivered, also on a disk that cannot flush a folder",
+    before="VirtualBox, SMB and FUSE folders: charged, and 'cannot be written' of a whole file",
+    now="what a disk cannot do is tried before the budget is spent, or is not needed",
+)
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM])
+def test_a_folder_that_cannot_be_flushed(folder, monkeypatch, code):
+    real = os.fsync
+
+    def fsync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, os.strerror(code))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    budget = Budget.open("ledger.json", epsilon=2, delta=1e-6)
+    how = (*PRIVATE, "--budget", "ledger.json")
+    assert main(["sketch", "t.csv", *DRAWN, *how, "-o", "p.h5"]) == 0
+    assert main(["decode", "p.h5", "--clusters", "2", "--report", "out"]) == 0
+    assert main(["cluster", "t.csv", *DECLARED, *PRIVATE, "-o", "of_cluster"]) == 0
+    assert (Path("out/report.html").exists(), budget.spent > 0.9) == (True, True)
+    assert Path("of_cluster/report.html").exists()
+
+
+@pytest.mark.attack(
+    claim="what cannot be written is told before a budget is spent",
+    before="a disk that refuses to flush or rename a file: charged, and nothing given",
+    now="a trial file goes the way of the result, before anything is read",
+)
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_disk_that_refuses_files(folder, monkeypatch, capsys, step):
+    budget = Budget.open("ledger.json", epsilon=2, delta=1e-6)
+
+    def refused(*arguments, **how):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    target = (os, "fsync") if step == "fsync" else (Path, "replace")
+    monkeypatch.setattr(*target, refused)
+    for command in (("sketch", "t.csv", *DRAWN), ("cluster", "t.csv", *DECLARED)):
+        how = (*PRIVATE, "--budget", "ledger.json", "-o", f"{command[0]}.h5")
+        assert main([*command, *how]) == 1
+        assert "cannot be written (Input/output error)" in capsys.readouterr().err
+    assert budget.spent == 0.0
+
+
+@pytest.mark.attack(
+    claim="a ledger without locks spends nothing",
+    before="a lock that is not available ended in an error without a file or a remedy",
+    now="one line, before anything is spent",
+)
+def test_a_disk_without_locks(tmp_path, monkeypatch):
+    import fcntl
+
+    budget = Budget.open(tmp_path / "ledger.json", epsilon=2, delta=1e-6)
+
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(BudgetError, match=r"ledger.json: cannot be locked .* a disk that has"):
+        _ = budget.spent
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A folder of loops that were compiled, and what decodes by them."""
+    folder = tmp_path_factory.mktemp("compiled")
+    np.savetxt(folder / "t.csv", np.ones((50, 2)), delimiter=",", header="x,y", comments="")
+    task = ("sketch", folder / "t.csv", *DRAWN, "--force", "-o")
+    code, _, err = run(*task, folder / "s.h5", NUMBA_CACHE_DIR=str(folder / "cache"))
+    assert code == 0, err
+    return folder, task
+
+
+@pytest.mark.slow
+@pytest.mark.attack(
+    claim="a damaged cache of compiled loops ends no run",
+    before="an index of 0 bytes, after a power cut: 'Ran out of input' at each start",
+    now="what cannot be read counts as not there, and is written again",
+)
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("kept", [0, 100])
+def test_a_damaged_cache(compiled, tmp_path, suffix, kept):
+    folder, task = compiled
+    cache = shutil.copytree(folder / "cache", tmp_path / "cache")
+    damaged = list(cache.rglob(f"*{suffix}"))
+    assert damaged
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:kept])
+    for number in range(2):
+        code, _, err = run(*task, tmp_path / f"{number}.h5", NUMBA_CACHE_DIR=str(cache))
+        assert code == 0, err
+        assert ("compiles its loops" in err) == (number == 0)
+        assert (tmp_path / f"{number}.h5").read_bytes() == (folder / "s.h5").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.attack(
+    claim="a place without room for compiled loops ends no run",
+    before="'cannot cache function: no locator available' on import",
+    now="one warning, and each process compiles again",
+)
+def test_no_place_for_compiled_loops(compiled, tmp_path):
+    folder, task = compiled
+    (tmp_path / "file").touch()
+    place = str(tmp_path / "file" / "cache")
+    settings = {"NUMBA_CACHE_DIR": place, "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    code, _, err = run(*task, tmp_path / "s.h5", **settings)
+    assert code == 0, err
+    assert err.count("compiled loops cannot be kept") == 1
+    assert (tmp_path / "s.h5").read_bytes() == (folder / "s.h5").read_bytes()
+
+
+HOSTILE = """
+text.usetex: True
+axes.prop_cycle: cycler('color', ['ff0000', '00ff00'])
+figure.facecolor: black
+savefig.bbox: tight
+savefig.transparent: True
+font.size: 30
+lines.linewidth: 9
+"""
+
+
+@pytest.mark.attack(
+    claim="pictures do not depend on the user's settings of Matplotlib",
+    before="other colours and bytes; with text.usetex an error after the budget was spent",
+    now="the same bytes, and a backend that is not there is not asked for",
+)
+def test_a_hostile_matplotlibrc(folder):
+    Path("matplotlibrc").write_text(HOSTILE)
+    assert run(*DECODE, "--report", "usual", MATPLOTLIBRC=os.devnull)[0] == 0
+    settings = {"MATPLOTLIBRC": str(folder / "matplotlibrc")}
+    settings["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    code, _, err = run(*DECODE, "--report", "hostile", **settings)
+    assert code == 0, err
+    names = sorted(os.listdir("usual"))
+    assert filecmp.cmpfiles("usual", "hostile", names, shallow=False) == (names, [], [])
+
+
+@pytest.mark.attack(
+    claim="a picture that cannot be drawn loses no number",
+    before="an error of Matplotlib after spending left a folder with the sketch alone",
+    now="a warning; report and numbers are there",
+)
+def test_a_picture_that_cannot_be_drawn(folder, monkeypatch, capsys):
+    def broken(clusters):
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr("privclust.report.written.picture", broken)
+    assert main([*DECODE, "--report", "out"]) == 0
+    assert "no picture: RuntimeError: no fonts" in capsys.readouterr().err
+    assert not Path("out/clusters.svg").exists()
+    assert "<table>" in Path("out/report.html").read_text()
+    assert Path("out/centers.csv").exists()
+
+
+@pytest.mark.attack(
+    claim="a process without a standard error, a home or a folder ends in a result or in one line",
+    before="without a standard error the words came among the results; a removed working folder: "
+    "'[Errno 2] No such file or directory'",
+    now="results alone; one line that says what to do",
+)
+def test_processes_that_lack_what_others_have(folder):
+    usual = run(*DECODE)
+    assert usual[0] == 0
+    command = [sys.executable, "-m", "privclust.command", *DECODE]
+    known = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    closed = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *command],
+        env=known,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert (closed.returncode, closed.stdout) == (0, usual[1])
+    homeless = {name: value for name, value in known.items() if name != "HOME"}
+    done = subprocess.run(command, env=homeless, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, usual[1])
+    gone = folder / "gone"
+    gone.mkdir()
+    script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+    arguments = [sys.executable, "-m", "privclust.command", "decode", str(folder / "s.h5")]
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, "sh", str(gone), *arguments, "--clusters", "2"],
+        env=known,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "the working folder is gone" in done.stderr
+    code, _, err = run(*DECODE, NUMBA_DISABLE_JIT="1")
+    assert (code, "unset NUMBA_DISABLE_JIT" in err) == (1, True)
