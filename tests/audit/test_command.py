@@ -91,7 +91,7 @@ def test_progress_is_shown(run, monkeypatch):
 
 def test_data_come_from_files_or_objects(run):
     np.save("one.npy", np.zeros((3, 1)))
-    Path("two.csv").write_text("0\n0\n1\n")
+    Path("two.csv").write_text("x\n0\n0\n1\n")
     options = ("attacked:half", "--epsilon", "1", "--trials", "4000", "--seed", "0", "--data")
     bounds = {
         run(*options, *data)[1].split("\n")[0]
