@@ -242,16 +242,20 @@ def _all_of(files) -> str:
 
 def _encoder(args):
     """Return the encoder of columns that are declared, here or by the sketch of --like, or None."""
-    from privclust.preprocessing import TableEncoder
     from privclust.sketches import Sketch
 
+    table = None if args.like is None else Sketch.load(args.like).table
+    is_declared = args.bounds or args.categories
+    if args.missing == "middle" and not is_declared:
+        args.usage_error("--missing middle needs --bounds or --categories, which have a middle")
+    if table is None and not is_declared:
+        return None
+    from privclust.preprocessing import TableEncoder
+
     given = None
-    if args.bounds or args.categories:
+    if is_declared:
         declared, _ = declared_columns(args)
         given = TableEncoder(declared, missing=args.missing or "drop")
-    elif args.missing == "middle":
-        args.usage_error("--missing middle needs --bounds or --categories, which have a middle")
-    table = None if args.like is None else Sketch.load(args.like).table
     if table is None:
         if given is not None and args.like is not None:
             args.usage_error(f"{args.like}: was made without --bounds and --categories")
@@ -260,7 +264,7 @@ def _encoder(args):
         encoder = TableEncoder(table.columns, missing=table.missing)
         if given is not None and _sketched(given, None).declared != table.declared:
             args.usage_error(f"{args.like}: was made with other columns; leave their options out")
-    for name in () if encoder is None else encoder.columns:
+    for name in encoder.columns:
         TableEncoder({name: encoder.columns[name]}).scale()  # says now what is wrong
     return encoder
 
