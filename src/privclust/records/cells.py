@@ -30,6 +30,7 @@ _CACHED = (str, int, float, bytes)  # whose equal values, of one type, are read 
 _MOST_EXACT = 2**53  # beyond, floats are not all whole numbers, and texts spell them shortly
 _MOST_DIGITS = 4000  # of a whole number that is written out
 _SECONDS_OF = {"Y": 31_556_952, "M": 2_629_746, "W": 604_800, "D": 86_400, "h": 3_600, "m": 60}
+_PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 _MOST_SECONDS = 2**62
 _Value = TypeVar("_Value")
 
@@ -162,19 +163,23 @@ def seconds(cell: Any) -> float:
 def seconds_of_times(times: np.ndarray) -> np.ndarray:
     """Return an array of ``datetime64`` in seconds since 1970; NaN for NaT and what is too far.
 
-    numpy's own conversion raises, for all, if one leaves 64 bits.
+    numpy's own conversion raises, for all, if one leaves 64 bits, as some versions do on the way
+    from parts of a second near the least time.
     """
     unit, step = np.datetime_data(times.dtype)
     if unit == "generic":
         return np.full(times.shape, math.nan)
     times = times.astype(times.dtype.newbyteorder("="))
-    is_far = np.isnat(times)
+    is_far, counts = np.isnat(times), times.view(np.int64)
     if unit in _SECONDS_OF or step > 1:
-        counts, most = times.view(np.int64), _MOST_SECONDS // (_SECONDS_OF.get(unit, 1) * step)
+        most = _MOST_SECONDS // (_SECONDS_OF.get(unit, 1) * step)
         is_far |= (counts > most) | (counts < -most)
-    inside = np.where(is_far, np.zeros((), dtype=times.dtype), times)
-    whole = inside.astype("datetime64[s]").astype(np.int64).astype(float)
-    return np.where(is_far, math.nan, whole)
+    if unit in _PARTS:
+        whole = np.where(is_far, 0, counts) * step // _PARTS[unit]
+    else:
+        inside = np.where(is_far, np.zeros((), dtype=times.dtype), times)
+        whole = inside.astype("datetime64[s]").astype(np.int64)
+    return np.where(is_far, math.nan, whole.astype(float))
 
 
 @_or(None)
