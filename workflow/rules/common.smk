@@ -4,7 +4,12 @@ from snakemake.jobs import Job
 
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.pipeline import layout
-from privclust_papers.pipeline.disk import DiskError, check_room, check_writable
+from privclust_papers.pipeline.disk import (
+    DiskError,
+    check_path,
+    check_room,
+    check_writable,
+)
 from privclust_papers.pipeline.jobs import Jobs
 from privclust_papers.pipeline.plan import (
     CLAIMS,
@@ -61,6 +66,7 @@ def ignore_dates_of_scripts():
 
 ignore_dates_of_scripts()
 
+or_stop(check_path, os.getcwd())
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+_SHELL = frozenset("'\"`$\\&|;<>()*?[]#~!{}")
+
 
 class DiskError(OSError):
     """A folder cannot be written, or there is no room on its disk; one line says which, and why."""
@@ -24,6 +26,16 @@ def check_writable(*folders: str) -> None:
         raise DiskError(
             f"{', '.join(dict.fromkeys(names))}: cannot be written ({reason}); "
             "make it writable and run again"
+        )
+
+
+def check_path(folder: str) -> None:
+    """Refuse a working folder whose path a shell takes apart, as jobs are started by one."""
+    odd = sorted({sign for sign in folder if sign.isspace() or sign in _SHELL})
+    if odd:
+        raise DiskError(
+            f"the project's folder has {', '.join(map(repr, odd))} in its path, by which a shell "
+            "takes it apart: move the project to a path without"
         )
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from privclust_papers.pipeline.disk import DiskError, check_room, check_writable
+from privclust_papers.pipeline.disk import DiskError, check_path, check_room, check_writable
 
 
 @pytest.fixture
@@ -54,3 +54,14 @@ def test_a_full_disk_is_named_with_what_is_left(monkeypatch):
     monkeypatch.setattr("os.statvfs", lambda path: disk)
     with pytest.raises(DiskError, match=r"4\.0 MB are left on its disk; .* 10 MB at least"):
         check_room(10)
+
+
+@pytest.mark.parametrize("sign", [" ", "'", '"', "$", "\t", ";", "(", "*", "\\"])
+def test_a_path_that_a_shell_takes_apart_is_refused(sign):
+    with pytest.raises(DiskError, match="takes it apart: move the project"):
+        check_path(f"/home/me/my{sign}clone")
+
+
+def test_other_paths_are_taken():
+    for path in ("/home/me/clone", "/home/klön/a-b_c.d+e,f=g@h:i%j", "/データ/privclust"):
+        check_path(path)

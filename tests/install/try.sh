@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Install privclust as strangers would, on other systems, and run the fast tests there:
+#
+#   bash tests/install/try.sh forky      a minimal Debian forky, with the Python it has (3.14)
+#   bash tests/install/try.sh trixie     a minimal Debian trixie (Python 3.13)
+#   bash tests/install/try.sh lowest     the lowest versions that pyproject.toml allows, on Python 3.11
+#   bash tests/install/try.sh arm64      digests of kernels on an emulated ARM, beside those of this machine
+#
+# To be run before a release; CI runs none of it. The Debians need root and debootstrap, arm64 needs
+# debootstrap and qemu-user-static, lowest and arm64 need uv. Each takes 10 to 40 minutes and up to 4 GB
+# in the folder that TRY names, by default a new one below /tmp.
+set -euo pipefail
+what=${1:?name forky, trixie, lowest or arm64}
+clone=$(cd "$(dirname "$0")/../.." && pwd)
+folder=${TRY:-$(mktemp -d /tmp/privclust-try-XXXXXX)}
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+fast=(-m pytest -q -n 2 -m "not system and not slow" tests/library tests/attacks)
+echo "in $folder"
+
+# The commands of README.md, as a user without anything else gives them.
+debian() {
+  local root=$folder/$1 packages=ca-certificates,git,make,python3,python3-venv
+  debootstrap --variant=minbase --include="$packages" "$1" "$root" "$mirror" "$2"
+  cp /etc/resolv.conf "$root/etc/"
+  [ ! -f "${PIP_CERT:-}" ] || cp "$PIP_CERT" "$root/etc/ssl/certs/ca-certificates.crt"
+  mount -t proc proc "$root/proc"
+  mount --bind /dev "$root/dev"
+  trap 'umount "$root/proc" "$root/dev"' EXIT
+  git clone --quiet "$clone" "$root/root/privclust"
+  inside() {
+    chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+      PIP_CERT=/etc/ssl/certs/ca-certificates.crt bash -c "cd /root/privclust && $1"
+  }
+  inside "python3 --version"
+  if ! inside "make setup"; then # says what is to be installed first
+    inside "apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev python3-dev"
+    inside "make setup"
+  fi
+  inside ".venv/bin/snakemake --cores 2 ckm_fig2"
+  inside ".venv/bin/python ${fast[*]@Q}"
+  [ -z "${WHOLE:-}" ] || inside "make"
+}
+
+lowest() {
+  uv venv --quiet --python 3.11 "$folder/lowest"
+  uv pip compile --quiet "$clone/pyproject.toml" --all-extras --group "$clone/pyproject.toml:dev" \
+    --resolution lowest-direct --python-version 3.11 -o "$folder/lowest.txt"
+  uv pip install --quiet --python "$folder/lowest" --requirement "$folder/lowest.txt"
+  cd "$clone" && PYTHONPATH=src "$folder/lowest/bin/python" "${fast[@]}"
+}
+
+arm64() {
+  local root=$folder/root
+  debootstrap --download-only --arch=arm64 --variant=minbase --include=python3 trixie "$folder/arm64" "$mirror"
+  mkdir -p "$root"
+  for package in "$folder"/arm64/var/cache/apt/archives/*.deb; do dpkg -x "$package" "$root"; done
+  uv pip install --quiet --target "$folder/packages" --python-platform aarch64-manylinux_2_31 \
+    --python-version 3.13 --only-binary :all: --constraint "$clone/requirements.lock" \
+    numpy scipy scikit-learn numba lazy-loader h5py dp-accounting mpmath opendp
+  # called by name: no kernel need know of emulation
+  qemu-aarch64-static -L "$root" -E PYTHONPATH="$folder/packages:$clone/src" \
+    -E NUMBA_CACHE_DIR="$folder/cache" -E HOME="$folder" \
+    "$root/usr/bin/python3.13" "$clone/tests/install/digests.py" > "$folder/arm64.txt"
+  "$clone/.venv/bin/python" "$clone/tests/install/digests.py" > "$folder/this.txt"
+  paste "$folder/this.txt" "$folder/arm64.txt"
+}
+
+case $what in
+  forky) debian forky sid ;;
+  trixie) debian trixie trixie ;;
+  lowest | arm64) "$what" ;;
+  *) echo "no such system: $what" >&2 && exit 2 ;;
+esac
