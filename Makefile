@@ -54,6 +54,8 @@ docs: setup
 lint: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/codespell
+	.venv/bin/repo-review .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/snakefmt --check Snakefile workflow examples

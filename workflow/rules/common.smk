@@ -1,4 +1,5 @@
 import os
+import sys
 
 from snakemake.jobs import Job
 
@@ -7,6 +8,7 @@ from privclust_papers.pipeline import layout
 from privclust_papers.pipeline.disk import (
     DiskError,
     check_path,
+    check_profile,
     check_room,
     check_writable,
 )
@@ -67,6 +69,7 @@ def ignore_dates_of_scripts():
 ignore_dates_of_scripts()
 
 or_stop(check_path, os.getcwd())
+or_stop(check_profile, sys.argv, os.getcwd())
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 _SHELL = frozenset("'\"`$\\&|;<>()*?[]#~!{}")
 
@@ -37,6 +38,18 @@ def check_path(folder: str) -> None:
             f"the project's folder has {', '.join(map(repr, odd))} in its path, by which a shell "
             "takes it apart: move the project to a path without"
         )
+
+
+def check_profile(arguments: Sequence[str], folder: str) -> None:
+    """Refuse a workflow profile that is nowhere, which Snakemake itself passes over."""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        option, _, value = argument.partition("=")
+        if option != "--workflow-profile":
+            continue
+        name = value or following
+        places = [os.path.join(folder, part, name) for part in ("", "profiles")]
+        if name != "none" and not any(map(os.path.exists, places)):
+            raise DiskError(f"--workflow-profile {name}: there is no such folder or file")
 
 
 def check_room(megabytes: float) -> None:

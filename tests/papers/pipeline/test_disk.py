@@ -5,7 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from privclust_papers.pipeline.disk import DiskError, check_path, check_room, check_writable
+from privclust_papers.pipeline.disk import (
+    DiskError,
+    check_path,
+    check_profile,
+    check_room,
+    check_writable,
+)
 
 
 @pytest.fixture
@@ -65,3 +71,12 @@ def test_a_path_that_a_shell_takes_apart_is_refused(sign):
 def test_other_paths_are_taken():
     for path in ("/home/me/clone", "/home/klön/a-b_c.d+e,f=g@h:i%j", "/データ/privclust"):
         check_path(path)
+
+
+@pytest.mark.parametrize("form", [["--workflow-profile", "nosuch"], ["--workflow-profile=nosuch"]])
+def test_a_profile_that_is_nowhere_is_refused(tmp_path, form):
+    with pytest.raises(DiskError, match="nosuch: there is no such"):
+        check_profile(["snakemake", *form, "-n"], str(tmp_path))
+    (tmp_path / "profiles" / "nosuch").mkdir(parents=True)
+    check_profile(["snakemake", *form, "-n"], str(tmp_path))
+    check_profile(["snakemake", "--workflow-profile", "none"], str(tmp_path))
