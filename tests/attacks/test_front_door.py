@@ -360,7 +360,12 @@ def test_a_list_says_what_decides_its_columns():
     for X, is_list in ((rows, False), (rows.tolist(), True)):
         model = DPLloyd(2, bounds=(-1, 1), random_state=0).fit(X)
         assert any("rows of a list" in caveat for caveat in model.guarantee_.caveats) == is_list
-    model = DPLloyd(2, bounds=([-1, -1], [1, 1]), random_state=0).fit(rows.tolist())
+    for width in (1, 2):
+        box = [-1] * width, [1] * width
+        model = DPLloyd(2, bounds=box, neighbours="add_remove", random_state=0)
+        model.fit(rows[:, :width].tolist())
+        assert not any("rows of a list" in caveat for caveat in model.guarantee_.caveats)
+        assert model.fit([]).cluster_centers_.shape == (2, width)
     assert not any("rows of a list" in caveat for caveat in model.guarantee_.caveats)
 
 

@@ -283,12 +283,12 @@ def _declared_width(estimator: Any) -> int | None:
     if isinstance(bounds, Mapping):
         return len(bounds)
     try:
-        sizes = {np.size(end) for end in bounds}
-    except TypeError:
+        sizes = {np.size(end) for end in bounds if np.ndim(end) == 1}
+    except (TypeError, ValueError):
         return None
-    if len(sizes) == 1 and sizes == {2} and isinstance(bounds, list):
+    if sizes == {2} and isinstance(bounds, list):
         return len(bounds)  # pairs
-    return max(sizes) if max(sizes, default=1) > 1 else None
+    return max(sizes, default=None)
 
 
 def _note_count(estimator: Any, n_records: int | None, reset: bool) -> None:
