@@ -32,7 +32,7 @@ for variable in (
 ):
     os.environ[variable] = "1"
 # Figures are files: a backend that a notebook has set may not be there.
-os.environ["MPLBACKEND"] = "agg"
+os.environ.update(MPLBACKEND="agg")
 
 
 def or_stop(function, *arguments):

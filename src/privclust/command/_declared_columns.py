@@ -53,9 +53,9 @@ def add_declarations(add) -> None:
         action=Declarations,
         nargs="+",
         metavar="NAME=LOW:HIGH",
-        help="what numbers or dates (2024-12-31) of a column may be, of anybody; several after "
-        "commas, so that names cannot hold commas or =. Entries beyond count as the nearest "
-        "bound. Never take them from the table",
+        help="the widest plausible range of a column for anyone, of numbers or dates (2024-12-31). "
+        "Values outside are clipped. Commas separate columns, so that names hold no comma and no "
+        "=. Never derive bounds from the table",
     )
     add(
         "--categories",
@@ -67,9 +67,9 @@ def add_declarations(add) -> None:
     add(
         "--missing",
         choices=("drop", "middle"),
-        help="rows with an entry that is missing or cannot be read: 'drop', the default, leaves "
-        f"them out, and a part of {MISSING_SHARE:g} of the budget says how many there are, by "
-        "column; 'middle' counts such an entry as the middle of the column",
+        help="rows with a missing or unreadable entry: 'drop', the default, leaves them out and "
+        f"spends {MISSING_SHARE:.0%}% of the budget on noisy counts of them by column; 'middle' "
+        "replaces the entry by the middle of the column",
     )
 
 

@@ -72,8 +72,9 @@ def add_to(commands) -> None:
         "sketch",
         _run,
         summary="reduce files of records to one small sketch",
-        description="Reduce files of records (HDF5, Parquet, CSV, .npy; of any size) to a sketch. "
-        "With --epsilon it is private; without, it is NOT and must be kept as the data.",
+        description="Reduce files of records (CSV, Parquet, Arrow, HDF5, .npy; of any size) to a "
+        "sketch. With --epsilon the sketch is private; without, it is NOT, and must be kept as the "
+        "data. A row with an entry that is missing or cannot be read is left out.",
     )
     add = parser.add_argument
     add(
@@ -144,8 +145,9 @@ def _add_frequencies(group) -> None:
         "--variance",
         type=positive_number,
         metavar="V",
-        help="scale of the frequencies: about 4 times the variance of a cluster per feature, one "
-        "for all columns, which are to be scaled alike beforehand",
+        help="scale of the frequencies: about 4 times the variance of a cluster per feature, the "
+        "same for all columns. Where columns are declared, the whole range of each is 1; others "
+        "are to be scaled alike beforehand",
     )
     add("--public-sample", metavar="FILE", help="estimate the variance on records that are public")
     add("--seed", type=seed, metavar="S", help="of the frequencies, which are public")

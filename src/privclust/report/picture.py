@@ -77,7 +77,7 @@ def caption(clusters: TableClusters) -> str:
     n_hidden = int((~clusters.is_detected).sum())
     if n_hidden:
         are = "cluster is" if n_hidden == 1 else "clusters are"
-        words += f" {n_hidden} {are} hidden by noise and not drawn."
+        words += f" {n_hidden} {are} indistinguishable from noise and not drawn."
     return words
 
 

@@ -152,7 +152,7 @@ def test_what_noise_hides_is_not_printed_as_a_number(table, tmp_path, capsys):
     found = pd.read_csv(out / "centers.csv")
     assert (found["detected"] == "no").all()
     assert found["age"].isna().all()
-    assert "hidden by noise" in (out / "report.html").read_text()
+    assert "indistinguishable from noise" in (out / "report.html").read_text()
     assert "0 of 3 clusters above the noise" in capsys.readouterr().err
 
 

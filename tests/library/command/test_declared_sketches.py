@@ -101,7 +101,7 @@ def test_private_parts_give_a_private_report(run):
     decoded(run, "a.h5", "b.h5", to="out")
     told = json.loads(Path("out/clusters.json").read_text())
     assert told["guarantee"]["epsilon"] == pytest.approx(1.0)
-    assert "They may be published" in Path("out/report.html").read_text()
+    assert "may be published under the" in Path("out/report.html").read_text()
     out, _ = done(run, "decode", "a.h5", "b.h5", "--clusters", "2", "--seed", "1")
     assert out == Path("out/centers.csv").read_text()
 
