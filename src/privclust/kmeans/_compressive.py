@@ -77,8 +77,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     Rows are seen once, to add up :math:`\exp(i \omega_j' x)` for m random frequencies; noise on
     these sums makes them private, and centers are decoded from them, see `decode`. A row moves
     each sum by a bounded amount wherever it lies, so nothing is clipped; bounds only say where to
-    look. With declared bounds any row is taken: an entry that is NaN counts as the middle of the
-    bounds, and one too large for phases as the largest that is not.
+    look. With declared bounds any row is taken: an entry that is too large for phases counts as the
+    largest that is not.
 
     Laplace noise, the default, grows with m, normal noise with its root: at 100 frequencies and
     epsilon 1 Laplace noise has 4.7 times the deviation of normal noise with a delta of 1e-6. In a

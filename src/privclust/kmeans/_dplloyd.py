@@ -170,9 +170,8 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         of shape (n_features,); or (low, high) for each column of a frame, by its name.
     out_of_bounds : {"clip", "error"}
         What happens to rows outside: clipped to the ball or box, with a warning, or refused. With
-        ``"clip"`` and declared bounds any row is taken: of one with infinite entries those alone
-        count, and entries that are NaN count as the middle. That a row was refused is outside the
-        guarantee.
+        ``"clip"`` and declared bounds any row is taken; of a row with infinite entries only those
+        count. An error for a refused row is outside the guarantee.
     init : {"uniform", "separated"}, None or array-like of shape (n_clusters, n_features)
         ``"uniform"`` or None: uniform in the ball or box. ``"separated"``: the start of Su et al.,
         away from each other and from the border

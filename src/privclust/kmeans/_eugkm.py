@@ -82,8 +82,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         leaves no guarantee.
     out_of_bounds : {"clip", "error"}
         Rows outside are counted in the nearest cell, with a warning, or refused. With ``"clip"``
-        and declared bounds any row is taken; entries that are NaN count as the middle of the box.
-        That a row was refused is outside the guarantee.
+        and declared bounds any row is taken. An error for a refused row is outside the guarantee.
     n_samples : int or None
         N where it is known without the data, if roughly. None: the number of rows, see above.
     init : "separated" or array-like of shape (n_clusters, n_features)

@@ -100,9 +100,9 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         with few it hurts. None takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
         What happens to longer rows: clipped to the bound with a warning, or refused. With
-        ``"clip"`` and a bound, rows may be infinite or no numbers: of infinite entries those alone
-        count, NaN counts as 0. Neither the warning nor an error is covered by the guarantee: keep
-        them as private as X.
+        ``"clip"`` and a bound, rows may be infinite: of a row with infinite entries only those
+        count. Neither the warning nor an error is covered by the guarantee: keep them as private
+        as X.
     missing : {"drop", "middle"}
         What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
         number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.

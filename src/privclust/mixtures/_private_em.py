@@ -105,8 +105,8 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         takes it from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
         What happens to rows beyond `norm_bound`: clipped to it with a warning, or refused. With
-        ``"clip"`` and a bound, rows may be infinite or no numbers: of infinite entries those alone
-        count, NaN counts as 0. Neither the warning nor an error is covered by the guarantee.
+        ``"clip"`` and a bound, rows may be infinite: of a row with infinite entries only those
+        count. Neither the warning nor an error is covered by the guarantee.
     estimate : {"mle", "map"}
         Maximum likelihood (eq. 12) or maximum a posteriori with the paper's priors in unit-ball
         coordinates: alpha = 2, kappa_0 = 1, nu_0 = d + 2, S_0 = 0.1 I.

@@ -187,8 +187,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Any numbers: NaN counts as 0, and of rows with infinite entries those alone count. From
-            2 to 64 features.
+            Any numbers: `missing` says what becomes of NaN, and of rows with infinite entries only
+            those count. From 2 to 64 features.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
