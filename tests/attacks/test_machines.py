@@ -126,8 +126,7 @@ def compiled(tmp_path_factory):
     before="an index of 0 bytes, after a power cut: 'Ran out of input' at each start",
     now="what cannot be read counts as not there, and is written again",
 )
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-@pytest.mark.parametrize("kept", [0, 100])
+@pytest.mark.parametrize(("suffix", "kept"), [(".nbi", 0), (".nbc", 100)])
 def test_a_damaged_cache(compiled, tmp_path, suffix, kept):
     folder, task = compiled
     cache = shutil.copytree(folder / "cache", tmp_path / "cache")
