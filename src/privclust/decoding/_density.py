@@ -1,4 +1,4 @@
-"""A density of rows in a ball, from two sketches with normal noise: a pilot, and one of clusters.
+"""A density of rows in a ball, from two sketches with Gaussian noise: a pilot, and one of clusters.
 
 It is what `privclust.kmeans.CompressiveKMeans` does without a last round, for callers who compose
 the noise with other releases of their own.

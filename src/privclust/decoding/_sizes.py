@@ -17,7 +17,7 @@ from privclust.sketches._frequencies import draw_frequencies
 PILOT_SHARE = 0.1
 """Of the budget, to learn where the data are."""
 _PER_UNKNOWN, _LEAST_FREQUENCIES = 10, 500  # m = 10 k d, as the paper recommends, while it is
-_LARGE_SKETCH, _PER_UNKNOWN_IF_LARGE = 5000, 3  # below this; normal noise grows with sqrt(m) only
+_LARGE_SKETCH, _PER_UNKNOWN_IF_LARGE = 5000, 3  # below this; Gaussian noise grows with sqrt(m) only
 _PER_UNKNOWN_LAPLACE, _LEAST_FREQUENCIES_LAPLACE = 5, 100  # as Laplace noise grows with m
 _VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
 _MOST_BROAD, _FEW_FEATURES = 0.5, 3  # part of the frequencies on all scales; where 1 / d are

@@ -51,7 +51,7 @@ class DPdSNE(
 
     `fit` takes public rows (anchors) and their embedding z, by whatever method: t-SNE, say.
     `transform` places private rows among them: `max_iter` steps of gradient descent from the mean
-    of the anchors' embedding, each with normal noise, and **each call is a release** of the rows
+    of the anchors' embedding, each with Gaussian noise, and **each call is a release** of the rows
     that it is given. Anchors do not move and are not private.
 
     With p the probabilities that a row x gives the other points, Gaussian in the features and with

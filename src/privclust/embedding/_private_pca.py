@@ -45,8 +45,8 @@ class PrivatePCA(
     row of n counts 1 / n, and M is that of data in which every group weighs the same: what one
     group changes M by is what a row may, at most (``privclust.privacy.groups``).
 
-    **gaussian**, the default: M plus a symmetric matrix of normal noise ("analyze Gauss"), of which
-    the eigenvectors are post-processing.
+    **gaussian**, the default: M plus a symmetric matrix of Gaussian noise ("analyze Gauss"). The
+    eigenvectors are post-processing.
 
     - *add-remove*: M changes by :math:`\|x x'\|_F = \|x\|^2 \le 1`.
     - *replace-one*, x by y: :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 - 2 (x'y)^2 \le 2`,

@@ -63,7 +63,7 @@ class PrivateMail(LabelledEmbedding):
     client. Neighbouring inputs differ in the query, features and label alike (replace-one).
 
     **variant="paper"**: Fig. 4 and Algorithm 1 as printed. One iterate of `SMLQ` on query and
-    public set, from a start Q that everybody knows; normal noise of standard deviation
+    public set, from a start Q that everybody knows; Gaussian noise of standard deviation
     :math:`\sqrt{2 \ln(1.25 / \delta)} \Delta / \epsilon` on all rows, :math:`\Delta` by Theorem 2;
     then T iterates with the Laplacian of the released embedding itself, and the labels.
 
@@ -83,8 +83,8 @@ class PrivateMail(LabelledEmbedding):
 
     **variant="corrected"**: the query's label is never used. ``released="feature"``: features of
     norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
-    their norm, rounded to multiples of 2^-30, and released with normal noise. Two such vectors are
-    at most :math:`\Delta = 2` apart, which opposite ones attain, and sigma is the least that is
+    their norm, rounded to multiples of 2^-30, and released with Gaussian noise. Two such vectors
+    are at most :math:`\Delta = 2` apart, which opposite ones attain, and sigma is the least that is
     (epsilon, delta)-private. (Rounded ones are kept within the ball by a factor of
     :math:`1 + 2^{-30} \sqrt k`, by which the noise is larger than stated.)
     ``released="embedding"``: the first iterate's row of the query

@@ -46,7 +46,7 @@ class PrivateRandomProjection(
     TransformerMixin,
     BaseEstimator,
 ):
-    r"""Rows projected at random, each released with normal noise.
+    r"""Rows projected at random, each released with Gaussian noise.
 
     `fit` draws a matrix P of shape (d, k) with entries :math:`N(0, 1/k)`, which is public and owes
     nothing to the data. `transform` returns :math:`X P + N(0, \sigma^2)`, with fresh noise at every

@@ -80,15 +80,15 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     look. With declared bounds any row is taken: an entry that is too large for phases counts as the
     largest that is not.
 
-    Laplace noise, the default, grows with m, normal noise with its root: at 100 frequencies and
-    epsilon 1 Laplace noise has 4.7 times the deviation of normal noise with a delta of 1e-6. In a
+    Laplace noise, the default, grows with m, Gaussian noise with its root: at 100 frequencies and
+    epsilon 1 Laplace noise has 4.7 times the deviation of Gaussian noise with a delta of 1e-6. In a
     box 20 wide it hides what a thousand rows tell of two clusters 0.6 apart. Give a delta, narrow
     bounds or more rows.
 
     Frequencies need a scale. Without `variance` a part of the budget (10 %) buys a small sketch at
     frequencies of all scales from which mean and variances of the data are estimated.
 
-    With normal noise a further part may go to a last round: noisy means of the rows of each
+    With Gaussian noise a further part may go to a last round: noisy means of the rows of each
     cluster, as far as it was decoded (`privclust.kmeans.last_rounds`). Rows of many features are
     then sketched along a few random directions only, which tell clusters apart with far less noise
     than all features do, and the round finds the centers.
@@ -101,7 +101,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         Budget in nats; None, which has to be asked for, adds no noise, and nothing is private.
     delta : float
         From 0 to less than 1. 0: pure differential privacy, by Laplace noise. A positive delta
-        allows normal noise, of which far less is needed (see `release`).
+        allows Gaussian noise, of which far less is needed (see `release`).
     noise : {"auto", "laplace", "gaussian"}
         ``"auto"`` takes what has the smaller variance.
     neighbours : {"replace_one", "add_remove"}
@@ -123,9 +123,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         Whether clusters have a spread each.
     last_round : {"auto", True, False}
         Whether `fit` takes a last round, on 30 % of the budget, or 45 % after a projection.
-        ``"auto"``: with normal noise, the Gaussian decoder and `variance` None, after a projection
-        always, else where its noise adds less than 5 % to the error that k clusters are expected to
-        leave, as far as the first small sketch tells. `partial_fit` takes none.
+        ``"auto"``: with Gaussian noise, the Gaussian decoder and `variance` None, always after a
+        projection, else where its noise adds less than 5 % to the error that k clusters are
+        expected to leave, as far as the first small sketch tells. `partial_fit` takes none.
     n_directions : int or None
         Random directions that rows are sketched along where there is a last round. None: all
         features up to 16, else 2 log(k), at least 8.

@@ -137,9 +137,9 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     those of data in which every group weighs the same, and what one group changes is within the
     table as well (``privclust.privacy.groups``).
 
-    Pure accounting adds Laplace noise of scale (sensitivity) J / epsilon, the others normal noise,
-    of which less is needed where d or J is large: with 10 features in the ball, epsilon 1 and a
-    delta of 1e-6, ``"pld"`` has a third of the deviation of ``"pure"``.
+    Pure accounting adds Laplace noise of scale (sensitivity) J / epsilon. The others add Gaussian
+    noise, of which less is needed where d or J is large: with 10 features in the ball, epsilon 1
+    and a delta of 1e-6, ``"pld"`` has a third of the deviation of ``"pure"``.
     ``variant="paper"`` is add-remove with Laplace noise of scale (d + 1) J / epsilon, in the ball
     as in the box.
 

@@ -65,7 +65,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     weighs the same.
 
     One row changes one or two counts, however many there are, so Laplace noise is usually the
-    smaller here: at epsilon 1, normal noise with a delta of 1e-6 has twice its deviation or more.
+    smaller here: at epsilon 1, Gaussian noise with a delta of 1e-6 has twice its deviation or more.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     epsilon : float
         In nats.
     delta : float
-        0 for pure epsilon-DP by Laplace noise; in (0, 1) for (epsilon, delta)-DP by normal noise.
+        0 for pure epsilon-DP by Laplace noise; in (0, 1) for (epsilon, delta)-DP by Gaussian noise.
     neighbours : {"replace_one", "add_remove"}
     bounds : (low, high), mapping or None
         Box that rows lie in, known without the data: numbers or arrays of shape (n_features,); or

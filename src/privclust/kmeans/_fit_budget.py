@@ -66,7 +66,7 @@ class FitBudget:
 
     @property
     def is_normal(self) -> bool:
-        """Whether there is normal noise."""
+        """Whether there is Gaussian noise."""
         return self.epsilon is not None and self.mechanism == "gaussian"
 
     @property

@@ -6,7 +6,7 @@ for one that may be told to be smaller. Nobody's data are looked at.
 
 Of many rows fewer are drawn. What noise does to sums over rows depends on its standard deviation
 in parts of their number alone, so the simulated fit gets the epsilon whose noise is as much smaller
-as its rows are fewer: :math:`\epsilon' = \epsilon n / n'` for Laplace noise, and for normal noise
+as its rows are fewer: :math:`\epsilon' = \epsilon n / n'` for Laplace noise, and for Gaussian noise
 that for which :math:`\sigma(\epsilon', \delta) / n' = \sigma(\epsilon, \delta) / n`. How rows
 scatter is then overstated, which is little where noise matters.
 """

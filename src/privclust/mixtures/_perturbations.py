@@ -45,9 +45,10 @@ by more than the table says by at most (and less than)
 
 All are within
 :math:`K \sqrt d\, 2^{-18}` (l1; l2 of the same noise) or :math:`\sqrt{K d}\, 2^{-18}`
-(l2 of normal noise) of the textbook's value, and so is what counts and the sum of responsibilities
-add: `rounding`. With groups, such as persons with several rows each, every row of n counts 1 / n,
-and a group moves the statistics by no more than a row does: `privclust.privacy.groups`.
+(l2 of Gaussian noise) of the textbook's value, and so is what counts and the sum of
+responsibilities add: `rounding`. With groups, such as persons with several rows each, every row
+of n counts 1 / n, and a group moves the statistics by no more than a row does:
+`privclust.privacy.groups`.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _joint(settings: PlanSettings, share: float) -> Gaussian:
 
 
 def _sums(settings: PlanSettings, share: float, repeats: int) -> Laplace | Gaussian:
-    """Laplace noise, or normal noise by the classical formula."""
+    """Laplace noise, or Gaussian noise by the classical formula."""
     if settings.mean_noise == "gaussian":
         bound = _bound(settings, 2.0, "l2", "DP-EM, eq. (22)")
         return Gaussian.classical(bound, share, settings.mean_delta, repeats)

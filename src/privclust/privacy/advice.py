@@ -15,7 +15,7 @@ def is_usual(epsilon: float) -> bool:
 
 
 def less_noise(ratio: float, how: str) -> str:
-    """Return advice on normal noise in place of Laplace noise, where it would be less by a ratio.
+    """Return advice on Gaussian noise in place of Laplace noise, where it would be less by a ratio.
 
     Examples
     --------

@@ -211,7 +211,7 @@ class Budget:
     def remaining(self, delta: float | None = None) -> float:
         """Return what is left: the limit less what is spent, at least 0.
 
-        Normal noise composes better than by addition, so that a fit may pass that asks for a
+        Gaussian noise composes better than by addition, so that a fit may pass that asks for a
         little more; one that asks for this or less, and for no delta, always does.
 
         Parameters

@@ -2,7 +2,7 @@
 
 A noisy count within `COUNT_DEVIATIONS` standard deviations of its noise may be of no rows at all:
 such a count passes with a probability of 0.7 % (Laplace noise: half of :math:`e^{-3 \\sqrt 2}`) or
-0.13 % (normal noise), and one of six standard deviations of rows fails as rarely.
+0.13 % (Gaussian noise), and one of six standard deviations of rows fails as rarely.
 """
 
 from __future__ import annotations

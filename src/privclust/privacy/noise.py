@@ -79,7 +79,7 @@ class SystemEntropy:
             return _perturbed(make.make_laplace, l1_distance, value, scale)
 
     def add_gaussian(self, value: Value, sigma: float | np.ndarray) -> np.ndarray:
-        """Return `value` plus normal noise of that deviation, or of those of its last axis."""
+        """Return `value` plus Gaussian noise of that deviation, or of those of its last axis."""
         from opendp.metrics import l2_distance
 
         with _constructors() as make:
@@ -205,7 +205,7 @@ def add_laplace(value: Value, scale: float, source: NoiseSource) -> np.ndarray:
 
 
 def add_gaussian(value: Value, sigma: float | np.ndarray, source: NoiseSource) -> np.ndarray:
-    """Return `value` plus normal noise of that standard deviation, or of those of its last axis."""
+    """Return `value` plus Gaussian noise; sigma may differ for each entry of its last axis."""
     if is_seeded(source):
         return np.asarray(value) + source.normal(scale=sigma, size=value.shape)
     return source.add_gaussian(value, sigma)

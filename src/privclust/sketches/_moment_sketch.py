@@ -259,7 +259,7 @@ class MomentSketch(BaseSketch):
         share: float = 1.0,
         random_state: RandomState = None,
     ) -> Self:
-        r"""Return the sketch with normal noise, private.
+        r"""Return the sketch with Gaussian noise, private.
 
         Noise is put on exact sums in the features' coordinates, of which there are more than
         features: what falls outside the features' space is taken off again. The normal mechanism

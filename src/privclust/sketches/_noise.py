@@ -55,7 +55,7 @@ class SketchNoise:
     mechanism : {"laplace", "gaussian"}
     scale : float
         Of the noise that each part added to every real and imaginary part of its sums: the Laplace
-        scale (mean absolute noise), or the standard deviation of normal noise.
+        scale (mean absolute noise), or the standard deviation of Gaussian noise.
         Positive and at most 1e150.
     n_parts : int
         How many sketches with such noise were merged.

@@ -41,7 +41,7 @@ def release(
     Laplace noise has scale :math:`\Delta_1 / \epsilon` on real and imaginary parts; for replaced
     records this is Definition 3 of the paper with
     :math:`\sigma_\xi = 4 \sqrt{2 \alpha_r} m / (\sqrt{n_0} \epsilon)`, see `corrected_sigma_xi`.
-    Normal noise has the least standard deviation that is (epsilon, delta)-private for
+    Gaussian noise has the least standard deviation that is (epsilon, delta)-private for
     :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are those of
     `sensitivities`.
 
@@ -65,7 +65,8 @@ def release(
     share : float
         Part of the budget, above 0 and at most 1, for several releases from the same records: those
         with one kind of noise whose shares add up to 1 compose to (epsilon, delta). Laplace noise
-        spends this part of epsilon, normal noise of the squared ratio of sensitivity and deviation.
+        spends this part of epsilon, Gaussian noise this part of the squared ratio of sensitivity
+        and deviation.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction, which the
         guarantee says.

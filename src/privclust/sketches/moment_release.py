@@ -56,7 +56,7 @@ def sensitivity(n_features: int, degree: int, relation: Neighbours) -> Sensitivi
 
 @dataclass(frozen=True)
 class MomentNoise:
-    """Normal noise on features.
+    """Gaussian noise on features.
 
     Attributes
     ----------

@@ -52,8 +52,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering by sample and aggregate (Algorithm 1).
 
     A clusterer without privacy is fitted to each of m small subsets of the rows. Released, with
-    normal noise, is the result that is most central: the one whose ball holds more than half of all
-    with the least radius. The noise has standard deviation :math:`S / \alpha`, where S bounds how
+    Gaussian noise, is the most central result: the one whose ball of least radius holds more than
+    half of all results. The noise has standard deviation :math:`S / \alpha`, where S bounds how
     far one record can move the most central result, given these results and all that are near.
 
     ``variant="corrected"`` differs from Algorithm 1 as printed in four points, without which there

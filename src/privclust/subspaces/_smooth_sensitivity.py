@@ -32,8 +32,8 @@ Smooth bound
     (a) compares numbers and needs no triangle inequality: rounding leaves it as it is.
 
 Noise
-    Normal noise of standard deviation :math:`S(B) / \alpha` on each of D coordinates, in which the
-    Euclidean distance of g(B) and g(B') is at most :math:`\min(S(B), S(B'))`. In units of
+    Gaussian noise of standard deviation :math:`S(B) / \alpha` on each of D coordinates, in which
+    the Euclidean distance of g(B) and g(B') is at most :math:`\min(S(B), S(B'))`. In units of
     :math:`S(B) / \alpha` the two outputs are N(0, I) and :math:`N(v, c^2 I)` with
     :math:`e^{-\beta} \le c \le e^{\beta}` and :math:`\|v\| \le \alpha \min(1, c)`; exchanging them
     gives a pair of the same kind. `worst_delta` bounds their hockey-stick divergence.

@@ -95,7 +95,7 @@ class AuditResult:
 
         Examples
         --------
-        Normal noise of deviation 0.5 on a change of 1 has a divergence of 2 per order, not 0.5:
+        Gaussian noise of deviation 0.5 on a change of 1 has a divergence of 2 per order, not 0.5:
 
         >>> from privclust_audit.black_box import audit_mechanism
         >>> mechanism = lambda data, rng: data + rng.normal(scale=0.5)

@@ -51,7 +51,7 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
     """Hold what two runs have in common against a claim.
 
     Independent noise on each entry costs what the changes come to: of Laplace noise the sum of
-    their sizes in units of the scales, of normal noise the curve of their length. If all that is
+    their sizes in units of the scales, of Gaussian noise the curve of their length. If all that is
     released comes out, that is the loss on this pair, neither more nor less. If it does not, as
     where the largest answer alone is told, the loss may be less, which no two runs show.
     """
@@ -73,7 +73,7 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
         length = math.sqrt(math.fsum(np.concatenate(moved) ** 2)) * (1.0 - PRICE_TOLERANCE)
         if claim.delta > 0.0 and is_private(length, claim.epsilon, claim.delta):
             return Cost()
-        words = f"values move by {length:.6g} deviations of normal noise, more than "
+        words = f"values move by {length:.6g} deviations of Gaussian noise, more than "
         return Cost(f"{words}({claim.epsilon:.6g}, {claim.delta:.6g}) allows", told)
     return Cost(f"no price is known of {' and '.join(sorted(names))}", False)
 

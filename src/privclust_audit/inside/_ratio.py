@@ -9,7 +9,7 @@ holds even where the noise is not what it says.
 
 Where the changes of values, in units of the noise, do not depend on what was released before, the
 law of that number is known: the fit is a sum of independent releases with fixed changes. Then it
-is drawn without a fit, and of normal noise alone the whole trade-off is that of one release with
+is drawn without a fit, and of Gaussian noise alone the whole trade-off is that of one release with
 the root of the sum of squares of the changes.
 """
 
@@ -158,7 +158,7 @@ class Shift:
     def is_like(self, other: Shift) -> bool:
         """Whether the ratio's law is the same in another fit.
 
-        Normal noise is the same in all directions, so that the length of the change decides; of
+        Gaussian noise is the same in all directions, so that the length of the change decides; of
         Laplace noise the sizes of its entries do.
         """
         if self.noise != other.noise:
@@ -212,7 +212,7 @@ class ReleasedLaw:
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at a delta that all releases have on these two data sets.
 
-        Of normal noise alone at a delta above 0, or of Laplace noise at 0; NaN else.
+        Of Gaussian noise alone at a delta above 0, or of Laplace noise at 0; NaN else.
         """
         kinds = {isinstance(one.noise, Gaussian) for one in self._shifts}
         changes = np.concatenate([one.change.ravel() for one in self._shifts])

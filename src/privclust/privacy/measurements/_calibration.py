@@ -80,10 +80,10 @@ def gaussian_share(epsilon: float, delta: float, count: int = 1) -> float:
 
 
 def gaussian_part(epsilon: float, delta: float, part: float) -> float:
-    """Return the epsilon of what is done by normal noise alone on a part of a budget.
+    """Return the epsilon of what is done by Gaussian noise alone on a part of a budget.
 
     Parts that add up to 1, each calibrated to its epsilon and the whole delta, are private together
-    as (epsilon, delta) says: it is their zCDP that is divided, which for normal noise adds up.
+    as (epsilon, delta) says: it is their zCDP that is divided, which for Gaussian noise adds up.
 
     Parameters
     ----------

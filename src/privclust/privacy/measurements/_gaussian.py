@@ -1,4 +1,4 @@
-"""Normal noise."""
+"""Gaussian noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from privclust.privacy.sensitivity import Sensitivity
 
 @dataclass(frozen=True)
 class Gaussian(ForSensitivity):
-    r"""Normal noise of standard deviation `sigma` on every entry.
+    r"""Gaussian noise of standard deviation `sigma` on every entry.
 
     With :math:`\Delta` the sensitivity: :math:`\Delta^2 / (2 \sigma^2)`-zero-concentrated
     differentially private for its neighbour relation, and (epsilon, delta)-differentially private
@@ -132,7 +132,7 @@ class Gaussian(ForSensitivity):
 
 @dataclass(frozen=True)
 class SymmetricGaussian(Gaussian):
-    r"""Normal noise on symmetric matrices, such as sums of second moments.
+    r"""Gaussian noise on symmetric matrices, such as sums of second moments.
 
     A symmetric matrix has the coordinates :math:`M_{ii}` and :math:`w M_{ij}`, i < j. With the
     weight :math:`w = \sqrt 2` their Euclidean norm is the matrix's Frobenius norm; with w = 1 they
@@ -188,7 +188,7 @@ class SymmetricGaussian(Gaussian):
 
 @dataclass(frozen=True)
 class SmoothGaussian(Measurement):
-    r"""Normal noise of standard deviation :math:`S / \alpha` on a result with smooth sensitivity S.
+    r"""Gaussian noise of deviation :math:`S / \alpha` on a result with smooth sensitivity S.
 
     (epsilon, delta)-differentially private for records exchanged where S is a beta-smooth bound
     and alpha, beta are admissible for both and the number of coordinates (Nissim, Raskhodnikova and

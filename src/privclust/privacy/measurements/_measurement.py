@@ -76,7 +76,7 @@ class Measurement(ABC):
         ----------
         value : array_like or FixedPoint
             Finite numbers, of any shape unless the mechanism asks for one. Exact sums come as
-            `privclust.core.fixed_point.FixedPoint`, to which Laplace and normal noise is added
+            `privclust.core.fixed_point.FixedPoint`, to which Laplace and Gaussian noise is added
             without rounding.
         source : SystemEntropy or numpy.random.Generator
             Where the noise comes from; see `privclust.privacy.noise_source`.

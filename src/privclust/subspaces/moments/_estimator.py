@@ -59,7 +59,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering from one noisy sketch of harmonic moments, and a last look at the rows.
 
     Rows are scaled to norm 1, each by itself. The sums of their moments of degree 2 and 4 (and 6,
-    with up to 6 features) are released once, with normal noise, see `MomentSketch`; subspaces are
+    with up to 6 features) are released once, with Gaussian noise, see `MomentSketch`; subspaces are
     decoded from these alone, with as many random starts as it takes, for free (`decode`). Where the
     sketch tells them well enough, a third of the budget goes to a round that looks at how rows lie
     beside them, by no more than a small angle, so that little noise is needed
