@@ -273,7 +273,7 @@ def test_centers_of_noise(n, epsilon):
     for kind in (DPLloyd, EUGkM, CompressiveKMeans):
         for seed in range(5):
             model = kind(2, random_state=seed, **known)
-            assert "cannot be told from noise" in said_of_noise(model, X)
+            assert "cannot be distinguished from noise" in said_of_noise(model, X)
             assert not model.is_detected_.all()
 
 

@@ -192,7 +192,7 @@ def test_noise_that_hides_the_result(n, epsilon):
         PrivateGaussianMixture(1, epsilon=epsilon, norm_bound=1.0, random_state=0),
         AdaptiveGaussianMixture(1, epsilon=epsilon, norm_bound=1.0, random_state=0),
     ):
-        with pytest.warns(NoiseWarning, match="cannot be told from noise"):
+        with pytest.warns(NoiseWarning, match="cannot be distinguished from noise"):
             fitted = model.fit(X)
         assert not fitted.is_detected_.any()
 

@@ -281,7 +281,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         PrivacyLeakWarning
             If bounds are taken from the data for a private fit.
         NoiseWarning
-            If a cluster cannot be told from noise, or data lie outside the bounds.
+            If a cluster cannot be distinguished from noise, or data lie outside the bounds.
         """
         records = self._records(X, groups)
         self._check_parameters(records)

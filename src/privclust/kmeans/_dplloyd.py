@@ -282,7 +282,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         PrivacyLeakWarning
             If the bound is taken from the data.
         NoiseWarning
-            If a cluster cannot be told from noise.
+            If a cluster cannot be distinguished from noise.
         """
         neighbours = self._neighbours()
         records = private_records(

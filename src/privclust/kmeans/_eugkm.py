@@ -223,7 +223,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         PrivacyLeakWarning
             If bounds are taken from the data.
         NoiseWarning
-            If a cluster cannot be told from noise.
+            If a cluster cannot be distinguished from noise.
         """
         relation = Neighbours.of(self.neighbours)
         count_is_public = relation is Neighbours.REPLACE_ONE

@@ -134,7 +134,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     Warns
     -----
     NoiseWarning
-        By `fit`, if components cannot be told from noise.
+        By `fit`, if components cannot be distinguished from noise.
 
     References
     ----------

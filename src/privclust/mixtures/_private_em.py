@@ -156,7 +156,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     Warns
     -----
     NoiseWarning
-        By `fit`, if components cannot be told from noise.
+        By `fit`, if components cannot be distinguished from noise.
 
     References
     ----------

@@ -20,12 +20,12 @@ def noise_message(is_detected: np.ndarray, advice: str = "", *, of: str = "clust
 
     Examples
     --------
-    >>> noise_message(np.array([True, False]))
-    '1 of 2 clusters cannot be told from noise: more rows, a larger epsilon or tighter bounds help'
+    >>> print(noise_message(np.array([True, False])).partition(":")[0])
+    1 of 2 clusters cannot be distinguished from noise
     """
     if is_detected.all():
         return ""
-    hidden = f"{np.sum(~is_detected)} of {len(is_detected)} {of} cannot be told from noise"
+    hidden = f"{np.sum(~is_detected)} of {len(is_detected)} {of} cannot be distinguished from noise"
     return f"{hidden}: more rows, a larger epsilon or tighter bounds help{advice}"
 
 

@@ -352,7 +352,7 @@ def test_the_summary_says_how_much_is_explained_and_what_noise_hides():
     assert re.fullmatch(r"2 clusters explain (9\d|100) % of what one leaves of the sketch", line)
     assert said(exact, 1) == ""
     noisy = release(exact, 1e-3, random_state=0)
-    assert "of 2 clusters cannot be told from noise" in said(noisy, bounds=(-9, 9))
+    assert "of 2 clusters cannot be distinguished from noise" in said(noisy, bounds=(-9, 9))
     assert "with delta=1e-06 there would be" in said(noisy, bounds=(-9, 9))
     clear = release(exact, 1e3, random_state=0)
     assert "noise" not in said(clear, bounds=(-9, 9))

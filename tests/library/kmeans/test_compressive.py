@@ -661,7 +661,7 @@ def test_fits_that_are_noise_warn(X, params):
     """One row; next to no budget; a box 20 wide: 8 of 8 each."""
     for seed in range(8):
         found, said = fitted(X, 2, random_state=seed, **params)
-        assert "of 2 clusters cannot be told from noise" in said
+        assert "of 2 clusters cannot be distinguished from noise" in said
         assert not found.is_detected_.all()
         assert found.explained_ < 0.2
         assert ("with delta=1e-06 there would be" in said) == (params.get("epsilon") is None)

@@ -331,7 +331,7 @@ def test_good_fits_do_not_warn(accounting, bounded):
 def test_fits_that_are_noise_warn(bounded, n, epsilon):
     for seed in range(8):
         fit = model(neighbours="add_remove", epsilon=epsilon, random_state=seed, **bounded)
-        with pytest.warns(NoiseWarning, match="of 3 clusters cannot be told from noise"):
+        with pytest.warns(NoiseWarning, match="of 3 clusters cannot be distinguished from noise"):
             fit.fit(three_groups(n))
         assert not fit.is_detected_.all()
 

@@ -360,7 +360,7 @@ def test_good_fits_do_not_warn():
 def test_fits_that_are_noise_warn(n, epsilon):
     for seed in range(8):
         fit = model(epsilon=epsilon, random_state=seed, neighbours="add_remove")
-        with pytest.warns(NoiseWarning, match="of 3 clusters cannot be told from noise"):
+        with pytest.warns(NoiseWarning, match="of 3 clusters cannot be distinguished from noise"):
             found = fit.fit(three_groups(n))
         assert not found.is_detected_.all()
 

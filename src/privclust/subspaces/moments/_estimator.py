@@ -122,7 +122,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     Warns
     -----
     NoiseWarning
-        If what was released says that subspaces cannot be told from noise.
+        If what was released says that subspaces cannot be distinguished from noise.
     UserWarning
         If it says that rows lie otherwise than near such a union (``decoded_.misfit``).
 
