@@ -337,6 +337,7 @@ def _released(sketcher, encoder, tally, args):
     private = replace(private, guarantee=guarantee)
     if encoder is None:
         return private
+    private = sketch._noted(private)
     unread, deviation = None, 0.0
     if of_columns is not None:
         unread = np.stack([of_columns.missing, of_columns.unreadable])

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from privclust.core.warn import warn_caller
+from privclust.privacy.guarantee import Guarantee, WeakGuaranteeWarning
+
 EXAMPLE_DELTA = 1e-6
 """For which warnings say how much less noise there would be."""
 LARGEST_EPSILON = 10.0
@@ -54,3 +59,17 @@ def weak_points(epsilon: float, delta: float, n_records: int | None) -> tuple[st
             "publishing one record as it is would be allowed"
         )
     return tuple(points)
+
+
+def noted(guarantee: Guarantee, n_records: int | None) -> Guarantee:
+    """Return a guarantee that says why it is weak, if it is, and warn of that.
+
+    Parameters are those of `weak_points`.
+    """
+    if guarantee.definition not in ("pure", "approximate"):
+        return guarantee
+    points = weak_points(guarantee.epsilon, guarantee.delta, n_records)
+    if not points:
+        return guarantee
+    warn_caller("; ".join(points), WeakGuaranteeWarning)
+    return replace(guarantee, caveats=tuple(dict.fromkeys((*points, *guarantee.caveats))))

@@ -20,6 +20,7 @@ from privclust.core.hints import RandomState
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, is_seeded, noise_source
+from privclust.privacy.advice import noted
 from privclust.privacy.budget import charge
 from privclust.privacy.groups import ROW, UNITS
 from privclust.privacy.left_out import LeftOutCount, NoisyCount
@@ -133,6 +134,12 @@ class BaseSketch(ABC):
         if guarantee is None:
             guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
         return replace(self, **self._noisy(measurement, source), guarantee=guarantee, exact=None)
+
+    def _noted(self, noisy: Self) -> Self:
+        """Return a noisy sketch of this one whose guarantee says why it is weak, if it is."""
+        is_public = noisy.guarantee.relation is Neighbours.REPLACE_ONE and self.unit == ROW
+        n_records = int(self.n_samples + self.n_left_out) if is_public else None
+        return replace(noisy, guarantee=noted(noisy.guarantee, n_records))
 
     def _check_without_noise(self) -> None:
         """Raise a ValueError unless noise may be added."""

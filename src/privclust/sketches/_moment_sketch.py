@@ -301,7 +301,8 @@ class MomentSketch(BaseSketch):
         self._check_without_noise()
         relation = Neighbours.of(neighbours)
         chosen = measurement(self.n_features, self.degree, relation, epsilon, delta, share)
-        return self._release(chosen, random_state)
+        noisy = self._release(chosen, random_state)
+        return self._noted(noisy) if share == 1.0 else noisy
 
     def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> dict[str, Any]:
         """Return the noisy moments, and the noisy number of records where it is private too."""

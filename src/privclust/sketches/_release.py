@@ -104,7 +104,8 @@ def release(
     sketch._check_without_noise()
     sizes = sketch.n_measurements, sketch.n_frequencies
     how: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
-    return sketch._release(measurement(*sizes, epsilon, delta, **how), random_state)
+    noisy = sketch._release(measurement(*sizes, epsilon, delta, **how), random_state)
+    return sketch._noted(noisy) if share == 1.0 else noisy
 
 
 def promise(

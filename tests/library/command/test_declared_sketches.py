@@ -190,3 +190,18 @@ def test_nothing_of_a_table_decides_between_a_result_and_an_error(run):
         assert Sketch.load("s.h5").left_out.value == pytest.approx(50, abs=40)
     code, _, err = run("sketch", "odd.csv", "-o", "t.h5", *DRAWN)
     assert (code, "each of the 50 rows" in err) == (1, True)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_weak_guarantee_says_so(run, declared):
+    columns = DRAWN if declared else (*DRAWN[len(DECLARED) :], "--columns", "age,income")
+    done(run, "sketch", "all.csv", "-o", "s.h5", *columns, *PRIVATE)
+    assert not any("weak" in caveat for caveat in Sketch.load("s.h5").guarantee.caveats)
+    for number, weak in enumerate((("--epsilon", "30"), ("--epsilon", "1", "--delta", "0.01"))):
+        _, err = done(run, "sketch", "all.csv", "-o", f"{number}.h5", *columns, *weak)
+        assert "privclust: warning: weak: " in err
+        (caveat,) = (c for c in Sketch.load(f"{number}.h5").guarantee.caveats if "weak" in c)
+        assert ("epsilon of 30" in caveat) == (number == 0)
+    hidden = ("--epsilon", "1", "--delta", "0.01", "--neighbours", "add_remove")
+    done(run, "sketch", "all.csv", "-o", "h.h5", *columns, *hidden)
+    assert not any("weak" in caveat for caveat in Sketch.load("h.h5").guarantee.caveats)
