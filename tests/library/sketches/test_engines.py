@@ -54,11 +54,12 @@ def state_bytes(sketch):
 
 
 def in_memory(rows, columns=COLUMNS):
-    return state_bytes(Sketch.of(rows[columns].fillna(0.0).to_numpy(), FREQUENCIES))
+    return state_bytes(Sketch.of(rows[columns].dropna().to_numpy(), FREQUENCIES))
 
 
 def encoded(rows):
-    return state_bytes(Sketch.of(ENCODER.transform(rows), OF_FEATURES))
+    features = ENCODER.transform(rows)
+    return state_bytes(Sketch.of(features[~np.isnan(features).any(axis=1)], OF_FEATURES))
 
 
 def check(source_of, rows=None):
@@ -68,6 +69,7 @@ def check(source_of, rows=None):
         how = {"n_threads": n_threads}
         sketch = Sketch.of_table(source_of(rows), FREQUENCIES, columns=COLUMNS, **how)
         assert state_bytes(sketch) == in_memory(rows)
+        assert sketch.left_out == rows[COLUMNS].isna().any(axis=1).sum()
     mixed = ["z", "visits", "x"]
     sketch = Sketch.of_table(source_of(rows), FREQUENCIES, columns=mixed)
     assert state_bytes(sketch) == in_memory(rows, mixed)
@@ -87,30 +89,37 @@ def moments_bytes(sketch):
 def check_groups(source_of, rows=None, missing=True):
     """Compare what an engine adds up by persons, told by text or numbers, with memory."""
     rows = table() if rows is None else rows
-    X = rows[COLUMNS].fillna(0.0).to_numpy()
-    expected = Sketch.of(X, FREQUENCIES, groups=rows.who)
+    whole = rows.dropna(subset=COLUMNS)
+    X = whole[COLUMNS].to_numpy()
+    expected = Sketch.of(X, FREQUENCIES, groups=whole.who)
     assert state_bytes(expected) != in_memory(rows)
-    of_moments = MomentSketch.of(X, groups=rows.who)
+    of_moments = MomentSketch.of(X, groups=whole.who)
     for groups in ("who", "number"):
         how = {"columns": COLUMNS, "groups": groups, "n_threads": 2}
         sketch = Sketch.of_table(source_of(rows), FREQUENCIES, **how)
         assert state_bytes(sketch) == state_bytes(expected)
-        assert (sketch.unit, sketch.n_samples) == ("group", rows.who.nunique())
+        n_whole = whole.who.nunique()
+        assert (sketch.unit, sketch.n_samples) == ("group", n_whole)
+        assert sketch.left_out == rows.who.nunique() - n_whole
     sketch = MomentSketch.of_table(source_of(rows), **how)
     assert moments_bytes(sketch) == moments_bytes(of_moments)
     assert sketch.unit == "group"
     sketch = MomentSketch.of_table(source_of(rows), columns=COLUMNS)
     assert moments_bytes(sketch) == moments_bytes(MomentSketch.of(X))
     encoded = Sketch.of_table(source_of(rows), OF_FEATURES, encoder=ENCODER, groups="who")
-    in_features = Sketch.of(ENCODER.transform(rows), OF_FEATURES, groups=rows.who)
+    features = ENCODER.transform(rows)
+    is_read = ~np.isnan(features).any(axis=1)
+    in_features = Sketch.of(features[is_read], OF_FEATURES, groups=rows.who[is_read])
     assert state_bytes(encoded) == state_bytes(in_features)
     empty = Sketch.of_table(source_of(rows.iloc[:0]), FREQUENCIES, columns=COLUMNS, groups="number")
     assert (empty.unit, empty.n_samples) == ("group", 0)
-    if missing:  # are those of one
+    if missing:  # contribute nothing
         some = rows.assign(who=rows.who.where(rows.number > 3))
-        filled = Sketch.of(X, FREQUENCIES, groups=some.who.fillna(""))
+        kept = whole[whole.number > 3]
+        known = Sketch.of(kept[COLUMNS].to_numpy(), FREQUENCIES, groups=kept.who)
         sketch = Sketch.of_table(source_of(some), FREQUENCIES, columns=COLUMNS, groups="who")
-        assert state_bytes(sketch) == state_bytes(filled)
+        assert state_bytes(sketch) == state_bytes(known)
+        some = some.fillna({"y": 0.0})
         refused(source_of(some), "must be someone's", columns=COLUMNS, groups="who", strict=True)
     refused(source_of(rows), "no column 'w'", columns=COLUMNS, groups="w")
     refused(source_of(rows), "cannot count as well", columns=COLUMNS, groups="x")
@@ -205,9 +214,9 @@ def test_dask_cluster(dask_cluster, n_partitions):
     rows = table()
     in_order = source(rows.sort_values("number"))  # the first partition may be without rows
     some = in_order[in_order.number > 20]
-    kept = rows[rows.number > 20]
+    kept = rows[rows.number > 20].dropna(subset=COLUMNS)
     sketch = Sketch.of_table(some, FREQUENCIES, columns=COLUMNS, groups="who")
-    expected = Sketch.of(kept[COLUMNS].fillna(0.0).to_numpy(), FREQUENCIES, groups=kept.who)
+    expected = Sketch.of(kept[COLUMNS].to_numpy(), FREQUENCIES, groups=kept.who)
     assert state_bytes(sketch) == state_bytes(expected)
     refused(some, "which rows of Dask and Spark do not have", columns=COLUMNS, n_measurements=3)
 
@@ -272,7 +281,8 @@ def test_dask_frames_whose_types_change_or_do_not_fit():
         )
         # a text in a partition is no number, as a missing entry is none
         read = Sketch.of_table(lying, FREQUENCIES, columns=COLUMNS)
-        assert read.n_samples == len(rows)
+        assert read.n_samples + read.left_out == len(rows)
+        assert read.left_out > rows[COLUMNS].isna().any(axis=1).sum()
         refused(frame, "column 'plan' holds string, not numbers", columns=["x", "y", "plan"])
         refused(frame, "no column 'w'", columns=["x", "y", "w"])
         refused(frame.x, "must be a data frame, got Series")
@@ -324,8 +334,9 @@ def test_labels_of_dask_whose_types_are_not_as_declared():
             read = Sketch.of_table(other, FREQUENCIES, columns=COLUMNS, groups=groups)
             assert read.unit == "group"
         sketch = Sketch.of_table(kinds, FREQUENCIES, columns=COLUMNS, groups="who")
-    X = rows[COLUMNS].fillna(0.0).to_numpy()
-    assert state_bytes(sketch) == state_bytes(Sketch.of(X, FREQUENCIES, groups=rows.who))
+    whole = rows.dropna(subset=COLUMNS)
+    known = Sketch.of(whole[COLUMNS].to_numpy(), FREQUENCIES, groups=whole.who)
+    assert state_bytes(sketch) == state_bytes(known)
 
 
 # --- Spark ---------------------------------------------------------------------------------------
