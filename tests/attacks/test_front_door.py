@@ -370,6 +370,18 @@ def test_a_list_says_what_decides_its_columns():
 
 
 @pytest.mark.attack(
+    claim="one entry of a list does not make rows of all others",
+    before="a list of dictionaries was refused, and accepted with one row among them",
+    now="what most entries are decides",
+)
+def test_one_row_among_what_is_none():
+    rows = [{"x": 0.1, "y": 0.2}] * 20
+    for table in (rows, [*rows[1:], [0.1, 0.2]]):
+        with pytest.raises(ValueError, match="Expected 2D array"):
+            DPLloyd(2, bounds=(-1, 1), random_state=0).fit(table)
+
+
+@pytest.mark.attack(
     claim="no message holds a number that is private",
     before="'groups must have shape (7,)' told the number of rows, which add_remove hides",
     now="no number",

@@ -115,12 +115,12 @@ def _check_of_frame(name: str, column: Column) -> None:
 
 def _of_rows(X: Sequence[Any], width: int | None) -> Any:
     """Return a list of rows; what is no row has no cells."""
-    lengths = Counter(length for length in map(_length, X) if length >= 0)
-    if width is None and not lengths:  # numbers, not rows, or nothing
-        return np.full(len(X), np.nan)
     if width is None:
-        most = max(lengths.values())
-        width = max(length for length, count in lengths.items() if count == most)
+        lengths = Counter(map(_length, X))
+        most = max(lengths.values(), default=0)
+        width = max((length for length, count in lengths.items() if count == most), default=-1)
+    if width < 0:  # most are numbers, not rows, or there is nothing
+        return np.full(len(X), np.nan)
     rows = np.full((len(X), width), np.nan)
     for row, values in zip(rows, X, strict=True):
         if _length(values) > 0:
