@@ -89,7 +89,7 @@ def opened_table(path: str, args):
 
 
 def kind_of_ends(ends: Any) -> str:
-    """Return of what kind entries are to be that have these bounds or categories, or none."""
+    """Return the kind of a column: ``"categories"``, ``"dates"`` or ``"numbers"``."""
     if isinstance(ends, list):
         return "categories"
     return "dates" if ends is not None and isinstance(ends[0], str) else "numbers"

@@ -107,7 +107,7 @@ def _counts(args, epsilon: float) -> str:
     noise = CountsByColumn.of(args.columns, *share, args.neighbours).noise
     return (
         f"of it {MISSING_SHARE:.0%} for counts of missing entries: epsilon {share[0]:.3g} by "
-        f"itself, each count within {1.96 * noise.deviation:,.0f} rows (95 %)"
+        f"itself, with noise of {noise.deviation:,.0f} rows (standard deviation) on each count"
     )
 
 

@@ -263,6 +263,8 @@ def _encoder(args):
             args.usage_error(f"{args.like}: was made without --bounds and --categories")
         encoder = given
     else:
+        if args.missing not in (None, table.missing):
+            args.usage_error(f"{args.like}: was made with --missing {table.missing}")
         encoder = TableEncoder(table.columns, missing=table.missing)
         if given is not None and _sketched(given, None).declared != table.declared:
             args.usage_error(f"{args.like}: was made with other columns; leave their options out")
@@ -290,7 +292,7 @@ def _counts_by_column(args, encoder):
 
 
 def _share_of_sums(counts) -> float:
-    """Return the part of the budget that sums have, beside counts or alone."""
+    """Return the share of the budget for the sums."""
     return 1.0 if counts is None else 1.0 - MISSING_SHARE
 
 

@@ -105,7 +105,7 @@ def check_free(output: str, force: bool) -> None:
 
 
 def check_write(target: Path, n_bytes: int) -> None:
-    """Write so many bytes beside a file, as the file will be written, and remove them."""
+    """Write a trial file of this size in the target's folder, and remove it."""
     with written(str(target)):
         trial = target.with_name(f".{target.name}.{os.getpid()}.trial")
         try:

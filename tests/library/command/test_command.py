@@ -493,7 +493,7 @@ def test_plan_prints_a_line_for_each_epsilon(run):
     code, out, err = run("plan", *options_of_table, "--columns", "4")
     assert code == 0
     assert "epsilon 1, of it 2% for counts of missing entries" in out.splitlines()[1]
-    assert re.search(r"each count within 1\d\d rows \(95 %\)", out)
+    assert re.search(r"noise of \d\d rows \(standard deviation\) on each count", out)
     code, out, err = run("plan", "--n", "3", "--epsilon", "1", *options)
     assert (code, out) == (2, "")
     assert "--clusters must be less than --n" in err

@@ -151,6 +151,7 @@ def test_a_persons_rows_count_as_one_among_missing_entries(run):
          "--missing middle needs"),
         (("sketch", "a.csv", "--like", "s.h5", "--bounds", "age=0:99"), "with other columns"),
         (("sketch", "a.csv", "--like", "bare.h5", *DECLARED), "without --bounds"),
+        (("sketch", "a.csv", "--like", "middle.h5", "--missing", "drop"), "--missing middle"),
         (("decode", "s.h5", "--clusters", "2", "--bounds", "0", "1"), "that were declared are in"),
         (("decode", "s.h5", "--clusters", "2", "--subspaces", "--dimension", "1", "--report", "r"),
          "--report does not go with"),
@@ -158,6 +159,7 @@ def test_a_persons_rows_count_as_one_among_missing_entries(run):
 )  # fmt: skip
 def test_misuse_is_one_line_and_code_2(run, arguments, reason):
     done(run, "sketch", "a.csv", "-o", "s.h5", *DRAWN)
+    done(run, "sketch", "a.csv", "-o", "middle.h5", *DRAWN, "--missing", "middle")
     drawn = ("--frequencies", "9", "--variance", "1", "--columns", "age,income")
     done(run, "sketch", "a.csv", "-o", "bare.h5", *drawn)
     output = () if arguments[0] == "decode" else ("-o", "t.h5")
