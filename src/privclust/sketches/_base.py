@@ -58,6 +58,7 @@ class BaseSketch(ABC):
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]  # kinds are frozen dataclasses
+    n_features: int
     n_samples: int | float
     noise: Any
     guarantee: Guarantee | None
@@ -247,6 +248,8 @@ class BaseSketch(ABC):
         n_parts = 1 if self.noise is None else self.noise.n_parts
         if not max(abs(self.n_samples), n_parts) < _MOST_RECORDS:
             raise ValueError("its numbers of records and parts must be below 2^62")
+        if self.table is not None and self.table.n_features != self.n_features:
+            raise ValueError("its declared columns are not those of its features")
         hides_number = self.noise is not None and self.guarantee.relation is Neighbours.ADD_REMOVE
         if hides_number and not isinstance(self.n_samples, float):
             raise ValueError("its number of records has no noise, as its guarantee states")

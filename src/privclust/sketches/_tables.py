@@ -51,6 +51,11 @@ class SketchedTable:
         return SketchedTable(self.columns, self.missing, unread, deviation)
 
     @property
+    def n_features(self) -> int:
+        """Number of features of the declared columns: one for a number, one for each category."""
+        return sum(len(ends) if isinstance(ends, list) else 1 for ends in self.columns.values())
+
+    @property
     def counts(self) -> np.ndarray | None:
         """Numbers of records as `unread`, in records, of shape (2, n_columns)."""
         if self.unread is None or self.unread.dtype.kind == "f":

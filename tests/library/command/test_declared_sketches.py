@@ -2,6 +2,7 @@
 
 import filecmp
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -207,3 +208,17 @@ def test_a_weak_guarantee_says_so(run, declared):
     hidden = ("--epsilon", "1", "--delta", "0.01", "--neighbours", "add_remove")
     done(run, "sketch", "all.csv", "-o", "h.h5", *columns, *hidden)
     assert not any("weak" in caveat for caveat in Sketch.load("h.h5").guarantee.caveats)
+
+
+def test_a_file_whose_columns_are_not_those_of_its_features_is_refused(run):
+    done(run, "sketch", "a.csv", "-o", "s.h5", *DRAWN)
+    sketch = Sketch.load("s.h5")
+    other = replace(sketch.table, columns={"<script>": (0.0, 1.0)}, unread=None)
+    replace(sketch, table=other).save("other.h5")
+    code, _, err = run("decode", "other.h5", "--clusters", "2", "--report", "out")
+    assert (code, "declared columns are not those" in err) == (1, True)
+    columns = {f"<b>{name}": ends for name, ends in sketch.table.columns.items()}
+    named = replace(sketch.table, columns=columns)
+    replace(sketch, table=named).save("named.h5")
+    decoded(run, "named.h5", to="out")
+    assert "<b>" not in Path("out/report.html").read_text()
