@@ -58,7 +58,7 @@ lint: setup
 	.venv/bin/repo-review .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/snakefmt --check Snakefile workflow examples
+	.venv/bin/snakefmt --check workflow examples
 	.venv/bin/snakemake --lint
 
 # What has no wheel for a new Python is compiled.

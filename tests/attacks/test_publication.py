@@ -98,7 +98,7 @@ OWN_FILE, OWN, FIT, METRICS = (
     "results/quick/own/k/metrics.h5",
 )  # fmt: skip
 TOP = {
-    **dict.fromkeys(("LICENSE", "README.md", "environment.yml", "requirements.lock"), "text\n"),
+    **dict.fromkeys(("LICENSE", "README.md", "requirements.lock"), "text\n"),
     **dict.fromkeys((f"workflow/scripts/{n}.py" for n in ("read_own", "fit", "index")), "pass\n"),
     "pyproject.toml": '[project]\nname = "small"\nversion = "1"\nlicense = "MIT"\n'
     'authors = [{name = "Somebody"}]\n',

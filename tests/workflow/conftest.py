@@ -11,11 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-_SPEC = importlib.util.spec_from_file_location(
-    "warm_snakemake", Path(__file__).with_name("warm_snakemake.py")
-)
-warm_snakemake = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(warm_snakemake)
 MADE = ("results", "data", ".snakemake", "logs", "benchmarks")
 DRAWN = ("h5", "csv", "svg", "png", "html")
 # Compiled code that another process is writing just now, under a name that is soon gone.
@@ -29,9 +24,7 @@ class Project:
         self.folder = Path(folder)
         for name in ("config", "workflow", "src"):  # with the caches of compiled kernels
             shutil.copytree(ROOT / name, self.folder / name, ignore=HALF_WRITTEN)
-        for name in ("Snakefile", "environment.yml"):
-            shutil.copy(ROOT / name, self.folder)
-        self.mirror = self.folder / "mirror"
+        self.package, self.mirror = self.folder / "src", self.folder / "mirror"
         self.mirror.mkdir()
         if small:
             self.put_paper(ROOT / "tests/workflow/tiny.yaml")
@@ -42,10 +35,11 @@ class Project:
             self.edit("config/datasets.yaml", r"https?://", "http://127.0.0.1:9/")
 
     @classmethod
-    def at(cls, folder):
-        """A copy that is there already."""
+    def at(cls, folder, package=None):
+        """A copy that is there already, or a folder that takes the package from a copy."""
         project = object.__new__(cls)
         project.folder, project.mirror = folder, folder / "mirror"
+        project.package = package or folder / "src"
         return project
 
     def copy(self, folder):
@@ -69,21 +63,21 @@ class Project:
         assert count, f"{pattern} is not in {path}"
         file.write_text(text)
 
-    def command(self, *arguments, copied=False):
-        """The command line of a run, in a copy of a process that has imported Snakemake or not."""
-        whole = [sys.executable, "-m", "snakemake"]
-        return [*(warm_snakemake.command() if copied else whole), *map(str, arguments)]
+    def command(self, *arguments):
+        """The command line of a run, which ends as soon as its jobs have ended."""
+        rate = ("--max-jobs-per-timespan", "100/1s")
+        return [sys.executable, "-m", "snakemake", *rate, *map(str, arguments)]
 
     @property
     def environment(self):
         """The environment of a run: the copy's own package and modules, no mirror from outside."""
         kept = {k: v for k, v in os.environ.items() if k != "PRIVCLUST_DATA_MIRROR"}
-        return {**kept, "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}"}
+        return {**kept, "PYTHONPATH": f"{self.package}{os.pathsep}{self.folder}"}
 
-    def run(self, *arguments, check=True, copied=True):
+    def run(self, *arguments, check=True):
         """Run Snakemake and return its output, both streams together."""
         done = subprocess.run(
-            self.command(*arguments, copied=copied),
+            self.command(*arguments),
             cwd=self.folder,
             env=self.environment,
             text=True,
@@ -144,7 +138,7 @@ def undisturbed(made_once):
     spec.loader.exec_module(faults)
 
     def run(folder):
-        faults.SmallProject(folder / "project").run("--cores", "2", copied=False)
+        faults.SmallProject(folder / "project").run("--cores", "2")
 
     return faults.SmallProject.at(made_once("undisturbed", run) / "project")
 
@@ -160,7 +154,7 @@ def finished(made_once):
     """A copy in which everything was run on two cores; tests must leave it as it is."""
 
     def run(folder):
-        Project(folder).run("--cores", "2", copied=False)
+        Project(folder).run("--cores", "2")
 
     return Project.at(made_once("finished", run))
 

@@ -174,11 +174,11 @@ class SmallProject(load("conftest.py").Project):
             (self.mirror / "listed").mkdir()
             (self.mirror / "listed/values.txt").write_bytes(NUMBERS)
 
-    def begin(self, *arguments, copied=False):
+    def begin(self, *arguments):
         """Start a run whose terminal is the file ``terminal`` of the project."""
         with open(self.folder / "terminal", "w", encoding="utf-8") as terminal:
             return subprocess.Popen(
-                self.command(*arguments, copied=copied),
+                self.command(*arguments),
                 cwd=self.folder,
                 env=self.environment,
                 stdout=terminal,

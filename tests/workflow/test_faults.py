@@ -132,7 +132,7 @@ def recovers(project, undisturbed, name, how=None):
 def test_killed_jobs(project, undisturbed, see):
     name, moments, left = "a job is killed", random.Random(18), 18
     while left:
-        run = project.begin(*CORES, "--keep-going", "--retries", "1", copied=True)
+        run = project.begin(*CORES, "--keep-going", "--retries", "1")
         while run.poll() is None:
             time.sleep(moments.uniform(0.05, 0.7))
             jobs = project.jobs()
@@ -198,7 +198,6 @@ def test_full_disk(project, undisturbed, small_disk, see):
 def test_full_project(disk, undisturbed, see, monkeypatch):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the room is for Snakemake's log
     name, project = "the project's disk is full", faults.SmallProject(disk / "project")
-    project.run = functools.partial(project.run, copied=False)  # a copy heeds no variable
     filler = fill(disk, room=4096)
     full = "the project's folder: 0.0 MB are left on its disk; make room there.*run again"
     see(name, said(fails_cleanly(project, *CORES), full))
@@ -247,7 +246,7 @@ def test_killed_job_after_an_edit(copy, undisturbed, see):
     faults.wait(lambda: any(faults.end(job) for job in copy.jobs("evaluate")))
     assert run.wait() != 0
     see(name, said(copy.terminal, "died with .*SIGKILL.*|status 137", r"Error in rule evaluate"))
-    assert copy.made()[TRIALS] != undisturbed.made()[TRIALS]
+    assert copy.made().get(TRIALS) != undisturbed.made()[TRIALS]
     recovers(copy, undisturbed, name)
 
 

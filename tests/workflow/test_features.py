@@ -93,7 +93,7 @@ def test_one_core_gives_the_same_bytes(features_project, new_features_project):
     assert project.results() == features_project.results()
 
 
-BELOW = {"fit", "evaluate", "summarise"}
+BELOW = {"fit", "evaluate"}
 EDITS = [
     ("config/features.yaml", "size: 40", "size: 48", {"features", *BELOW}),
     ("config/features.yaml", "size: 64", "size: 96", set()),

@@ -2,13 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "workflow" / "scripts"
 WARNS = """
 import sys, types, warnings
-sys.path.insert(0, sys.argv[1])
-import job
+from privclust_papers.pipeline import job
 snakemake = types.SimpleNamespace(
     log=["job.log"], rule="fit", wildcards={}, threads=1, input={}, output=[]
 )
@@ -21,7 +18,7 @@ for hidden in (1, 2, 1, 1):
 
 
 def test_a_log_has_each_warning_once(tmp_path):
-    command = [sys.executable, "-c", WARNS, str(SCRIPTS)]
+    command = [sys.executable, "-c", WARNS]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     log = (tmp_path / "job.log").read_text()
     assert [log.count(f"noise may hide {hidden} of 3") for hidden in (1, 2)] == [1, 1]

@@ -41,13 +41,15 @@ def test_cores_blocks_batches_and_shards_change_no_byte(sharing_project):
     alone = sharing_project()
     assert run(alone, 1) == expected
     assert alone.results() == project.results()
-    cut = sharing_project()
-    other = "block: 7, shards: 3, together: true"
-    cut.edit("config/papers/mtsc/paper.yaml", "block: 4, shards: 2", other)
-    assert run(cut, 2) == expected
-    blocks = [path for path in cut.results() if "/fit/" in path]  # of both methods
-    shards = [path for path in cut.results() if "/shared/" in path]
-    assert (len(blocks), len(shards)) == (1, 3)
+    # both methods in one job, in two blocks of three shards, or all with the evaluation
+    for block, n_fits, n_shards in ((4, 2, 6), (8, 0, 0)):
+        cut = sharing_project()
+        other = f"block: {block}, shards: 3, together: true"
+        cut.edit("config/papers/mtsc/paper.yaml", "block: 4, shards: 2", other)
+        assert run(cut, 2) == expected
+        fits = [path for path in cut.results() if "/fit/" in path]
+        shards = [path for path in cut.results() if "/shared/" in path]
+        assert (len(fits), len(shards)) == (n_fits, n_shards)
 
     trials = pd.read_csv(io.BytesIO(expected[f"{FOLDER}/trials.csv"]))
     deaf, lean = (trials[trials["method"] == name] for name in ("deaf", "lean"))
@@ -66,7 +68,7 @@ def test_cores_blocks_batches_and_shards_change_no_byte(sharing_project):
         assert "shared_sums shard" in (project.folder / log).read_text()
 
     tables = [table.read_text() for table in (project.folder / "benchmarks").rglob("*.tsv")]
-    assert len(tables) == 4 + 4 + 2  # shards, fits, metrics and summary
+    assert len(tables) == 4 + 4 + 1  # shards, fits, metrics with their summary
     assert all("'mem_mb': 2000" in table for table in tables)
 
     # a shard that is missing is made again, though nothing else is missing before the figure
@@ -82,6 +84,6 @@ def test_cores_blocks_batches_and_shards_change_no_byte(sharing_project):
         "config/papers/mtsc/paper.yaml", r"epsilon: \[0.1, 1.0\]", "epsilon: [0.1, 1.0, 2.0]"
     )
     plan = project.planned(f"{FOLDER}/summary.csv")
-    assert plan == {"fit": 4, "evaluate": 1, "summarise": 1}
+    assert plan == {"fit": 4, "evaluate": 1}
     project.edit("src/sums.py", "standard_normal", "standard_cauchy")
     assert project.planned(f"{FOLDER}/summary.csv")["share"] == 4

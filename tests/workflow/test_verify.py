@@ -83,7 +83,7 @@ def test_jobs_done_again_agree_and_the_project_stays_as_it_is(made_up, tmp_path)
     assert made_up.results() == before
     document = yaml.safe_load((tmp_path / "out/codecheck.yml").read_text())
     assert {entry["file"] for entry in document["manifest"]} == set(outcomes)
-    assert "3 of the run's 11 jobs were done again" in document["summary"]
+    assert "3 of the run's 10 jobs were done again" in document["summary"]
     text = (tmp_path / "out/certificate.md").read_text()
     assert text.startswith("# Certificate: what was recomputed agrees\n")
     assert "| substitutes stood in for | listed |" in text
@@ -143,16 +143,16 @@ def test_data_of_others_are_fetched_again_and_without_them_nothing_agrees(undist
     project = archived(undisturbed.copy(tmp_path / "project"))
     code, outcomes, said = verify(project, CRATE, "--jobs", 20)
     assert code == 0, said
-    assert "9 jobs drawn, 1 needed before them" in said  # the page is not drawn
+    assert "8 jobs drawn, 1 needed before them" in said  # the page is not drawn
     assert {"data/prepared/listed.h5", FIT, OTHER_FIT} <= outcomes.keys()
     assert set(outcomes.values()) == {"same bytes"}
-    assert "10 of the run's 11 jobs were done again" in said
+    assert "10 of the run's 10 jobs were done again" in said
     project.mirror.rename(tmp_path / "away")
     project.mirror.mkdir()
     code, outcomes, said = verify(project, CRATE, "--jobs", 20)
     assert code == 1, said
     assert set(outcomes.values()) == {"not recomputed"}
-    assert "0 of the run's 11 jobs were done again" in said
+    assert "0 of the run's 10 jobs were done again" in said
     assert "listed cannot be had" in said  # what the job itself said
     assert str(project.mirror) not in said
 
@@ -160,7 +160,7 @@ def test_data_of_others_are_fetched_again_and_without_them_nothing_agrees(undist
 def test_a_restored_run_has_nothing_left_to_do(made_up, tmp_path):
     project = fresh(made_up, tmp_path / "clone")
     said = project.run("--cores", "1", "--config", f"restore={made_up.folder / CRATE}")
-    assert "results of 11 jobs were taken" in said
+    assert "results of 10 jobs were taken" in said
     assert "Nothing to be done" in said
     assert project.results() == made_up.results()
     assert project.planned() == {}
@@ -170,10 +170,10 @@ def test_a_restored_run_has_nothing_left_to_do(made_up, tmp_path):
 
 def test_what_was_edited_is_made_and_the_rest_is_taken(made_up, tmp_path):
     project = fresh(made_up, tmp_path / "clone")
-    project.edit("workflow/scripts/summarise.py", "Sum up", "Add up")
+    project.edit("workflow/scripts/evaluate.py", "sum them up", "add them up")
     said = project.run("--cores", "2", "--config", f"restore={made_up.folder / CRATE}")
-    # the table, the drawing, the verdicts and the page are made
-    assert "results of 7 jobs were taken" in said
+    # metrics with their tables, the drawing, the verdicts and the page are made
+    assert "results of 6 jobs were taken" in said
     assert "of 4 code or inputs are others here" in said
     assert project.results() == made_up.results()
     with pytest.raises(AssertionError, match="is of a run at quick effort"):

@@ -5,7 +5,7 @@ rule archive:
         tables=JOBS.of_experiments(
             layout.METRICS, layout.COSTS, layout.TRIALS, layout.SUMMARY
         ),
-        script="workflow/scripts/archive.py",
+        script=of_workflow("scripts/archive.py"),
     output:
         crate=f"{JOBS.results}/privclust-{PLAN.effort}.crate.zip",
     log:
@@ -14,9 +14,10 @@ rule archive:
         f"benchmarks/out/{PLAN.effort}/archive.tsv"
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/report.yaml"
     params:
         spec=JOBS.archive_spec,
+        schemas=SCHEMAS,
     message:
         "Packing the run"
     script:

@@ -1,7 +1,7 @@
 import os
 import sys
 
-from snakemake.jobs import Job
+import privclust_papers
 
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.pipeline import layout
@@ -17,11 +17,14 @@ from privclust_papers.pipeline.plan import (
     CLAIMS,
     PRINTED,
     changed_settings,
+    found_beside,
     load_plan,
     normalise,
     only_at_paper_effort,
 )
 from privclust_papers.pipeline.sources import source_files
+
+PACKAGE = os.path.dirname(os.path.dirname(privclust_papers.__file__))
 
 # Numerical libraries use one thread in each job, whatever the shell says.
 for variable in (
@@ -33,6 +36,22 @@ for variable in (
     os.environ[variable] = "1"
 # Figures are files: a backend that a notebook has set may not be there.
 os.environ.update(MPLBACKEND="agg")
+
+
+# Jobs take the package that this was planned with, in an environment that has none too.
+if os.path.basename(PACKAGE) == "src":
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    others = [part for part in given if part and part != PACKAGE]
+    os.environ.update(PYTHONPATH=os.pathsep.join([PACKAGE, *others]))
+
+
+def of_workflow(name):
+    """Return a file of the workflow: its path from here if it lies below, or of a copy from afar."""
+    path = os.path.normpath(os.path.join(WORKFLOW, name))
+    if not os.path.exists(path):
+        path = workflow.source_path(f"../{name}")
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative
 
 
 def or_stop(function, *arguments):
@@ -52,32 +71,27 @@ def stops_with(message):
     return stop
 
 
-def ignore_dates_of_scripts():
-    """Leave it to the rules' inputs, where each script stands, to tell that a script was edited.
-
-    Inputs are compared by content. Snakemake 9 itself looks at the dates of scripts alone, so that
-    after a touch, or in a new clone, everything would be done again.
-    """
-
-    async def none(job):
-        return
-        yield
-
-    Job.outputs_older_than_script_or_notebook = none
-
-
-ignore_dates_of_scripts()
-
 or_stop(check_path, os.getcwd())
 or_stop(check_profile, sys.argv, os.getcwd())
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)
 
+# Of a workflow at an address, each file that is named is fetched: all into one folder.
+(SCHEMAS,) = {
+    os.path.dirname(of_workflow(f"schemas/{name}.schema.yaml"))
+    for name in (
+        *("claims", "config", "datasets", "features", "my_data", "my_methods", "paper"),
+    )
+}
 # Where results are taken from: it says nothing of what they are, so nothing else sees it.
 RESTORED_FROM = config.pop("restore", None)
 config.update(normalise(config))
-PLAN = or_stop(load_plan, config, "workflow/schemas", os.environ)
+OWN_CONFIG = of_workflow("../config/config.yaml")
+HOME = os.path.dirname(os.path.dirname(OWN_CONFIG))
+SETTINGS = changed_settings(config, OWN_CONFIG)
+config.update(found_beside(config, HOME))
+PLAN = or_stop(load_plan, config, SCHEMAS, os.environ)
 if workflow.is_main_process:
     for notice in PLAN.notices:
         logger.warning(notice)
@@ -87,4 +101,4 @@ if workflow.is_main_process:
         taken = or_stop(restore, str(RESTORED_FROM), PLAN.effort, config["seed"])
         logger.info(taken.in_words())
 # What the rules below ask; its methods take the wildcards of a job.
-JOBS = Jobs(PLAN, changed_settings(config, "config/config.yaml"), config)
+JOBS = Jobs(PLAN, SETTINGS, config, os.path.join(HOME, "CITATION.cff"))

@@ -10,7 +10,7 @@ rule costs:
                 "privclust_papers.report.drawing.run_costs",
             ]
         ),
-        script="workflow/scripts/costs.py",
+        script=of_workflow("scripts/costs.py"),
     output:
         table=f"{JOBS.results}/costs.csv",
         runs=f"{JOBS.results}/costs_runs.csv",
@@ -28,7 +28,7 @@ rule costs:
     benchmark:
         f"benchmarks/out/{PLAN.effort}/costs.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/report.yaml"
     resources:
         mem_mb=JOBS.memory,
         runtime=JOBS.runtime,

@@ -1,7 +1,7 @@
 rule fetch:
     input:
         code=JOBS.fetch_code,
-        script="workflow/scripts/fetch.py",
+        script=of_workflow("scripts/fetch.py"),
     output:
         folder=directory(layout.RAW),
     log:
@@ -9,12 +9,13 @@ rule fetch:
     benchmark:
         "benchmarks/out/fetch/{dataset}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/data.yaml"
     resources:
         mem_mb=JOBS.memory,
         runtime=JOBS.runtime,
     params:
         spec=JOBS.fetch_spec,
+        schemas=SCHEMAS,
     message:
         "Fetching {wildcards.dataset}"
     script:
@@ -25,7 +26,7 @@ rule prepare:
     input:
         folder=layout.RAW,
         code=JOBS.prepare_code,
-        script="workflow/scripts/prepare.py",
+        script=of_workflow("scripts/prepare.py"),
     output:
         dataset=layout.PREPARED,
     log:
@@ -33,12 +34,13 @@ rule prepare:
     benchmark:
         "benchmarks/out/prepare/{dataset}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/data.yaml"
     resources:
         mem_mb=JOBS.memory,
         runtime=JOBS.runtime,
     params:
         spec=JOBS.prepare_spec,
+        schemas=SCHEMAS,
     message:
         "Preparing {wildcards.dataset}"
     script:
@@ -50,7 +52,7 @@ rule features:
         images=JOBS.images,
         weights=JOBS.weights,
         code=source_files(["privclust_papers.pipeline.feature_extraction.extract_set"]),
-        script="workflow/scripts/features.py",
+        script=of_workflow("scripts/features.py"),
     output:
         features=layout.FEATURES,
     log:
@@ -58,7 +60,7 @@ rule features:
     benchmark:
         "benchmarks/out/features/{features}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/fit.yaml"
     threads: 2
     resources:
         mem_mb=JOBS.memory,
@@ -75,7 +77,7 @@ rule read_own:
     input:
         file=JOBS.own_file,
         code=source_files(["privclust_papers.pipeline.user_table"]),
-        script="workflow/scripts/read_own.py",
+        script=of_workflow("scripts/read_own.py"),
     output:
         dataset=layout.OWN,
     log:
@@ -83,7 +85,7 @@ rule read_own:
     benchmark:
         "benchmarks/out/own/{own}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/data.yaml"
     resources:
         mem_mb=JOBS.memory,
         runtime=JOBS.runtime,

@@ -6,7 +6,7 @@ rule draw:
         costs=JOBS.drawn_from(layout.COSTS),
         printed=JOBS.printed_values,
         code=JOBS.draw_code,
-        script="workflow/scripts/draw.py",
+        script=of_workflow("scripts/draw.py"),
     output:
         svg=report(
             layout.FIGURE,
@@ -22,7 +22,7 @@ rule draw:
     benchmark:
         "benchmarks/out/{effort}/draw/{target}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/report.yaml"
     resources:
         mem_mb=JOBS.memory,
         runtime=JOBS.runtime,

@@ -2,7 +2,7 @@ rule share:
     input:
         dataset=JOBS.dataset,
         code=JOBS.share_code,
-        script="workflow/scripts/share.py",
+        script=of_workflow("scripts/share.py"),
     output:
         shard=layout.SHARD,
     log:
@@ -10,7 +10,7 @@ rule share:
     benchmark:
         "benchmarks/out/{effort}/{paper}/{experiment}/shared/{block}_{shard}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/fit.yaml"
     threads: 1
     resources:
         mem_mb=JOBS.memory,
@@ -28,7 +28,7 @@ rule fit:
         dataset=JOBS.dataset,
         shards=JOBS.shards,
         code=JOBS.fit_code,
-        script="workflow/scripts/fit.py",
+        script=of_workflow("scripts/fit.py"),
     output:
         block=layout.FIT,
         cost=layout.FIT_COST,
@@ -38,7 +38,7 @@ rule fit:
     benchmark:
         "benchmarks/out/{effort}/{paper}/{experiment}/fit/{batch}_{block}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/fit.yaml"
     threads: 1
     resources:
         mem_mb=JOBS.memory,

@@ -3,8 +3,9 @@ rule verdicts:
         trials=JOBS.of_experiments(layout.TRIALS),
         claims=list(PLAN.beside(CLAIMS).values()),
         printed=list(PLAN.beside(PRINTED).values()),
+        schema=of_workflow("schemas/claims.schema.yaml"),
         code=source_files(["privclust_papers.report.verdicts"]),
-        script="workflow/scripts/verdicts.py",
+        script=of_workflow("scripts/verdicts.py"),
     output:
         verdicts=report(
             JOBS.verdicts,
@@ -17,7 +18,7 @@ rule verdicts:
     benchmark:
         f"benchmarks/out/{PLAN.effort}/verdicts.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/report.yaml"
     resources:
         mem_mb=JOBS.memory,
         runtime=JOBS.runtime,
@@ -38,7 +39,7 @@ rule index:
         trials=JOBS.of_experiments(layout.TRIALS),
         costs=JOBS.of_experiments(layout.COSTS),
         code=JOBS.page_code,
-        script="workflow/scripts/index.py",
+        script=of_workflow("scripts/index.py"),
     output:
         page=JOBS.page,
         costs=f"{JOBS.results}/costs.js",
@@ -47,7 +48,7 @@ rule index:
     benchmark:
         f"benchmarks/out/{PLAN.effort}/index.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/report.yaml"
     resources:
         mem_mb=JOBS.memory,
         runtime=JOBS.runtime,

@@ -1,7 +1,6 @@
 """Add up what a run cost, and draw it beside how long it would take on other machines."""
 
-import job
-
+from privclust_papers.pipeline import job
 from privclust_papers.pipeline.artefacts import write_table
 from privclust_papers.report.costs import (
     CORES,

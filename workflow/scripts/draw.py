@@ -2,10 +2,9 @@
 
 import json
 
-import job
 import pandas as pd
 
-from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline import artefacts, job
 from privclust_papers.pipeline.tables import columns_of
 from privclust_papers.report.drawing.style import Results, save, styles_of
 from privclust_papers.settings.dotted import load_object

@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-import job
-
 from privclust_papers.datasets.fetch import read_receipt
-from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline import artefacts, job
 from privclust_papers.pipeline.feature_extraction import extract_set, take_given
 from privclust_papers.pipeline.feature_sets import FeatureEntry, GivenFeatures
 

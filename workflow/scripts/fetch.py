@@ -2,15 +2,14 @@
 
 import os
 
-import job
-
 from privclust_papers.datasets.fetch import fetch, resolve_mirror
 from privclust_papers.datasets.registry import load_datasets
+from privclust_papers.pipeline import job
 from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 
 job.start(snakemake)
 config = snakemake.config
-datasets = load_datasets(config["datasets"], "workflow/schemas/datasets.schema.yaml")
+datasets = load_datasets(config["datasets"], f"{snakemake.params.schemas}/datasets.schema.yaml")
 fetch(
     datasets[snakemake.wildcards.dataset],
     snakemake.output.folder,

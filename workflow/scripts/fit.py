@@ -2,9 +2,7 @@
 
 import json
 
-import job
-
-from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline import artefacts, job
 from privclust_papers.pipeline.experiment import shard_spec
 from privclust_papers.pipeline.runner import merge_shards, run_block
 

@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
-import job
 import pandas as pd
 
 from privclust.core.files import write_text
-from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline import artefacts, job
 from privclust_papers.pipeline.project_files import commit_of
 from privclust_papers.report.page import costs_script, render, svg_size
 

@@ -1,14 +1,14 @@
 """Parse one fetched data set, or generate its substitute, into one artefact."""
 
-import job
-
 from privclust_papers.datasets.fetch import load
 from privclust_papers.datasets.registry import load_datasets
-from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline import artefacts, job
 
 log = job.start(snakemake)
 name = snakemake.wildcards.dataset
-datasets = load_datasets(snakemake.config["datasets"], "workflow/schemas/datasets.schema.yaml")
+datasets = load_datasets(
+    snakemake.config["datasets"], f"{snakemake.params.schemas}/datasets.schema.yaml"
+)
 arrays, receipt = load(datasets[name], snakemake.input.folder)
 source = f"substitute for {name}" if receipt.kind == "substitute" else name
 artefacts.write(

@@ -2,10 +2,9 @@
 
 import json
 
-import job
 import pandas as pd
 
-from privclust_papers.pipeline import artefacts
+from privclust_papers.pipeline import artefacts, job
 from privclust_papers.report.comparison import PRINTED_COLUMNS
 from privclust_papers.report.verdicts import judge
 from privclust_papers.settings.config import load_validated
@@ -15,7 +14,7 @@ spec = json.loads(snakemake.params.spec)
 claims = [
     {**claim, "paper": paper}
     for paper, path in zip(spec["papers"], snakemake.input.claims, strict=True)
-    for claim in load_validated(path, "workflow/schemas/claims.schema.yaml")
+    for claim in load_validated(path, snakemake.input.schema)
 ]
 claims += spec["own_claims"]
 read = (pd.read_csv(artefacts.read_table(path)) for path in snakemake.input.trials)

@@ -1,6 +1,8 @@
-"""Private clusters of a table: its own units and names, errors, a picture, a report."""
+"""Private clusters of a table: its own units and names, errors, a picture, a report.
 
-from privclust.report.table_clusters import TableClusters
-from privclust.report.written import write
+The names in the stub next to this file are imported when they are first used.
+"""
 
-__all__ = ["TableClusters", "write"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,8 +3,9 @@
 An experiment is a set of fits that one or more targets draw from. Its *tasks* are all pairs of a
 grid point and a trial. Tasks that differ in swept axes only form an *instance*: they share their
 data, which are made once for all of them. A *block* is a run of instances that one job does with
-one *batch* of methods: with one method, or where fits are short with all methods that depend on the
-same source files. Results depend neither on the size of a block nor on batches.
+one *batch* of methods: with one method, or where fits are short with all of ours. A *short*
+experiment, of one block and one batch, is fitted and evaluated by a single job. Results depend
+neither on the size of a block nor on batches.
 
 This module is read each time the workflow is planned, so it imports nothing heavy.
 """
@@ -18,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from privclust.core.canonical import canonical_json
-from privclust_papers.pipeline.sources import source_files
+from privclust_papers.pipeline.project_files import PACKAGES
 from privclust_papers.settings.config import ConfigError
 
 MEMORY_MB = 1500  # of a job at its first attempt, unless the experiment says more
@@ -49,6 +50,12 @@ class Method:
     def dotted_paths(self) -> list[str]:
         """Return the dotted paths of the objects that the method consists of."""
         return [self.estimator, *(path for path, _ in self.transforms), *self.code]
+
+    @property
+    def package(self) -> str:
+        """The package that it is of; "" for the project's own and scikit-learn."""
+        package = self.estimator.partition(".")[0]
+        return "" if package in (*PACKAGES, "sklearn") else package
 
     def spec(self) -> dict[str, Any]:
         """Return all that decides what the method does, as JSON values."""
@@ -83,22 +90,25 @@ class Experiment:
     shards: int = 1  # jobs that `share` is split into for each block
     reference: str | None = None  # method whose outputs the evaluation of every method is given
     memory_mb: int = MEMORY_MB
-    together: bool = False  # one job fits all methods that depend on the same source files
+    together: bool = False  # one job fits all methods of a package
     grid: tuple[dict[str, Any], ...] = ()  # the points as the config has them
 
     @cached_property
     def batches(self) -> dict[str, tuple[str, ...]]:
         """The methods that one job fits, by the name of the first of them.
 
-        Those of a batch depend on the same source files: an edit refits what it would refit if
-        each method had a job of its own.
+        Methods of another package than the project's are a batch: one more of them refits none of
+        the project's.
         """
-        if not self.together:
-            return {name: (name,) for name in self.methods}
-        batches: dict[tuple[str, ...], list[str]] = {}
+        batches: dict[str, list[str]] = {}
         for name, method in self.methods.items():
-            batches.setdefault(tuple(source_files(method.dotted_paths())), []).append(name)
+            batches.setdefault(method.package if self.together else name, []).append(name)
         return {names[0]: tuple(names) for names in batches.values()}
+
+    @property
+    def is_short(self) -> bool:
+        """Whether one job fits and evaluates the experiment: starting jobs would take longer."""
+        return self.together and len(self.batches) == self.n_blocks == 1
 
     @cached_property
     def blocks(self) -> list[list[Instance]]:
@@ -154,10 +164,8 @@ class Experiment:
         }
 
     def summary_spec(self) -> dict[str, Any]:
-        """Return all that decides the summary, as JSON values."""
+        """Return what else decides the summary, as JSON values."""
         return {
-            "paper": self.paper,
-            "experiment": self.name,
             "labels": {name: method.label for name, method in self.methods.items()},
             "groups": [list(group) for group in self.groups],
         }

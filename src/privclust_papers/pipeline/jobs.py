@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from privclust.core.canonical import canonical_json
@@ -19,14 +20,16 @@ from privclust_papers.pipeline import layout
 from privclust_papers.pipeline.experiment import MEMORY_MB, Experiment
 from privclust_papers.pipeline.plan import CLAIMS, PRINTED, Plan
 from privclust_papers.pipeline.project_files import CITATION, project_digest
-from privclust_papers.pipeline.sources import source_files, sources_of_function
+from privclust_papers.pipeline.sources import shown, source_files, sources_of_function
 from privclust_papers.settings.config import load_yaml
 
 Wildcards = Any
 """A job's own part of its file names: an attribute for each name in braces (see `layout`)."""
 
+TABLES = "privclust_papers.pipeline.tables"
 _MINUTES = 30
 _NUMBER = r"\d{4}"
+_PAGE = Path(__file__).parents[1] / "report" / "page"
 _PAGE_FILES = ("index.html.j2", "target.html.j2", "style.css", "page.js")
 
 
@@ -41,12 +44,18 @@ class Jobs:
         The settings in which it differs from its config file.
     config : mapping or None
         All settings; None for those of config/config.yaml.
+    citation : str
+        The workflow's CITATION.cff, where there is one.
     """
 
     def __init__(
-        self, plan: Plan, changed: Mapping[str, str], config: Mapping[str, Any] | None = None
+        self,
+        plan: Plan,
+        changed: Mapping[str, str],
+        config: Mapping[str, Any] | None = None,
+        citation: str = CITATION,
     ) -> None:
-        self.plan, self.changed, self.config = plan, changed, config
+        self.plan, self.changed, self.config, self.citation = plan, changed, config, citation
         self.results = layout.RESULTS.format(effort=plan.effort)
         self.verdicts = layout.VERDICTS.format(effort=plan.effort)
         self.page = layout.PAGE.format(effort=plan.effort)
@@ -198,10 +207,7 @@ class Jobs:
     def fit_code(self, wildcards: Wildcards) -> list[str]:
         """Return the code that decides a batch's fits: data, fitting, the methods themselves."""
         experiment = self._experiment(wildcards)
-        methods = (experiment.methods[name] for name in experiment.batches[wildcards.batch])
-        paths = [path for method in methods for path in method.dotted_paths()]
-        fit = [experiment.fit] if experiment.fit else []
-        return source_files([experiment.data, *fit, *paths])
+        return self._fit_code(experiment, experiment.batches[wildcards.batch])
 
     def fit_spec(self, wildcards: Wildcards) -> str:
         """Return what decides a batch's fits of one block."""
@@ -221,17 +227,26 @@ class Jobs:
         return self._fits(wildcards.experiment, layout.FIT_COST)
 
     def evaluate_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that decides metrics: data and evaluation, not the method."""
+        """Return the code that decides metrics and tables: of fits only where a job makes them."""
         experiment = self._experiment(wildcards)
-        return source_files([experiment.data, experiment.evaluate])
+        code = source_files([experiment.data, experiment.evaluate, TABLES])
+        if not experiment.is_short:
+            return code
+        share = source_files([experiment.share]) if experiment.share else []
+        fits = self._fit_code(experiment, experiment.methods)
+        return sorted({*code, *share, *fits})
 
     def evaluate_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides an experiment's metrics."""
-        return canonical_json(self._experiment(wildcards).evaluate_spec())
+        """Return what decides an experiment's metrics and their summary."""
+        experiment = self._experiment(wildcards)
+        return canonical_json({**experiment.evaluate_spec(), "summary": experiment.summary_spec()})
 
-    def summary_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides an experiment's summary."""
-        return canonical_json(self._experiment(wildcards).summary_spec())
+    @staticmethod
+    def _fit_code(experiment: Experiment, names: Iterable[str]) -> list[str]:
+        """Return the code that decides the fits of some methods."""
+        paths = [path for name in names for path in experiment.methods[name].dotted_paths()]
+        fit = [experiment.fit] if experiment.fit else []
+        return source_files([experiment.data, *fit, *paths])
 
     def _experiment(self, wildcards: Wildcards) -> Experiment:
         """Return the experiment that a job belongs to."""
@@ -245,17 +260,18 @@ class Jobs:
     def _shards(self, name: str, block: int) -> list[str]:
         """Return the shards of a block."""
         experiment = self.plan.experiments[name]
+        n_shards = experiment.shards if experiment.share and not experiment.is_short else 0
         return [
             self._file(layout.SHARD, name, block=f"{block:04d}", shard=f"{number:04d}")
-            for number in range(experiment.shards if experiment.share else 0)
+            for number in range(n_shards)
         ]
 
     def _fits(self, name: str, pattern: str) -> list[str]:
-        """Return one file of each fit of an experiment."""
+        """Return one file of each fit of an experiment that has jobs for fits."""
         experiment = self.plan.experiments[name]
         return [
             self._file(pattern, name, batch=batch, block=f"{number:04d}")
-            for number in range(experiment.n_blocks)
+            for number in range(0 if experiment.is_short else experiment.n_blocks)
             for batch in sorted(experiment.batches)
         ]
 
@@ -340,7 +356,7 @@ class Jobs:
 
     def page_code(self, wildcards: Wildcards) -> list[str]:
         """Return the code that decides the page, with its template, style and script."""
-        parts = [f"src/privclust_papers/report/page/{name}" for name in _PAGE_FILES]
+        parts = [shown(_PAGE / name) for name in _PAGE_FILES]
         return source_files(["privclust_papers.report.page"]) + parts
 
     def page_spec(self, wildcards: Wildcards) -> str:
@@ -352,7 +368,7 @@ class Jobs:
                 {"name": name, **about, "results": _page_of_results(name)}
                 for name, about in plan.papers.items()
             ],
-            "citation": _citation(),
+            "citation": _content_of(self.citation),
             "targets": [asdict(target) for target in plan.targets.values()],
             "experiments": {name: _settings_of(e) for name, e in plan.experiments.items()},
             "datasets": {name: _words_on(dataset) for name, dataset in plan.datasets.items()},
@@ -406,16 +422,15 @@ class Jobs:
             *([file] for file in data),
             [file for number in numbers for file in self._shards(name, number)],
             self._fits(name, layout.FIT) + self._fits(name, layout.FIT_COST),
-            [self._file(pattern, name) for pattern in (layout.METRICS, layout.COSTS)],
-            [self._file(pattern, name) for pattern in (layout.TRIALS, layout.SUMMARY)],
+            [self._file(pattern, name) for pattern in layout.EVALUATED],
         ]
 
 
-def _citation() -> Any:
-    """Return the content of CITATION.cff as JSON values; None where the project has none."""
-    if not os.path.exists(CITATION):
+def _content_of(citation: str) -> Any:
+    """Return the content of a CITATION.cff as JSON values; None where there is none."""
+    if not os.path.exists(citation):
         return None
-    return json.loads(json.dumps(load_yaml(CITATION), default=str))  # YAML has dates
+    return json.loads(json.dumps(load_yaml(citation), default=str))  # YAML has dates
 
 
 def _page_of_results(paper: str) -> str:

@@ -20,6 +20,7 @@ METRICS = f"{EXPERIMENT}/metrics.h5"
 COSTS = f"{EXPERIMENT}/costs.tsv"
 TRIALS = f"{EXPERIMENT}/trials.csv"
 SUMMARY = f"{EXPERIMENT}/summary.csv"
+EVALUATED = (METRICS, COSTS, TRIALS, SUMMARY)
 
 TARGET = f"{RESULTS}/targets/{{target}}/{{target}}"
 FIGURE = f"{TARGET}.svg"

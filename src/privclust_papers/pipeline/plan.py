@@ -5,6 +5,7 @@ The workflow reads it each time it starts, in every job too, so nothing heavy is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from privclust_papers.pipeline.feature_sets import (
     load_feature_sets,
     other_networks,
 )
+from privclust_papers.pipeline.project_files import SETTINGS
 from privclust_papers.pipeline.sources import source_files
 from privclust_papers.pipeline.user_config import (
     OwnData,
@@ -97,6 +99,21 @@ def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
         key: yaml.safe_load(value) if isinstance(value, str) and value else value
         for key, value in config.items()
     }
+
+
+def found_beside(config: Mapping[str, Any], home: str) -> dict[str, Any]:
+    """Return the config with its files as they lie here, or else where the workflow does.
+
+    `home` is the folder with the workflow's own ``config``. A file that is in neither place keeps
+    its name, for the message that names it.
+    """
+
+    def place(name: str) -> str:
+        there = os.path.join(home, name)
+        return there if os.path.exists(there) and not os.path.exists(name) else name
+
+    files = {key: place(config[key]) for key in SETTINGS if config.get(key)}
+    return {**config, **files, "papers": [place(name) for name in config.get("papers") or ()]}
 
 
 def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ WORKFLOW = "workflow/Snakefile"
 CONFIG = "config/config.yaml"
 CITATION = "CITATION.cff"
 PACKAGES = ("privclust", "privclust_audit", "privclust_papers")
-PINS = ("environment.yml", "pyproject.toml", "requirements.lock")
+PINS = ("pyproject.toml", "requirements.lock")
 _TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *PINS)
 # What the project itself may hold: whatever else lies there is somebody's own.
 _SOURCES = (
@@ -29,15 +29,16 @@ _SOURCES = (
     *(f"src/{package}/py.typed" for package in PACKAGES),
     *(f"src/privclust_papers/report/page/*.{suffix}" for suffix in ("css", "j2", "js")),
     "src/privclust/report/*.j2",
+    "workflow/envs/*.yaml",
     "workflow/profiles/*/*.sh",
-    "workflow/profiles/*/config.yaml",
+    "workflow/profiles/*/profile.yaml",
     "workflow/report/*.rst",
     "workflow/rules/*.smk",
     "workflow/schemas/*.schema.yaml",
     "workflow/scripts/*.py",
     "src/privclust_papers/command/privclust-papers",
 )
-_SETTINGS = ("datasets", "features", "my_methods", "my_data")  # that are paths of config files
+SETTINGS = ("datasets", "features", "my_methods", "my_data")  # that are paths of config files
 _OF_A_PAPER = ("paper.yaml", "claims.yaml", "printed.csv")
 
 
@@ -75,7 +76,7 @@ def config_files(
     settings = config if config is not None else _content(top / CONFIG)
     for paper in settings.get("papers") or ():
         yield from (os.path.normpath(Path(paper, name)) for name in _OF_A_PAPER)
-    yield from (os.path.normpath(settings[key]) for key in _SETTINGS if settings.get(key))
+    yield from (os.path.normpath(settings[key]) for key in SETTINGS if settings.get(key))
     if settings.get("my_data") and (panels := _content(top / settings["my_data"]).get("panels")):
         yield os.path.normpath(panels)
 

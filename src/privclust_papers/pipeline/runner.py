@@ -44,6 +44,7 @@ import numpy as np
 from privclust.core.canonical import canonical_json
 from privclust.core.validation import signature_of
 from privclust_papers.pipeline import seeds
+from privclust_papers.pipeline.experiment import block_spec, shard_spec
 from privclust_papers.pipeline.project_files import PACKAGES
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import load_object
@@ -195,6 +196,19 @@ def run_block(
     for name, result in progress(done, n_tasks, f"{spec['experiment']} {what}"):
         results[name].append(result)
     return _joined({name: _numbered(parts) for name, parts in results.items()}), cpu_seconds
+
+
+def run_short(
+    spec: Mapping[str, Any], dataset: Arrays | None
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Fit all methods of a short experiment, whose `spec` is from `Experiment.evaluate_spec`.
+
+    What the methods share is computed in one shard. Returns what `run_block` returns.
+    """
+    (batch,) = spec["batches"]
+    block = block_spec(spec, batch, 0)
+    shared = run_shard(shard_spec(block, 0, 1), dataset) if spec["share"] else None
+    return run_block(block, dataset, shared)
 
 
 def _fit_instance(

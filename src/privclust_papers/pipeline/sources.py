@@ -186,9 +186,13 @@ def _file(module: str) -> Path:
     return file
 
 
+def shown(file: Path) -> str:
+    """Return a path relative to the working folder if it lies below that."""
+    return _relative(file, Path.cwd())
+
+
 @functools.cache
 def _relative(file: Path, folder: Path) -> str:
-    """Return a path relative to the working folder where that is possible."""
     try:
         return str(file.resolve().relative_to(folder.resolve()))
     except ValueError:

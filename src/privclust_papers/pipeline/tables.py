@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,24 @@ def columns_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.nd
     """Return one method's columns of a metrics artefact, which holds ``"<method>/<column>"``."""
     prefix = f"{method}/"
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def tables_of(
+    metrics: Mapping[str, np.ndarray],
+    labels: Mapping[str, str],
+    groups: Sequence[Sequence[str]],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the trials of an experiment and their summary: `trials_table`, `summary_table`.
+
+    `metrics` is from `privclust_papers.pipeline.runner.evaluate_fits`; `labels` has the label of
+    each method by its name.
+    """
+    columns = {method: columns_of(method, metrics) for method in labels}
+    tables = [trials_table(labels[method], method, columns[method]) for method in columns]
+    every = list(dict.fromkeys(itertools.chain.from_iterable(columns.values())))
+    axes = [key.removeprefix("point/") for key in every if key.startswith("point/")]
+    trials = pd.concat(tables, ignore_index=True)
+    return trials, summary_table(trials, metric_names(every), axes, groups)
 
 
 def trials_table(label: str, method: str, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 SCENE = "scene"
 """The column that says which trials repeat one another: those of one scene count as one."""
@@ -33,7 +33,7 @@ def half_width(error: Any, n: Any) -> Any:
     >>> half_width(1.0, 2).round(1), half_width(1.0, 20).round(2), half_width(1.0, 10**6).round(2)
     (np.float64(12.7), np.float64(2.09), np.float64(1.96))
     """
-    return stats.t.ppf(0.975, np.asarray(n) - 1) * error
+    return special.stdtrit(np.asarray(n) - 1, 0.975) * error
 
 
 def mean_and_half(values: np.ndarray, scenes: Any = None) -> tuple[float, float]:
@@ -53,7 +53,9 @@ def mean_and_half(values: np.ndarray, scenes: Any = None) -> tuple[float, float]
     error = np.sqrt(n_draws / (n_draws - 1) * np.sum(np.square(sums))) / n
     half = float(half_width(error, n_draws))
     if np.isin(values, (0.0, 1.0)).all():
-        low, high = stats.binomtest(round(values.sum()), n).proportion_ci(0.95)
+        from scipy.stats import binomtest  # it takes a second to import, and few figures need it
+
+        low, high = binomtest(round(values.sum()), n).proportion_ci(0.95)
         half = max(half, mean - low, high - mean)
     return mean, half
 

@@ -51,7 +51,7 @@ from privclust_papers.report.run_records import Job
 
 # What may differ where the code is the same: pages, pins of packages, what the run left, and how
 # jobs are sent to the cores or the cluster of a place.
-_BESIDE = ("results/", "data/", "docs/", "workflow/profiles/")
+_BESIDE = ("results/", "data/", "docs/", "workflow/envs/", "workflow/profiles/")
 _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
 )

@@ -20,6 +20,7 @@ from privclust.core.printable import excerpt, printable
 from privclust_papers.datasets.fetch import RECEIPT, read_receipt, resolve_mirror
 from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 from privclust_papers.pipeline.project_files import (
+    CITATION,
     CONFIG,
     WORKFLOW,
     config_files,
@@ -254,7 +255,6 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     if not crate.substitutes:  # then none may come in here either
         settings["substitutes"] = False
     (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-    for name in ("Snakefile", "environment.yml", "CITATION.cff"):
-        if (folder / name).is_file():
-            shutil.copy2(folder / name, scratch / name)
+    if (folder / CITATION).is_file():
+        shutil.copy2(folder / CITATION, scratch / CITATION)
     return place_of_data

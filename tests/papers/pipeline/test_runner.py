@@ -107,15 +107,7 @@ def test_blocks_do_not_change_results():
         np.testing.assert_array_equal(one[name], many[name])
 
 
-@pytest.fixture
-def same_sources(monkeypatch):
-    """All classes of this file depend on one file, which is on no path where it is looked for."""
-    monkeypatch.setattr(
-        "privclust_papers.pipeline.experiment.source_files", lambda paths: [__file__]
-    )
-
-
-def test_batches_do_not_change_results(sweeping, same_sources):
+def test_batches_do_not_change_results(sweeping):
     together = replace(sweeping, together=True)
     assert together.batches == {"noisy": ("noisy", "deaf")}
     assert sweeping.batches == {"noisy": ("noisy",), "deaf": ("deaf",)}
@@ -125,7 +117,7 @@ def test_batches_do_not_change_results(sweeping, same_sources):
         np.testing.assert_array_equal(expected[name], found[name])
 
 
-def test_a_batch_makes_data_once_and_counts_the_time_of_each_method(sweeping, same_sources):
+def test_a_batch_makes_data_once_and_counts_the_time_of_each_method(sweeping):
     plan = replace(sweeping, together=True, block=100)
     _, cpu_seconds = runner.run_block(through_json(plan.fit_spec("noisy", 0)), None)
     instances = [("data", n, trial) for n in (5, 8) for trial in (0, 3)]
@@ -134,21 +126,16 @@ def test_a_batch_makes_data_once_and_counts_the_time_of_each_method(sweeping, sa
     assert all(seconds > 0.0 for seconds in cpu_seconds.values())
 
 
-def test_methods_of_a_batch_depend_on_the_same_source_files():
-    classes = {"one": "SSC", "two": "LRR", "three": "SSC", "four": "LSR"}
-    scaled = (("privclust.preprocessing.AppendOne", {}),)
-    methods = {
-        name: Method(name, name, f"privclust.segmentation.{path}", {})
-        for name, path in classes.items()
-    }
-    methods["five"] = replace(methods["one"], name="five", transforms=scaled)
-    plan = replace(experiment(1), methods=methods, together=True)
-    assert plan.batches == {
-        "one": ("one", "three"),
-        "two": ("two",),
-        "four": ("four",),
-        "five": ("five",),
-    }
+def test_a_short_experiment_is_fitted_as_by_its_jobs(sweeping):
+    short = replace(sweeping, together=True, block=100)
+    assert (short.is_short, replace(short, block=1).is_short) == (True, False)
+    spec = through_json(short.evaluate_spec())
+    arrays, cpu_seconds = runner.run_short(spec, None)
+    expected, _ = runner.run_block(through_json(short.fit_spec("noisy", 0)), None)
+    assert arrays.keys() == expected.keys()
+    for name in arrays:
+        np.testing.assert_array_equal(arrays[name], expected[name])
+    assert set(cpu_seconds) == {"noisy", "deaf"}
 
 
 def test_methods_share_data_and_starts():

@@ -24,7 +24,7 @@ TRIALS = "results/quick/p/{}/trials.csv"
 PAGE = "results/quick/index.html"
 RULES = ("fetch", "prepare", "fit", "evaluate", "summarise", "index")
 TOP = {
-    **dict.fromkeys(("LICENSE", "README.md", "environment.yml", "requirements.lock"), "text\n"),
+    **dict.fromkeys(("LICENSE", "README.md", "requirements.lock"), "text\n"),
     **{f"workflow/scripts/{rule}.py": f"# {rule}\n" for rule in RULES},
     "workflow/Snakefile": "rule all:\n",
     "pyproject.toml": '[project]\nname = "small"\nversion = "1"\nlicense = "MIT"\n'

@@ -30,7 +30,6 @@ TOP = {
     "workflow/Snakefile": "rule all:\n",
     "LICENSE": "do what you like\n",
     "README.md": "# small\n",
-    "environment.yml": "dependencies: []\n",
     "requirements.lock": "numpy==2\n",
     "pyproject.toml": '[project]\nname = "small"\nversion = "1.2"\nlicense = "MIT"\n'
     'authors = [{name = "Somebody"}]\n',

@@ -3,7 +3,6 @@ import json
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,11 +21,9 @@ from privclust_papers.report.costs import (
     verdict_lines,
 )
 
-SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
 JOB = """
 import subprocess, sys, time, types
-sys.path.insert(0, sys.argv[1])
-import job
+from privclust_papers.pipeline import job
 named = {"code": ["src/a.py"]}
 class Files(list):
     get = named.get
@@ -140,7 +137,7 @@ def row(table, level, name):
 def test_failed_job_ends_its_log_with_what_it_and_its_children_cost(tmp_path):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-c", JOB, SCRIPTS], cwd=tmp_path, capture_output=True, check=False
+        [sys.executable, "-c", JOB], cwd=tmp_path, capture_output=True, check=False
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 1

@@ -34,9 +34,9 @@ def test_a_cluster_makes_the_bytes_of_one_machine(cluster, undisturbed, tmp_path
     clustered = undisturbed.clone(tmp_path / "clustered")
     before = len(slurm.records())
     plan = clustered.planned()
-    clustered.run(*slurm.profile_arguments("slurm"), copied=False)
+    clustered.run(*slurm.profile_arguments("slurm"))
     assert clustered.made() == undisturbed.made()
-    assert {"fetch", "prepare", "fit", "evaluate", "summarise", "draw"} <= set(plan)
+    assert {"fetch", "prepare", "fit", "evaluate", "draw"} <= set(plan)
 
     # and SLURM has run them all
     jobs = slurm.records()[before:]
@@ -54,7 +54,7 @@ def test_a_job_killed_for_memory_gets_twice_as_much(cluster, new_project, monkey
     monkeypatch.delenv(THREADS[3], raising=False)
     before = len(slurm.records())
     path = "results/quick/mtsc/hungry/fit/hungry/block_0000.h5"
-    project.run(*slurm.profile_arguments("slurm"), "--", path, copied=False)
+    project.run(*slurm.profile_arguments("slurm"), "--", path)
 
     (first, *asked), (second, *asked_again) = (job[:3] for job in slurm.records()[before:])
     assert (first != "COMPLETED", second) == (True, "COMPLETED")

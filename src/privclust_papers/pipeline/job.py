@@ -13,11 +13,6 @@ import time
 import traceback
 from pathlib import Path
 
-import warm
-
-# In a conda environment of Snakemake's own making, the package is not installed.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
-
 from privclust.core.hdf5 import FileError
 from privclust.features import WeightsError
 from privclust.features.images import UnreadableImagesError
@@ -93,13 +88,9 @@ def _once():
 
 
 def _cpu_seconds():
-    """Return the CPU seconds of this process and of its children that have ended.
-
-    They include what the process took that had this copy run the job in its place.
-    """
+    """Return the CPU seconds of this process and of its children that have ended."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    before = float(os.environ.get(warm.SPENT, 0.0))
-    return before + sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _record_cost(snakemake, startup_cpu_s):
