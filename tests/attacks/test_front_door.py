@@ -7,18 +7,22 @@ units of their scales, with Gaussian noise the length of all of them.
 
 import math
 import re
+import tempfile
 import weakref
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.embedding import PrivatePCA
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.preprocessing import TableEncoder, private_bounds
 from privclust.privacy import first_rows, noise
@@ -38,6 +42,7 @@ FITS = {
     ),
     "EUGkM": lambda **k: EUGkM(2, **BOX, n_init=1, n_samples=60, **k),
     "EUGkM, Gaussian": lambda **k: EUGkM(2, **BOX, **DELTA, n_init=1, n_samples=60, **k),
+    "TreeKMeans": lambda **k: TreeKMeans(2, **BOX, **DELTA, **k),
     "CompressiveKMeans": lambda **k: CompressiveKMeans(2, **BOX, n_frequencies=20, **k),
     "CompressiveKMeans, Gaussian": lambda **k: CompressiveKMeans(
         2, **BOX, **DELTA, n_frequencies=20, last_round=True, **k
@@ -332,6 +337,37 @@ def test_a_long_field_of_a_line(tmp_path):
     (part,) = open_table(path).columns(["who", "a"])
     assert part["who"].keys() == ["Doe"] * 4 + ["Doe, Ann"]
     assert part["a"].numbers().tolist() == [1.0] * 4 + [2.0]
+
+
+FIELD = st.text('p1" \0\x1f\ufeff\x0b\x1c\x85\u2028\xa0', max_size=4)
+
+
+@pytest.mark.attack(
+    claim="an ID in a text file reads the same whatever else stands in its line",
+    before="a quote in another field made a blank of a NUL: one person counted as two",
+    now="lines are read by one rule, character by character",
+)
+@given(FIELD.filter(lambda text: '"' not in text), st.lists(FIELD, min_size=2, max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_one_id_in_lines_of_all_kinds(own, others):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.csv")
+        lines = ["who,note", *(f"{own},{other}" for other in others)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+        (part,) = open_table(path).columns(["who", "note"])
+        assert len(set(part["who"].keys())) == 1
+
+
+@pytest.mark.attack(
+    claim="a quote in another field changes no ID",
+    before="a NUL of the ID became a blank beside it: one person counted as two",
+    now="a NUL is a character like others",
+)
+def test_a_quote_beside_an_id_with_a_nul(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'who,a\np1\0,0.5\np1\0,0"5\n')
+    (part,) = open_table(path).columns(["who", "a"])
+    assert len(set(part["who"].keys())) == 1
 
 
 @pytest.mark.attack(

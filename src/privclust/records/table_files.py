@@ -14,7 +14,6 @@ import gzip
 import io
 import lzma
 import os
-import re
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +37,6 @@ _ROWS = 1 << 16  # read at once
 _BLOCK, _CHARACTERS = 1 << 22, 8  # of a text that are read at a time, at most, and of a field
 _BUFFER_BYTES = 1 << 20  # of a Parquet file, read at a time
 _USUAL_FIELD = 1 << 16
-_ENDS = re.compile("[\r\n\0]")
 _SEPARATOR = "\x1f"  # the character that is there to separate units; in a field it becomes a blank
 _MARK = "\ufeff"  # of the order of bytes, at the start of a text
 _ODD = ('"', _SEPARATOR, _MARK)
@@ -339,11 +337,11 @@ def _fields_of(line: str, delimiter: str) -> list[str]:
     """
     if '"' not in line:
         return line.split(delimiter)
-    if len(line) <= _USUAL_FIELD and not _ENDS.search(line):
+    if len(line) <= _USUAL_FIELD:
         return next(csv.reader([line], delimiter=delimiter))
     before = csv.field_size_limit(max(len(line), _USUAL_FIELD))  # a long field is one as well
     try:
-        return next(csv.reader([_ENDS.sub(" ", line)], delimiter=delimiter))
+        return next(csv.reader([line], delimiter=delimiter))
     finally:
         csv.field_size_limit(before)
 
