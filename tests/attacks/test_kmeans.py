@@ -8,7 +8,7 @@ import pytest
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.lloyd import nearest_center
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
 from privclust.kmeans.last_rounds import round_sums, sensitivity
 from privclust.privacy import Neighbours, NoiseWarning
 from privclust.privacy.measurements import Gaussian
@@ -109,6 +109,7 @@ def private_models():
         lambda rng: DPLloyd(2, max_iter=1, random_state=rng, variant="paper", norm_bound=2.0),
         lambda rng: EUGkM(2, n_init=1, random_state=rng, **known),
         lambda rng: EUGkM(2, n_samples=100, n_init=1, random_state=rng, **known),
+        lambda rng: TreeKMeans(2, random_state=rng, **known),
         lambda rng: CompressiveKMeans(
             2, n_frequencies=10, variance=1.0, decoder="clompr", random_state=rng, **known
         ),
@@ -247,7 +248,7 @@ def test_worst_rows_of_a_sketch():
 )
 def test_defaults_are_private():
     X = np.random.default_rng(0).uniform(0.0, 1.0, (300, 2))
-    for kind in (DPLloyd, EUGkM, CompressiveKMeans):
+    for kind in (DPLloyd, EUGkM, CompressiveKMeans, TreeKMeans):
         model = kind(2, bounds=(0.0, 1.0), random_state=0).fit(X)
         assert model.epsilon == 1.0
         assert model.guarantee_.epsilon == pytest.approx(1.0)
@@ -270,7 +271,7 @@ def said_of_noise(model, X):
 def test_centers_of_noise(n, epsilon):
     X = np.random.default_rng(0).choice([0.3, 0.7], (n, 1)) * np.ones(2)
     known = {"epsilon": epsilon, "neighbours": "add_remove", "bounds": (0.0, 1.0)}
-    for kind in (DPLloyd, EUGkM, CompressiveKMeans):
+    for kind in (DPLloyd, EUGkM, CompressiveKMeans, TreeKMeans):
         for seed in range(5):
             model = kind(2, random_state=seed, **known)
             assert "cannot be distinguished from noise" in said_of_noise(model, X)

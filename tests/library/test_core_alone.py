@@ -38,6 +38,7 @@ CALIBRATED = {
     "PrivatePCA",
     "PrivateRandomProjection",
     "SuLQKPlanes",
+    "TreeKMeans",
 }
 
 

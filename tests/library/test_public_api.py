@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import privclust
 from privclust.core.validation import Integer, Real, Unless, constraints
 from privclust.embedding import SMLQ, DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, LloydKMeans
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, LloydKMeans, TreeKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, GaussianMixtureEM, PrivateGaussianMixture
 from privclust.preprocessing import AppendOne, BoundsScaler, PrincipalCoordinates, TableEncoder
 from privclust.segmentation import CASS, LRR, LSR, MTSC, SBL, SSC, TSC
@@ -79,8 +79,8 @@ def test_every_name_of_a_stub_can_be_had(module):
         _ = package.NoSuchName
 
 
-def test_six_packages_are_lazy():
-    lazy = ("decoding", "embedding", "features", "kmeans", "sketches", "subspaces")
+def test_seven_packages_are_lazy():
+    lazy = ("decoding", "embedding", "features", "kmeans", "report", "sketches", "subspaces")
     assert [f"privclust.{name}" for name in lazy] == LAZY
 
 
@@ -102,6 +102,8 @@ ESTIMATORS = [
     DPdSNE(variant="paper", perplexity=1.5, max_iter=3, random_state=0),
     EUGkM(random_state=0, n_init=2),
     EUGkM(3, delta=1e-5, neighbours="add_remove", random_state=0, n_init=2),
+    TreeKMeans(random_state=0),
+    TreeKMeans(3, delta=1e-5, neighbours="add_remove", random_state=0),
     GaussianMixtureEM(),
     GaussianMixtureEM(2, covariance_type="diag", init="k-means++"),
     GaussianMixtureEM(2, covariance_type="spherical", estimate="map", n_init=2),

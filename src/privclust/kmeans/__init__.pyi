@@ -5,3 +5,4 @@ from ._grid import Grid as Grid
 from ._lloyd import LloydKMeans as LloydKMeans
 from ._plan import Plan as Plan
 from ._plan import plan as plan
+from ._tree import TreeKMeans as TreeKMeans

@@ -19,7 +19,7 @@ def detected_clusters(
     counts: np.ndarray,
     count_noise: float | np.ndarray,
     centers: np.ndarray,
-    extent: float,
+    extent: float | np.ndarray,
 ) -> np.ndarray:
     """Return which clusters noise cannot have made, (n_clusters,), bool.
 
@@ -30,7 +30,7 @@ def detected_clusters(
     count_noise : float or ndarray of shape (n_clusters,)
         Standard deviation of their noise.
     centers : ndarray of shape (n_clusters, n_features)
-    extent : float
+    extent : float or ndarray of shape (n_clusters,)
         Noise of one standard deviation of the count moves a center of one row so far, as a root
         mean square over directions: such as the radius of a ball times the root of n_features. It
         also stands for the distance to the next center, where no other is heard of.
@@ -47,6 +47,6 @@ def detected_clusters(
     np.fill_diagonal(distances, np.inf)
     distances[:, ~is_heard] = np.inf
     nearest = distances.min(axis=1)
-    nearest[np.isinf(nearest)] = extent
+    nearest = np.where(np.isinf(nearest), extent, nearest)
     moved = extent * count_noise / np.maximum(counts, 1.0)
     return is_heard & (CENTER_DEVIATIONS * moved < nearest)

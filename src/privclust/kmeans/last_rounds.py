@@ -75,8 +75,8 @@ class Round:
         After it.
     counts : ndarray of shape (n_clusters,)
         Noisy numbers of rows.
-    radius : float
-        r.
+    radius : float or ndarray of shape (n_clusters,)
+        r, of all clusters or of each.
     noise : Gaussian
     kept : ndarray of shape (n_clusters,)
         Parts of the moves that were made.
@@ -84,7 +84,7 @@ class Round:
 
     centers: np.ndarray
     counts: np.ndarray
-    radius: float
+    radius: float | np.ndarray
     noise: Gaussian
     kept: np.ndarray
 
@@ -94,7 +94,7 @@ class Round:
         return self.noise.sigma / _KAPPA
 
     @property
-    def extent(self) -> float:
+    def extent(self) -> float | np.ndarray:
         """How far noise of one deviation of the count moves a coordinate of a center of one row."""
         return _KAPPA * self.radius
 
@@ -164,7 +164,7 @@ def one_round(
     X: np.ndarray,
     labels: np.ndarray,
     offsets: np.ndarray,
-    radius: float,
+    radius: float | np.ndarray,
     noise: Gaussian,
     source: NoiseSource,
     groups: Groups | None = None,
@@ -172,12 +172,13 @@ def one_round(
     """Move centers by one noisy round.
 
     X is (n_samples, n_features), finite; each row's label must follow from that row alone.
-    `offsets` (n_clusters, n_features) are the centers so far, `radius` is positive.
+    `offsets` (n_clusters, n_features) are the centers so far; `radius` is positive, of all clusters
+    or of each.
     """
     exact = round_sums(X, labels, offsets, radius, groups)
     noisy = noise.release(exact, source, weights(X.shape[1]))
     still = Round(offsets, noisy[:, -1], radius, noise, np.zeros(len(offsets)))
-    moves = radius * noisy[:, :-1] / still._rows[:, None]
+    moves = np.reshape(radius, (-1, 1)) * noisy[:, :-1] / still._rows[:, None]
     squares = np.maximum((moves**2).sum(axis=1), np.finfo(float).tiny)
     kept = np.maximum(1.0 - moves.shape[1] * still.errors**2 / squares, 0.0)
     return replace(still, centers=offsets + kept[:, None] * moves, kept=kept)
@@ -187,7 +188,7 @@ def round_sums(
     X: np.ndarray,
     labels: np.ndarray,
     offsets: np.ndarray,
-    radius: float,
+    radius: float | np.ndarray,
     groups: Groups | None = None,
 ) -> FixedPoint:
     """Return exact sums of u over the rows of each cluster, and counts, (k, n_features + 1)."""
@@ -198,13 +199,14 @@ def round_sums(
 
 
 def _sums_of_rows(
-    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, radius: float
+    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, radius: float | np.ndarray
 ) -> FixedPoint:
     """Return the sums and counts of rows that weigh the same."""
     sums = np.zeros(offsets.shape, dtype=np.int64)
+    scales = 1.0 / np.broadcast_to(np.asarray(radius, float), len(offsets))
     for start in range(0, len(X), EXACT_ROWS):
         part, total = slice(start, start + EXACT_ROWS), np.zeros(offsets.shape)
-        _add_shortened(np.ascontiguousarray(X[part]), labels[part], offsets, 1.0 / radius, total)
+        _add_shortened(np.ascontiguousarray(X[part]), labels[part], offsets, scales, total)
         sums += FixedPoint.of_exact(total, SUM_BITS).integers
     counts = np.bincount(labels, minlength=len(offsets)).astype(np.int64)
     return side_by_side([FixedPoint(sums, SUM_BITS), FixedPoint(counts[:, None], 0)])
@@ -212,14 +214,14 @@ def _sums_of_rows(
 
 @kernel()
 def _add_shortened(
-    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, scale: float, total: np.ndarray
+    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, scales: np.ndarray, total: np.ndarray
 ) -> None:
     """Add u of each row to its cluster's total, rounded by itself."""
     unit = np.empty(X.shape[1])
     for i in range(X.shape[0]):
         c, square = labels[i], 0.0
         for j in range(X.shape[1]):
-            unit[j] = (np.float64(X[i, j]) - offsets[c, j]) * scale
+            unit[j] = (np.float64(X[i, j]) - offsets[c, j]) * scales[c]
             square += unit[j] * unit[j]
         factor = 1.0 / np.sqrt(square) if square > 1.0 else 1.0
         for j in range(X.shape[1]):

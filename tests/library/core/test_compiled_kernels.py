@@ -128,11 +128,13 @@ def clompr():
 
 
 def grid_and_lloyd():
-    from privclust.kmeans import EUGkM, LloydKMeans
+    from privclust.kmeans import EUGkM, LloydKMeans, TreeKMeans
 
     X = np.clip(rows(400, 2) / 30.0, -1.0, 1.0)
     private = EUGkM(2, epsilon=5.0, bounds=(-1.0, 1.0), n_init=3, random_state=0).fit(X)
-    return [private.cluster_centers_, LloydKMeans(3, random_state=0).fit(X).cluster_centers_]
+    tree = TreeKMeans(2, epsilon=5.0, bounds=(-1.0, 1.0), random_state=0).fit(X)
+    found = [private.cluster_centers_, tree.cluster_centers_]
+    return [*found, LloydKMeans(3, random_state=0).fit(X).cluster_centers_]
 
 
 def gibbs():

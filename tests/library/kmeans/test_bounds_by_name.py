@@ -4,14 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
 from privclust.preprocessing import BoundsScaler
 
 ENDS = {"income": (0, 4.0), "age": (-1.0, 3)}
 LOW, HIGH = [-1.0, 0.0], [3.0, 4.0]
 FRAME = pd.DataFrame(np.random.default_rng(0).uniform(0, 3, (500, 2)), columns=["age", "income"])
 HOW = {"epsilon": 1.0, "random_state": 0}
-ESTIMATORS = [CompressiveKMeans(2, delta=1e-6, **HOW), DPLloyd(2, **HOW), EUGkM(2, **HOW)]
+ESTIMATORS = [
+    CompressiveKMeans(2, delta=1e-6, **HOW),
+    DPLloyd(2, **HOW),
+    EUGkM(2, **HOW),
+    TreeKMeans(2, **HOW),
+]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privclust.embedding import PrivatePCA
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture, _adaptive
 from privclust.privacy import noise
 from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
@@ -56,6 +56,7 @@ KINDS = {
     "dplloyd ball": Kind(DPLloyd, BALL | {"accounting": "pld", "init": START}),
     "eugkm": Kind(EUGkM, BOX | {"n_init": 3}),
     "eugkm normal": Kind(EUGkM, BOX | {"n_init": 3, "delta": 1e-6}),
+    "tree": Kind(TreeKMeans, BOX | {"delta": 1e-6, "epsilon": 30.0}),  # so that few rows open cells
     "ckm": Kind(CompressiveKMeans, NORMAL),
     "ckm projected": Kind(CompressiveKMeans, NORMAL | {"n_directions": 1}, centers=None),
     "sulq": Kind(SuLQKPlanes, BALL | {"max_iter": 3}, centers=None),

@@ -1,0 +1,359 @@
+"""k-means by an adaptive tree of noisy counts, for few features and many clusters."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from privclust.core.hints import Bounds, RandomState
+from privclust.core.lloyd import nearest_center
+from privclust.core.validation import DELTA, check_parameters
+from privclust.kmeans._cells import Cells, children, counts_behind
+from privclust.kmeans._lloyd import CenterClusterer
+from privclust.kmeans._noise_check import detected_clusters
+from privclust.kmeans.last_rounds import one_round, round_noise
+from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.bounds import bounds_of, declared_box
+from privclust.privacy.budget import charge
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.groups import unit_of
+from privclust.privacy.hidden import noise_message, warn_of_noise
+from privclust.privacy.left_out import LeftOutCount
+from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
+from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
+from privclust.privacy.sensitivity import Sensitivity, check_neighbours
+
+# Chosen on the half "choose" of benchmarks/collection.py, by benchmarks/tree.py.
+_TREE_SHARE = 0.84  # of the budget, for the levels; the round has the rest
+_DECAY = 0.6  # of a level's share, to that of the level before
+_DEEPEST, _BITS = 11, 62  # cells of 1 / 2,048 of the box along an axis; bits of a cell's number
+_CELLS_A_CLUSTER = 4.0  # of the first level, about
+_OPENS = 1.5  # estimated count of a cell that is divided, in deviations of the next level's noise
+_N_INIT = 10  # starts of k-means on the cells
+_WITHIN = 0.9  # of a cluster's cells, by weight, lie within the radius of the round
+_MAX_FEATURES = 10  # of more, a level's cells inside one are too many
+
+
+@dataclass(frozen=True)
+class _Leaves:
+    """Cells that were not divided: points that stand for them, and what they weigh."""
+
+    points: np.ndarray
+    weights: np.ndarray
+    widths: np.ndarray  # half of a cell's longest side, of each point
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The noises of the levels that may be counted, from the first to the deepest."""
+
+    first: int
+    noises: tuple[Gaussian, ...]
+
+    @property
+    def deepest(self) -> int:
+        """The deepest level."""
+        return self.first + len(self.noises) - 1
+
+
+class TreeKMeans(PrivateEstimator, CenterClusterer):
+    r"""k-means on a tree of noisy counts: cells that hold rows are halved along every axis.
+
+    The declared box is cut into equal cells, about four a cluster, whose rows are counted with
+    noise. From the noisy counts follows which cells hold rows
+    (`privclust.kmeans._cells.counts_behind`). Only those are divided further, down to
+    :math:`2^{11}` parts of an axis. Level i has a share of the budget in proportion to
+    :math:`0.6^i`. k-means on the cells that were not divided, each as :math:`2^d` points by their
+    weight, gives centers. A noisy round of Lloyd's algorithm over the rows, each row within a
+    radius of its center, then moves them.
+
+    For one, two or three features and many clusters, such as places on a map. Up to 10 features
+    are taken, but `CompressiveKMeans` finds more where there are over 3.
+
+    **Sensitivity.** A row lies in one cell of each level. *Add-remove*: it changes one count by 1.
+    *Replace-one*: two, by 1 each, :math:`\sqrt 2` in l2. With groups a group changes the counts by
+    a mean of what its rows do, so that this holds for groups. Which cells are counted follows from
+    what was released before. Shares are fixed, so that levels and the round compose as Gaussian
+    mechanisms do, also where later ones depend on earlier; a level that is not counted has its
+    share all the same. For the round see `privclust.kmeans.last_rounds`.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k.
+    epsilon : float
+        In nats.
+    delta : float
+        In (0, 1).
+    neighbours : {"replace_one", "add_remove"}
+    bounds : (low, high), mapping or None
+        Box that rows lie in, known without the data: numbers or arrays of shape (n_features,); or
+        (low, high) for each column of a frame, by its name. None takes it from the data, warns, and
+        leaves no guarantee.
+    out_of_bounds : {"clip", "error"}
+        Rows outside count as the nearest point of the box, with a warning, or are refused.
+        With ``"clip"`` and declared bounds any row is taken. An error for a refused row is outside
+        the guarantee.
+    missing : {"drop", "middle"}
+        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
+        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
+        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None for release (needs ``privclust[secure]``), anything else for reproduction.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Within the box.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Noisy numbers of rows, or of groups.
+    labels_ : ndarray of shape (n_samples,)
+        Nearest center of each row of X. These are not private: they stay with who holds the rows,
+        and are left out of pickles.
+    is_detected_ : ndarray of shape (n_clusters,)
+        Whether a cluster is more than noise: its size is above 3 standard deviations, and noise
+        moves its center by less than a quarter of the distance to the next, about.
+    left_out_ : privclust.privacy.NoisyCount or None
+        The noisy number of rows (of persons, with `groups`) that are left out; see
+        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
+    guarantee_ : privclust.privacy.Guarantee
+    n_cells_ : int
+        Number of cells that k-means saw.
+    n_levels_ : int
+        Number of levels that were counted.
+
+    Notes
+    -----
+    An exact count of a cell is a difference of two places among the sorted numbers of the rows'
+    cells, so that a fit takes little more time and memory than sorting its rows.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> places = rng.uniform(-0.9, 0.9, (30, 2))
+    >>> X = places[rng.integers(30, size=20_000)] + 0.01 * rng.standard_normal((20_000, 2))
+    >>> model = TreeKMeans(30, epsilon=1.0, bounds=(-1.0, 1.0), random_state=0).fit(X)
+    >>> distances = np.linalg.norm(places[:, None] - model.cluster_centers_, axis=2).min(axis=1)
+    >>> bool(np.median(distances) < 0.01)
+    True
+    """
+
+    cluster_sizes_: np.ndarray
+    is_detected_: np.ndarray
+    n_cells_: int
+    n_levels_: int
+
+    _constraints: ClassVar[dict[str, Any]] = {
+        "delta": DELTA,
+        "neighbours": check_neighbours,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        bounds: Bounds | None = None,
+        out_of_bounds: Literal["clip", "error"] = "clip",
+        missing: Literal["drop", "middle"] = "drop",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbours = neighbours
+        self.bounds = bounds
+        self.out_of_bounds = out_of_bounds
+        self.missing = missing
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+        """Find private centers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of at most 10 numbers, finite unless they are brought into declared bounds; float32
+            stays float32. With ``neighbours="add_remove"`` and declared bounds there may be any
+            number of rows, even none.
+        y : None
+            Not used.
+        groups : array-like of shape (n_samples,) or None
+            Whose each row is: all rows of a group, such as a person, are then protected together,
+            and every group weighs as much as one row. None: each row is protected by itself.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X or groups are not as described, there are fewer rows (or groups) than clusters
+            where their number is public, or a parameter is out of its range.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If bounds are taken from the data.
+        NoiseWarning
+            If a cluster cannot be distinguished from noise.
+        """
+        relation = Neighbours.of(self.neighbours)
+        count_is_public = relation is Neighbours.REPLACE_ONE
+        needed = relation if self.bounds is not None else Neighbours.REPLACE_ONE
+        records = private_records(
+            self, X, groups, dtype=[np.float64, np.float32], neighbours=needed
+        )
+        X = records.rows
+        check_parameters(self, X, count_is_public=count_is_public, records=records)
+        if X.shape[1] > _MAX_FEATURES:
+            raise ValueError(
+                f"X: got {X.shape[1]} features; TreeKMeans takes {_MAX_FEATURES} at most: "
+                "use CompressiveKMeans"
+            )
+        source = noise_source(self.random_state)
+        box, is_outside, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
+        X = box.clipped(X) if is_outside else X
+        levels, of_round = self._noises(X.shape[1])
+        promise = self._promise(levels, of_round, is_seeded(source), leaks, unit_of(records.groups))
+        left_out = LeftOutCount.beside(promise, records)
+        self.guarantee_ = left_out.stated(promise)
+        charge(self.guarantee_)
+        self.left_out_ = left_out.release(source)
+        cells = Cells(X, box, levels.deepest, records.groups)
+        n_samples = left_out.n_counted(self.left_out_, relation) if count_is_public else None
+        leaves, self.n_levels_ = _grow(cells, levels, n_samples, source)
+        self.n_cells_ = len(leaves.weights) >> X.shape[1]
+        centers = _cluster(leaves, self.n_clusters, unprotected_generator(source))
+        labels, radii = nearest_center(X, centers), _radii(leaves, centers)
+        made = one_round(X, labels, centers, radii, of_round, source, records.groups)
+        centers = box.clipped(made.centers)
+        self.cluster_centers_, self.cluster_sizes_ = centers, made.counts
+        self.labels_ = records.labels(nearest_center(X, centers))
+        extent = made.extent * math.sqrt(X.shape[1])
+        self.is_detected_ = detected_clusters(made.counts, made.count_noise, centers, extent)
+        warn_of_noise(noise_message(self.is_detected_))
+        return self
+
+    def _noises(self, n_features: int) -> tuple[_Levels, Gaussian]:
+        """Return the noises of the levels, and of the round."""
+        relation = Neighbours.of(self.neighbours)
+        is_replaced = relation is Neighbours.REPLACE_ONE
+        proof = "one cell loses a row, another gains it" if is_replaced else "one cell, one row"
+        sensitivity = Sensitivity(math.sqrt(2.0) if is_replaced else 1.0, "l2", relation, proof)
+        whole = analytic_gaussian_sigma(sensitivity, self.epsilon, self.delta)
+        level = round(math.log2(_CELLS_A_CLUSTER * self.n_clusters) / n_features)
+        deepest = min(_DEEPEST, _BITS // n_features)
+        first = min(max(level, 1), deepest)
+        shares = _DECAY ** np.arange(deepest - first + 1)
+        shares *= _TREE_SHARE / shares.sum()
+        noises = tuple(Gaussian(sensitivity, whole / math.sqrt(share)) for share in shares)
+        how = self.neighbours, self.epsilon, self.delta
+        return _Levels(first, noises), round_noise(*how, 1.0 - _TREE_SHARE)
+
+    def _promise(self, levels, of_round, is_seeded, leaks, unit):
+        """Return the guarantee of all levels and the round, before any of them."""
+        numbers = range(levels.first, levels.deepest + 1)
+        lines = [
+            noise.statement(f"counts of cells, level {level}")
+            for level, noise in zip(numbers, levels.noises, strict=True)
+        ]
+        lines.append(of_round.statement("sums and counts by cluster", units="radii"))
+        return Guarantee.of(
+            lines,
+            "none" if leaks else "approximate",
+            of_round.sensitivity.relation,
+            delta=float(self.delta),
+            seeded=is_seeded,
+            caveats=leaks or caveats_of_bounds(self),
+            unit=unit,
+        )
+
+
+def _grow(
+    cells: Cells, levels: _Levels, n_samples: float | None, source: NoiseSource
+) -> tuple[_Leaves, int]:
+    """Count level by level; return the cells that were not divided, and how many levels there are.
+
+    Without a number of rows the sum of the first level's noisy counts takes its place.
+    """
+    d = len(cells.box.low)
+    inside = np.arange(2 ** (d * levels.first), dtype=np.int64)
+    around, totals = np.zeros(1, dtype=np.int64), np.array([n_samples or 0.0])
+    found, n_levels = [], 0
+    for number, noise in enumerate(levels.noises):
+        level = levels.first + number
+        noisy = noise.release(cells.counts(inside, level), source).reshape(
+            len(around), len(inside) // max(len(around), 1)
+        )
+        if n_samples is None and number == 0:
+            totals = np.maximum(noisy.sum(axis=1), 1.0)
+        counts = counts_behind(noisy, totals, noise.sigma)
+        if number:  # a cell of which none is left inside stays whole
+            is_whole = counts.sum(axis=1) == 0.0
+            found.append(_points(cells, around[is_whole], totals[is_whole], level - 1))
+        is_last = level == levels.deepest
+        opens = math.inf if is_last else _OPENS * levels.noises[number + 1].sigma
+        counts = counts.ravel()
+        is_leaf, is_open = (counts > 0.0) & (counts <= opens), counts > opens
+        found.append(_points(cells, inside[is_leaf], counts[is_leaf], level))
+        around, totals = inside[is_open], counts[is_open]
+        n_levels += bool(len(inside))
+        inside = children(around, d)  # where none is open, a level counts no cell
+    joined = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    points, weights, widths = joined
+    if not weights.sum() > 0.0:  # no cell is heard of: the box is one
+        points, weights, widths = _points(cells, np.zeros(1, dtype=np.int64), np.ones(1), 0)
+    return _Leaves(points, weights, widths), n_levels
+
+
+def _points(
+    cells: Cells, numbers: np.ndarray, counts: np.ndarray, level: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return points of cells that have the variance of a uniform density, weights and widths."""
+    d = len(cells.box.low)
+    half = cells.box.half_widths / 2.0**level
+    signs = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
+    points = cells.middles(numbers, level)[:, None] + signs * half / math.sqrt(3.0)
+    weights = np.repeat(counts / 2**d, 2**d)
+    return points.reshape(-1, d), weights, np.full(len(weights), half.max())
+
+
+def _cluster(leaves: _Leaves, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the centers of k-means on the leaves."""
+    seed = int(rng.integers(2**31))
+    points, weights = leaves.points, leaves.weights
+    if len(points) < n_clusters:  # every center has a point of its own
+        points = np.resize(points, (n_clusters, points.shape[1]))
+        weights = np.resize(weights, n_clusters)
+    with threadpool_limits(1), warnings.catch_warnings():  # more threads add up in another order
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of points that are equal
+        model = KMeans(n_clusters, n_init=_N_INIT, random_state=seed)
+        return model.fit(points, sample_weight=weights).cluster_centers_
+
+
+def _radii(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:
+    """Return for each center within what distance most of its leaves lie, by weight."""
+    labels = nearest_center(leaves.points, centers)
+    distances = np.linalg.norm(leaves.points - centers[labels], axis=1)
+    radii = np.zeros(len(centers))
+    least = np.full(len(centers), np.median(leaves.widths))
+    for j in range(len(centers)):
+        own = np.flatnonzero(labels == j)
+        if len(own):
+            order = own[np.argsort(distances[own])]
+            below = np.cumsum(leaves.weights[order])
+            radii[j] = distances[order[np.searchsorted(below, _WITHIN * below[-1])]]
+            least[j] = np.median(leaves.widths[own])
+    return np.maximum(radii, 0.5 * least)
