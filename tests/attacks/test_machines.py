@@ -190,6 +190,7 @@ def test_a_hostile_matplotlibrc(folder):
     before="an error of Matplotlib after spending left a folder with the sketch alone",
     now="a warning; report and numbers are there",
 )
+@pytest.mark.filterwarnings("default")  # the command prints what users see
 def test_a_picture_that_cannot_be_drawn(folder, monkeypatch, capsys):
     def broken(clusters):
         raise RuntimeError("no fonts")

@@ -190,7 +190,7 @@ def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
     """Read an npz archive; pickled objects are refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, AttributeError) as error:
         reason = " ".join(str(error).split())

@@ -380,6 +380,8 @@ def _quartiles(results: Results, x: str, metric: str, axis: Axes, methods: Seque
 def _legend_below(axis: Axes) -> None:
     """Name the curves below their panel, where they hide nothing."""
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    if not axis.get_legend_handles_labels()[1]:
+        return
     axis.legend(fontsize=7.5, ncols=2, handlelength=4.0, **place)  # long: dashes tell
 
 

@@ -133,6 +133,7 @@ def test_bounds_that_nobody_knows_are_found_on_a_part_of_the_budget(table, tmp_p
     assert "bounds of income" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("default")  # the command prints what users see
 def test_what_noise_hides_is_not_printed_as_a_number(table, tmp_path, capsys):
     out = tmp_path / "out"
     run(

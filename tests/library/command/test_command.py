@@ -441,6 +441,7 @@ def test_decode_repeats_the_guarantee_and_refuses_what_cannot_be_merged(run):
     assert not Path("centers.csv").exists()
 
 
+@pytest.mark.filterwarnings("default")  # the command prints what users see
 def test_warnings_are_one_line_without_a_place_in_the_code(run):
     run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
     code, out, err = run("decode", "s.h5", "--clusters", "8", "--seed", "0")

@@ -196,6 +196,7 @@ def test_nothing_of_a_table_decides_between_a_result_and_an_error(run):
 
 
 @pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.filterwarnings("default")  # the command prints what users see
 def test_a_weak_guarantee_says_so(run, declared):
     columns = DRAWN if declared else (*DRAWN[len(DECLARED) :], "--columns", "age,income")
     done(run, "sketch", "all.csv", "-o", "s.h5", *columns, *PRIVATE)

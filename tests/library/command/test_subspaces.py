@@ -109,6 +109,7 @@ def test_numbers_are_those_of_the_library(run):
     np.testing.assert_array_equal(table["error"], np.repeat(decoded.errors, 2))
 
 
+@pytest.mark.filterwarnings("default")  # the command prints what users see
 def test_what_noise_hides_is_said(run):
     np.save("few.npy", X[:60])
     sketch(run, "few.npy", to="s.h5", epsilon="0.1", delta="1e-6")
