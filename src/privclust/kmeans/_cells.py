@@ -1,9 +1,9 @@
 r"""Counts of the cells of a box, halved along every axis from level to level.
 
-The box is cut into :math:`2^{d i}` equal cells at level i. A row's cell at the deepest level is a
-number whose bits are those of its place along the axes, in turns, so that a cell's number less its
-last d bits is that of the cell around it. Numbers are sorted once; a cell of any level is then a
-range of them, and its exact count the distance between two places.
+Level i cuts the box into :math:`2^{d i}` equal cells. A cell is numbered by the bits of its place
+along each axis, interleaved. Dropping the last d bits of a number gives the enclosing cell of the
+level above. The numbers of the rows' deepest cells are sorted once. The rows in a cell of any level
+are then a contiguous range of the sorted numbers, so its exact count takes two binary searches.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from privclust.core.fixed_point import FixedPoint
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import UNIT_BITS, Groups
 
-_STEPS = 30  # of expectation-maximisation; more changed no loss of the collection
-_EMPTY = 0.02, 0.98  # between which the part of empty cells lies
+_STEPS = 30  # of expectation-maximisation
+_EMPTY = 0.02, 0.98  # range of the estimated fraction of empty cells
 
 
 class Cells:
@@ -26,12 +26,12 @@ class Cells:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        A row outside the box belongs to the cell nearest to it; NaN counts as the middle.
+        A row outside the box is in the nearest cell; NaN is replaced by the middle of the box.
     box : Box
     depth : int
-        Deepest level; n_features times as many bits number its cells, 62 at most.
+        Deepest level, at least 0. depth * n_features must be at most 62.
     groups : Groups or None
-        Of rows that are counted together: each counts its `Groups.units`.
+        The persons of the rows. A row counts its `Groups.units`. None: every row counts 1.
     """
 
     def __init__(self, X: np.ndarray, box: Box, depth: int, groups: Groups | None = None) -> None:
@@ -49,7 +49,7 @@ class Cells:
             self._units = np.concatenate([[0], np.cumsum(groups.units[order])])
 
     def counts(self, cells: np.ndarray, level: int) -> np.ndarray | FixedPoint:
-        """Return the numbers of rows, or of groups by parts, in cells of a level, exactly."""
+        """Return the exact number of rows (or sum of units) in cells of a level, (n_cells,)."""
         shift = len(self.box.low) * (self.depth - level)
         ends = [np.searchsorted(self._numbers, part << shift) for part in (cells, cells + 1)]
         if self._units is None:
@@ -67,7 +67,7 @@ class Cells:
 
 
 def children(cells: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the cells of the next level within cells: those of the first, of the second, ...
+    """Return the numbers of the cells of the next level inside some cells, in the same order.
 
     Examples
     --------
@@ -79,18 +79,20 @@ def children(cells: np.ndarray, n_features: int) -> np.ndarray:
 
 
 def counts_behind(noisy: np.ndarray, totals: np.ndarray, sigma: float) -> np.ndarray:
-    r"""Return estimates of counts of cells from their noisy counts and those of the cells around.
+    r"""Estimate the counts of cells from noisy counts and the totals of their blocks.
 
-    A cell is empty or not. The count of an empty one is noise; that of another is taken to lie
-    anywhere from 0 to Z, before noise, where Z is twice the mean of those of its block that are not
-    empty. What part of all cells is empty is found by expectation-maximisation. An estimate is the
-    noisy count times the probability that the cell is not empty, and 0 below one half; a block's
-    estimates are not negative and add up to its total, or all are 0.
+    The model is a spike and a slab. An empty cell has only noise. A cell with rows has a count
+    uniform on [0, Z] plus noise, where Z is twice the mean count of the cells with rows in its
+    block. The fraction of empty cells is estimated by expectation-maximisation. The estimate is the
+    noisy count times the probability that the cell has rows, or 0 if that is below one half. Then
+    each block is projected onto the nonnegative counts with the sum of its total.
+
+    Returns an array like `noisy`. Each row is nonnegative, and sums to its total or is 0.
 
     Parameters
     ----------
     noisy : ndarray of shape (n_blocks, n_cells)
-        Counts of the cells of each block.
+        Noisy counts of the cells of each block.
     totals : ndarray of shape (n_blocks,)
         Estimated counts of the blocks, positive.
     sigma : float
@@ -115,7 +117,7 @@ def counts_behind(noisy: np.ndarray, totals: np.ndarray, sigma: float) -> np.nda
 
 
 def _is_real(z: np.ndarray, most: np.ndarray, empty: float) -> np.ndarray:
-    """Return the probability that each cell is not empty; z and totals are in deviations."""
+    """Return the probability that each cell has rows; z and `most` are in units of sigma."""
     width = np.maximum(1.0, most * min(1.0, 2.0 / (z.shape[1] * (1.0 - empty))))
     slab = (1.0 - empty) * np.maximum(ndtr(z) - ndtr(z - width), 1e-300) / width
     spike = empty * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
@@ -123,7 +125,7 @@ def _is_real(z: np.ndarray, most: np.ndarray, empty: float) -> np.ndarray:
 
 
 def _projected(values: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """Return the nearest points, row by row, that are not negative and have given sums."""
+    """Project each row onto the nonnegative points with a given sum (Euclidean distance)."""
     falling = -np.sort(-values, axis=1)
     excess = np.cumsum(falling, axis=1) - totals[:, None]
     ranks = np.arange(1, values.shape[1] + 1)

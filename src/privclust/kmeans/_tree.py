@@ -31,29 +31,29 @@ from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
-# Chosen on the half "choose" of benchmarks/collection.py, by benchmarks/tree.py.
-_TREE_SHARE = 0.84  # of the budget, for the levels; the round has the rest
-_DECAY = 0.6  # of a level's share, to that of the level before
+# Chosen by benchmarks/tree.py on the half "choose" of benchmarks/collection.py.
+_TREE_SHARE = 0.84  # share of the budget for the levels; the rest is for the round
+_DECAY = 0.6  # share of a level divided by that of the level before
 _DEEPEST, _BITS = 11, 62  # cells of 1 / 2,048 of the box along an axis; bits of a cell's number
-_CELLS_A_CLUSTER = 4.0  # of the first level, about
-_OPENS = 1.5  # estimated count of a cell that is divided, in deviations of the next level's noise
+_CELLS_A_CLUSTER = 4.0  # cells of the first level per cluster, about
+_OPENS = 1.5  # a cell is divided above this count, in sigmas of the next level
 _N_INIT = 10  # starts of k-means on the cells
-_WITHIN = 0.9  # of a cluster's cells, by weight, lie within the radius of the round
-_MAX_FEATURES = 10  # of more, a level's cells inside one are too many
+_WITHIN = 0.9  # fraction of a cluster's weight within the radius of the round
+_MAX_FEATURES = 10  # a cell has 2^d cells inside
 
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Cells that were not divided: points that stand for them, and what they weigh."""
+    """The cells that were not divided, as weighted points."""
 
     points: np.ndarray
     weights: np.ndarray
-    widths: np.ndarray  # half of a cell's longest side, of each point
+    widths: np.ndarray  # half of the longest side of the point's cell
 
 
 @dataclass(frozen=True)
 class _Levels:
-    """The noises of the levels that may be counted, from the first to the deepest."""
+    """The noise of each level, from the first to the deepest."""
 
     first: int
     noises: tuple[Gaussian, ...]
@@ -65,25 +65,27 @@ class _Levels:
 
 
 class TreeKMeans(PrivateEstimator, CenterClusterer):
-    r"""k-means on a tree of noisy counts: cells that hold rows are halved along every axis.
-
-    The declared box is cut into equal cells, about four a cluster, whose rows are counted with
-    noise. From the noisy counts follows which cells hold rows
-    (`privclust.kmeans._cells.counts_behind`). Only those are divided further, down to
-    :math:`2^{11}` parts of an axis. Level i has a share of the budget in proportion to
-    :math:`0.6^i`. k-means on the cells that were not divided, each as :math:`2^d` points by their
-    weight, gives centers. A noisy round of Lloyd's algorithm over the rows, each row within a
-    radius of its center, then moves them.
+    r"""k-means on a tree of noisy counts: cells with rows are halved along every axis.
 
     For one, two or three features and many clusters, such as places on a map. Up to 10 features
-    are taken, but `CompressiveKMeans` finds more where there are over 3.
+    are accepted; above 3, `CompressiveKMeans` is more accurate.
 
-    **Sensitivity.** A row lies in one cell of each level. *Add-remove*: it changes one count by 1.
-    *Replace-one*: two, by 1 each, :math:`\sqrt 2` in l2. With groups a group changes the counts by
-    a mean of what its rows do, so that this holds for groups. Which cells are counted follows from
-    what was released before. Shares are fixed, so that levels and the round compose as Gaussian
-    mechanisms do, also where later ones depend on earlier; a level that is not counted has its
-    share all the same. For the round see `privclust.kmeans.last_rounds`.
+    1. The declared box is cut into about four equal cells per cluster. The rows in each are counted
+       with noise.
+    2. The noisy counts decide which cells have rows (`privclust.kmeans._cells.counts_behind`). Only
+       these cells are divided, level by level, down to :math:`2^{11}` parts of an axis. Level i has
+       a share of the budget proportional to :math:`0.6^i`.
+    3. k-means clusters the cells that were not divided. Each is represented by :math:`2^d` weighted
+       points.
+    4. One noisy round of Lloyd's algorithm over the rows moves the centers. A row farther from its
+       center than a radius is clipped to that distance.
+
+    **Sensitivity.** A row is in one cell of each level. *Add-remove*: one count changes by 1.
+    *Replace-one*: two counts change by 1, :math:`\sqrt 2` in l2. The rows of a group of n count
+    1 / n each, so the same bounds hold for groups. The cells of a level depend only on earlier
+    releases. All shares are fixed in advance: levels and round compose as adaptive Gaussian
+    mechanisms. A level without cells keeps its share. For the round see
+    `privclust.kmeans.last_rounds`.
 
     Parameters
     ----------
@@ -126,14 +128,13 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_cells_ : int
-        Number of cells that k-means saw.
+        Number of cells that were clustered.
     n_levels_ : int
         Number of levels that were counted.
 
     Notes
     -----
-    An exact count of a cell is a difference of two places among the sorted numbers of the rows'
-    cells, so that a fit takes little more time and memory than sorting its rows.
+    Counting takes one sort of the rows' cell numbers, 8 bytes per row.
 
     Examples
     --------
@@ -284,9 +285,9 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
 def _grow(
     cells: Cells, levels: _Levels, n_samples: float | None, source: NoiseSource
 ) -> tuple[_Leaves, int]:
-    """Count level by level; return the cells that were not divided, and how many levels there are.
+    """Count level by level; return the undivided cells and the number of levels with cells.
 
-    Without a number of rows the sum of the first level's noisy counts takes its place.
+    If `n_samples` is None, the sum of the noisy counts of the first level is used in its place.
     """
     d = len(cells.box.low)
     inside = np.arange(2 ** (d * levels.first), dtype=np.int64)
@@ -300,7 +301,7 @@ def _grow(
         if n_samples is None and number == 0:
             totals = np.maximum(noisy.sum(axis=1), 1.0)
         counts = counts_behind(noisy, totals, noise.sigma)
-        if number:  # a cell of which none is left inside stays whole
+        if number:  # a cell is kept whole if all cells inside are estimated as empty
             is_whole = counts.sum(axis=1) == 0.0
             found.append(_points(cells, around[is_whole], totals[is_whole], level - 1))
         is_last = level == levels.deepest
@@ -310,10 +311,10 @@ def _grow(
         found.append(_points(cells, inside[is_leaf], counts[is_leaf], level))
         around, totals = inside[is_open], counts[is_open]
         n_levels += bool(len(inside))
-        inside = children(around, d)  # where none is open, a level counts no cell
+        inside = children(around, d)  # possibly none: the level's release is then empty
     joined = (np.concatenate(parts) for parts in zip(*found, strict=True))
     points, weights, widths = joined
-    if not weights.sum() > 0.0:  # no cell is heard of: the box is one
+    if not weights.sum() > 0.0:  # all cells are estimated as empty: use the whole box
         points, weights, widths = _points(cells, np.zeros(1, dtype=np.int64), np.ones(1), 0)
     return _Leaves(points, weights, widths), n_levels
 
@@ -321,7 +322,7 @@ def _grow(
 def _points(
     cells: Cells, numbers: np.ndarray, counts: np.ndarray, level: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return points of cells that have the variance of a uniform density, weights and widths."""
+    """Return 2^d points for each cell, with the variance of a uniform density; weights; widths."""
     d = len(cells.box.low)
     half = cells.box.half_widths / 2.0**level
     signs = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
@@ -334,17 +335,18 @@ def _cluster(leaves: _Leaves, n_clusters: int, rng: np.random.Generator) -> np.n
     """Return the centers of k-means on the leaves."""
     seed = int(rng.integers(2**31))
     points, weights = leaves.points, leaves.weights
-    if len(points) < n_clusters:  # every center has a point of its own
+    if len(points) < n_clusters:  # k-means needs at least one point per cluster
         points = np.resize(points, (n_clusters, points.shape[1]))
         weights = np.resize(weights, n_clusters)
-    with threadpool_limits(1), warnings.catch_warnings():  # more threads add up in another order
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of points that are equal
+    # Several threads would add up in varying order. Equal points make scikit-learn warn.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model = KMeans(n_clusters, n_init=_N_INIT, random_state=seed)
         return model.fit(points, sample_weight=weights).cluster_centers_
 
 
 def _radii(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:
-    """Return for each center within what distance most of its leaves lie, by weight."""
+    """Return for each center the distance that contains most of its weight."""
     labels = nearest_center(leaves.points, centers)
     distances = np.linalg.norm(leaves.points - centers[labels], axis=1)
     radii = np.zeros(len(centers))
