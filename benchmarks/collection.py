@@ -1,14 +1,15 @@
-"""Thirty tables on which private k-means is tuned and judged, none of them reported elsewhere.
+"""Thirty data sets for tuning and evaluating private k-means; none is in a paper's results here.
 
-Half of the kinds are to *choose* settings by, half to *show* what came of the choice. A table's
-half stands in its row and was fixed before the first fit. Generated tables are drawn from a seed.
-Real ones are read from packages that carry them (`pip install plotnine statsmodels`; scikit-learn
-is there): nothing is copied. Bounds are round numbers that a user might declare. Each entry is
-clipped to its bounds, and scaled to [-1, 1].
+Half of the kinds of data are for selecting constants ("choose"), half are held out ("show"). The
+half of each data set is in its `Table` below, and was fixed before the first fit. Synthetic data
+are drawn from a seed. Real data are loaded from installed packages (`pip install plotnine
+statsmodels`; scikit-learn is a dependency anyway); none is redistributed. Bounds are round numbers
+that a user might declare. Each column is clipped to its bounds and scaled linearly to [-1, 1].
 
-``python benchmarks/collection.py`` lists the tables. ``--fit privclust.kmeans.CompressiveKMeans
---half choose`` prints by how many per cent a method's loss is above Lloyd's at epsilon = 0.25, 1
-and 4, and what a fit takes. `ratios` is what other benchmarks call.
+``python benchmarks/collection.py`` lists the data sets. ``--fit privclust.kmeans.DPLloyd --half
+choose`` prints the relative excess of the k-means loss over Lloyd's (k-means++, best of five), in
+per cent at epsilon = 0.25, 1 and 4 (the median of `--trials` fits), and the CPU time of one fit.
+Other benchmarks call `ratios`, which returns these numbers as rows.
 """
 
 from __future__ import annotations
@@ -278,7 +279,7 @@ def side_by_side(paths: list[str], **how: object) -> pd.DataFrame:
     for path in paths:
         rows = pd.DataFrame(ratios(fit_of(path, delta=DELTA), **how))
         parts = {
-            name: " / ".join(f"{100.0 * (ratio - 1.0):.1f}" for ratio in part.ratio)
+            name: " / ".join(f"{round(100.0 * (ratio - 1.0), 1) + 0.0:.1f}" for ratio in part.ratio)
             + f" ({part.cpu_s.mean():.2f} s)"
             for name, part in rows.groupby("table", sort=False)
         }

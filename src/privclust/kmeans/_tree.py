@@ -65,76 +65,78 @@ class _Levels:
 
 
 class TreeKMeans(PrivateEstimator, CenterClusterer):
-    r"""k-means on a tree of noisy counts: cells with rows are halved along every axis.
+    r"""k-means on an adaptive tree of noisy counts.
 
-    For one, two or three features and many clusters, such as places on a map. Up to 10 features
-    are accepted; above 3, `CompressiveKMeans` is more accurate.
+    For data of one to three features and many clusters, such as places on a map. Up to 10 features
+    are accepted; above 3 prefer `CompressiveKMeans`.
 
-    1. The declared box is cut into about four equal cells per cluster. The rows in each are counted
-       with noise.
-    2. The noisy counts decide which cells have rows (`privclust.kmeans._cells.counts_behind`). Only
-       these cells are divided, level by level, down to :math:`2^{11}` parts of an axis. Level i has
-       a share of the budget proportional to :math:`0.6^i`.
-    3. k-means clusters the cells that were not divided. Each is represented by :math:`2^d` weighted
-       points.
-    4. One noisy round of Lloyd's algorithm over the rows moves the centers. A row farther from its
-       center than a radius is clipped to that distance.
+    1. The declared box is cut into about four equal cells per cluster, and noisy counts of their
+       rows are released.
+    2. Cells judged to hold rows (`privclust.kmeans._cells.counts_behind`) are halved along every
+       axis, level by level, to at most :math:`2^{11}` intervals per axis. Level i (the first is the
+       coarsest) has a share of the tree's budget proportional to :math:`0.6^i`.
+    3. Weighted k-means is run on the cells that were not divided. Each is represented by
+       :math:`2^d` points with the variance of a uniform density, which share its estimated count.
+    4. One noisy iteration of Lloyd's algorithm over the rows moves the centers. The offset of a row
+       from its center is clipped to a radius, which is computed from the released counts.
 
-    **Sensitivity.** A row is in one cell of each level. *Add-remove*: one count changes by 1.
-    *Replace-one*: two counts change by 1, :math:`\sqrt 2` in l2. The rows of a group of n count
-    1 / n each, so the same bounds hold for groups. The cells of a level depend only on earlier
-    releases. All shares are fixed in advance: levels and round compose as adaptive Gaussian
-    mechanisms. A level without cells keeps its share. For the round see
-    `privclust.kmeans.last_rounds`.
+    **Sensitivity.** A row is in at most one cell of each level. *Add-remove*: the l2 sensitivity of
+    the counts of a level is 1. *Replace-one*: :math:`\sqrt 2`. With groups, each of the n rows of a
+    group has weight 1 / n, so that a group adds a nonnegative vector of l1 norm 1 to a level, and
+    the same bounds hold. The cells of a level depend only on earlier releases, and all shares are
+    fixed in advance, so that adaptive composition of Gaussian mechanisms applies to the levels and
+    the iteration. The share of a level without cells is not reallocated. For the iteration see
+    `privclust.kmeans.last_rounds`, for `left_out_` `privclust.privacy.left_out`.
 
     Parameters
     ----------
     n_clusters : int
-        k.
+        Number of clusters k, at least 1.
     epsilon : float
-        In nats.
+        Privacy parameter, above 0, in nats.
     delta : float
-        In (0, 1).
+        Privacy parameter, in (0, 1).
     neighbours : {"replace_one", "add_remove"}
+        Neighbouring relation: one row (or person) is replaced, or one is added or removed.
     bounds : (low, high), mapping or None
-        Box that rows lie in, known without the data: numbers or arrays of shape (n_features,); or
-        (low, high) for each column of a frame, by its name. None takes it from the data, warns, and
-        leaves no guarantee.
+        Lower and upper bound of the features, known without the data: numbers or arrays of shape
+        (n_features,); or (low, high) for each column of a frame, by its name. None computes them
+        from the data, with a warning, and there is no guarantee.
     out_of_bounds : {"clip", "error"}
-        Rows outside count as the nearest point of the box, with a warning, or are refused.
-        With ``"clip"`` and declared bounds any row is taken. An error for a refused row is outside
-        the guarantee.
+        Rows outside the bounds are clipped to them, with a warning, or refused by an error. That
+        a row was refused is not covered by the guarantee.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
+        and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None for release (needs ``privclust[secure]``), anything else for reproduction.
+        None draws noise that may be released (needs ``privclust[secure]``). Anything else gives
+        reproducible noise, for experiments only.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Within the box.
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Noisy numbers of rows, or of groups.
+        Noisy numbers of rows, or of persons with `groups`.
     labels_ : ndarray of shape (n_samples,)
-        Nearest center of each row of X. These are not private: they stay with who holds the rows,
-        and are left out of pickles.
+        Index of the nearest center of each row of X; -1 for a row that is left out. Not private: do
+        not publish it. Pickles do not contain it.
     is_detected_ : ndarray of shape (n_clusters,)
-        Whether a cluster is more than noise: its size is above 3 standard deviations, and noise
-        moves its center by less than a quarter of the distance to the next, about.
+        Whether a cluster is distinguishable from noise: its size exceeds 3 standard deviations of
+        the noise of sizes, and the error of its center by noise is estimated below a quarter of
+        the distance to the nearest other center.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
-        `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
+        Noisy number of rows (of persons, with `groups`) that are left out. None if
+        ``missing="middle"``, or if there is no guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_cells_ : int
-        Number of cells that were clustered.
+        Number of undivided cells, which were clustered.
     n_levels_ : int
-        Number of levels that were counted.
+        Number of levels with cells.
 
     Notes
     -----
-    Counting takes one sort of the rows' cell numbers, 8 bytes per row.
+    Memory is one sorted array of cell numbers, 8 bytes per row.
 
     Examples
     --------
