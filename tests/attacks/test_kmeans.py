@@ -11,6 +11,7 @@ from privclust.core.lloyd import nearest_center
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
 from privclust.kmeans.last_rounds import round_sums, sensitivity
 from privclust.privacy import Neighbours, NoiseWarning
+from privclust.privacy.bounds import Box
 from privclust.privacy.measurements import Gaussian
 from privclust.sketches import Sketch, release
 from privclust_audit.black_box import audit_mechanism
@@ -379,3 +380,22 @@ def test_the_choice_of_rounds_reads_no_row(monkeypatch):
 
         assert first[0]
         assert radii(np.zeros((3000, d)), replay) == first
+
+
+@pytest.mark.attack(
+    claim="a float32 row under bounds that float32 cannot hold moves a round by its own share",
+    before="by 8.6e9 of 1: the middle of the bounds was infinite in float32",
+    now="rows that have no place within the bounds are clipped as float64",
+)
+@pytest.mark.parametrize(
+    "ends", [(0.0, 1e39), (-1e50, -1e49), (3.3e38, 3.5e38), (0.1, 0.1 + 1e-12)]
+)
+def test_float32_rows_under_bounds_beyond_float32(ends):
+    low, high = np.array(ends)[:, None]
+    box, largest = Box(low, high), sensitivity(Neighbours.ADD_REMOVE).value
+    for entry in (0.0, np.nan, np.inf, -np.inf, 3.4e38):
+        X = box.clipped(np.array([[entry]], np.float32))
+        for radius in (1e-9, 0.1, 1.0):
+            own = radius * box.half_widths[0]
+            sums = np.asarray(round_sums(X, np.zeros(1, int), box.center[None], own))
+            assert np.linalg.norm(sums * [1.0, 0.5]) <= largest

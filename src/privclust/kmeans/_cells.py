@@ -29,7 +29,7 @@ class Cells:
         A row outside the box is in the nearest cell; NaN is replaced by the middle of the box.
     box : Box
     depth : int
-        Deepest level, at least 0. depth * n_features must be at most 62.
+        Deepest level, from 0 to 52. depth * n_features must be at most 62.
     groups : Groups or None
         The persons of the rows. A row counts its `Groups.units`. None: every row counts 1.
     """

@@ -216,15 +216,25 @@ class Box:
         """Return the nearest points of the box, in the precision of X; NaN becomes its middle.
 
         Corners that X's precision does not hold are rounded inwards: sensitivities rest on them.
+        Where it holds no number of the box, the points are float64.
         """
-        infinity = X.dtype.type(np.inf)
-        low, high = self.low.astype(X.dtype), self.high.astype(X.dtype)
-        low = np.where(low < self.low, np.nextafter(low, infinity), low)
-        high = np.where(high > self.high, np.nextafter(high, -infinity), high)
+        low, high = self._corners(X.dtype)
+        if not (low <= high).all():
+            X, low, high = X.astype(np.float64), self.low, self.high
         clipped, is_missing = np.clip(X, low, high), np.isnan(X)
         if not is_missing.any():  # a third pass, and a second copy, for nothing
             return clipped
-        return np.where(is_missing, self.center.astype(X.dtype), clipped)
+        middle = np.clip(self.center, low, high).astype(X.dtype)
+        return np.where(is_missing, middle, clipped)
+
+    def _corners(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and the largest finite numbers of a type within the box, if any."""
+        most = np.finfo(dtype).max
+        low, high = (np.clip(end, -most, most).astype(dtype) for end in (self.low, self.high))
+        with np.errstate(over="ignore"):  # beyond the largest number there is none
+            low = np.where(low < self.low, np.nextafter(low, dtype.type(np.inf)), low)
+            high = np.where(high > self.high, np.nextafter(high, dtype.type(-np.inf)), high)
+        return low, high
 
 
 def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,10 +2,13 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from privclust.privacy import PrivacyLeakWarning
 from privclust.privacy.bounds import (
+    Box,
     bounded_rows,
     declared_box,
     extremes,
@@ -164,6 +167,29 @@ def test_declared_box():
         box, is_outside, leaks = declared_box(X, None, "error")
     assert (box.low.tolist(), box.high.tolist(), is_outside) == ([0.0, 2.0], [1.0, 3.0], False)
     assert len(leaks) == 1
+
+
+EDGE = st.sampled_from([0.0, 0.1, -0.1, 1.0, 5e-324, 1e-40, 3.4e38, 3.5e38, -1e39, 1e50, 1e100])
+ENTRY = EDGE | st.floats(allow_nan=True, allow_infinity=True)
+
+
+@given(
+    st.tuples(EDGE, EDGE | st.floats(1e-45, 1e-3)),
+    st.lists(ENTRY, min_size=1, max_size=8),
+    st.sampled_from([np.float32, np.float64]),
+)
+@settings(max_examples=300, deadline=None)
+def test_clipped_rows_are_finite_and_within_any_box(ends, entries, dtype):
+    low = ends[0]
+    high = max(low + abs(ends[1]), np.nextafter(low, np.inf))
+    box = Box(np.array([low]), np.array([high]))
+    with np.errstate(over="ignore"):
+        X = np.array(entries)[:, None].astype(dtype)
+    found = box.clipped(X)
+    assert np.isfinite(found).all()
+    assert ((box.low <= found) & (found <= box.high)).all()
+    alone = [box.clipped(X[i : i + 1])[0, 0] for i in range(len(X))]
+    assert found[:, 0].tolist() == alone
 
 
 @pytest.mark.filterwarnings("ignore:rows outside")
