@@ -38,7 +38,7 @@ for variable in (
 os.environ.update(MPLBACKEND="agg")
 
 
-# Jobs take the package that this was planned with, in an environment that has none too.
+# Jobs use the package that planned them, also in a conda environment without it.
 if os.path.basename(PACKAGE) == "src":
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     others = [part for part in given if part and part != PACKAGE]
@@ -46,7 +46,10 @@ if os.path.basename(PACKAGE) == "src":
 
 
 def of_workflow(name):
-    """Return a file of the workflow: its path from here if it lies below, or of a copy from afar."""
+    """Return the path of a file of the workflow, relative if it is below the working folder.
+
+    A workflow at an address has no local files: then it is the path of a cached copy.
+    """
     path = os.path.normpath(os.path.join(WORKFLOW, name))
     if not os.path.exists(path):
         path = workflow.source_path(f"../{name}")
@@ -77,7 +80,7 @@ or_stop(check_profile, sys.argv, os.getcwd())
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)
 
-# Of a workflow at an address, each file that is named is fetched: all into one folder.
+# Naming each file fetches it, if the workflow is at an address; all are put into one folder.
 (SCHEMAS,) = {
     os.path.dirname(of_workflow(f"schemas/{name}.schema.yaml"))
     for name in (

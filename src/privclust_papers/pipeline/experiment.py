@@ -97,8 +97,8 @@ class Experiment:
     def batches(self) -> dict[str, tuple[str, ...]]:
         """The methods that one job fits, by the name of the first of them.
 
-        Methods of another package than the project's are a batch: one more of them refits none of
-        the project's.
+        With `together`, the methods of one package are a batch. Adding a method of one's own then
+        refits none of the project's.
         """
         batches: dict[str, list[str]] = {}
         for name, method in self.methods.items():
@@ -107,7 +107,7 @@ class Experiment:
 
     @property
     def is_short(self) -> bool:
-        """Whether one job fits and evaluates the experiment: starting jobs would take longer."""
+        """Whether one job fits and evaluates the experiment, because starting jobs takes longer."""
         return self.together and len(self.batches) == self.n_blocks == 1
 
     @cached_property

@@ -102,10 +102,10 @@ def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def found_beside(config: Mapping[str, Any], home: str) -> dict[str, Any]:
-    """Return the config with its files as they lie here, or else where the workflow does.
+    """Return the config with the paths of its files: below the working folder, or else in `home`.
 
-    `home` is the folder with the workflow's own ``config``. A file that is in neither place keeps
-    its name, for the message that names it.
+    `home` is the folder with the workflow's own ``config``. A file in neither place keeps its name,
+    so that the error message names it.
     """
 
     def place(name: str) -> str:
