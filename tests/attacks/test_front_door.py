@@ -396,6 +396,8 @@ def test_a_list_says_what_decides_its_columns():
     for X, is_list in ((rows, False), (rows.tolist(), True)):
         model = DPLloyd(2, bounds=(-1, 1), random_state=0).fit(X)
         assert any("rows of a list" in caveat for caveat in model.guarantee_.caveats) == is_list
+        caveats = private_bounds(X, 1.0, random_state=0).guarantee.caveats
+        assert any("rows of a list" in caveat for caveat in caveats) == is_list
     for width in (1, 2):
         box = [-1] * width, [1] * width
         model = DPLloyd(2, bounds=box, neighbours="add_remove", random_state=0)

@@ -15,6 +15,7 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import UNUSED_DELTA, check_real
 from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
 from privclust.privacy.budget import charge
+from privclust.privacy.estimator import OF_LISTS
 from privclust.privacy.groups import GROUP, ROW, Groups
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
@@ -115,6 +116,7 @@ def private_bounds(
     >>> bounds.low.round().tolist(), bounds.high.round().tolist()
     ([16.0, 4096.0], [95.0, 69240.0])
     """
+    caveats = (OF_LISTS,) if isinstance(X, (list, tuple)) else ()
     X = _checked(X)
     check_real("epsilon", epsilon)
     UNUSED_DELTA("delta", delta, {})
@@ -127,6 +129,7 @@ def private_bounds(
         noise.sensitivity.relation,
         delta=delta,
         seeded=is_seeded(source),
+        caveats=caveats,
         unit=ROW if groups is None else GROUP,
     )
     charge(guarantee)

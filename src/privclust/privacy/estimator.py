@@ -41,7 +41,7 @@ _ANY_WHOLE_DIRECTION = (
     "rows count at norm 1; a row with an entry that is missing, or that cannot be read as a "
     "number, contributes nothing"
 )
-_LIST = (
+OF_LISTS = (
     "rows of a list have as many columns as most of them; that there are none, or two such numbers "
     "of columns, is an error outside the guarantee"
 )
@@ -76,7 +76,7 @@ def _note_points(estimator: Any) -> None:
     guarantee = getattr(estimator, "guarantee_", None)
     if guarantee is None:
         return
-    of_list = (_LIST,) if getattr(estimator, "_reads_list", False) else ()
+    of_list = (OF_LISTS,) if getattr(estimator, "_reads_list", False) else ()
     points: tuple[str, ...] = ()
     if guarantee.definition in ("pure", "approximate"):
         n_records = getattr(estimator, "_n_public", None)
