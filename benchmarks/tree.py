@@ -18,6 +18,7 @@ from scratch import markdown, write_into
 from privclust.kmeans import TreeKMeans, _tree
 
 LEAST_ROWS = 5_000  # noise alone decides on smaller tables
+DEFAULT, CHANGED = "constant (default)", "changed to"
 CHANGES = {
     "_TREE_SHARE": (0.7, 0.92),
     "_DECAY": (0.45, 0.75),
@@ -49,14 +50,14 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--into", type=Path)
     arguments = parser.parse_args()
-    rows = [{"constant": "as they are", "value": "", **excess(arguments.trials)}]
+    rows = [{DEFAULT: "as they are", CHANGED: "", **excess(arguments.trials)}]
     print(rows[-1], flush=True)
     for name, values in CHANGES.items():
         chosen = getattr(_tree, name)
         for value in values:
             setattr(_tree, name, value)
             what = f"`{name}` = {chosen}"
-            rows.append({"constant": what, "value": str(value), **excess(arguments.trials)})
+            rows.append({DEFAULT: what, CHANGED: str(value), **excess(arguments.trials)})
             print(rows[-1], flush=True)
         setattr(_tree, name, chosen)
     named = {e: f"epsilon = {e:g}" for e in collection.EPSILONS}

@@ -360,7 +360,7 @@ def test_one_id_in_lines_of_all_kinds(own, others):
 
 @pytest.mark.attack(
     claim="a quote in another field changes no ID",
-    before="a NUL of the ID became a blank beside it: one person counted as two",
+    before="the quote turned a NUL of the ID into a blank: one person counted as two",
     now="a NUL is a character like others",
 )
 def test_a_quote_beside_an_id_with_a_nul(tmp_path):

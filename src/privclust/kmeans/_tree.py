@@ -31,7 +31,8 @@ from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
-# Chosen by benchmarks/tree.py on the half "choose" of benchmarks/collection.py.
+# From a pilot; checked, and _DECAY chosen, by benchmarks/tree.py on the half "choose" of
+# benchmarks/collection.py.
 _TREE_SHARE = 0.84  # share of the budget for the levels; the rest is for the round
 _DECAY = 0.6  # share of a level divided by that of the level before
 _DEEPEST, _BITS = 11, 62  # cells of 1 / 2,048 of the box along an axis; bits of a cell's number
@@ -192,8 +193,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
+            The ID of the group of each row, such as a person. All rows of a group are protected
+            together, and a group weighs as much as one row. None: each row is protected by itself.
 
         Returns
         -------
