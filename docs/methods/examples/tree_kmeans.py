@@ -17,8 +17,8 @@ print(f"sizes from {model.cluster_sizes_.min():.0f} to {model.cluster_sizes_.max
 # %% picture
 import matplotlib.pyplot as plt
 
-figure, axis = plt.subplots()
+figure, axis = plt.subplots(layout="constrained")
 axis.scatter(*X.T, s=1, alpha=0.2, c="#4477aa", label="rows")
 axis.scatter(*model.cluster_centers_.T, marker="x", s=30, c="#d1495b", label="centers")
 axis.set_aspect("equal")
-axis.legend(loc="upper right")
+figure.legend(loc="outside lower center", ncols=2, markerscale=2)
