@@ -47,13 +47,9 @@ from privclust.kmeans._fit_budget import FitBudget
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
 from privclust.kmeans._projection import Projection
-from privclust.kmeans._round_errors import errors_after_projection, errors_after_round
-from privclust.kmeans.last_rounds import (
-    PARTS,
-    pays,
-    round_about,
-    rounds_from_middle,
-)
+from privclust.kmeans._round_errors import errors_after_rounds
+from privclust.kmeans._rounds import centers_by_rounds, parts_of_rounds
+from privclust.kmeans.last_rounds import pays
 from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.bounds import bounds_of
 from privclust.privacy.budget import charge
@@ -67,7 +63,7 @@ from privclust.sketches._base import check_alike
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._sketch import Sketch
 
-_ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.3, 0.45  # of the budget
+_ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.5, 0.6  # of the budget
 _AUTO = "auto"
 
 
@@ -88,10 +84,10 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     Frequencies need a scale. Without `variance` a part of the budget (10 %) buys a small sketch at
     frequencies of all scales from which mean and variances of the data are estimated.
 
-    With Gaussian noise a further part may go to a last round: noisy means of the rows of each
-    cluster, as far as it was decoded (`privclust.kmeans.last_rounds`). Rows of many features are
-    then sketched along a few random directions only, which tell clusters apart with far less noise
-    than all features do, and the round finds the centers.
+    With Gaussian noise a further part of the budget may pay for rounds: eight times the rows of
+    each cluster are added up with noise, and its center moves (`privclust.kmeans.last_rounds`).
+    Rows of many features are then sketched along a few random directions only. Noise hides far less
+    of the clusters there than in all features, and the rounds find the centers.
 
     Parameters
     ----------
@@ -122,10 +118,10 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     spread : {"per_cluster", "shared"}
         Whether clusters have a spread each.
     last_round : {"auto", True, False}
-        Whether `fit` takes a last round, on 30 % of the budget, or 45 % after a projection.
-        ``"auto"``: with Gaussian noise, the Gaussian decoder and `variance` None, always after a
-        projection, else where its noise adds less than 5 % to the error that k clusters are
-        expected to leave, as far as the first small sketch tells. `partial_fit` takes none.
+        Whether `fit` takes rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``:
+        with Gaussian noise, the Gaussian decoder and `variance` None, always after a projection,
+        else where their noise adds less than 5 % to the loss that k clusters are expected to leave,
+        as far as the first small sketch tells. `partial_fit` takes none.
     n_directions : int or None
         Random directions that rows are sketched along where there is a last round. None: all
         features up to 16, else 2 log(k), at least 8.
@@ -167,12 +163,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         What the centers were decoded from; its guarantee is that of the fit.
         After a projection it is one of n_directions features.
     weights_ : ndarray of shape (n_clusters,)
-        Parts of the data that the decoder gives to the clusters.
+        Fractions of the data in the clusters.
     mean_inertia_ : float
-        Mean squared distance of a row to the nearest center, as the decoder tells it; of the
-        projected rows, scaled to all features, where there was a projection.
+        Mean squared distance of a row to the nearest center, as far as it was released.
     n_rounds_ : int
-        How many last rounds were taken: 0, 1, or 2 or 3 after a projection.
+        Number of rounds: 0, 8, or 9 after a projection.
 
     See Also
     --------
@@ -338,8 +333,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         released = self._merged, self._decoded
         if not self._rounds:
             return standard_errors(*released, rows=rows, random_state=random_state)
-        after = errors_after_projection if self._projection else errors_after_round
-        return after(*released, self._rounds[-1], rows=rows, random_state=random_state)
+        last = self._rounds[-1]
+        return errors_after_rounds(*released, last, rows=rows, random_state=random_state)
 
     def _records(self, X, groups=None, reset=True):
         """Return the rows of X that count, checked for what is public of them."""
@@ -470,20 +465,20 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
         X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
         source = noise_source(None if self.random_state is None else self._rng)
-        if self._projection is None:
-            (noise,) = self._budget.round_noises(self._round_share)
-            self._rounds = round_about(X, labels, box, decoded, noise, source, groups)
-        else:
-            n_samples = self._budget.n_samples(self._n_counted, self._merged)
-            noises = self._budget.round_noises(self._round_share, PARTS)
-            how = n_samples, noises, source, groups
-            self._rounds = rounds_from_middle(X, labels, box, decoded, *how)
+        n_samples = self._budget.n_samples(self._n_counted, self._merged)
+        parts = parts_of_rounds(projected=self._projection is not None)
+        noises = self._budget.round_noises(self._round_share, parts)
+        how = n_samples, noises, source, self._rng, groups
+        self._rounds, is_split = centers_by_rounds(X, labels, box, decoded, *how)
         last = self._rounds[-1]
         self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
+        counts = np.maximum(last.counts, 1.0)
+        self.weights_ = counts / counts.sum()
+        self.mean_inertia_ = max(float(d * self.weights_ @ last.spreads), 0.0)
         detected = detected_clusters(
             last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
         )
-        return replace(decoded, is_detected=decoded.is_detected & detected)
+        return replace(decoded, is_detected=(decoded.is_detected | is_split) & detected)
 
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""

@@ -1,36 +1,32 @@
-r"""Last looks at the rows with a part of a budget: noisy means of the rows of each cluster.
+r"""Rounds of k-means with a part of a budget: noisy sums over the rows of each cluster.
 
-A sketch tells which rows belong together long before it tells where their centers are: with d
-features its noise is spread over all of k d coordinates, and of many features a few random
-projections are enough to tell clusters apart. So clusters are decoded, from a sketch of projected
-rows where features are many, and the rows of each are added up once more: with the center c of the
-cluster so far, or the mean of the data where there is none yet, and a radius r, a row x gives
+A sketch tells which rows belong together long before it tells where their centers are. So the rows
+of each cluster are added up again, several times. With the center c of a cluster so far and a
+radius r, a row x at the distance :math:`\rho r` from c gives
 
-.. math:: u = (x - c) / r, \quad \text{shortened to norm 1 where it is longer},
+.. math:: u = (x - c) / r, \text{ clipped to norm 1}, \qquad v = \min(\rho^2 / 4, 1),
 
-and the sums of u over the rows of each cluster and `_KAPPA` times their counts are released. Which
-cluster a row belongs to follows from that row and from what was released before.
+and a round releases, for each cluster, the sum of u, `_KAPPA` times the number of rows, and
+`_KAPPA` times the sum of v. The first moves the center, the last tells the spread of the cluster
+within two radii. Which cluster a row belongs to follows from that row and from what was released
+before. `privclust.kmeans._rounds` says how rounds follow one another.
 
-**How far a row moves them.** *Add-remove*: :math:`|u|^2 + \kappa^2 \le 1 + \kappa^2`.
-*Replace-one*: in one cluster :math:`|u - u'|^2 \le 4`, in two :math:`2 + 2 \kappa^2`.
+**Sensitivity.** *Add-remove*: :math:`|u|^2 + \kappa^2 + \kappa^2 v^2 \le 1 + 2 \kappa^2`.
+*Replace-one*, two clusters: the sum of two of these. One cluster, with norms :math:`a \le b` of u
+and u': if b < 1, :math:`v, v' \le 1/4`, and :math:`|u - u'|^2 \le 4` leaves the square below
+:math:`4 + \kappa^2 / 16`. If b = 1, :math:`|u - u'|^2 \le (1 + a)^2`; for a < 1 the square is at
+most :math:`(1 + a)^2 + \kappa^2 (1 - a^2 / 4)^2`, which grows with a as :math:`\kappa < 1`; for
+a = 1 both v lie in [1/4, 1]. So the square is at most :math:`4 + (3/4)^2 \kappa^2`.
 
-**Exact.** Norms are added up in the order of features, and entries of u, shortened, are rounded to
-multiples of 2^-30: that adds :math:`2^{-31} \sqrt d` to a norm at most, less than `_MARGIN`. Sums
-of such numbers are exact. With groups, every row of n counts 1 / n: `privclust.privacy.groups`.
-
-**What noise leaves.** With noise of deviation :math:`\sigma` a center of :math:`n_j` rows moves by
-:math:`\tau = \sigma r / n_j` in each coordinate. By the rule of James and Stein a move
-:math:`\Delta` is made in part, :math:`1 - d \tau^2 / |\Delta|^2` or not at all: where noise is all
-there is, centers stay.
-
-**Two rounds** serve better than one where the first, about the mean of the data, makes room for a
-much smaller radius about its centers. That follows from what was released before.
+**Exact.** Norms are added up in the order of features. Entries of u and v are rounded to multiples
+of 2^-30: that adds :math:`2^{-31} \sqrt{d + 1}` to a norm at most, less than `_MARGIN`. Sums of
+such numbers are exact. With groups, every row of n counts 1 / n: `privclust.privacy.groups`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import chi2
@@ -44,69 +40,88 @@ from privclust.core.fixed_point import (
     rounded_term,
     side_by_side,
 )
-from privclust.core.lloyd import nearest_center
-from privclust.decoding._mixture_decoder import Decoded
 from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.bounds import Box
 from privclust.privacy.groups import ROW, Groups, by_size, weighted_sums
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 
-_NAME = "sums and counts of rows by cluster"
-_KAPPA = 0.5  # weight of counts
+_NAME = "sums, counts and spreads of rows by cluster"
+_KAPPA = 0.35  # weight of counts and of spreads
 _MARGIN = 2.0**-16
-_WITHIN = 0.95  # of the rows of a normal cluster are within the radius
-PARTS = 0.1, 0.9, 0.45
-"""Of the budget for rounds after a projection: the mean; and one round, or each of two."""
-_LEAST_COUNT = 2.0  # of a cluster that moves, in deviations of its count's noise
-_NOISE_THAT_WIDENS, _WIDEST = 0.02, 2.0  # in parts of the mean square; radius in roots of it
-_LEAST_RADIUS = 1e-9  # in parts of half the box
-_GAIN_THAT_PAYS = 0.05  # noise of a round, in parts of the error that k clusters leave
+_REACH = 2.0  # radii within which rows tell the spread
+_WITHIN = 0.95  # fraction of the rows of a normal cluster within the radius
+_LEAST_COUNT = 2.0  # of a cluster that moves, in standard deviations of its count
+_GAIN_THAT_PAYS = 0.05  # noise of a round, as a fraction of the loss of k clusters
+
+
+@dataclass(frozen=True)
+class RoundSums:
+    """What a round releases.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_clusters, n_features)
+        Of u.
+    counts, spreads : ndarray of shape (n_clusters,)
+        Numbers of rows, and sums of v.
+    radius : ndarray of shape (n_clusters,)
+        r.
+    noise : Gaussian
+        Its sigma is the standard deviation of the noise on `sums`.
+    """
+
+    sums: np.ndarray
+    counts: np.ndarray
+    spreads: np.ndarray
+    radius: np.ndarray
+    noise: Gaussian
+
+    @property
+    def count_noise(self) -> float:
+        """Standard deviation of the noise on a count, and on a sum of v."""
+        return self.noise.sigma / _KAPPA
+
+    def mean_squares(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean squared distance of rows to the center, and its noise, (n_clusters,).
+
+        `counts` are positive numbers of rows. Rows beyond two radii count as if they were there.
+        """
+        unit = (_REACH * self.radius) ** 2 / counts
+        return unit * self.spreads, unit * self.count_noise
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round as it was made.
+    """Clusters after a round.
 
     Attributes
     ----------
     centers : ndarray of shape (n_clusters, n_features)
-        After it.
     counts : ndarray of shape (n_clusters,)
         Noisy numbers of rows.
-    radius : float or ndarray of shape (n_clusters,)
-        r, of all clusters or of each.
+    count_noise : float
+        Standard deviation of their noise.
+    errors : ndarray of shape (n_clusters,)
+        Standard deviation by noise of each coordinate of a center.
+    extent : ndarray of shape (n_clusters,)
+        How far one standard deviation of the noise of a count moves a coordinate of a center of one
+        row.
+    spreads, spread_noise : ndarray of shape (n_clusters,)
+        Noisy mean squared distance of a row to its center, by feature, and the standard deviation
+        of its noise.
     noise : Gaussian
-    kept : ndarray of shape (n_clusters,)
-        Parts of the moves that were made.
+        Of the release.
     """
 
     centers: np.ndarray
     counts: np.ndarray
-    radius: float | np.ndarray
+    count_noise: float
+    errors: np.ndarray
+    spreads: np.ndarray
+    spread_noise: np.ndarray
+    extent: np.ndarray
     noise: Gaussian
-    kept: np.ndarray
-
-    @property
-    def count_noise(self) -> float:
-        """Standard deviation of the noise of counts."""
-        return self.noise.sigma / _KAPPA
-
-    @property
-    def extent(self) -> float | np.ndarray:
-        """How far noise of one deviation of the count moves a coordinate of a center of one row."""
-        return _KAPPA * self.radius
-
-    @property
-    def errors(self) -> np.ndarray:
-        """Standard deviation by noise of each coordinate of a center, (n_clusters,)."""
-        return self.noise.sigma * self.radius / self._rows
-
-    @property
-    def _rows(self) -> np.ndarray:
-        """Numbers of rows that moves are divided by."""
-        return np.maximum(self.counts, max(_LEAST_COUNT * self.count_noise, 1.0))
 
 
 def sensitivity(relation: Neighbours) -> Sensitivity:
@@ -115,18 +130,18 @@ def sensitivity(relation: Neighbours) -> Sensitivity:
     Examples
     --------
     >>> round(sensitivity(Neighbours.REPLACE_ONE).value, 3)
-    2.0
+    2.017
     """
-    value = math.sqrt(1.0 + _KAPPA**2)
+    square = 1.0 + 2.0 * _KAPPA**2
     if relation is Neighbours.REPLACE_ONE:
-        value = max(2.0, math.sqrt(2.0) * value)
-    proof = "a row adds u, |u| <= 1, and half a count to one cluster"
-    return Sensitivity(value * (1.0 + _MARGIN), "l2", relation, proof)
+        square = max(4.0 + (1.0 - _REACH**-2) ** 2 * _KAPPA**2, 2.0 * square)
+    proof = "a row adds u, |u| <= 1, and 0.35 counts and v <= 1 to one cluster"
+    return Sensitivity(math.sqrt(square) * (1.0 + _MARGIN), "l2", relation, proof)
 
 
 def weights(n_features: int) -> np.ndarray:
-    """Return what sums and counts of a round are multiplied by, (n_features + 1,)."""
-    return np.append(np.ones(n_features), _KAPPA)
+    """Return what sums, counts and sums of v are multiplied by, (n_features + 2,)."""
+    return np.append(np.ones(n_features), [_KAPPA, _KAPPA])
 
 
 def radius_of_cluster(variance: float, n_features: int) -> float:
@@ -160,72 +175,99 @@ def pays(n_clusters: int, n_features: int, n_samples: float, sigma: float, part:
     return noise <= _GAIN_THAT_PAYS * n_features * part
 
 
+def release_round(
+    X: np.ndarray,
+    labels: np.ndarray,
+    centers: np.ndarray,
+    radius: np.ndarray,
+    noise: Gaussian,
+    source: NoiseSource,
+    groups: Groups | None = None,
+) -> RoundSums:
+    """Release a round about centers.
+
+    X is (n_samples, n_features), finite; each row's label must follow from that row alone and from
+    what was released. `radius` (n_clusters,) is positive.
+    """
+    exact = round_sums(X, labels, centers, radius, groups)
+    noisy = noise.release(exact, source, weights(X.shape[1]))
+    return RoundSums(noisy[:, :-2], noisy[:, -2], noisy[:, -1], radius, noise)
+
+
 def one_round(
     X: np.ndarray,
     labels: np.ndarray,
-    offsets: np.ndarray,
-    radius: float | np.ndarray,
+    centers: np.ndarray,
+    radius: np.ndarray,
     noise: Gaussian,
     source: NoiseSource,
     groups: Groups | None = None,
 ) -> Round:
-    """Move centers by one noisy round.
+    r"""Move centers by a single round; parameters are those of `release_round`.
 
-    X is (n_samples, n_features), finite; each row's label must follow from that row alone.
-    `offsets` (n_clusters, n_features) are the centers so far; `radius` is positive, of all clusters
-    or of each.
+    With noise of standard deviation :math:`\sigma` the mean of n rows has an error of
+    :math:`\tau = \sigma r / n` in each coordinate. By the rule of James and Stein the fraction
+    :math:`1 - d \tau^2 / |\Delta|^2` of a move :math:`\Delta` is made, or nothing.
     """
-    exact = round_sums(X, labels, offsets, radius, groups)
-    noisy = noise.release(exact, source, weights(X.shape[1]))
-    still = Round(offsets, noisy[:, -1], radius, noise, np.zeros(len(offsets)))
-    moves = np.reshape(radius, (-1, 1)) * noisy[:, :-1] / still._rows[:, None]
+    released = release_round(X, labels, centers, radius, noise, source, groups)
+    rows = np.maximum(released.counts, max(_LEAST_COUNT * released.count_noise, 1.0))
+    errors = noise.sigma * radius / rows
+    moves = radius[:, None] * released.sums / rows[:, None]
     squares = np.maximum((moves**2).sum(axis=1), np.finfo(float).tiny)
-    kept = np.maximum(1.0 - moves.shape[1] * still.errors**2 / squares, 0.0)
-    return replace(still, centers=offsets + kept[:, None] * moves, kept=kept)
+    kept = np.maximum(1.0 - moves.shape[1] * errors**2 / squares, 0.0)
+    moved, d = centers + kept[:, None] * moves, X.shape[1]
+    spreads, spread_noise = (part / d for part in released.mean_squares(rows))
+    spreads = spreads - np.maximum(squares / d - errors**2, 0.0)
+    told = errors, spreads, spread_noise, _KAPPA * radius, noise
+    return Round(moved, released.counts, released.count_noise, *told)
 
 
 def round_sums(
     X: np.ndarray,
     labels: np.ndarray,
-    offsets: np.ndarray,
+    centers: np.ndarray,
     radius: float | np.ndarray,
     groups: Groups | None = None,
 ) -> FixedPoint:
-    """Return exact sums of u over the rows of each cluster, and counts, (k, n_features + 1)."""
+    """Return exact sums of u, counts and sums of v of each cluster, (k, n_features + 2)."""
     check_row_count(len(X))
     parts = by_size(groups, X, labels)
-    terms = ((size, [_sums_of_rows(rows, own, offsets, radius)]) for size, rows, own in parts)
+    terms = ((size, [_sums_of_rows(rows, own, centers, radius)]) for size, rows, own in parts)
     return weighted_sums(terms)[0]
 
 
 def _sums_of_rows(
-    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, radius: float | np.ndarray
+    X: np.ndarray, labels: np.ndarray, centers: np.ndarray, radius: float | np.ndarray
 ) -> FixedPoint:
     """Return the sums and counts of rows that weigh the same."""
-    sums = np.zeros(offsets.shape, dtype=np.int64)
-    scales = 1.0 / np.broadcast_to(np.asarray(radius, float), len(offsets))
-    for start in range(0, len(X), EXACT_ROWS):
-        part, total = slice(start, start + EXACT_ROWS), np.zeros(offsets.shape)
-        _add_shortened(np.ascontiguousarray(X[part]), labels[part], offsets, scales, total)
+    (k, d), n = centers.shape, len(X)
+    sums = np.zeros((k, d + 1), dtype=np.int64)
+    scales = 1.0 / np.broadcast_to(np.asarray(radius, float), k)
+    for start in range(0, n, EXACT_ROWS):
+        part, total = slice(start, start + EXACT_ROWS), np.zeros((k, d + 1))
+        _add_clipped(np.ascontiguousarray(X[part]), labels[part], centers, scales, total)
         sums += FixedPoint.of_exact(total, SUM_BITS).integers
-    counts = np.bincount(labels, minlength=len(offsets)).astype(np.int64)
-    return side_by_side([FixedPoint(sums, SUM_BITS), FixedPoint(counts[:, None], 0)])
+    counts = np.bincount(labels, minlength=k).astype(np.int64)
+    of_rows, of_spreads = FixedPoint(sums[:, :d], SUM_BITS), FixedPoint(sums[:, d:], SUM_BITS)
+    return side_by_side([of_rows, FixedPoint(counts[:, None], 0), of_spreads])
 
 
 @kernel()
-def _add_shortened(
-    X: np.ndarray, labels: np.ndarray, offsets: np.ndarray, scales: np.ndarray, total: np.ndarray
+def _add_clipped(
+    X: np.ndarray, labels: np.ndarray, centers: np.ndarray, scales: np.ndarray, total: np.ndarray
 ) -> None:
-    """Add u of each row to its cluster's total, rounded by itself."""
-    unit = np.empty(X.shape[1])
+    """Add u and v of each row to its cluster's total, rounded by itself."""
+    d = X.shape[1]
+    unit = np.empty(d)
     for i in range(X.shape[0]):
         c, square = labels[i], 0.0
-        for j in range(X.shape[1]):
-            unit[j] = (np.float64(X[i, j]) - offsets[c, j]) * scales[c]
+        for j in range(d):
+            unit[j] = (np.float64(X[i, j]) - centers[c, j]) * scales[c]
             square += unit[j] * unit[j]
         factor = 1.0 / np.sqrt(square) if square > 1.0 else 1.0
-        for j in range(X.shape[1]):
+        for j in range(d):
             total[c, j] += rounded_term(factor * unit[j])
+        total[c, d] += rounded_term(min(square / (_REACH * _REACH), 1.0))
 
 
 def round_noise(relation: str, epsilon: float, delta: float, share: float) -> Gaussian:
@@ -241,86 +283,3 @@ def state_round(noise: Gaussian, delta: float, seeded: bool, unit: str = ROW) ->
     return Guarantee.of(
         [line], "approximate", relation, delta=float(delta), seeded=seeded, unit=unit
     )
-
-
-def round_about(
-    X: np.ndarray,
-    labels: np.ndarray,
-    box: Box,
-    decoded: Decoded,
-    noise: Gaussian,
-    source: NoiseSource,
-    groups: Groups | None = None,
-) -> list[Round]:
-    """Move centers that were decoded in all features; arguments as of `rounds_from_middle`."""
-    radius = radius_of_cluster(decoded.spread, X.shape[1])
-    radius = max(radius, _least_radius(box))
-    return [one_round(X, labels, decoded.centers, radius, noise, source, groups)]
-
-
-def rounds_from_middle(
-    X: np.ndarray,
-    labels: np.ndarray,
-    box: Box,
-    decoded: Decoded,
-    n_samples: float,
-    noises: list[Gaussian],
-    source: NoiseSource,
-    groups: Groups | None = None,
-) -> list[Round]:
-    """Find centers of clusters that were decoded in a projection: the mean, and a round or two.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    labels : ndarray of shape (n_samples,)
-        Cluster of each row, by that row and what was released.
-    box : Box
-        Its middle is where the projection has 0.
-    decoded : Decoded
-    n_samples : float
-        Number of rows, or of groups, as far as it is known.
-    noises : list of Gaussian
-        Of the rounds' `PARTS`: the mean, a round that is the only one, each of two.
-    source
-        Of the noise.
-    groups : Groups or None
-        Of rows that are protected together.
-    """
-    of_mean, whole, half = noises
-    (k, p), d = decoded.centers.shape, X.shape[1]
-    least = _least_radius(box)
-    radius = _wide(decoded.mean_square(np.zeros(p)), 1, d, n_samples, of_mean.sigma, least)
-    of_all = np.zeros(len(X), dtype=np.int64)
-    mean = one_round(X, of_all, box.center[None], radius, of_mean, source, groups)
-    squares = decoded.mean_square(decoded.weights @ decoded.centers)
-    squares += noise_of_round(1, d, n_samples, of_mean.sigma, radius) / d
-    radius = _wide(squares, k, d, n_samples, half.sigma, least)
-    offsets = np.repeat(mean.centers, k, axis=0)
-    in_one = noise_of_round(k, d, n_samples, whole.sigma, radius)
-    of_first = noise_of_round(k, d, n_samples, half.sigma, radius)
-    closer = max(math.hypot(radius_of_cluster(decoded.spread, d), math.sqrt(of_first)), least)
-    if noise_of_round(k, d, n_samples, half.sigma, closer) >= in_one:
-        return [mean, one_round(X, labels, offsets, radius, whole, source, groups)]
-    first = one_round(X, labels, offsets, radius, half, source, groups)
-    labels = nearest_center(X, first.centers)
-    return [mean, first, one_round(X, labels, first.centers, closer, half, source, groups)]
-
-
-def _wide(
-    squares: float, n_clusters: int, n_features: int, n_samples: float, sigma: float, least: float
-) -> float:
-    """Return a radius about a point for rows of which the mean square of a feature is known.
-
-    It is the root of the mean square, at least, and up to twice that, as rows differ and a
-    projection tells it roughly, where noise stays small beside the rows' own extent.
-    """
-    radius = math.sqrt(n_features * squares)
-    noise = noise_of_round(n_clusters, n_features, n_samples, sigma, radius)
-    reach = math.sqrt(_NOISE_THAT_WIDENS * n_features * squares / noise) if noise > 0.0 else 1.0
-    return max(radius * min(max(reach, 1.0), _WIDEST), least)
-
-
-def _least_radius(box: Box) -> float:
-    """Return a radius of which the unit is an ordinary number: rows may all be equal."""
-    return _LEAST_RADIUS * float(np.linalg.norm(box.half_widths))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import groupby
 from typing import Any
 
 from privclust.core.validation import check_integer, check_option, check_real
@@ -472,9 +473,11 @@ class Guarantee:
         }[self.definition]
         unit = "" if self.unit == ROW else f", {UNITS[self.unit]}"
         lines = [f"{statement} ({self.relation} neighbours{unit})"]
-        for release in self.releases:
-            count = f" x {release.loss.count}" if release.loss else ""
-            lines.append(f"  {release.name}{count}: {release.mechanism}, {release.noise}")
+        for words, alike in groupby(self.releases, lambda r: (r.name, r.mechanism, r.noise)):
+            name, mechanism, noise = words
+            count = sum(release.loss.count for release in alike if release.loss)
+            times = f" x {count}" if count else ""
+            lines.append(f"  {name}{times}: {mechanism}, {noise}")
         lines.extend(f"  note: {caveat}" for caveat in self.caveats)
         if self.seeded:
             lines.append("  note: the noise was seeded: for reproduction, not for release")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from privclust.core.lloyd import lloyd
 from privclust.decoding import decode, standard_errors
 from privclust.decoding._gaussians import GaussianMixture, drawn_points, log_parts
 from privclust.decoding._mixture_errors import _jacobian, scores
@@ -129,12 +130,14 @@ def test_errors_by_rows_are_those_of_repeated_samples():
     assert np.mean(told) / seen == pytest.approx(1.0, abs=0.25)
 
 
-@pytest.mark.parametrize(("d", "n_rounds", "n_fits"), [(2, 1, 12), (20, 3, 4)])
+@pytest.mark.parametrize(("d", "n_rounds", "n_fits"), [(2, 8, 12), (20, 9, 4)])
 def test_intervals_hold_after_last_rounds(d, n_rounds, n_fits):
     rng = np.random.default_rng(5)
-    missed, centers = [], 3.0 * rng.standard_normal((3, d))
+    missed, means = [], 3.0 * rng.standard_normal((3, d))
+    # the optimum of k-means, which is not the mixture's means where clusters overlap
+    centers = lloyd(clusters(400_000, rng, means), means, 200, 1e-9)[0]
     for seed in range(n_fits):
-        X = clusters(20_000, rng, centers)
+        X = clusters(20_000, rng, means)
         model = CompressiveKMeans(
             3, epsilon=1.0, delta=1e-6, bounds=(-15.0, 15.0), random_state=seed
         ).fit(X)
@@ -147,7 +150,7 @@ def test_intervals_hold_after_last_rounds(d, n_rounds, n_fits):
         np.testing.assert_allclose(
             np.einsum("kii->ki", errors.covariances), errors.centers**2, rtol=1e-12
         )
-        assert np.isnan(errors.mean_inertia) == (d == 20)
+        assert errors.mean_inertia > 0.0
     # of 72 and 240 coordinates 5 %; beyond 15 % in 1 of 1,000 such tests, also where a trial's
     # coordinates move together
     assert np.mean(missed) < 0.15

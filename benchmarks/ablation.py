@@ -1,0 +1,288 @@
+"""What each constant of the decoder of sketches brings: loss and time with the constant changed.
+
+``OMP_NUM_THREADS=1 PYTHONPATH=benchmarks python benchmarks/ablation.py --log FILE`` leaves out one
+stage of `STAGES` at a time, then halves and doubles the numbers of one module of `MODULES` at a
+time. ``--each`` goes on with single constants, of the modules whose numbers moved the loss by more
+than twice its standard error. What is done stands in the log and is not done again. ``--table``
+prints the table of a log, ``--into docs/results/ablation.md`` writes it there.
+
+A change is measured on the half "choose" of `collection`, by `CompressiveKMeans`, with the same
+seeds as without the change. Its effect is the mean over tables and epsilons of the logarithm of the
+ratio of both losses, in per cent; its standard error is that over seeds. A number between 0 and 1
+stays there: half of it, or the mean of it and 1 where twice the number is more.
+
+Numbers that compiled loops read are those of a machine (sizes of tiles), and are left out, as are
+`PARTS` of a budget, which must add up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import collection
+import numpy as np
+import pandas as pd
+from scratch import markdown, write_into
+
+from privclust.core.lloyd import nearest_center_statistics
+from privclust.decoding import _mixture_decoder, _moments, _sizes, _sketch_decoding
+from privclust.decoding._gaussians import boxed_points, paired_points
+from privclust.decoding._mixture_fit import MixtureFit
+from privclust.kmeans import CompressiveKMeans
+
+MODULES = (
+    *("kmeans._compressive", "kmeans.last_rounds", "kmeans._noise_check"),
+    *("decoding._sizes", "decoding._moments", "decoding._posterior", "decoding._elimination"),
+    *("decoding._ellipsoids", "decoding._gaussians", "decoding._mixture_fit"),
+    *("decoding._mixture_decoder", "decoding._sketch_decoding", "sketches._frequencies"),
+)
+OF_A_SUM = ("PARTS",)
+EPSILONS = (1.0, 4.0)
+FACTORS = (0.5, 2.0)
+SEEDS = 3
+
+
+def constants(module: str) -> dict[str, object]:
+    """Return the numbers and tuples of numbers that a module defines, loops' numbers left out."""
+    loaded = importlib.import_module(f"privclust.{module}")
+    tree = ast.parse(Path(loaded.__file__).read_text(encoding="utf-8"))
+    compiled = {
+        name.id
+        for part in tree.body
+        if isinstance(part, ast.FunctionDef) and part.decorator_list
+        for name in ast.walk(part)
+        if isinstance(name, ast.Name)
+    }
+    names = [
+        name.id
+        for part in tree.body
+        if isinstance(part, ast.Assign)
+        for name in ast.walk(part.targets[0])
+        if isinstance(name, ast.Name) and name.id.upper() == name.id and name.id not in compiled
+    ]
+    values = {name: getattr(loaded, name) for name in names if name not in OF_A_SUM}
+    return {name: value for name, value in values.items() if _are_numbers(value)}
+
+
+def _are_numbers(value: object) -> bool:
+    if isinstance(value, tuple):
+        return bool(value) and all(map(_are_numbers, value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def changed(value, factor):
+    """Return a number, or each of a tuple, times a factor."""
+    if isinstance(value, tuple):
+        return tuple(changed(one, factor) for one in value)
+    if isinstance(value, int):
+        return max(round(value * factor), 1)
+    if 0.0 < value < 1.0 and value * factor >= 1.0:
+        return (1.0 + value) / 2.0
+    return value * factor
+
+
+@contextmanager
+def with_changes(module: str, names: list[str], factor: float) -> Iterator[None]:
+    """Change constants of a module, there and where they were imported from it."""
+    if not names:
+        yield
+        return
+    source = sys.modules[f"privclust.{module}"]
+    values = {name: getattr(source, name) for name in names}
+    places = [
+        (other, name)
+        for key, other in list(sys.modules.items())
+        if key.startswith("privclust.")
+        for name, value in values.items()
+        if (other is source or not name.startswith("_")) and vars(other).get(name) is value
+    ]
+    try:
+        for place, name in places:
+            setattr(place, name, changed(values[name], factor))
+        yield
+    finally:
+        for place, name in places:
+            setattr(place, name, values[name])
+
+
+def of_start(weights, centers, spreads, start, rng, tolerance=0.0, box=None):
+    """Return the atoms' own centers, in place of `kmeans_of_mixture`."""
+    law = (
+        weights / weights.sum(),
+        centers,
+        spreads,
+        _mixture_decoder.POINTS_PER_CLUSTER * len(start),
+    )
+    points = boxed_points(*law, box, rng) if box else paired_points(*law, rng)
+    counts, _, inertia = nearest_center_statistics(points, start)
+    return start, counts / len(points), inertia / len(points)
+
+
+def search_alone(problem, n_clusters, penalty, rng, search=MixtureFit.search):
+    """Return what `MixtureFit.search` does, without a density of more atoms than clusters."""
+    mixture, residual, _, _ = search(problem, n_clusters, penalty, rng)
+    return mixture, residual, mixture, np.inf
+
+
+# name -> what is set in place of an attribute; or parameters of the estimator
+STAGES = {
+    "a last round": {"last_round": False},
+    "the projection": {"n_directions": "all"},
+    "a variance of each cluster": {"spread": "shared"},
+    "covariances": (CompressiveKMeans, "_has_covariances", lambda model, d: False),
+    "several starts": (_sketch_decoding, "_starts_of_gaussians", lambda k: 1),
+    "a second search": (_sketch_decoding, "_is_poor", lambda decoded, sketch: False),
+    "repairs of atoms": (MixtureFit, "repaired", lambda fit, mix, residual, *how: (mix, residual)),
+    "more atoms than clusters": (MixtureFit, "search", search_alone),
+    "drawing back to the whole": (MixtureFit, "shrunk", lambda fit, density, *how: density),
+    "k-means of the density": (_mixture_decoder, "kmeans_of_mixture", of_start),
+    "far rows": (_moments, "_with_far_rows", lambda moments, *how: moments),
+    "frequencies of all scales": (_sizes, "_FEW_FEATURES", 0),
+}
+
+
+@contextmanager
+def without(stage: str) -> Iterator[dict[str, object]]:
+    """Leave out a stage; gives parameters of the estimator."""
+    change = STAGES[stage]
+    if isinstance(change, dict):
+        yield change
+        return
+    place, name, value = change
+    before = getattr(place, name)
+    setattr(place, name, value)
+    try:
+        yield {}
+    finally:
+        setattr(place, name, before)
+
+
+def losses(
+    data: list[tuple[str, int, np.ndarray]], seeds: int, parameters: dict[str, object]
+) -> tuple[np.ndarray, float]:
+    """Return losses (seeds, tables and epsilons) and the CPU seconds of all fits."""
+    found, cpu = np.empty((seeds, len(data) * len(EPSILONS))), 0.0
+    for seed in range(seeds):
+        cells = ((k, X, epsilon) for _, k, X in data for epsilon in EPSILONS)
+        for place, (k, X, epsilon) in enumerate(cells):
+            how = {"epsilon": epsilon, "delta": collection.DELTA, "bounds": (-1.0, 1.0)}
+            how |= {"random_state": seed, **parameters}
+            if how.get("n_directions") == "all":
+                how["n_directions"] = X.shape[1]
+            model = CompressiveKMeans(k, **how)
+            start = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(X)
+            cpu += time.process_time() - start
+            found[seed, place] = collection.loss(X, model.cluster_centers_)
+    return found, cpu
+
+
+def plan(log: pd.DataFrame, each: bool) -> Iterator[tuple[str, list[str], float]]:
+    """Return module, constants and factor of what is to be measured; stages have the factor 0."""
+    if not each:
+        yield from (("stage", [name], 0.0) for name in STAGES)
+    for module in MODULES:
+        names = list(constants(module))
+        if not names:
+            continue
+        if not each:
+            yield from ((module, names, factor) for factor in FACTORS)
+        elif (log[log.module.eq(module) & log.names.eq(" ".join(names))].moved).any():
+            yield from ((module, [name], factor) for name in names for factor in FACTORS)
+
+
+def read(file: Path) -> pd.DataFrame:
+    """Return the effects of a log: of each change, its effect in per cent, error, and time."""
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+    base = next((row for row in rows if not row["names"]), None)
+    columns = ["module", "names", "factor", "effect", "error", "time", "moved"]
+    effects = []
+    for row in rows:
+        if row is base:
+            continue
+        if "failed" in row:
+            effects.append((row["module"], row["names"], row["factor"], *[np.nan] * 3, True))
+            continue
+        ratios = 100.0 * np.log(np.array(row["losses"]) / np.array(base["losses"])).mean(axis=1)
+        error = ratios.std(ddof=1) / np.sqrt(len(ratios))
+        effect, of_time = ratios.mean(), 100.0 * (row["cpu_s"] / base["cpu_s"] - 1.0)
+        moved = bool(abs(effect) > 2.0 * error + 0.05)
+        effects.append((row["module"], row["names"], row["factor"], effect, error, of_time, moved))
+    return pd.DataFrame(effects, columns=columns)
+
+
+def shown(effects: pd.DataFrame) -> str:
+    """Return the table of effects as text."""
+    table = effects.assign(
+        names=[
+            name if stage or " " not in name else "all"
+            for name, stage in zip(effects.names, effects.module.eq("stage"), strict=True)
+        ],
+        effect=[
+            "an error" if np.isnan(e) else f"{e:+.2f} ± {s:.2f}"
+            for e, s in zip(effects.effect, effects.error, strict=True)
+        ],
+        time=[f"{t:+.0f}" for t in effects.time],
+        factor=["left out" if factor == 0.0 else factor for factor in effects.factor],
+    )
+    header = ["module", "constant", "times", "loss, %", "time, %"]
+    return markdown(table.drop(columns=["error", "moved"]).set_axis(header, axis=1))
+
+
+def measure(file: Path, each: bool, seeds: int) -> None:
+    """Measure what the log does not have yet, and write it there, change by change."""
+    data = [(table.name, table.k, table.scaled()) for table in collection.tables("choose")]
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+    done = {(row["module"], row["names"], row["factor"]) for row in rows}
+    changes = [("", [], 1.0), *plan(read(file), each)]
+    if not done:
+        losses(data[:1], 1, {})  # compiles loops
+    for module, names, factor in changes:
+        key = module, " ".join(names), factor
+        if key in done:
+            continue
+        row = dict(zip(("module", "names", "factor"), key, strict=True))
+        try:
+            is_stage = module == "stage"
+            with (
+                without(names[0]) if is_stage else with_changes(module, names, factor) as parameters
+            ):
+                found, cpu = losses(data, seeds, parameters or {})
+            row |= {"losses": found.tolist(), "cpu_s": cpu}
+        except Exception as error:  # a constant beyond what its formula takes
+            row["failed"] = type(error).__name__
+        with file.open("a", encoding="utf-8") as log:
+            log.write(json.dumps(row) + "\n")
+        print(*key, row.get("failed", f"{row.get('cpu_s', 0.0):.0f} s"), flush=True)
+
+
+def main() -> None:
+    """Measure, or show."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--each", action="store_true", help="single constants, not modules")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--into", type=Path)
+    arguments = parser.parse_args()
+    if not (arguments.table or arguments.into):
+        measure(arguments.log, arguments.each, arguments.seeds)
+    text = shown(read(arguments.log))
+    print(text)
+    if arguments.into:
+        write_into(arguments.into, "ablation", text)
+
+
+if __name__ == "__main__":
+    main()

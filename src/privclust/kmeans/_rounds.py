@@ -1,0 +1,227 @@
+r"""Eight rounds that find the centers of decoded clusters, each from what was released before.
+
+**A move.** A center c has an unknown distance to the mean of its rows, of variance A in each
+coordinate; a round measures the distance with an error of variance
+:math:`\tau^2 = (\sigma r / n)^2`, n the number of rows. The fraction :math:`A / (A + \tau^2)` of
+the measured move :math:`\Delta` is made, which leaves the variance
+:math:`V = A \tau^2 / (A + \tau^2)`: what rounds measure adds up as in a Kalman filter. Before the
+next round A is V / 0.8, as rows find other centers and earlier rounds measured other clusters.
+:math:`|\Delta|^2 / d - \tau^2` estimates A as well. Where its median over clusters is not what
+A predicts, the difference is added to A; where a cluster's own is far above A, it replaces A
+(empirical Bayes).
+
+**A radius** holds 95 % of a normal cluster of variance :math:`A + s^2`, and more where noise stays
+small beside the spread, since clipping rows of skewed clusters moves their means. :math:`s^2` is
+the decoded variance within clusters, of all alike. Numbers of rows are averages over rounds, later
+ones with more weight, drawn towards equal numbers as far as noise explains the difference.
+
+**Two clusters with one center** have a measured spread far above the median, and elsewhere two
+centers share a cluster. The pair of centers whose union costs least,
+:math:`n_i n_j / (n_i + n_j) (|c_i - c_j|^2 - \text{noise})`, becomes one, and the center it frees
+splits the wide cluster, if that gains more. Rounds 2 to 6 do so; two more find the new means.
+
+Rounds have fixed shares of the budget, so that their losses add up. All but the sums over rows is
+post-processing of what was released.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.stats import chi2
+
+from privclust.core.lloyd import nearest_center
+from privclust.decoding._mixture_decoder import Decoded
+from privclust.kmeans.last_rounds import _KAPPA, _WITHIN, Round, RoundSums, release_round
+from privclust.privacy.bounds import Box
+from privclust.privacy.groups import Groups
+from privclust.privacy.measurements import Gaussian
+from privclust.privacy.noise import NoiseSource
+
+_N_ROUNDS = 8
+_OF_MEAN = 0.04  # of the rounds' budget, for the mean of all rows after a projection
+_SPLITTING = range(1, 6)  # rounds that may split clusters
+_KEPT = 0.8  # weight of an earlier round beside the next: clusters were others then
+_START_ERROR = 0.25  # variance of decoded centers about means, in parts of the spread
+_UNLIKELY = 2.5  # standard deviations, of one cluster's, by which a median is not as predicted
+_CLEAR = 3.0  # standard deviations by which a cluster has a variance of its own
+_LEAST_PART = 0.1  # of n / k: a smaller number of rows is not believed
+_SMALL_NOISE, _WIDEST = 0.01, 2.0  # noise in parts of the spread up to which a radius grows; limit
+_LEAST_RADIUS = 1e-9  # in parts of half the box
+_WIDE = 3.5  # standard deviations of a spread above the median, of two clusters with one center
+_GAIN = 1.5  # of a split, in parts of what it costs
+_APART = 0.05  # distance of split centers, in parts of how far they may lie apart
+
+
+def parts_of_rounds(*, projected: bool) -> tuple[float, ...]:
+    """Return the fractions of the budget of all rounds, which add up to 1."""
+    if not projected:
+        return (1.0 / _N_ROUNDS,) * _N_ROUNDS
+    return (_OF_MEAN, *((1.0 - _OF_MEAN) / _N_ROUNDS,) * _N_ROUNDS)
+
+
+def centers_by_rounds(
+    X: np.ndarray,
+    labels: np.ndarray,
+    box: Box,
+    decoded: Decoded,
+    n_samples: float,
+    noises: list[Gaussian],
+    source: NoiseSource,
+    rng: np.random.Generator,
+    groups: Groups | None = None,
+) -> tuple[list[Round], np.ndarray]:
+    """Find centers in all features.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Rows within the box.
+    labels : ndarray of shape (n_samples,)
+        Cluster of each row, by that row and what was released.
+    box : Box
+    decoded : Decoded
+        In all features; or in a projection, whose 0 is the middle of the box.
+    n_samples : float
+        Number of rows, or of groups, as far as it is known.
+    noises : list of Gaussian
+        Of the rounds, on `parts_of_rounds`.
+    source
+        Of the noise.
+    rng : Generator
+        Of the directions of splits.
+    groups : Groups or None
+        Of rows that are protected together.
+
+    Returns
+    -------
+    rounds : list of Round
+    is_split : ndarray of shape (n_clusters,)
+        Whether a center was moved to another cluster.
+    """
+    d, rounds = X.shape[1], []
+    if decoded.centers.shape[1] == d:
+        clusters = _Clusters(decoded.centers, _START_ERROR * decoded.spread, decoded, n_samples)
+    else:
+        mean, *noises = noises
+        middle = _Clusters(box.center[None], decoded.mean_square(np.zeros(1)), decoded, n_samples)
+        middle.spread = 0.0
+        everywhere = np.zeros(len(X), dtype=np.int64)
+        radius = middle.radius(mean.sigma, box)
+        released = release_round(X, everywhere, middle.centers, radius, mean, source, groups)
+        rounds.append(middle.moved(released))
+        between = decoded.mean_square(decoded.weights @ decoded.centers) - decoded.spread
+        centers = np.repeat(middle.centers, len(decoded.centers), axis=0)
+        clusters = _Clusters(centers, between + middle.unknown[0], decoded, n_samples)
+    is_split = np.zeros(len(decoded.centers), dtype=bool)
+    for number, noise in enumerate(noises):
+        radius = clusters.radius(noise.sigma, box)
+        released = release_round(X, labels, clusters.centers, radius, noise, source, groups)
+        rounds.append(clusters.moved(released))
+        if number in _SPLITTING:
+            is_split |= clusters.split(rounds[-1], rng)
+        labels = nearest_center(X, clusters.centers)
+    return rounds, is_split
+
+
+class _Clusters:
+    """Centers, and what is known of their rows.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+    unknown : ndarray of shape (n_clusters,)
+        A: variance of a coordinate of a center about the mean of its rows.
+    spread : float
+        Variance of a feature within clusters, as decoded.
+    rows : ndarray of shape (n_clusters,)
+        Numbers of rows.
+    """
+
+    def __init__(
+        self, centers: np.ndarray, unknown: float, decoded: Decoded, n_samples: float
+    ) -> None:
+        k = len(centers)
+        self.centers, self.unknown = centers, np.full(k, max(unknown, 0.0))
+        self.spread, self._equal = decoded.spread, max(n_samples, 1.0) / k
+        self.rows = np.full(k, self._equal)
+        self._totals, self._weight, self._squares = np.zeros(k), 0.0, 0.0
+
+    def radius(self, sigma: float, box: Box) -> np.ndarray:
+        """Return the radius of each cluster for a round with noise, (n_clusters,)."""
+        d = self.centers.shape[1]
+        spread = self.unknown + self.spread
+        radius = np.sqrt(spread * float(chi2.ppf(_WITHIN, d)))
+        noise = (sigma * radius / self._equal) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.sqrt(_SMALL_NOISE * spread / noise)
+        radius = radius * np.clip(np.nan_to_num(reach, nan=1.0), 1.0, _WIDEST)
+        half = float(np.linalg.norm(box.half_widths))
+        return np.clip(radius, _LEAST_RADIUS * half, 2.0 * half)
+
+    def moved(self, released: RoundSums) -> Round:
+        """Take a round: move the centers, and return them."""
+        d = self.centers.shape[1]
+        count_noise = self._counted(released)
+        radius, sigma = released.radius, released.noise.sigma
+        errors = (sigma * radius / self.rows) ** 2
+        moves = radius[:, None] * released.sums / self.rows[:, None]
+        beyond = (moves**2).sum(axis=1) / d - errors
+        more = float(np.median(beyond - self.unknown))
+        unlikely = _UNLIKELY * math.sqrt(2.0 / (d * len(errors))) * np.median(self.unknown + errors)
+        unknown = np.maximum(self.unknown + (more if abs(more) > unlikely else 0.0), 0.0)
+        is_own = beyond > unknown + _CLEAR * math.sqrt(2.0 / d) * (unknown + errors)
+        unknown = np.where(is_own, beyond, unknown)
+        kept = unknown / (unknown + errors)
+        self.centers = self.centers + kept[:, None] * moves
+        self.unknown = kept * errors / _KEPT
+        squares, noise = (part / d for part in released.mean_squares(self.rows))
+        told = np.sqrt(kept * errors), squares - np.maximum(beyond, 0.0), noise
+        told = *told, _KAPPA * radius, released.noise
+        return Round(self.centers.copy(), self._means, count_noise, *told)
+
+    def _counted(self, released):
+        """Take the counts of a round; return the standard deviation of their averages' noise."""
+        self._totals = _KEPT * self._totals + released.counts
+        self._weight = _KEPT * self._weight + 1.0
+        self._squares = _KEPT**2 * self._squares + 1.0
+        self._means = self._totals / self._weight
+        variance = released.count_noise**2 * self._squares / self._weight**2
+        own = max(float(((self._means - self._equal) ** 2).mean()) - variance, 0.0)
+        rows = self._equal + own / (own + variance) * (self._means - self._equal)
+        self.rows = np.maximum(rows, max(_LEAST_PART * self._equal, 1.0))
+        return math.sqrt(variance)
+
+    def split(self, last: Round, rng: np.random.Generator) -> np.ndarray:
+        """Move centers from clusters with two of them; return which, (n_clusters,)."""
+        (k, d), rows = self.centers.shape, self.rows
+        is_split = np.zeros(k, dtype=bool)
+        noise = d * (self.unknown[:, None] + self.unknown)
+        costs = np.maximum(cdist(self.centers, self.centers, "sqeuclidean") - noise, 0.0)
+        costs *= rows[:, None] * rows / (rows[:, None] + rows)
+        np.fill_diagonal(costs, np.inf)
+        beyond = last.spreads - np.median(last.spreads)
+        gains = 0.5 * rows * d * beyond
+        for wide in np.argsort(-gains):
+            if beyond[wide] <= _WIDE * last.spread_noise[wide] or is_split[wide]:
+                continue
+            others = costs.copy()
+            others[wide] = others[:, wide] = np.inf
+            i, j = np.unravel_index(np.argmin(others), costs.shape)
+            if not gains[wide] > _GAIN * others[i, j]:
+                continue
+            part = rows[i] / (rows[i] + rows[j])
+            self.centers[i] = part * self.centers[i] + (1.0 - part) * self.centers[j]
+            way = rng.standard_normal(d)
+            way *= _APART * math.sqrt(d * beyond[wide]) / np.linalg.norm(way)
+            self.centers[j] = self.centers[wide] - way
+            self.centers[wide] = self.centers[wide] + way
+            self._totals[i] += self._totals[j]
+            self._totals[[j, wide]] = 0.5 * self._totals[wide]
+            self.unknown[[j, wide]] = beyond[wide]
+            taken = [i, j, wide]
+            is_split[taken] = True
+            costs[taken] = costs[:, taken] = np.inf
+        return is_split
