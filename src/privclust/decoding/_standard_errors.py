@@ -130,8 +130,12 @@ class Draws:
     is_reliable: np.ndarray
 
 
-def draw_errors(sketch, decoded, rows, rng) -> Draws:
-    """Draw errors of a mixture's numbers, and go on to its centers."""
+def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
+    """Draw errors of a mixture's numbers, and go on to its centers.
+
+    With `of_means` the draws are of the k-means centers of as many rows as the sketch has, where
+    centers do not depend on the mixture.
+    """
     if decoded.density is None:
         raise ValueError("standard errors are those of Gaussian clusters, not of points")
     density, k = resolved(decoded.density, sketch.frequencies), len(decoded.centers)
@@ -143,8 +147,12 @@ def draw_errors(sketch, decoded, rows, rng) -> Draws:
     numbers = errors_of_numbers(sketch, density, decoded.expected_residual, of_rows, rng, _DRAWS)
     size = _POINTS_PER_CLUSTER * k
     points = paired_points(*law(density), size, rng)
-    changes = scores(points, density) @ numbers
-    changes += _of_points(density.weights, size, rng)
+    if of_means:
+        share = max(sketch.n_samples, 1.0) / len(points)
+        changes = rows * (rng.gamma(share, 1.0 / share, (len(points), _DRAWS)) - 1.0)
+    else:
+        changes = scores(points, density) @ numbers
+        changes += _of_points(density.weights, size, rng)
     start = _rested(points, np.ones(len(points)), decoded.centers)[0]
     runs = [_rested(points, 1.0 + change, start) for change in changes.T]
     centers, weights, inertias = (np.array(part) for part in zip(*runs, strict=True))

@@ -1,7 +1,9 @@
 """How far noise and sampling may have moved centers that were found by rounds of noisy sums.
 
-Noise moves a coordinate of a center as `Round.errors` says, and the rows of a cluster scatter as
-its spread says. All of it is post-processing.
+Noise moves a coordinate of a center as `Round.errors` says. How far other rows of the same law
+would move it is told from the decoded mixture: by k-means on rows drawn from it. After a projection
+that mixture has other features, and the mean of a cluster's rows scatters as their spread says.
+All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from privclust.core.hints import RandomState
 from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator
 from privclust.decoding._mixture_decoder import Decoded
-from privclust.decoding._standard_errors import StandardErrors, draw_errors
+from privclust.decoding._standard_errors import StandardErrors, draw_errors, summary_of_draws
 from privclust.kmeans.last_rounds import Round
 from privclust.sketches._sketch import Sketch
 
@@ -33,18 +35,26 @@ def errors_after_rounds(
     Parameters are those of `privclust.decoding.standard_errors`, and the round. Where the decoded
     mixture is not reliable, nor are errors.
     """
-    is_reliable = draw_errors(sketch, decoded, rows, as_generator(random_state)).is_reliable
+    draws = draw_errors(sketch, decoded, rows, as_generator(random_state), of_means=True)
     counts, d = np.maximum(last.counts, 1.0), last.centers.shape[1]
     spreads, n = np.maximum(last.spreads, 0.0), float(counts.sum())
     weights = counts / n
-    variances = last.errors**2 + rows * spreads / counts
-    of_weights = (last.count_noise / n) ** 2 + rows * weights * (1.0 - weights) / n
-    of_inertia = ((d * weights * last.spread_noise) ** 2).sum()
-    of_inertia += rows * 2.0 * d * float(weights @ spreads**2) / n
+    covariances = (last.errors**2)[:, None, None] * np.eye(d)
+    of_weights = (last.count_noise / n) ** 2
+    of_inertia = float(((d * weights * last.spread_noise) ** 2).sum())
+    if decoded.centers.shape[1] == d:
+        of_rows = summary_of_draws(draws.centers - draws.start, draws)
+        covariances = covariances + of_rows.covariances
+        of_weights = of_weights + of_rows.weights**2
+        of_inertia += of_rows.mean_inertia**2
+    elif rows:
+        covariances = covariances + (spreads / counts)[:, None, None] * np.eye(d)
+        of_weights = of_weights + weights * (1.0 - weights) / n
+        of_inertia += 2.0 * d * float(weights @ spreads**2) / n
     return StandardErrors(
-        np.repeat(np.sqrt(variances)[:, None], d, axis=1),
-        variances[:, None, None] * np.eye(d),
+        np.sqrt(np.einsum("kii->ki", covariances)),
+        covariances,
         np.sqrt(of_weights),
         math.sqrt(of_inertia),
-        is_reliable,
+        draws.is_reliable,
     )

@@ -6,9 +6,8 @@ coordinate; a round measures the distance with an error of variance
 the measured move :math:`\Delta` is made, which leaves the variance
 :math:`V = A \tau^2 / (A + \tau^2)`: what rounds measure adds up as in a Kalman filter. Before the
 next round A is V / 0.8, as rows find other centers and earlier rounds measured other clusters.
-:math:`|\Delta|^2 / d - \tau^2` estimates A as well. Where its median over clusters is not what
-A predicts, the difference is added to A; where a cluster's own is far above A, it replaces A
-(empirical Bayes).
+:math:`|\Delta|^2 / d - \tau^2` estimates A as well. Where its median over clusters is far
+above A, the difference is added to A; where a cluster's own is, it replaces A (empirical Bayes).
 
 **A radius** holds 95 % of a normal cluster of variance :math:`A + s^2`, and more where noise stays
 small beside the spread, since clipping rows of skewed clusters moves their means. :math:`s^2` is
@@ -171,7 +170,7 @@ class _Clusters:
         beyond = (moves**2).sum(axis=1) / d - errors
         more = float(np.median(beyond - self.unknown))
         unlikely = _UNLIKELY * math.sqrt(2.0 / (d * len(errors))) * np.median(self.unknown + errors)
-        unknown = np.maximum(self.unknown + (more if abs(more) > unlikely else 0.0), 0.0)
+        unknown = self.unknown + (more if more > unlikely else 0.0)
         is_own = beyond > unknown + _CLEAR * math.sqrt(2.0 / d) * (unknown + errors)
         unknown = np.where(is_own, beyond, unknown)
         kept = unknown / (unknown + errors)
