@@ -40,7 +40,7 @@ from privclust.decoding._mixture_fit import MixtureFit
 from privclust.kmeans import CompressiveKMeans
 
 MODULES = (
-    *("kmeans._compressive", "kmeans.last_rounds", "kmeans._noise_check"),
+    *("kmeans._compressive", "kmeans.last_rounds", "kmeans._rounds", "kmeans._noise_check"),
     *("decoding._sizes", "decoding._moments", "decoding._posterior", "decoding._elimination"),
     *("decoding._ellipsoids", "decoding._gaussians", "decoding._mixture_fit"),
     *("decoding._mixture_decoder", "decoding._sketch_decoding", "sketches._frequencies"),
@@ -275,13 +275,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--into", type=Path)
+    parser.add_argument("--mark", default="after", help="of the table in the document")
     arguments = parser.parse_args()
     if not (arguments.table or arguments.into):
         measure(arguments.log, arguments.each, arguments.seeds)
     text = shown(read(arguments.log))
     print(text)
     if arguments.into:
-        write_into(arguments.into, "ablation", text)
+        write_into(arguments.into, arguments.mark, text)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.embedding import PrivatePCA
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, PrivateKMeans, TreeKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.preprocessing import TableEncoder, private_bounds
 from privclust.privacy import first_rows, noise
@@ -43,6 +43,8 @@ FITS = {
     "EUGkM": lambda **k: EUGkM(2, **BOX, n_init=1, n_samples=60, **k),
     "EUGkM, Gaussian": lambda **k: EUGkM(2, **BOX, **DELTA, n_init=1, n_samples=60, **k),
     "TreeKMeans": lambda **k: TreeKMeans(2, **BOX, **DELTA, **k),
+    "PrivateKMeans": lambda **k: PrivateKMeans(2, **BOX, **DELTA, **k),
+    "PrivateKMeans, Laplace": lambda **k: PrivateKMeans(2, **BOX, delta=0.0, **k),
     "CompressiveKMeans": lambda **k: CompressiveKMeans(2, **BOX, n_frequencies=20, **k),
     "CompressiveKMeans, Gaussian": lambda **k: CompressiveKMeans(
         2, **BOX, **DELTA, n_frequencies=20, last_round=True, **k

@@ -33,6 +33,7 @@ CALIBRATED = {
     "AdaptiveGaussianMixture",
     "DPdSNE",
     "PrivateGaussianMixture",
+    "PrivateKMeans",
     "MomentSubspaceClustering",
     "PrivateMail",
     "PrivatePCA",

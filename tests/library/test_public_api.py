@@ -20,7 +20,14 @@ from sklearn.utils.estimator_checks import check_estimator
 import privclust
 from privclust.core.validation import Integer, Real, Unless, constraints
 from privclust.embedding import SMLQ, DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, LloydKMeans, TreeKMeans
+from privclust.kmeans import (
+    CompressiveKMeans,
+    DPLloyd,
+    EUGkM,
+    LloydKMeans,
+    PrivateKMeans,
+    TreeKMeans,
+)
 from privclust.mixtures import AdaptiveGaussianMixture, GaussianMixtureEM, PrivateGaussianMixture
 from privclust.preprocessing import AppendOne, BoundsScaler, PrincipalCoordinates, TableEncoder
 from privclust.segmentation import CASS, LRR, LSR, MTSC, SBL, SSC, TSC
@@ -102,6 +109,8 @@ ESTIMATORS = [
     DPdSNE(variant="paper", perplexity=1.5, max_iter=3, random_state=0),
     EUGkM(random_state=0, n_init=2),
     EUGkM(3, delta=1e-5, neighbours="add_remove", random_state=0, n_init=2),
+    PrivateKMeans(random_state=0),
+    PrivateKMeans(3, delta=0.0, epsilon=1e6, random_state=0),
     TreeKMeans(random_state=0),
     TreeKMeans(3, delta=1e-5, neighbours="add_remove", random_state=0),
     GaussianMixtureEM(),

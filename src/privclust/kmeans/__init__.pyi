@@ -5,4 +5,5 @@ from ._grid import Grid as Grid
 from ._lloyd import LloydKMeans as LloydKMeans
 from ._plan import Plan as Plan
 from ._plan import plan as plan
+from ._private import PrivateKMeans as PrivateKMeans
 from ._tree import TreeKMeans as TreeKMeans

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, PrivateKMeans, TreeKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.subspaces import (
     GibbsSubspaceClustering,
@@ -59,6 +59,7 @@ QUICK = [
         "EUGkM, normal", lambda **how: EUGkM(2, delta=1e-6, bounds=(-1.0, 1.0), n_init=1, **how)
     ),
     *both_relations("tree", lambda **how: TreeKMeans(2, bounds=(-1.0, 1.0), **how)),
+    *both_relations("one front", lambda **how: PrivateKMeans(2, bounds=(-1.0, 1.0), **how)),
     *both_relations(
         "SuLQ", lambda **how: SuLQKPlanes(2, 1, norm_bound=1.0, max_iter=3, **how), n_features=3
     ),

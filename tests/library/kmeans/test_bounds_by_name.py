@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, PrivateKMeans, TreeKMeans
 from privclust.preprocessing import BoundsScaler
 
 ENDS = {"income": (0, 4.0), "age": (-1.0, 3)}
@@ -16,6 +16,7 @@ ESTIMATORS = [
     DPLloyd(2, **HOW),
     EUGkM(2, **HOW),
     TreeKMeans(2, **HOW),
+    PrivateKMeans(2, **HOW),
 ]
 
 

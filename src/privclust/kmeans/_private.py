@@ -1,0 +1,174 @@
+"""One front for private k-means, which chooses the method by what is public."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privclust.core.hints import Bounds, RandomState
+from privclust.core.validation import check_option
+from privclust.kmeans._compressive import CompressiveKMeans
+from privclust.kmeans._lloyd import CenterClusterer
+from privclust.kmeans._tree import TreeKMeans
+from privclust.privacy.estimator import PrivateEstimator
+from privclust.privacy.sensitivity import check_neighbours
+from privclust.records.matrix import numbers_of_table
+
+_METHODS = ("auto", "tree", "sketch")
+_MOST_FEATURES_OF_TREE = 2
+_FROM_METHOD = (
+    *("cluster_centers_", "labels_", "guarantee_", "left_out_", "is_detected_"),
+    *("n_features_in_", "feature_names_in_", "_n_public", "_reads_list"),
+)
+
+
+class PrivateKMeans(PrivateEstimator, CenterClusterer):
+    """Private k-means, by the method that suits the number of features.
+
+    With one or two features and a positive delta centers are found by `TreeKMeans`, elsewhere by
+    `CompressiveKMeans`. The number of features and delta are public, so that the choice costs no
+    privacy. In the plane the tree has about the same loss and takes a tenth of the time; with many
+    clusters its loss is far smaller. Use the two classes themselves for their own parameters.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters k, at least 1.
+    epsilon : float
+        Privacy parameter, above 0, in nats.
+    delta : float
+        Privacy parameter, from 0 to less than 1. With 0 the method is ``"sketch"``, with Laplace
+        noise, which hides far more.
+    neighbours : {"replace_one", "add_remove"}
+        Neighbouring relation: one row (or person) is replaced, or one is added or removed.
+    bounds : (low, high), mapping or None
+        Lower and upper bound of the features, known without the data: numbers or arrays of shape
+        (n_features,); or (low, high) for each column of a frame, by its name. None computes them
+        from the data, with a warning, and there is no guarantee.
+    missing : {"drop", "middle"}
+        A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
+        and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
+    method : {"auto", "tree", "sketch"}
+        ``"auto"`` chooses as described above.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws noise that may be released (needs ``privclust[secure]``). Anything else gives
+        reproducible noise, for experiments only.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Within the bounds.
+    weights_ : ndarray of shape (n_clusters,)
+        Noisy fractions of the rows (of persons, with `groups`) in the clusters, which add up to 1.
+    labels_ : ndarray of shape (n_samples,)
+        Index of the nearest center of each row of X; -1 for a row that is left out. Not private: do
+        not publish it. Pickles do not contain it.
+    is_detected_ : ndarray of shape (n_clusters,)
+        Whether a cluster is distinguishable from noise.
+    left_out_ : privclust.privacy.NoisyCount or None
+        Noisy number of rows (of persons, with `groups`) that are left out, if there is any.
+    guarantee_ : privclust.privacy.Guarantee
+    method_ : {"tree", "sketch"}
+        The method that was chosen.
+    estimator_ : TreeKMeans or CompressiveKMeans
+        The fitted estimator, with all that it tells.
+
+    See Also
+    --------
+    TreeKMeans : a tree of noisy counts.
+    CompressiveKMeans : a noisy sketch and rounds; streams, files and many devices.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 0.1, (5000, 2)) for c in (-0.5, 0.0, 0.5)])
+    >>> model = PrivateKMeans(3, epsilon=1.0, bounds=(-1.0, 1.0), random_state=0).fit(X)
+    >>> np.sort(model.cluster_centers_[:, 0]).round(1) + 0.0
+    array([-0.5,  0. ,  0.5])
+    >>> model.method_, round(model.guarantee_.epsilon, 3)
+    ('tree', 1.0)
+    """
+
+    weights_: np.ndarray
+    is_detected_: np.ndarray
+    method_: str
+    estimator_: TreeKMeans | CompressiveKMeans
+
+    _constraints: ClassVar[dict[str, Any]] = {"neighbours": check_neighbours}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
+        bounds: Bounds | None = None,
+        missing: Literal["drop", "middle"] = "drop",
+        method: Literal["auto", "tree", "sketch"] = "auto",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbours = neighbours
+        self.bounds = bounds
+        self.missing = missing
+        self.method = method
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+        """Find private centers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite unless they are brought into declared bounds. With
+            ``neighbours="add_remove"`` and declared bounds there may be any number of rows.
+        y : None
+            Not used.
+        groups : array-like of shape (n_samples,) or None
+            The ID of the group of each row, such as a person. All rows of a group are protected
+            together, and a group weighs as much as one row. None: each row is protected by itself.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X, groups or a parameter are not as described, or if there are fewer rows (or groups)
+            than clusters where their number is public.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If bounds are taken from the data.
+        NoiseWarning
+            If a cluster cannot be distinguished from noise.
+        """
+        check_option("method", self.method, _METHODS)
+        if self.epsilon is None:
+            raise ValueError("epsilon must be a positive number, got None: use LloydKMeans")
+        parameters = self.get_params(deep=False)
+        method = parameters.pop("method")
+        if method == "auto":
+            shape = getattr(X, "shape", None) or np.shape(numbers_of_table(X))
+            is_plane = len(shape) == 2 and shape[1] <= _MOST_FEATURES_OF_TREE
+            method = "tree" if is_plane and self.delta else "sketch"
+        model = (TreeKMeans if method == "tree" else CompressiveKMeans)(**parameters)
+        model.fit(X, groups=groups)
+        for name in _FROM_METHOD:
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        if isinstance(model, TreeKMeans):
+            sizes = np.maximum(model.cluster_sizes_, 0.0)
+            total = sizes.sum()
+            self.weights_ = sizes / total if total > 0.0 else np.full(len(sizes), 1 / len(sizes))
+        else:
+            self.weights_ = model.weights_
+        self.method_, self.estimator_ = method, model
+        return self
