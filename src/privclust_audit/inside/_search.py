@@ -134,13 +134,15 @@ class InsideResult:
         """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` where nothing was looked into.
 
         There is nothing to break where a guarantee promises nothing, and nothing to look into where
-        no release was seen.
+        no release was seen, or where all pairs ended in errors.
         """
         promises_nothing = self.guarantee is not None and self.guarantee.definition == "none"
         if promises_nothing or not (self.sites or self.findings):
             return CANNOT_TELL
         if self.findings:
             return VIOLATED
+        if self.n_refused == self.n_pairs:
+            return CANNOT_TELL
         is_partial = any(remark.startswith(NOT_LOOKED_INTO) for remark in self.remarks)
         return CANNOT_TELL if is_partial else NOTHING_FOUND
 
