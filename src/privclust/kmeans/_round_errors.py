@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from privclust.core.hints import RandomState
+from privclust.core.lloyd import nearest_center
 from privclust.core.threads import one_blas_thread
 from privclust.core.validation import as_generator
 from privclust.decoding._mixture_decoder import Decoded
@@ -42,11 +43,15 @@ def errors_after_rounds(
     covariances = (last.errors**2)[:, None, None] * np.eye(d)
     of_weights = (last.count_noise / n) ** 2
     of_inertia = float(((d * weights * last.spread_noise) ** 2).sum())
+    is_reliable = draws.is_reliable
     if decoded.centers.shape[1] == d:
         of_rows = summary_of_draws(draws.centers - draws.start, draws)
         covariances = covariances + of_rows.covariances
         of_weights = of_weights + of_rows.weights**2
         of_inertia += of_rows.mean_inertia**2
+        # a center that a round moved to another cluster is not the one that was decoded
+        is_same = nearest_center(last.centers, draws.start) == np.arange(len(counts))
+        is_reliable = is_reliable & is_same
     elif rows:
         covariances = covariances + (spreads / counts)[:, None, None] * np.eye(d)
         of_weights = of_weights + weights * (1.0 - weights) / n
@@ -56,5 +61,5 @@ def errors_after_rounds(
         covariances,
         np.sqrt(of_weights),
         math.sqrt(of_inertia),
-        draws.is_reliable,
+        is_reliable,
     )

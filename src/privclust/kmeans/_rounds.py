@@ -5,7 +5,8 @@ coordinate; a round measures the distance with an error of variance
 :math:`\tau^2 = (\sigma r / n)^2`, n the number of rows. The fraction :math:`A / (A + \tau^2)` of
 the measured move :math:`\Delta` is made, which leaves the variance
 :math:`V = A \tau^2 / (A + \tau^2)`: what rounds measure adds up as in a Kalman filter. Before the
-next round A is V / 0.8, as rows find other centers and earlier rounds measured other clusters.
+next round A is V / 0.8, but no more than before this one, as rows find other centers and earlier
+rounds measured other clusters.
 :math:`|\Delta|^2 / d - \tau^2` estimates A as well. Where its median over clusters is far
 above A, the difference is added to A; where a cluster's own is, it replaces A (empirical Bayes).
 
@@ -175,7 +176,7 @@ class _Clusters:
         unknown = np.where(is_own, beyond, unknown)
         kept = unknown / (unknown + errors)
         self.centers = self.centers + kept[:, None] * moves
-        self.unknown = kept * errors / _KEPT
+        self.unknown = np.minimum(kept * errors / _KEPT, unknown)
         squares, noise = (part / d for part in released.mean_squares(self.rows))
         told = np.sqrt(kept * errors), squares - np.maximum(beyond, 0.0), noise
         told = *told, _KAPPA * radius, released.noise
