@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import clone
 
 from privclust.embedding import SMLQ, DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, PrivateKMeans, TreeKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.subspaces import (
     GibbsSubspaceClustering,
@@ -59,6 +59,7 @@ def kmeans():
         yield EUGkM(3, epsilon=2.0, bounds=(-1.0, 1.0), n_init=2, random_state=0, **options)
     for relation in RELATIONS:
         yield TreeKMeans(3, bounds=(-1.0, 1.0), neighbours=relation, random_state=0)
+        yield PrivateKMeans(3, bounds=(-1.0, 1.0), neighbours=relation, random_state=0)
     for options in combinations(delta=(0.0, 1e-5), neighbours=RELATIONS, epsilon=(None, 1.0, 30.0)):
         if options["epsilon"] or not options["delta"]:
             yield CompressiveKMeans(
