@@ -362,8 +362,8 @@ def test_one_id_in_lines_of_all_kinds(own, others):
 
 @pytest.mark.attack(
     claim="a quote in another field changes no ID",
-    before="the quote turned a NUL of the ID into a blank: one person counted as two",
-    now="a NUL is a character like others",
+    before="a NUL in the ID was replaced by a blank if the line had a quote: one person was two",
+    now="NUL characters are kept in every line",
 )
 def test_a_quote_beside_an_id_with_a_nul(tmp_path):
     path = tmp_path / "t.csv"

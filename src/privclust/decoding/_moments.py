@@ -20,6 +20,7 @@ from privclust.decoding._posterior import LEAST_LEVEL, posterior_modes
 _EXTENT_POWER = 0.5  # mean squared moduli above it tell of the data's extent, not of clusters
 _LEAST_POWER = 0.2  # squared moduli below it have no useful logarithm
 _FEWEST_FREQUENCIES = 20  # that the extent is estimated from
+_ROUNDING = 2.0**-104  # variance of features by rounding: less noise has no reciprocal
 _LARGE_NOISE = 0.02  # variance; beyond it as many more are needed, though they tell of clusters too
 _START_PLACES, _REFINED_PLACES = 500, 4  # of the mean
 _LEAST_SQUARED_PHASE = 1e-2  # below it no frequency tells a spread from a point
@@ -71,6 +72,7 @@ def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Mo
     """
     is_posterior = noise > 0.0 and box is not None
     if is_posterior:
+        noise = max(noise, _ROUNDING)
         moments, level = _posterior_moments(features, frequencies, noise, of_count, box)
         features, noise = features / level, noise / level**2
         if noise > _LARGE_NOISE:  # squared moduli are mostly noise
@@ -239,7 +241,7 @@ def _posterior_moments(features, frequencies, noise, of_count, box):
     steps = 1 + math.ceil(-math.log(narrowest) / _VARIANCE_LOG_STEP)
     precisions = 1.0 / np.maximum(even, _LEAST_VARIANCE_RATIO * float(even.max()))
     # a count without noise fixes the level; else the count tells as much as this of it
-    of_level = 1.0 / of_count if of_count > 0.0 else 0.0
+    of_level = 1.0 / of_count if of_count > _ROUNDING else 0.0
     grid = np.geomspace(1.0, narrowest, steps)
     evidences, gains, levels, means, variances = posterior_modes(
         grid, problem, noise, of_level, precisions

@@ -229,10 +229,11 @@ def _rested(points, factors, centers):
 def summary_of_draws(moves, draws):
     """Return standard errors of draws."""
     covariances = np.einsum("bki,bkj->kij", moves, moves) / len(moves)
+    unit = float(np.abs(draws.inertias).max()) or 1.0  # whose square may overflow
     return StandardErrors(
         np.sqrt(np.einsum("kii->ki", covariances)),
         covariances,
         draws.weights.std(axis=0),
-        float(draws.inertias.std()),
+        unit * float((draws.inertias / unit).std()),
         draws.is_reliable,
     )

@@ -165,7 +165,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     weights_ : ndarray of shape (n_clusters,)
         Fractions of the data in the clusters.
     mean_inertia_ : float
-        Mean squared distance of a row to the nearest center, as far as it was released.
+        Noisy mean squared distance of a row to its center; 0 where noise makes it negative.
     n_rounds_ : int
         Number of rounds: 0, 8, or 9 after a projection.
 

@@ -1,9 +1,9 @@
 """How far noise and sampling may have moved centers that were found by rounds of noisy sums.
 
-Noise moves a coordinate of a center as `Round.errors` says. How far other rows of the same law
-would move it is told from the decoded mixture: by k-means on rows drawn from it. After a projection
-that mixture has other features, and the mean of a cluster's rows scatters as their spread says.
-All of it is post-processing.
+`Round.errors` is the standard deviation by noise. The sampling error is estimated by k-means on
+rows drawn from the decoded mixture. After a projection the mixture has other features; the sampling
+error is then that of the mean of independent rows with the measured spread. Everything is
+post-processing.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ def errors_after_rounds(
     weights = counts / n
     covariances = (last.errors**2)[:, None, None] * np.eye(d)
     of_weights = (last.count_noise / n) ** 2
-    of_inertia = float(((d * weights * last.spread_noise) ** 2).sum())
+    of_inertia = [*(d * weights * last.spread_noise)]
     is_reliable = draws.is_reliable
     if decoded.centers.shape[1] == d:
         of_rows = summary_of_draws(draws.centers - draws.start, draws)
         covariances = covariances + of_rows.covariances
         of_weights = of_weights + of_rows.weights**2
-        of_inertia += of_rows.mean_inertia**2
+        of_inertia.append(of_rows.mean_inertia)
         # a center that a round moved to another cluster is not the one that was decoded
         is_same = nearest_center(last.centers, draws.start) == np.arange(len(counts))
         is_reliable = is_reliable & is_same
     elif rows:
         covariances = covariances + (spreads / counts)[:, None, None] * np.eye(d)
         of_weights = of_weights + weights * (1.0 - weights) / n
-        of_inertia += 2.0 * d * float(weights @ spreads**2) / n
+        of_inertia += [*(np.sqrt(2.0 * d * weights / n) * spreads)]
     return StandardErrors(
         np.sqrt(np.einsum("kii->ki", covariances)),
         covariances,
         np.sqrt(of_weights),
-        math.sqrt(of_inertia),
+        math.hypot(*of_inertia),  # squares of what has four powers of the bounds would overflow
         is_reliable,
     )

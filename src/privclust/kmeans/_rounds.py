@@ -10,18 +10,19 @@ rounds measured other clusters.
 :math:`|\Delta|^2 / d - \tau^2` estimates A as well. Where its median over clusters is far
 above A, the difference is added to A; where a cluster's own is, it replaces A (empirical Bayes).
 
-**A radius** holds 95 % of a normal cluster of variance :math:`A + s^2`, and more where noise stays
-small beside the spread, since clipping rows of skewed clusters moves their means. :math:`s^2` is
-the decoded variance within clusters, of all alike. Numbers of rows are averages over rounds, later
-ones with more weight, drawn towards equal numbers as far as noise explains the difference.
+**The radius** contains 95 % of a normal cluster of variance :math:`A + s^2`. It is up to twice as
+large where noise is small beside the spread, since clipping moves the means of skewed clusters. The
+variance within clusters, :math:`s^2`, is that of the decoder, the same for all clusters. Numbers of
+rows are averages over rounds with larger weights for later rounds. They are shrunk towards equal
+numbers, as far as noise explains the difference.
 
 **Two clusters with one center** have a measured spread far above the median, and elsewhere two
 centers share a cluster. The pair of centers whose union costs least,
 :math:`n_i n_j / (n_i + n_j) (|c_i - c_j|^2 - \text{noise})`, becomes one, and the center it frees
 splits the wide cluster, if that gains more. Rounds 2 to 6 do so; two more find the new means.
 
-Rounds have fixed shares of the budget, so that their losses add up. All but the sums over rows is
-post-processing of what was released.
+The rounds have fixed shares of the budget, so that their privacy losses add up. Everything except
+the sums over rows is post-processing.
 """
 
 from __future__ import annotations
@@ -30,11 +31,10 @@ import math
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.stats import chi2
 
 from privclust.core.lloyd import nearest_center
 from privclust.decoding._mixture_decoder import Decoded
-from privclust.kmeans.last_rounds import _KAPPA, _WITHIN, Round, RoundSums, release_round
+from privclust.kmeans.last_rounds import Round, RoundSums, radius_of_cluster, release_round
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import Groups
 from privclust.privacy.measurements import Gaussian
@@ -43,16 +43,16 @@ from privclust.privacy.noise import NoiseSource
 _N_ROUNDS = 8
 _OF_MEAN = 0.04  # of the rounds' budget, for the mean of all rows after a projection
 _SPLITTING = range(1, 6)  # rounds that may split clusters
-_KEPT = 0.8  # weight of an earlier round beside the next: clusters were others then
+_KEPT = 0.8  # weight of a round relative to the next: the clusters change between rounds
 _START_ERROR = 0.25  # variance of decoded centers about means, in parts of the spread
-_UNLIKELY = 2.5  # standard deviations, of one cluster's, by which a median is not as predicted
-_CLEAR = 3.0  # standard deviations by which a cluster has a variance of its own
-_LEAST_PART = 0.1  # of n / k: a smaller number of rows is not believed
+_UNLIKELY = 2.5  # standard deviations above the prediction, for the median over clusters
+_CLEAR = 3.0  # the same for a single cluster
+_LEAST_PART = 0.1  # of n / k: the least number of rows that a cluster is taken to have
 _SMALL_NOISE, _WIDEST = 0.01, 2.0  # noise in parts of the spread up to which a radius grows; limit
 _LEAST_RADIUS = 1e-9  # in parts of half the box
-_WIDE = 3.5  # standard deviations of a spread above the median, of two clusters with one center
-_GAIN = 1.5  # of a split, in parts of what it costs
-_APART = 0.05  # distance of split centers, in parts of how far they may lie apart
+_WIDE = 3.5  # standard deviations above the median, from which a spread is that of two clusters
+_GAIN = 1.5  # a split must lower the loss by this times what the merge of two centers adds
+_APART = 0.05  # distance of split centers, as a fraction of the root of the excess spread
 
 
 def parts_of_rounds(*, projected: bool) -> tuple[float, ...]:
@@ -153,7 +153,7 @@ class _Clusters:
         """Return the radius of each cluster for a round with noise, (n_clusters,)."""
         d = self.centers.shape[1]
         spread = self.unknown + self.spread
-        radius = np.sqrt(spread * float(chi2.ppf(_WITHIN, d)))
+        radius = radius_of_cluster(1.0, d) * np.sqrt(spread)
         noise = (sigma * radius / self._equal) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.sqrt(_SMALL_NOISE * spread / noise)
@@ -179,7 +179,7 @@ class _Clusters:
         self.unknown = np.minimum(kept * errors / _KEPT, unknown)
         squares, noise = (part / d for part in released.mean_squares(self.rows))
         told = np.sqrt(kept * errors), squares - np.maximum(beyond, 0.0), noise
-        told = *told, _KAPPA * radius, released.noise
+        told = *told, released.extent, released.noise
         return Round(self.centers.copy(), self._means, count_noise, *told)
 
     def _counted(self, released):

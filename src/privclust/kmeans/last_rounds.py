@@ -82,6 +82,11 @@ class RoundSums:
         """Standard deviation of the noise on a count, and on a sum of v."""
         return self.noise.sigma / _KAPPA
 
+    @property
+    def extent(self) -> np.ndarray:
+        """How far one standard deviation of a count's noise moves a coordinate, of one row."""
+        return _KAPPA * self.radius
+
     def mean_squares(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean squared distance of rows to the center, and its noise, (n_clusters,).
 
@@ -108,8 +113,8 @@ class Round:
         How far one standard deviation of the noise of a count moves a coordinate of a center of one
         row.
     spreads, spread_noise : ndarray of shape (n_clusters,)
-        Noisy mean squared distance of a row to its center, by feature, and the standard deviation
-        of its noise.
+        Noisy mean squared distance of a row to its center, divided by the number of features, and
+        the standard deviation of its noise.
     noise : Gaussian
         Of the release.
     """
@@ -135,7 +140,7 @@ def sensitivity(relation: Neighbours) -> Sensitivity:
     square = 1.0 + 2.0 * _KAPPA**2
     if relation is Neighbours.REPLACE_ONE:
         square = max(4.0 + (1.0 - _REACH**-2) ** 2 * _KAPPA**2, 2.0 * square)
-    proof = "a row adds u, |u| <= 1, and 0.35 counts and v <= 1 to one cluster"
+    proof = f"a row adds u and {_KAPPA} (1, v), |u| <= 1 and v <= 1, to one cluster"
     return Sensitivity(math.sqrt(square) * (1.0 + _MARGIN), "l2", relation, proof)
 
 
@@ -218,7 +223,7 @@ def one_round(
     moved, d = centers + kept[:, None] * moves, X.shape[1]
     spreads, spread_noise = (part / d for part in released.mean_squares(rows))
     spreads = spreads - np.maximum(squares / d - errors**2, 0.0)
-    told = errors, spreads, spread_noise, _KAPPA * radius, noise
+    told = errors, spreads, spread_noise, released.extent, noise
     return Round(moved, released.counts, released.count_noise, *told)
 
 

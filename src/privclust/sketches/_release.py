@@ -324,8 +324,8 @@ def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: f
     if delta == 0:
         return "laplace"
     l1, l2 = sensitivities(n_measurements, neighbours)
-    of_laplace = 2.0 * (l1.value / epsilon) ** 2
-    of_gaussian = analytic_gaussian_sigma(l2, epsilon, delta) ** 2
+    of_laplace = math.sqrt(2.0) * l1.value / epsilon
+    of_gaussian = analytic_gaussian_sigma(l2, epsilon, delta)
     return "laplace" if of_laplace <= of_gaussian else "gaussian"
 
 

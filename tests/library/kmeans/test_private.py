@@ -1,7 +1,11 @@
 """One front for private k-means: what it chooses, and that it is what it chose."""
 
+import warnings
+
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from privclust.kmeans import CompressiveKMeans, PrivateKMeans, TreeKMeans
 
@@ -51,3 +55,26 @@ def test_a_method_can_be_named():
         PrivateKMeans(2, method="tree", delta=0.0, **HOW).fit(rows(2))
     with pytest.raises(ValueError, match="LloydKMeans"):
         PrivateKMeans(2, **(HOW | {"epsilon": None})).fit(rows(2))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.floats(-300.0, 300.0),
+    st.sampled_from(["tree", "sketch"]),
+    st.sampled_from(["replace_one", "add_remove"]),
+    st.floats(-18.0, 98.0),
+)
+@example(-200.0, "sketch", "replace_one", 0.0)  # an OverflowError before
+@example(155.0, "sketch", "replace_one", 0.0)  # an error of a solver, after noise was charged
+@example(0.0, "sketch", "add_remove", 98.0)  # an infinite standard error
+def test_any_epsilon_and_any_scale_give_finite_results(power, method, neighbours, scale):
+    X, unit = rows(2, 200), 10.0**scale
+    how = {"epsilon": 10.0**power, "bounds": (-unit, unit), "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PrivateKMeans(2, method=method, neighbours=neighbours, **how).fit(unit * X)
+        assert np.isfinite(model.cluster_centers_).all()
+        if method == "sketch":
+            errors = model.estimator_.standard_errors(random_state=0)
+            assert np.isfinite(errors.centers).all()
+            assert np.isfinite(errors.mean_inertia)

@@ -295,8 +295,8 @@ def test_no_group_costs_more_than_is_promised(name, neighbours, monkeypatch):
     """Every vector that noise is added to, in every step of a fit; and most of it is reached.
 
     Where noise decides in which frames the steps are, by the worst of five fits: single ones reach
-    0.28 to 0.51. Eight rounds move centers towards the group, so that it cannot be as far from its
-    center in each.
+    0.28 to 0.51. Eight rounds move centers towards the group, so that no group is as far from its
+    center in all of them: in a projection 0.37 is reached.
     """
     d = 2
     others, ids, _ = heavy_users(60)
