@@ -31,7 +31,7 @@ _ADULT_ROWS, _SCALE_ROWS = 48_842, 10_000
 
 
 def read_real(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read birch2 and adult from ``real_datasets.tar.xz``; each (n, d), float64, by its name.
+    """Read ``birch2.txt`` and ``adult.txt`` of a tar archive; each (n, d), float64, by its name.
 
     Raises
     ------

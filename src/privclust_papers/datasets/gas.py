@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 
 from privclust.core.validation import check_integer
+from privclust_papers.datasets._archives import read_members
 from privclust_papers.datasets._parsing import rows_of_numbers
 from privclust_papers.datasets.registry import damaged
 
@@ -20,10 +23,10 @@ YEARS = 2011, 2012, 2013, 2014, 2015
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the repository's archive: a CSV file for each year, ``gt_2011.csv`` to ``gt_2015.csv``.
+    """Read a CSV file for each year, ``gt_2011.csv`` to ``gt_2015.csv``.
 
-    Returns ``X``, shape (n, 12), float64: the year, and 11 numbers. The published set has n =
-    36,733.
+    They are in the repository's zip archive, in a tar archive or in a folder. Returns ``X``, shape
+    (n, 12), float64: the year, and 11 numbers. The published set has n = 36,733.
 
     Raises
     ------
@@ -35,18 +38,24 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     >>> read("gas_turbine.zip")["X"].shape  # doctest: +SKIP
     (36733, 12)
     """
+    with open(path, "rb") if Path(path).is_file() else nullcontext() as file:
+        is_zip = file is not None and file.read(2) == b"PK"  # also where its end is torn off
+    files = _zipped(path) if is_zip else read_members(path, r"gt_\d+\.csv")
     parts = []
+    for year in YEARS:
+        if f"gt_{year}.csv" not in files:
+            raise damaged(path, f"has no gt_{year}.csv")
+        parts.append(_rows(f"{path}: gt_{year}.csv", year, files[f"gt_{year}.csv"]))
+    return {"X": np.concatenate(parts)}
+
+
+def _zipped(path):
+    """Return the contents of a zip archive's files, by their names without folders."""
     try:
         with zipfile.ZipFile(path) as archive:
-            names = {name.rpartition("/")[2]: name for name in archive.namelist()}
-            for year in YEARS:
-                if f"gt_{year}.csv" not in names:
-                    raise damaged(path, f"has no gt_{year}.csv")
-                text = archive.read(names[f"gt_{year}.csv"])
-                parts.append(_rows(f"{path}: gt_{year}.csv", year, text))
+            return {name.rpartition("/")[2]: archive.read(name) for name in archive.namelist()}
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise damaged(path, f"not a whole zip archive ({error})") from error
-    return {"X": np.concatenate(parts)}
 
 
 def generate(seed: int) -> dict[str, np.ndarray]:

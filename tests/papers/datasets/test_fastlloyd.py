@@ -100,6 +100,8 @@ def test_gas_turbines(tmp_path):
     years = {f"folder/gt_{year}.csv": f"{NAMES}\n{ROW}\n\n" for year in gas.YEARS}
     X = gas.read(zipped(tmp_path / "gas.zip", years))["X"]
     np.testing.assert_array_equal(X, [[year, *range(1, 12)] for year in gas.YEARS])
+    texts = {name: text.encode() for name, text in years.items()}
+    np.testing.assert_array_equal(gas.read(packed(tmp_path / "gas.tar", texts))["X"], X)
     for text, message in [
         ("a,b\n1,2\n", "gt_2011.csv: line 1: has 2 names"),
         (f"{NAMES}\n1,2\n", "gt_2011.csv: line 2: got b'1,2'"),
@@ -111,7 +113,9 @@ def test_gas_turbines(tmp_path):
             gas.read(path)
     with pytest.raises(DataError, match=r"has no gt_2011\.csv"):
         gas.read(zipped(tmp_path / "bad.zip", {"gt_2012.csv": ""}))
-    (tmp_path / "bad.zip").write_bytes(b"torn")
-    with pytest.raises(DataError, match="not a whole zip"):
-        gas.read(tmp_path / "bad.zip")
+    whole = zipped(tmp_path / "gas.zip", years).read_bytes()
+    for torn, kind in [(whole[:-30], "zip"), (b"torn", "tar")]:
+        (tmp_path / "bad.zip").write_bytes(torn)
+        with pytest.raises(DataError, match=f"not a whole {kind} archive"):
+            gas.read(tmp_path / "bad.zip")
     assert gas.generate(3)["X"].shape == (gas.N_ROWS, gas.N_FEATURES)

